@@ -53,6 +53,7 @@ class FleetReplay:
     running = False
     growing = False
     settings = HostTunables()
+    marks = ()
 
     def __init__(self, rows: Rows, speed: float = 1.0) -> None:
         self._read_rows = rows

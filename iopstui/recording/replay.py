@@ -15,6 +15,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TUNABLES
 from iopstui.model.metrics.frame import FrameBuilder
+from iopstui.model.metrics.history import MIN_MARK_SPACING_S
 from iopstui.recording import layout as form
 from iopstui.recording.reader import EventRecord, Record, Recording, RecordingIndex, SampleRecord
 from iopstui.safety.tunable_states import TunableState, queued_disks
@@ -122,6 +123,19 @@ def why_incomplete(recording: Recording, has_end_marker: bool) -> str:
     return "the recording has no end marker: iopstui was killed or is still recording"
 
 
+def _marks(recorded: Sequence[object]) -> list[tuple[float, str]]:
+    found: list[tuple[float, str]] = []
+    for event in recorded:
+        if isinstance(event, events.Mark):
+            found.append((event.t, event.text))
+        elif (
+            isinstance(event, events.StepStarted) and event.phase == events.RUN
+            and (not found or found[-1][0] < event.t - MIN_MARK_SPACING_S)
+        ):  # fmt: skip
+            found.append((event.t, event.job))
+    return found
+
+
 class ReplaySession:
     """Plays a recording to the screen: a session that measures nothing (ui.messages.Controller).
 
@@ -160,6 +174,7 @@ class ReplaySession:
         self._stepping = False
         self._t = 0.0
         self._since = 0.0
+        self._marks: tuple[int, Sequence[tuple[float, str]]] = (0, ())
         self._origin_ns: int | None = None
         self._look_ahead()
 
@@ -238,6 +253,14 @@ class ReplaySession:
     def end(self) -> float:
         """The recording's length in seconds."""
         return self._index.end
+
+    @property
+    def marks(self) -> Sequence[tuple[float, str]]:
+        """(second, text) of all marks, and the starts of jobs that have none of their own."""
+        count = len(self._index.events)
+        if self._marks[0] != count:
+            self._marks = count, _marks([record.value for _, record in self._index.events])
+        return self._marks[1]
 
     @property
     def at(self) -> float:

@@ -54,7 +54,7 @@ PANELS: tuple[Section, ...] = (
             ("latency", "fio's p50, p99 and p99.9 of each second, logarithmic scale"),
             ("heat map", "each column is the histogram of one second: the darker a cell, the "
                          "more I/Os took that long; · is at least one"),
-            ("time", "the chart fills up, then moves on by a quarter"),
+            ("time", "now is at the right edge; a chart first spans all there is"),
             ("gaps", "nothing was measured; a gap is never drawn as 0"),
             ("│ with words", "a mark: a run started, a tunable changed, or you pressed m"),
             ("│ as a band", "a stall: nothing completed while requests were in flight"),

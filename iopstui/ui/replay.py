@@ -14,8 +14,11 @@ from iopstui.safety.signals import handling_stop_signals
 from iopstui.ui.actions import Actions
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
+from iopstui.ui.core.messages import Controller, StripClicked
+from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.keys import REPLAY_BINDINGS
+from iopstui.ui.live_dashboard import LiveDashboard
 from iopstui.ui.parts.replay import HELP, RECORDED, REPLACED_ACTIONS, ReplayKeys
 from iopstui.ui.state.live import LiveState
 
@@ -51,7 +54,8 @@ class ReplayApp(IopstuiApp):
             replay=True,
             no_experiments=RECORDED,
         )
-        parts = [*self.actions.parts, ReplayKeys(self.port, session)]
+        self._keys = ReplayKeys(self.port, session)
+        parts = [*self.actions.parts, self._keys]
         self.actions = Actions(parts, REPLACED_ACTIONS)
         session.on_jump = self.feed.jump
         session.on_failure = self._failed
@@ -63,6 +67,14 @@ class ReplayApp(IopstuiApp):
     def on_replay_failed(self, message: ReplayFailed) -> None:
         """Print the error after the terminal is restored."""
         self.leave_with(message.error)
+
+    def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
+        """Make the dashboard, with the whole recording as a bar."""
+        return LiveDashboard(session, state, self.charset, self._keys.strip)
+
+    def on_strip_clicked(self, message: StripClicked) -> None:
+        """Go to the second of the bar that was clicked."""
+        self._keys.go_to(message.column, message.width)
 
     def restart_state(self) -> None:
         """Start with a fresh state: another moment of the recording follows."""

@@ -232,7 +232,7 @@ async def test_nothing_is_sent_if_nothing_changed() -> None:
 async def test_a_second_repaints_one_tile_of_each_chart() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
-        fake = await running(app, pilot, 8)
+        fake = await running(app, pilot, 100)
         assert app.dashboard is not None
         touched: set[int] = set()
         for chart in app.dashboard.charts:
@@ -244,10 +244,14 @@ async def test_a_second_repaints_one_tile_of_each_chart() -> None:
                     return int(show(rows))
 
                 tile.show = spy  # type: ignore[method-assign, assignment]
-        fake.tick(1)
-        await settle(pilot)
-        # the name at the end of a line may be in the next tile
-        assert 2 <= len(touched) <= 3
+        counts = []
+        for _ in range(6):
+            touched.clear()
+            fake.tick(1)
+            await settle(pilot)
+            counts.append(len(touched))
+        # the name at the end of a line may be in the next tile; all move on now and then
+        assert sum(2 <= count <= 3 for count in counts) >= 4
 
 
 async def test_freezing_stops_the_display_but_not_the_measurement() -> None:

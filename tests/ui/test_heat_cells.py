@@ -8,6 +8,7 @@ import pytest
 import ui_fakes as fakes
 from slow_requests import exemplar
 from test_app import WIDE, make, running, screen_text, settle, shows
+from test_mouse import place as column_of
 from test_replay_screen import replay, wait_until
 from test_slow_list import READ_NS, column, probe, tick
 from textual.pilot import Pilot
@@ -20,6 +21,7 @@ from iopstui.ui.dashboard.heat_cursor import ChosenCell
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.slow_list import SlowList
 from iopstui.ui.draw.charts.chart import AXIS_WIDTH
+from iopstui.ui.draw.charts.plotting import TILE_COLUMNS
 from iopstui.ui.draw.style import ASCII
 
 DISK = "nvme0n1"
@@ -101,7 +103,8 @@ async def test_clicks_choose_a_cell_and_list_its_requests() -> None:
         await pilot.press("h", "h")
         await settle(pilot)
         heat = heat_board(app).heat_maps.device
-        place = (heat.axis.box.x + AXIS_WIDTH + 3, heat.axis.box.y + heat.cells(4.0)[0].row)
+        row = heat.axis.box.y + heat.cells(4.0)[0].row
+        place = (column_of(app, heat, 4.0), row)
         await pilot.click(offset=place)
         await settle(pilot)
         assert heat_board(app).frozen_at == 4.0 and cell(app).cell.count == 3
@@ -110,7 +113,7 @@ async def test_clicks_choose_a_cell_and_list_its_requests() -> None:
         assert isinstance(app.screen, SlowList) and shows(app, "3 of the cell's 3 requests")
         await pilot.press("escape")
         # nothing is counted there: only the second is shown
-        await pilot.click(offset=(place[0] + 1, place[1] + 2))
+        await pilot.click(offset=(column_of(app, heat, 5.0), row + 2))
         await settle(pilot)
         assert heat_board(app).frozen_at == 5.0 and heat_board(app).chosen_cell is None
 
@@ -161,11 +164,13 @@ async def test_the_chosen_cell_is_shown_reversed_and_its_column_stays_visible() 
         await settle(pilot)
         heat = heat_board(app).heat_maps.device
         assert heat.chosen is not None
-        ((text, style),) = heat.tiles[0].part(heat.chosen.row, 4, 5)
+        at = column_of(app, heat, 5.0) - heat.axis.box.x - AXIS_WIDTH
+        index, at = divmod(at, TILE_COLUMNS)
+        ((text, style),) = heat.tiles[index].part(heat.chosen.row, at, at + 1)
         assert text == "+" and style is not None and style.reverse
-        beside = [style for _, style in heat.tiles[0].part(heat.chosen.row, 5, 12)]
+        beside = [style for _, style in heat.tiles[index].part(heat.chosen.row, at + 1, at + 3)]
         assert not any(style is not None and style.reverse for style in beside)
-        ((text, _),) = heat.tiles[0].part(heat.cells(5.0)[1].row, 4, 5)
+        ((text, _),) = heat.tiles[index].part(heat.cells(5.0)[1].row, at, at + 1)
         assert text == "█"
 
 

@@ -30,7 +30,7 @@ class Past:
     def __init__(self) -> None:
         self.latencies = LatencyHistory()
         self.history = History(LATENCIES)
-        self.window = TimeWindow(0.0, 0.5)
+        self.window = TimeWindow(0.0, 66.0)
 
     def add(self, t: int, bins: dict[int, int], p50: float = 2e5) -> None:
         self.latencies.add(float(t), 1.0, bins)
@@ -82,7 +82,7 @@ def test_columns_look_the_same_a_second_later() -> None:
     past, step_by_step, at_once = Past(), heat_map(), heat_map()
     for t in range(1, 60):
         past.add(t, {150_000 + 3000 * t: 100, 40_000 * t: 3})
-        past.window.follow(float(t), step_by_step.dots)
+        past.window.follow(float(t), step_by_step.columns, 1.0)
         past.show(step_by_step)
     past.show(at_once)
     assert plot(step_by_step) == plot(at_once)
@@ -91,7 +91,6 @@ def test_columns_look_the_same_a_second_later() -> None:
 @pytest.mark.parametrize(("charset", "chars"), [(UTF8, "━─┄"), (CONSOLE, "=-~"), (ASCII, "=-~")])
 def test_percentiles_are_drawn_over_the_map_on_request(charset: Charset, chars: str) -> None:
     past, heat = Past(), heat_map(charset)
-    past.window.dot_s = 1 / charset.dots
     past.add(1, {200_000: 100, 5_000_000: 1})
     past.show(heat)
     assert not set(chars) & set(column(heat, 0))

@@ -53,7 +53,7 @@ class Watched:
         dashboard = self.app.dashboard
         assert dashboard is not None
         return (
-            list(self.fake.calls), dashboard.view, dashboard.fullscreen, dashboard.window.dot_s,
+            list(self.fake.calls), dashboard.view, dashboard.fullscreen, dashboard.column_seconds,
             dashboard.frozen_at, dashboard.overlay.steps, self.app.state.runs.base,
             dict(self.app.jobs.overrides), self.app.jobs.job, self.app.return_value,
         )  # fmt: skip

@@ -17,7 +17,7 @@ from iopstui.ui.core.terminal.driver import NonBlockingDriver
 from iopstui.ui.core.terminal.terminal_input import TerminalInput
 from iopstui.ui.dashboard import bars, mouse, screen
 from iopstui.ui.dashboard.screen import Dashboard
-from iopstui.ui.draw.charts.chart import AXIS_WIDTH
+from iopstui.ui.draw.charts.chart import AXIS_WIDTH, Chart
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import UTF8
 
@@ -41,6 +41,12 @@ def find_text(app: IopstuiApp, label: str) -> tuple[int, int]:
 async def click(pilot: Pilot[int], at: tuple[int, int], times: int = 1) -> None:
     await pilot.click(offset=at, times=times)
     await settle(pilot)
+
+
+def place(app: IopstuiApp, chart: Chart, t: float) -> int:
+    """Column of the screen with the second that ends at ``t``."""
+    window = board(app).window
+    return chart.axis.box.x + AXIS_WIDTH + window.column(t, chart.column_s(window))
 
 
 def middle(box: Box) -> tuple[int, int]:
@@ -68,10 +74,9 @@ async def test_a_click_on_a_chart_shows_that_second_in_all_panels() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot, 20)
         chart = board(app).charts[0]
-        left = chart.axis.box.x + AXIS_WIDTH
-        await click(pilot, (left + 9, chart.axis.box.y + 3))
+        await click(pilot, (place(app, chart, 10.0), chart.axis.box.y + 3))
         assert board(app).frozen_at == 10.0 and shows(app, "FROZEN at 0:10")
-        await click(pilot, (left + 4, chart.axis.box.y + 3))
+        await click(pilot, (place(app, chart, 5.0), chart.axis.box.y + 3))
         assert board(app).frozen_at == 5.0
         await pilot.press("escape")
         await settle(pilot)
@@ -89,11 +94,11 @@ async def test_the_values_of_the_second_under_the_mouse_are_shown(size: tuple[in
     async with app.run_test(size=size) as pilot:
         fake = await running(app, pilot, 20)
         chart = board(app).charts[0]
-        left, y = chart.axis.box.x + AXIS_WIDTH, chart.axis.box.y + 3
+        at, y = place(app, chart, 10.0), chart.axis.box.y + 3
         newest = row_with(app, "IOPS" if size != SMALL else "── IOPS")
-        await pilot.hover(offset=(left + 9, y))
+        await pilot.hover(offset=(at, y))
         await settle(pilot)
-        assert board(app).mouse_t == 10.0 and board(app).frozen_at is None
+        assert 9.0 < (board(app).mouse_t or 0.0) < 10.5 and board(app).frozen_at is None
         top = row_with(app, "at 0:10")
         frame = board(app).state.recent_seconds.at(10.0).frame
         disk = frame.combined(board(app).state.devices)
@@ -107,11 +112,11 @@ async def test_the_values_of_the_second_under_the_mouse_are_shown(size: tuple[in
         fake.tick(1)
         await settle(pilot)
         assert "at 0:10" in screen_text(app)
-        # nothing was measured there
-        await pilot.hover(offset=(left + 40, y))
+        # there is no chart
+        await pilot.hover(offset=(chart.axis.box.x + 2, y))
         await settle(pilot)
         assert board(app).mouse_t is None and "at 0:" not in screen_text(app)
-        await pilot.hover(offset=(left + 9, y))
+        await pilot.hover(offset=(at, y))
         await pilot.hover(offset=(5, 0))
         await settle(pilot)
         assert "at 0:" not in screen_text(app) and newest != top
@@ -125,7 +130,7 @@ async def test_the_heat_map_has_the_percentiles_of_the_second_under_the_mouse() 
         await settle(pilot)
         chart = board(app).heat_maps.fio
         assert shows(app, "share of I/Os")
-        at = (chart.axis.box.x + AXIS_WIDTH + 4, chart.axis.box.y + 3)
+        at = (place(app, chart, 5.0), chart.axis.box.y + 3)
         await pilot.hover(offset=at)
         await settle(pilot)
         frame = board(app).state.recent_seconds.at(5.0).frame
@@ -141,7 +146,7 @@ async def test_a_resting_mouse_returns_to_the_newest_values(
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot, 20)
         chart = board(app).charts[0]
-        await pilot.hover(offset=(chart.axis.box.x + AXIS_WIDTH + 9, chart.axis.box.y + 3))
+        await pilot.hover(offset=(place(app, chart, 10.0), chart.axis.box.y + 3))
         while board(app).mouse_t is not None:
             await pilot.pause(0.01)
         assert "at 0:10" not in screen_text(app)
@@ -152,32 +157,35 @@ async def test_a_drag_over_a_chart_shows_that_span_until_escape() -> None:
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot, 30)
         window, chart = board(app).window, board(app)._latencies["fio"]
-        before = (window.start, window.dot_s)
-        left, y = chart.axis.box.x + AXIS_WIDTH, chart.axis.box.y + 4
-        await pilot.mouse_down(offset=(left + 10, y))
-        await pilot.hover(offset=(left + 20, y))
-        await pilot.mouse_up(offset=(left + 20, y))
+        first, last = place(app, chart, 10.0), place(app, chart, 20.0)
+        y = chart.axis.box.y + 4
+        await pilot.mouse_down(offset=(first, y))
+        await pilot.hover(offset=(last, y))
+        await pilot.mouse_up(offset=(last, y))
         await settle(pilot)
-        assert board(app).span == (10.0, 20.0) and board(app).frozen_at is None
-        assert window.start == 10.0 and window.dot_s * chart.dots == pytest.approx(10.0)
+        span = board(app).span
+        assert span is not None and span == pytest.approx((10.0, 20.0), abs=1.0)
+        assert board(app).frozen_at is None
+        assert (window.start, window.start + window.length) == pytest.approx(span)
         fake.tick(3)
         await settle(pilot)
-        assert window.start == 10.0
+        assert window.start == span[0]
         await pilot.press("escape")
         await settle(pilot)
-        assert board(app).span is None and (window.start, window.dot_s) == before
+        now = board(app).window
+        assert board(app).span is None and now.start == 0.0 and 33.0 <= now.length < 36.0
 
 
 async def test_the_wheel_over_a_chart_changes_its_time() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
-        await running(app, pilot)
+        await running(app, pilot, 200)
         chart = board(app).charts[0]
         at = middle(chart.tiles[0].box)
-        dot_s = board(app).window.dot_s
+        length = board(app).window.length
         await pilot._post_mouse_events([MouseScrollDown], offset=at)
         await settle(pilot)
-        assert board(app).window.dot_s == 2 * dot_s
+        assert board(app).window.length == 2 * length
 
 
 async def test_a_click_in_the_footer_presses_the_key() -> None:
@@ -203,7 +211,7 @@ async def test_on_a_small_screen_a_click_opens_a_tab() -> None:
         await click(pilot, find_text(app, "2 Latency"))
         assert board(app).tab == 1 and shows(app, "[ 2 Latency ]")
         chart = board(app)._latencies["fio"]
-        await click(pilot, (chart.axis.box.x + AXIS_WIDTH + 2, chart.axis.box.y + 2))
+        await click(pilot, (place(app, chart, 3.0), chart.axis.box.y + 2))
         assert board(app).frozen_at == 3.0
 
 

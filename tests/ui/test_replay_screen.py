@@ -58,6 +58,26 @@ async def test_a_replay_plays_to_its_end_and_restarts() -> None:
     assert app.return_code == 0
 
 
+@pytest.mark.parametrize("size", [(80, 24), WIDE])
+async def test_a_click_on_the_bar_goes_to_that_second(size: tuple[int, int]) -> None:
+    app = replay(paused=True)
+    async with app.run_test(size=size) as pilot:
+        await wait_until(pilot, lambda: seq(app) == 0)
+        dashboard = app.dashboard
+        assert dashboard is not None
+        bar = dashboard.panels["strip"].box
+        # the whole recording is on it from the beginning, with its marks
+        *labels, line = dashboard.panels["strip"].text().split("\n")
+        assert line.rstrip().endswith("0:43") and line.count("│") >= 3
+        assert bool(labels) == (size == WIDE) and ("iodepth" in "".join(labels)) == (size == WIDE)
+        await pilot.click(offset=(line.rindex("│"), bar.y + bar.height - 1))
+        last_mark = app.session.marks[-1][0]
+        await wait_until(pilot, lambda: abs(app.session.at - last_mark) < 1.0)
+        await wait_until(pilot, lambda: app.state.t > last_mark - 2.0)
+        await pilot.click(offset=(2, bar.y + bar.height - 1))
+        await wait_until(pilot, lambda: app.session.at < 1.0)
+
+
 async def test_a_recording_is_compared_with_the_volume() -> None:
     session = ReplaySession(made.EARLIER_DEMO, 1000.0)
     session.paused = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import ui_fakes as fakes
 from evidence_frames import frame
 from test_app import WIDE, make, running, screen_text, settle, shows
@@ -68,13 +69,26 @@ def test_a_snapshot_does_not_change() -> None:
     assert snapshot.visible_notice() is None and not snapshot.next_run.pending
 
 
+def test_now_is_at_the_right_edge_and_the_axis_spans_what_there_is() -> None:
+    window, moves = TimeWindow(), 0
+    for t in range(1, 301):
+        moves += window.follow(float(t), 80, 1.0)
+        end = window.start + window.length
+        # never more than a few columns are empty at the right, none at the left after ten seconds
+        assert t <= end <= t + 0.1 * window.length + 1.0, t
+        assert window.length == pytest.approx(min(80.0, max(10.0, end))), t
+        assert t < 10 or window.start >= 0.0
+    assert moves < 100  # each move draws everything again
+    assert window.follow(300.0, 80, 10.0) and window.length == pytest.approx(312.0)
+
+
 def test_the_window_moves_back_and_follows_again() -> None:
-    window = TimeWindow(start=100.0, dot_s=1.0)
-    window.extend_to(130.0, 80)
+    window = TimeWindow(start=100.0, length=80.0)
+    window.extend_to(130.0)
     assert window.start == 100.0
-    window.extend_to(60.0, 80)
+    window.extend_to(60.0)
     assert window.start < 60.0 < window.start + 80
-    assert window.follow(170.0, 80) and window.start < 170.0 < window.start + 80
+    assert window.follow(170.0, 80, 1.0) and window.start < 170.0 < window.start + 80
 
 
 def iops_at(app: IopstuiApp) -> str:

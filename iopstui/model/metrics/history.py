@@ -19,6 +19,8 @@ RAW_SAMPLES = 4096
 FOLD_S = 10.0
 FOLDED_SAMPLES = 8640
 MAX_MARKS = 500
+MIN_MARK_SPACING_S = 5.0
+"""A job that starts so soon after a mark has no mark of its own."""
 MEAN, MAX = "mean", "max"
 
 

@@ -121,5 +121,13 @@ class KeyClicked(Message):
         self.label = label
 
 
+class StripClicked(Message):
+    """The rows above the message were clicked, in this column of ``width``."""
+
+    def __init__(self, column: int, width: int) -> None:
+        super().__init__()
+        self.column, self.width = column, width
+
+
 class ViewChanged(Message):
     """The mouse has changed the view: other keys may matter now."""

@@ -58,7 +58,7 @@ class MoreCharts:
             newest = ([f.number(disk.aqu_sz)], [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)])
         for chart, values, lines in zip(self.charts, newest, ((), limits), strict=True):
             if mouse_t is not None:
-                values = chart.values_at(history, window, mouse_t)
+                values = chart.values_at(history, window, mouse_t, chart.column_s(window))
                 note = [(f"at {f.clock(mouse_t)}", BOLD), ("  ", None)]
             chart.paint(history, window, values, note, cursor, limits=lines)
 

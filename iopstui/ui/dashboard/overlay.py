@@ -8,7 +8,7 @@ from iopstui import format as f
 from iopstui.model.metrics.history import MAX, History
 from iopstui.model.metrics.run_history import RUNS, RunRow
 from iopstui.ui.draw.charts import plotting
-from iopstui.ui.draw.charts.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.charts.chart import SHORTEST_S, Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.style import DEVICE, DIM, FIO, Charset
@@ -43,7 +43,6 @@ class Overlay:
     def __init__(self, charset: Charset) -> None:
         self.steps: tuple[int, ...] = ()
         self.charts = [Chart(spec, charset) for spec in _specs(charset)]
-        self._charset = charset
         self._history = History([f"{of} {at}" for of in COMPARED_FIGURES for at in (0, 1)])
         self._history_key: object = None
         self._window = TimeWindow()
@@ -69,17 +68,14 @@ class Overlay:
         """Paint both runs as far as they are kept."""
         by_step = {row.step: row for row in state.runs.rows}
         rows = [by_step[step] for step in self.steps if step in by_step]
-        dots = min((chart.dots for chart in self.charts if chart.shown), default=0)
-        if len(rows) < 2 or not dots:
+        if len(rows) < 2 or not any(chart.shown for chart in self.charts):
             return
         source = (self.steps, *(row.end for row in rows if row.ended == RUNS))
         if source != self._history_key:
             self._history_key, self._history = source, align_runs(state.history, rows)
             for chart in self.charts:
                 chart.forget()
-        self._window.dot_s = max(1.0, -(-(self._history.end or 0.0) // dots)) / self._charset.dots
-        if (self._history.end or 0.0) > dots * self._window.dot_s:
-            self._window.dot_s *= self._charset.dots
+        self._window.length = max(SHORTEST_S, self._history.end or 0.0)
         values = ([f.number(row.iops) for row in rows], [f.latency(row.p99_ns, "") for row in rows])
         names = [f"run {row.step}" for row in rows]
         note = [("aligned at their starts; ctrl+p ends it", DIM)]

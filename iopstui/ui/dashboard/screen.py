@@ -16,7 +16,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
 from iopstui.ui.core.key import KeyHint
-from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
+from iopstui.ui.core.messages import Controller, KeyClicked, StripClicked, ViewChanged
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, SavedLayout, parse_layout
 from iopstui.ui.dashboard import answer_line, bars, finding_line, more_charts, mouse
@@ -38,14 +38,12 @@ from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNIN
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.state.second_history import HistoryEntry
 
-MIN_DOT_S = 0.05
+MIN_SPAN_S = 2.0
 TOOLTIP_S = 10.0
 """How long the values under a resting mouse are shown: the mouse may just have been left there."""
 HOME_TRAIL = "home › "
 JOB_WIDTH = 90
 """Columns of the job if it is in one line with the device."""
-ZOOMS = tuple(float(seconds) for seconds in DOT_SECONDS)
-"""Seconds per column of the charts."""
 
 
 def chart_specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
@@ -172,7 +170,7 @@ class Dashboard(CanvasScreen):
         # the same each second until a setting is changed
         self._title_row: Row = ()
         self._title_key: tuple[int, Target, list[int], list[BlockDevice | None], str] | None = None
-        self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
+        self.window = TimeWindow()
         self._zoom = 0
         self.span: tuple[float, float] | None = None
         """The span of time that was selected with the mouse."""
@@ -235,7 +233,6 @@ class Dashboard(CanvasScreen):
         """Open this tab, with these charts."""
         self.tab, self.heat_enabled, self.percentiles_enabled = tab, heat_map, percentiles
         self._zoom = DOT_SECONDS.index(seconds)
-        self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
 
     @property
     def frozen_at(self) -> float | None:
@@ -269,7 +266,7 @@ class Dashboard(CanvasScreen):
     def restart_state(self, state: LiveState) -> None:
         """Continue at another position of a recording; the charts start anew."""
         self.state = state
-        self.window.start = 0.0
+        self.window = TimeWindow()
         for chart in self.charts:
             chart.forget()
 
@@ -476,14 +473,10 @@ class Dashboard(CanvasScreen):
     def zoom(self, out: bool) -> str:
         """Change the time span of the charts; returns a description of it."""
         self.span = None
-        self._zoom = min(len(ZOOMS) - 1, max(0, self._zoom + (1 if out else -1)))
-        dots = max((chart.dots for chart in self.charts), default=1) or 1
-        self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
-        length = dots * self.window.dot_s
-        step = 2 * self.window.dot_s
-        self.window.start = max(0.0, step * ((self.shown_state.t - 0.75 * length) // step + 1))
+        self._zoom = min(len(DOT_SECONDS) - 1, max(0, self._zoom + (1 if out else -1)))
         self.paint(even_if_frozen=True)
-        return f"the charts show {f.clock(length)}, {ZOOMS[self._zoom]:g} s per column"
+        shown = f.clock(self._columns * self.column_seconds)
+        return f"the charts show up to {shown}, {self.column_seconds} s per column"
 
     def paint(self, even_if_frozen: bool = False) -> None:
         """Show the newest state. While frozen, only the message line is updated."""
@@ -617,12 +610,19 @@ class Dashboard(CanvasScreen):
 
     def _move_window(self) -> bool:
         """Move the charts' time on; False if no chart is shown."""
-        dots = min((chart.dots for chart in self.charts if chart.shown), default=0)
-        if dots and self.span is None:
-            self.window.follow(self.shown_state.history.end or 0.0, dots)
+        columns = self._columns
+        if columns and self.span is None:
+            frame, end = self.shown_state.frame, self.shown_state.history.end or 0.0
+            self.window.sample_s = (frame.seconds if frame is not None else None) or 1.0
+            self.window.follow(end, columns, self.column_seconds)
             if self.frozen_at is not None:
-                self.window.extend_to(self.frozen_at, dots)
-        return bool(dots)
+                self.window.extend_to(self.frozen_at)
+        return bool(columns)
+
+    @property
+    def _columns(self) -> int:
+        """Columns of the narrowest chart: all charts show the same time."""
+        return min((chart.columns for chart in self.charts if chart.shown), default=0)
 
     def _paint_charts(self) -> None:
         if self.overlay.active:
@@ -667,11 +667,14 @@ class Dashboard(CanvasScreen):
     def mouse_t(self) -> float | None:
         """The time that the mouse points at, if there are figures for it."""
         t, end = self._mouse_t, self.shown_state.history.end
-        return t if t is not None and end is not None and t <= end + self.window.dot_s else None
+        return t if t is not None and end is not None and t <= end + 1.0 else None
 
     def _values(self, chart: Chart, newest: list[str]) -> list[str]:
         t = self.mouse_t
-        return newest if t is None else chart.values_at(self.shown_state.history, self.window, t)
+        if t is None:
+            return newest
+        column_s = self.window.length / max(1, self._columns)
+        return chart.values_at(self.shown_state.history, self.window, t, column_s)
 
     def _mouse_note(self, note: list[Piece]) -> list[Piece]:
         t = self.mouse_t
@@ -691,11 +694,10 @@ class Dashboard(CanvasScreen):
         """Show the values of the second under the mouse, in all charts."""
         chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
         column = chart.column_at(event.screen_x, event.screen_y) if chart is not None else None
-        if column is None or self.overlay.active:
+        if chart is None or column is None or self.overlay.active:
             self._set_mouse_t(None)
         else:
-            column_s = self.window.dot_s * self.charset.dots
-            self._set_mouse_t(self.window.start + (column + 1) * column_s)
+            self._set_mouse_t(chart.begin_of(column + 1, self.window))
 
     def on_leave(self, event: events.Leave) -> None:
         """The mouse points at nothing any more."""
@@ -740,8 +742,7 @@ class Dashboard(CanvasScreen):
         if columns[1] - columns[0] < mouse.MIN_DRAG:
             return
         self._dragged = True
-        column_s = self.window.dot_s * self.charset.dots
-        first, last = (self.window.start + (at - plot.x - AXIS_WIDTH) * column_s for at in columns)
+        first, last = (chart.begin_of(at - plot.x - AXIS_WIDTH, self.window) for at in columns)
         self.show_span(first, last)
 
     def on_click(self, event: events.Click) -> None:
@@ -759,6 +760,8 @@ class Dashboard(CanvasScreen):
             tab = mouse.tab_at(self.tabs, x)
             if tab is not None and not self.show_tab(tab):
                 self.show_fullscreen(tab)
+        elif mouse.inside(plan.strip, x, y):
+            self.post_message(StripClicked(x - plan.strip.x, plan.strip.width))
         elif mouse.inside(plan.finding, x, y):
             self.post_message(KeyClicked("f"))
         else:
@@ -779,9 +782,9 @@ class Dashboard(CanvasScreen):
             return
         chart = mouse.chart_at(self.charts, x, y)
         column = chart.column_at(x, y) if chart is not None else None
-        if column is not None and chain == 1 and not self.overlay.active:
-            column_s = self.window.dot_s * self.charset.dots
-            self.freeze_at(self.window.start + (column + 0.5) * column_s)
+        if chart and column is not None and chain == 1 and not self.overlay.active:
+            column_s = chart.column_s(self.window)
+            self.freeze_at(chart.begin_of(column, self.window) + column_s / 2)
             heat, t = self._heat_map_at(x, y), self.frozen_at
             if heat is not None and t is not None:
                 self.heat_maps.cursor.choose(heat, heat.row_at(y), t)
@@ -791,10 +794,16 @@ class Dashboard(CanvasScreen):
     def _heat_map_at(self, x: int, y: int) -> HeatMap | None:
         """The heat map at this cell, if its column is that of the selected second."""
         chart, t = mouse.chart_at(self.charts, x, y), self.frozen_at
-        column_s = self.window.dot_s * self.charset.dots
-        if not self.has_heat_cells or not isinstance(chart, HeatMap) or t is None:
+        column = chart.column_at(x, y) if isinstance(chart, HeatMap) else None
+        if not self.has_heat_cells or column is None or t is None or self._frozen is None:
             return None
-        return chart if chart.column_at(x, y) == self.window.column(t, column_s) else None
+        assert isinstance(chart, HeatMap)
+        column_s = chart.column_s(self.window)
+        # a second may take several columns
+        middle = chart.begin_of(column, self.window) + column_s / 2
+        entry = self._frozen.recent_seconds.at(middle)
+        same = column == self.window.column(t, column_s) or (entry is not None and entry.t == t)
+        return chart if same else None
 
     def _is_chosen(self, x: int, y: int) -> bool:
         """Whether the chosen cell of a heat map is at this position."""
@@ -832,11 +841,10 @@ class Dashboard(CanvasScreen):
 
     def show_span(self, first: float, last: float) -> None:
         """Show this span of time in the charts until the zoom changes or Esc."""
-        dots = min((chart.dots for chart in self.charts if chart.shown), default=0)
-        if dots and last > first:
+        if last > max(0.0, first):
             self.span = (max(0.0, first), last)
             self.window.start = self.span[0]
-            self.window.dot_s = max(MIN_DOT_S, (last - self.span[0]) / dots)
+            self.window.length = max(MIN_SPAN_S, last - self.span[0])
             self.post_message(ViewChanged())
             self.paint(even_if_frozen=True)
 
@@ -844,8 +852,7 @@ class Dashboard(CanvasScreen):
         """Show the charts as before a span was chosen."""
         if self.span is not None:
             self.span = None
-            self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
-            self.window.start = 0.0
+            self.window = TimeWindow()
             self.paint(even_if_frozen=True)
 
     def _mark_means(self) -> list[Mean]:

@@ -26,14 +26,13 @@ class SideCharts(Canvas):
         self._rates, self._latency = (
             Chart(spec, charset) for spec in chart_specs(charset, "device")
         )
-        self._window = TimeWindow(0.0, 1.0 / charset.dots)
+        self._window = TimeWindow()
         for chart in (self._rates, self._latency):
             self.add(chart.widgets())
 
     def on_resize(self, event: events.Resize) -> None:
         """Place both charts."""
         width, height = self.size
-        self._window.start = 0.0
         upper = height // 2
         self.add(self._rates.place(Box(0, 0, width, upper), framed=True))
         self.add(self._latency.place(Box(0, upper, width, height - upper), framed=True))
@@ -44,7 +43,8 @@ class SideCharts(Canvas):
         state, charts = self._state(), (self._rates, self._latency)
         if not self.display or not all(chart.shown for chart in charts):
             return
-        self._window.follow(state.history.end or 0.0, min(chart.dots for chart in charts))
+        columns = min(chart.columns for chart in charts)
+        self._window.follow(state.history.end or 0.0, columns, 1.0)
         fio, frame = state.fio_now, state.frame
         disk = frame.combined(state.devices) if frame is not None else None
         rates = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]

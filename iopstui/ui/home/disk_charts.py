@@ -66,7 +66,7 @@ class DiskCharts(Canvas):
             for chart, title in ((self._iops, "IOPS"), (self._await, "Await")):
                 chart.forget()
                 chart.spec = replace(chart.spec, title=f"{title} of {printable(name)}")
-        self._window.follow(history.end or 0.0, self._iops.dots)
+        self._window.follow(history.end or 0.0, self._iops.columns, 2.0)
         iops, awaits = ["", ""], ["", ""]
         if rates is not None:
             iops = [f.number(rates.w_s), f.number(rates.r_s)]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from iopstui import format as f
+from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT_SCREEN, OVER_EXPERIMENT, REPLAY, Action, Footer, Part
 from iopstui.ui.core.key import Key
+from iopstui.ui.draw.charts.time_bar import time_at, time_bar
+from iopstui.ui.draw.layout import FULL_HEIGHT
+from iopstui.ui.draw.rows import Row
 from iopstui.ui.port import Port
 
 HELP = "Keys of a replay (iopstui replay FILE)"
@@ -25,6 +30,11 @@ class PlayedRecording(Protocol):
     @property
     def growing(self) -> bool:
         """Whether the recording is still being written."""
+        ...
+
+    @property
+    def marks(self) -> Sequence[tuple[float, str]]:
+        """(second, text) of each mark in it."""
         ...
 
     @property
@@ -64,6 +74,17 @@ class ReplayKeys(Part):
     def __init__(self, port: Port, session: PlayedRecording) -> None:
         super().__init__(port)
         self._session = session
+
+    def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
+        """The whole recording as a bar, below the charts."""
+        session = self._session
+        marks = [(t, printable(text)) for t, text in session.marks]
+        labelled = bool(marks) and height >= FULL_HEIGHT
+        return time_bar(session.at, session.end, marks, width, labelled, self.port.charset)
+
+    def go_to(self, column: int, width: int) -> None:
+        """Go to the second at this column of the bar."""
+        self._session.seek(time_at(column, self._session.end, width))
 
     def refuses(self, action: Action) -> bool:
         """Refuse actions that would measure, change or mark something."""

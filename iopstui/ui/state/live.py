@@ -38,7 +38,7 @@ from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import rate_of
 from iopstui.model.metrics.cpus.cpu_history import CpuHistory
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
-from iopstui.model.metrics.history import History
+from iopstui.model.metrics.history import MIN_MARK_SPACING_S, History
 from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.probe import ProbeInterval
@@ -66,7 +66,6 @@ SERIES = (
     FIO_IOPS, DEVICE_IOPS, *LATENCIES, *DEVICE_LATENCIES, *AWAITS, QUEUE, READ_MIB, WRITE_MIB,
 )  # fmt: skip
 MIB = 1 << 20
-MIN_MARK_SPACING_S = 5.0
 RECENT_S = 0.5
 SECONDS_BEFORE = 4
 """Before a change of a tunable, to compare the CPUs with."""

@@ -26,7 +26,12 @@ STEPS_FROM = 9
 """A chart this high has room for a row of an option's values."""
 LIMIT_NEAR = 3.0
 """A limit that is further above all values than this multiple would flatten them."""
-TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
+SHORTEST_S = 10.0
+"""The shortest span of a chart."""
+LEAD = 0.04
+"""Part of a chart that may be empty at its right edge."""
+TINY_S = 1e-6
+TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
 
 
 @dataclass(frozen=True)
@@ -66,30 +71,41 @@ class Mean:
 
 @dataclass
 class TimeWindow:
-    """The span of time that a chart shows. It does not move until it is full."""
+    """The span of time that charts show: at first all there is, later the last part of it.
+
+    Now is at its right edge. It moves on a few columns at a time, because each move draws all
+    columns again.
+    """
 
     start: float = 0.0
-    dot_s: float = 1.0
+    length: float = SHORTEST_S
+    sample_s: float = 1.0
+    """How long the samples are."""
 
-    def follow(self, t: float, dots: int) -> bool:
-        """Moves on by a quarter if ``t`` is beyond the end. True if it moved."""
-        length = dots * self.dot_s
-        if length <= 0 or self.start <= t < self.start + length:
+    def follow(self, t: float, columns: int, column_s: float) -> bool:
+        """Move on so that ``t`` is at the right edge. ``column_s`` are the seconds of each of the
+        ``columns`` once the window is full. True if it moved."""
+        longest, end = columns * column_s, self.start + self.length
+        lead = LEAD * self.length
+        settled = abs(self.length - min(longest, max(SHORTEST_S, end))) < TINY_S
+        if longest <= 0 or (settled and end - 2 * lead <= t <= end):
             return False
-        target = t - 0.75 * length
-        step = 2 * self.dot_s
-        self.start = max(0.0, step * (target // step + 1))
+        end = t + LEAD * min(longest, max(SHORTEST_S, t))
+        if end >= longest:
+            # samples stay in their columns
+            end = column_s * -(-end // column_s)
+        self.length = min(longest, max(SHORTEST_S, end))
+        self.start = end - self.length
         return True
 
-    def extend_to(self, t: float, dots: int) -> None:
+    def extend_to(self, t: float) -> None:
         """Move back so that ``t`` is visible."""
-        if t - self.dot_s < self.start:
-            step = 2 * self.dot_s
-            self.start = max(0.0, step * ((t - 0.25 * dots * self.dot_s) // step))
+        if t <= self.start:
+            self.start = max(0.0, t - self.length / 4)
 
     def column(self, t: float, column_s: float) -> int:
         """The column in which the sample that ends at ``t`` is drawn."""
-        return int((t - self.start) / column_s - 1e-6)
+        return int((t - min(column_s, self.sample_s) / 2 - self.start) / column_s)
 
 
 CurveLabel = plotting.PlotLabel
@@ -135,9 +151,22 @@ class Chart:
         return self._box.width > 0 and self._rows > 0
 
     @property
+    def columns(self) -> int:
+        """Width of the plot."""
+        return self._columns
+
+    @property
     def dots(self) -> int:
         """How many samples fit into the width."""
         return self._columns * self._charset.dots
+
+    def column_s(self, window: TimeWindow) -> float:
+        """Seconds of each column."""
+        return window.length / max(1, self._columns)
+
+    def begin_of(self, column: int, window: TimeWindow) -> float:
+        """When a column's time begins."""
+        return window.start + column * self.column_s(window)
 
     def place(self, box: Box, framed: bool = False, with_steps: bool = False) -> list[Lines]:
         """Use this box, with a border if ``framed``; returns new tiles for the canvas.
@@ -179,9 +208,11 @@ class Chart:
         inside = 0 <= column < self._columns and plot.y <= y < plot.y + plot.height
         return column if inside else None
 
-    def values_at(self, history: History, window: TimeWindow, t: float) -> list[str]:
-        """Each curve's value at time ``t``, formatted as in the title; "": none."""
-        column_s = window.dot_s * self._charset.dots
+    def values_at(
+        self, history: History, window: TimeWindow, t: float, column_s: float
+    ) -> list[str]:
+        """Each curve's value at time ``t`` over ``column_s`` seconds, formatted as in the title;
+        "": none."""
         begin = window.start + window.column(t, column_s) * column_s
         means = (
             history.window(curve.name, begin, column_s, 1, curve.merge)[0]
@@ -209,7 +240,7 @@ class Chart:
     ) -> None:
         """Show the values of the option ``name`` below the plot."""
         if self.steps.shown:
-            column_s = window.dot_s * self._charset.dots
+            column_s = self.column_s(window)
             self.steps.show([option_row(
                 name, steps, window.start, column_s, self._columns, now, AXIS_WIDTH, self._charset
             )])  # fmt: skip
@@ -253,7 +284,7 @@ class Chart:
         ]
         scale = self._rescale(all_values + nearby_limits, moved)
         self._show_borders(window)
-        column_s = window.dot_s * self._charset.dots
+        column_s = self.column_s(window)
         marks = history.flagged_columns(window.start, column_s, self._columns)
         levels = [self._level(mean, window, column_s, scale) for mean in means]
         levels += [(0, self._columns, scale.row(limit, self._rows)) for limit in nearby_limits]
@@ -271,7 +302,7 @@ class Chart:
 
     def _show_borders(self, window: TimeWindow) -> None:
         """The time axis, and the sides of the box."""
-        key = (window.start, window.dot_s, self._box, self.focused)
+        key = (window.start, window.length, self._box, self.focused)
         if key == self._border_key:
             return
         self._border_key = key
@@ -401,10 +432,10 @@ class Chart:
         return rows
 
     def _time_row(self, window: TimeWindow, width: int) -> Row:
-        column_s = window.dot_s * self._charset.dots
+        column_s = self.column_s(window)
         step = next((s for s in TIME_STEPS if s / column_s >= 10), TIME_STEPS[-1])
         line = Line(width, self._charset)
-        first = -(-window.start // step) * step
+        first = max(0.0, -(-window.start // step) * step)
         # counted, because adding a step to a very large time may not change it
         for n in range(width):
             t = first + n * step
@@ -486,18 +517,19 @@ class _CurveCache:
         self, history: History, curve: Curve, window: TimeWindow, dots: int
     ) -> tuple[list[float | None], int]:
         """The values, and the index of the first one that may have changed."""
-        key = (window.start, window.dot_s, dots)
+        key = (window.start, window.length, dots)
+        dot_s = window.length / max(1, dots)
         cached = self._cache.get(curve.name)
         end, first = history.end or 0.0, 0
         if cached is None or cached[0] != key:
-            values = history.window(curve.name, window.start, window.dot_s, dots, curve.merge)
+            values = history.window(curve.name, window.start, dot_s, dots, curve.merge)
         else:
             values = cached[1]
-            first = max(0, int((cached[2] - window.start) / window.dot_s) - 2)
-            count = min(dots, int((end - window.start) / window.dot_s) + 2) - first
-            start = window.start + first * window.dot_s
+            first = max(0, int((cached[2] - window.start) / dot_s) - 2)
+            count = min(dots, int((end - window.start) / dot_s) + 2) - first
+            start = window.start + first * dot_s
             values[first : first + max(count, 0)] = history.window(
-                curve.name, start, window.dot_s, max(count, 0), curve.merge
+                curve.name, start, dot_s, max(count, 0), curve.merge
             )
         self._cache[curve.name] = (key, values, end)
         return values, first

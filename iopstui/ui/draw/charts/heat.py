@@ -70,7 +70,7 @@ class HeatMap(Chart):
         """The smallest scale of the axis: that of a map beside this one."""
         self.chosen: HeatCell | None = None
         """The cell that is marked."""
-        self._column_s = 1.0
+        self._window = TimeWindow()
 
     @property
     def scale(self) -> plotting.Scale | None:
@@ -92,7 +92,7 @@ class HeatMap(Chart):
             return 0
         moved = self._window_start != window.start
         self._window_start = window.start
-        self._column_s = column_s = window.dot_s * self._charset.dots
+        self._window, column_s = replace(window), self.column_s(window)
         first, after = self._read_columns(latencies, window, column_s)
         scale = self._heat_scale(moved)
         if scale != self._scale:
@@ -119,13 +119,13 @@ class HeatMap(Chart):
         to bottom, as they were shown last."""
         if not self.shown or self._scale is None or self._window_start is None:
             return []
-        column = int((t - self._window_start) / self._column_s - 1e-6)
+        column = self._window.column(t, self.column_s(self._window))
         steps = self._data[column] if 0 <= column < len(self._data) else None
         counts: dict[int, int] = {}
         for step, count in (steps or {}).items():
             row = self._scale.row(middle_of(step), self._rows)
             counts[row] = counts.get(row, 0) + count
-        begin = self._window_start + column * self._column_s
+        begin = self.begin_of(column, self._window)
         return [self._cell(row, counts[row], begin, self._scale) for row in sorted(counts)]
 
     def _cell(self, row: int, count: int, begin: float, scale: plotting.Scale) -> HeatCell:
@@ -133,7 +133,7 @@ class HeatMap(Chart):
         low, high = (
             scale.low * ratio ** ((self._rows - row - edge) / self._rows) for edge in (1, 0)
         )
-        end = begin + self._column_s
+        end = begin + self.column_s(self._window)
         return HeatCell(begin, end, low, high, row, self._rows, count, scale)
 
     def row_at(self, y: int) -> int:
@@ -144,7 +144,7 @@ class HeatMap(Chart):
         self, latencies: LatencyHistory, window: TimeWindow, column_s: float
     ) -> tuple[int, int]:
         """Reads the columns that may have changed; which ones these are."""
-        key = (window.start, column_s, self._columns, id(latencies))
+        key = (window.start, window.length, self._columns, id(latencies))
         end = latencies.end or 0.0
         after = min(self._columns, max(0, int((end - window.start) / column_s) + 1))
         # an interval belongs to the column of its middle, which is before its end
