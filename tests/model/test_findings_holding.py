@@ -32,6 +32,17 @@ def test_it_is_over_once_its_rule_has_been_quiet_for_long_enough() -> None:
     ]
 
 
+def test_a_rule_that_was_quiet_for_two_seconds_fires_no_more_but_holds() -> None:
+    holding = ActiveFindings()
+    holding.note_reported(FULL, 5.0)
+    fed(holding, [True] * 5 + [False])
+    assert holding.firing == [FULL]
+    fed(holding, [False], 11.0)
+    assert holding.firing == [] and holding.findings == [FULL]
+    fed(holding, [True], 12.0)
+    assert holding.firing == [FULL]
+
+
 def test_what_was_not_said_has_no_end() -> None:
     assert fed(ActiveFindings(), [True] * 5 + [False] * 30) == []
 

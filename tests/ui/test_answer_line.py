@@ -7,8 +7,9 @@ from dataclasses import replace
 from watch_frames import rates
 
 from iopstui.model.answer.answer import GOOD, WARNING, Answer
+from iopstui.model.answer.shorten import short_who
 from iopstui.model.block.device import BlockDevice
-from iopstui.ui.draw.answer_row import answer_row, short_who
+from iopstui.ui.draw.answer_row import answer_row
 from iopstui.ui.draw.rows import cells
 from iopstui.ui.draw.style import ASCII, UTF8
 from iopstui.ui.home.answer import HomeAnswer
@@ -29,7 +30,7 @@ def text(answer: Answer | None, width: int, ascii_only: bool = False) -> str:
 def test_who_is_said_in_fewer_words_where_there_is_no_room() -> None:
     assert text(BUSY, 160).endswith(WHO)
     assert text(BUSY, 80) == " ▲ vda is busy: I/Os take 8.4 ms on average · fio (965) 64 %"
-    assert text(BUSY, 40).startswith(" ▲ vda is busy: I/Os take")
+    assert text(BUSY, 40) == " ▲ vda is busy: I/Os take 8.4 ms on…"
     assert text(BUSY, 80, ascii_only=True).isascii()
     assert text(None, 80) == ""
 
@@ -39,6 +40,7 @@ def test_short_names() -> None:
         short_who("bash -c x (812) with its children does all of its bytes") == "bash (812) 100 %"
     )
     assert short_who("dd (7 processes) does 91 % of its bytes") == "dd (7 processes) 91 %"
+    assert short_who("dd if=x (7) does at least 64 % of its bytes") == "dd (7) ≥ 64 %"
     assert short_who("resync of md0 (md) reads and writes it").startswith("resync of md0")
 
 

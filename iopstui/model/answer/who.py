@@ -21,13 +21,15 @@ MIN_FOR_P50, MIN_FOR_P99 = 10, 100
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """At least ``share`` (0..1) of a disk's bytes are of ``name``. ``comm`` is the program's."""
+    """``share`` (0..1) of a disk's bytes are of ``name``; ``at_least``: it may be more, because it
+    uses other disks, too. ``comm`` is the program's."""
 
     name: str
     share: float
     bytes_s: float
     pid: int | None = None
     comm: str = ""
+    at_least: bool = False
 
 
 def shares(disk: str, below: Collection[str], use: DiskUse | None) -> tuple[Share, ...]:
@@ -48,7 +50,9 @@ def shares(disk: str, below: Collection[str], use: DiskUse | None) -> tuple[Shar
     for user, read_s, write_s in zip(users, *sides, strict=True):
         bytes_s = read_s * factors[READS] + write_s * factors[WRITES]
         if bytes_s:
-            found.append(Share(user.name, bytes_s / sum(moved), bytes_s, user.pid, user.comm))
+            at_least = _is_bound(user, (read_s, write_s), moved)
+            share = bytes_s / sum(moved)
+            found.append(Share(user.name, share, bytes_s, user.pid, user.comm, at_least))
     return tuple(sorted(found, key=lambda one: (-one.share, one.pid or 0)))
 
 
@@ -62,7 +66,10 @@ def combined_shares(disks: Mapping[str, Collection[str]], use: DiskUse | None) -
     for disk, below in disks.items():
         for one in shares(disk, below, use):
             bytes_s = one.bytes_s + (together[one.name].bytes_s if one.name in together else 0.0)
-            together[one.name] = replace(one, share=bytes_s / total, bytes_s=bytes_s)
+            at_least = one.at_least or (one.name in together and together[one.name].at_least)
+            together[one.name] = replace(
+                one, share=bytes_s / total, bytes_s=bytes_s, at_least=at_least
+            )
     return tuple(sorted(together.values(), key=lambda one: (-one.share, one.pid or 0)))
 
 
@@ -90,12 +97,19 @@ def _at_least(
     return max(0.0, min(rate, moved) - elsewhere)
 
 
+def _is_bound(user: DiskUser, known: Sequence[float], moved: Sequence[float]) -> bool:
+    """Whether it may have done more on the disk than is known."""
+    did = (user.read_s, user.write_s)
+    return any(known[side] < min(did[side], moved[side]) for side in (READS, WRITES))
+
+
 def who_text(found: Sequence[Share], groups: Sequence[GroupRates] | None, disk: str) -> str:
     """ "fio --name=hog (965) does 64 % of its bytes"; "" if nobody is known to do half of them."""
     top = next((one for one in (*found[:1], *programs(found)[:1]) if one.share >= MAIN_SHARE), None)
     if top is not None:
-        verb = "does all" if top.share >= ALL else f"does {100 * top.share:.0f} %"
-        return f"{top.name} {verb} of its bytes"
+        bound = "at least " if top.at_least else ""
+        part = "all" if top.share >= ALL else f"{bound}{100 * top.share:.0f} %"
+        return f"{top.name} does {part} of its bytes"
     return _group_text(groups, disk)
 
 
@@ -106,7 +120,8 @@ def programs(found: Sequence[Share]) -> list[Share]:
         by_comm.setdefault(one.comm, []).append(one)
     several = [
         Share(f"{comm} ({len(ones)} processes)", sum(one.share for one in ones),
-              sum(one.bytes_s for one in ones), comm=comm)
+              sum(one.bytes_s for one in ones), comm=comm,
+              at_least=any(one.at_least for one in ones))
         for comm, ones in by_comm.items() if len(ones) > 1
     ]  # fmt: skip
     return sorted(several, key=lambda one: -one.share)
@@ -133,7 +148,8 @@ def who_rows(
         p50_ns, p99_ns = request_latency(one.pid or 0, disks, probes)
         p50 = "" if p50_ns is None else f", p50 {units.latency(p50_ns)}"
         p99 = "" if p99_ns is None else f", p99 {units.latency(p99_ns)}"
-        yield f"{one.name} {units.size(one.bytes_s)}/s ({100 * one.share:.0f} %{p50}{p99})"
+        rate = f"{'at least ' if one.at_least else ''}{units.size(one.bytes_s)}/s"
+        yield f"{one.name} {rate} ({100 * one.share:.0f} %{p50}{p99})"
 
 
 def request_latency(

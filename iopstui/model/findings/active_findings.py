@@ -10,6 +10,8 @@ from iopstui.model.findings.finding import Finding
 END_AFTER_S = 10.0
 """A rule that fires again within so many measured seconds goes on: of a load that comes and goes by
 the second each pause would else be an end."""
+FIRES_WITHIN_S = 2.0
+"""A rule that has not fired for a second still does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,11 @@ class ActiveFindings:
     def findings(self) -> list[Finding]:
         """Findings that hold now."""
         return [active.finding for active in self._active.values()]
+
+    @property
+    def firing(self) -> list[Finding]:
+        """Findings of rules that fire now: others hold only because they may fire again."""
+        return [one.finding for one in self._active.values() if one.quiet_s < FIRES_WITHIN_S]
 
     def withdraw(self, rule: str, why: str) -> EndedFinding:
         """A finding that holds was not true, as ``why`` says."""

@@ -20,8 +20,8 @@ MAX_DURATION_S = 3650 * 86400.0
 # frames are some milliseconds longer or shorter than the interval between them
 NEAR_MISS_SHARE = 0.98
 _TRIGGER = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=|>|<)\s*(\S.*?)\s+for\s+(\S+)\s*")
-_DURATION = re.compile(r"(\d{1,9}(?:\.\d{0,3})?)(s|m|h|d)", re.ASCII)
-_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{0,3})?)(s|m|h|d|)", re.ASCII)
+_SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class TriggerFired:
 
 
 def parse_duration(text: str) -> float | None:
-    """ "30s", "10m", "8h" or "2d" in seconds; ``None`` for anything else, also for no time at all
-    or more than ten years."""
+    """ "30s", "30", "10m", "8h" or "2d" in seconds; ``None`` for anything else, also for no time at
+    all or more than ten years."""
     match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     return seconds if 0 < seconds <= MAX_DURATION_S else None

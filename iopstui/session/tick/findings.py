@@ -202,9 +202,9 @@ class FindingTracker:
         return self._conditions
 
     @property
-    def active(self) -> list[Finding]:
-        """Findings that hold now."""
-        return self._active.findings
+    def firing(self) -> list[Finding]:
+        """Findings whose rules fire now."""
+        return self._active.firing
 
     def ended_findings(self) -> list[EndedFinding]:
         """Return, after ``feed``, reported findings that have ended, each once."""

@@ -265,7 +265,7 @@ class Sampling:
             answers.note_use(use)
         if use is not None or frame.step:
             self.disk_use = None if frame.step else use
-        answer = answers.feed(frame, context.devices, findings.conditions, findings.active)
+        answer = answers.feed(frame, context.devices, findings.conditions, findings.firing)
         findings.idle_rings = answers.idle_rings
         if (answers.needs_use or self._on_screen) and not frame.step:
             self._use.ask(frame.t, context.devices, answers.needs_tasks)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.answer import GOOD, OF_A_SECOND, Answer
+from iopstui.model.answer.change import NEWS_S, change_answer
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.tracker import WINDOW
 from iopstui.model.block.device import BlockDevice
@@ -15,7 +16,11 @@ from iopstui.ui.state.live import LiveState
 def answer_of(
     state: LiveState, target: Target | None, devices: Mapping[str, BlockDevice]
 ) -> Answer | None:
-    """The answer that was given; of a recording without any, what its figures say."""
+    """The answer that was given; right after a changed option, what that changed; of a recording
+    without answers, what its figures say."""
+    changed = _changed(state)
+    if changed is not None:
+        return changed
     if state.answer is not None or target is None or state.frame is None:
         return state.answer
     last = [entry.frame for entry in state.recent_seconds if entry.t <= state.frame.t][-WINDOW:]
@@ -23,3 +28,16 @@ def answer_of(
     findings = [entry.finding for entry in state.current_findings()]
     pairs = judge(Seen(target, frames, devices, findings=findings)) if frames else []
     return pairs[0][1] if pairs else None
+
+
+def _changed(state: LiveState) -> Answer | None:
+    """What an option changed that was changed a few seconds ago, unless there is more to say."""
+    step, answer = state.step, state.answer
+    if step is None or not state.running or state.t > step.t + 2 * NEWS_S:
+        return None
+    if answer is not None and (answer.state != GOOD or answer.rule != OF_A_SECOND):
+        return None
+    rows = state.runs.rows[-2:]
+    if len(rows) < 2 or rows[1].step != step.step:
+        return None
+    return change_answer(rows[0], rows[1])

@@ -63,7 +63,7 @@ def test_names_units_and_times(text: str, path: str, op: str, limit: float, seco
         ("r_await>-20ms for 3s", "not understood"),
         ("r_await>20ms for 0s", "not a time"),
         ("r_await>20ms for -3s", "not a time"),
-        ("r_await>20ms for 3", "not a time"),
+        ("r_await>20ms for 3x", "not a time"),
         ("r_await>20ms for ever", "not a time"),
         ("r_wait>20ms for 3s", "no figure of a whole run is called 'r_wait'"),
         ("sdz.r_await>20ms for 3s", "no figure of a whole run is called 'sdz.r_await'"),
@@ -99,7 +99,8 @@ def test_several_disks_are_meant_together_but_for_util() -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("30s", 30), ("10m", 600), ("8h", 28800), ("2d", 172800), ("0.5s", 0.5), ("1.5h", 5400),
-     ("0s", None), ("0.000s", None), ("-1s", None), ("8", None), ("h", None), ("", None),
+     ("0s", None), ("0.000s", None), ("-1s", None), ("8", 8),
+     ("0.5", 0.5), ("0", None), ("h", None), ("", None),
      ("1e3s", None), ("3651d", None), ("1h30m", None), ("٣s", None)],
 )  # fmt: skip
 def test_times(text: str, seconds: float | None) -> None:

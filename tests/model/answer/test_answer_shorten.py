@@ -1,0 +1,78 @@
+"""An answer where there is no room for all of it, and the one right after a changed option."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.answer.change import change_answer
+from iopstui.model.answer.shorten import shortened
+from iopstui.model.answer.use import DiskUse, DiskUser
+from iopstui.model.answer.who import shares, who_text
+from iopstui.model.metrics.run_history import RunRow
+
+WHO = "fio --name=hog --rw=randrw --bs=16k (965) does at least 64 % of its bytes"
+LONG = (
+    "vda is busy: I/Os take 8.4 ms on average with 64 in flight, 6× its median at this load (last "
+    "2 h); they are in vda, not in sda below it"
+)
+TEXTS = (
+    LONG,
+    "nvme0n1 is in use and quick: 0.21 ms on average, 1.20 GiB/s, 31 in flight, no long queue",
+    "Queue is deep enough (0:12-0:15): iodepth 32 → 64: latency 490 → 919 µs, IOPS 65.2k → 69.7k",
+    "md0: its counter says 3 in flight, but no task waits and the devices below have none",
+    "Memory is short, and swap is on vda: tasks wait for memory 12 % of the time",
+    "Not the disk: the CPUs are full, and tasks wait for one 62 % of the time; vda is idle",
+)
+
+
+def test_the_least_telling_parts_go_first() -> None:
+    found = ["{} · {}".format(*shortened(LONG, WHO, room, len)) for room in (250, 150, 135, 100)]
+    assert found[0] == f"{LONG} · {WHO}"
+    assert found[1] == f"{LONG.replace(' (last 2 h)', '')} · fio (965) ≥ 64 %"
+    assert found[2].endswith("with 64 in flight, 6× its median at this load · fio (965) ≥ 64 %")
+    assert found[3] == (
+        "vda is busy: I/Os take 8.4 ms on average with 64 in flight · fio (965) ≥ 64 %"
+    )
+
+
+@given(st.sampled_from(TEXTS), st.sampled_from(("", WHO)), st.integers(30, 250))
+def test_it_fits_and_no_word_is_cut(text: str, who: str, room: int) -> None:
+    words, name = shortened(text, who, room, len)
+    assert len(f"{words} · {name}" if name else words) <= room
+    whole = set(re.split(r"[ ;:,.]+", text))
+    assert set(re.split(r"[ ;:,.…]+", words)) - {""} <= whole
+    if room >= 77:
+        assert re.search(r" \d", words), "the number stays"
+        assert "but" not in text or "but no task waits" in words, "and what takes it back"
+
+
+def test_a_share_that_may_be_larger_is_at_least_so_much() -> None:
+    def text(*devices: str) -> str:
+        user = DiskUser(9, "fio", read_s=80.0, devices=frozenset(devices))
+        disks = {"vda": (100.0, 0.0, 1.0), "vdb": (10.0, 0.0, 1.0)}
+        return who_text(
+            shares("vda", {"vda"}, DiskUse(5.0, 1.0, (user,), disks=disks)), None, "vda"
+        )
+
+    assert text("vda") == "fio (9) does 80 % of its bytes"
+    # up to 10 bytes of it may be of the other disk
+    assert text("vda", "vdb") == "fio (9) does at least 70 % of its bytes"
+
+
+def test_a_changed_option_says_what_it_changed() -> None:
+    before = RunRow(1, "job", "", None, "stopped", 20.0, 2300.0, p99_ns=5e5)
+    now = RunRow(2, "job", "", ("iodepth 1 → 32",), seconds=None)
+    assert change_answer(before, replace(now, changed=())) is None
+
+    def text(seconds: float | None, iops: float | None = 14_100.0) -> str:
+        answer = change_answer(before, replace(now, seconds=seconds, iops=iops, p99_ns=2.2e6))
+        return answer.text if answer is not None else ""
+
+    measuring = "iodepth 1 → 32: measuring; before it 2.30k IOPS, p99 500 µs"
+    assert text(None, None) == text(1.0) == measuring
+    assert text(2.0) == "iodepth 1 → 32: 2.30k → 14.1k IOPS, p99 500 µs → 2.20 ms"
+    assert text(11.0) == ""
