@@ -130,6 +130,16 @@ def gains(least: float) -> Proof:
     return proof
 
 
+def answers_faster(least: float) -> Proof:
+    """From the first run to the last, fio's mean latency falls to such a part of it."""
+
+    def proof(effect: Effect) -> str:
+        first, last = effect.runs[0].latency, effect.last.latency
+        return "" if 0 < last * least <= first else f"{first:.3f} → {last:.3f} ms"
+
+    return proof
+
+
 def falls(name: str, most: float) -> Proof:
     """From the first run to the last, this counter of the disk for each I/O of fio falls to such
     a part: what was advised has helped."""

@@ -78,6 +78,15 @@ def scsi_depth(below: Recipe, depth: int) -> Recipe:
     return make
 
 
+def take_at_once(depth: int) -> Action:
+    """The SCSI disk takes so many commands at once from now on."""
+
+    def act(bench: Bench) -> None:
+        Path("/sys/block", bench.disk, "device/queue_depth").write_text(str(depth))
+
+    return act
+
+
 # -- cgroups
 
 

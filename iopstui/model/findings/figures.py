@@ -3,14 +3,13 @@ has is ``None`` or empty, never 0."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, recent_job_frames
+from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.model.means import fmean, pstdev
-from iopstui.model.metrics.cpus.cpu_frames import rate_of
 from iopstui.model.metrics.frame import (
     NO_LATENCY,
     SOME_LATENCY,
@@ -18,10 +17,6 @@ from iopstui.model.metrics.frame import (
     Frame,
 )
 
-SATURATED_BUSY = 93.0
-"""Percent of a CPU: a job that uses more has none left."""
-MUCH_IDLE = 10.0
-"""Percent of all CPUs."""
 SAME_SHARE = 0.05
 """Two runs that differ by at most this share count as equal."""
 
@@ -131,49 +126,6 @@ def iops_by_second(
     return rows
 
 
-def mean_by_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
-    """Mean of ``block_s``, ``irq_s`` or ``ipi_s`` for each CPU, over the frames that have it."""
-    values_by_cpu: dict[int, list[float]] = {}
-    for frame in frames:
-        for cpu, value in rate_of(frame.cpus, name).items():
-            values_by_cpu.setdefault(cpu, []).append(value)
-    return {cpu: fmean(values) for cpu, values in values_by_cpu.items()}
-
-
-def busy_by_job(frames: Sequence[Frame]) -> dict[int, list[float]]:
-    """Percent of a CPU by job, one value for each frame that knows it."""
-    busy: dict[int, list[float]] = {}
-    for frame in frames:
-        for job in frame.jobs:
-            if job.busy is not None:
-                busy.setdefault(job.index, []).append(job.busy)
-    return busy
-
-
-def saturated_jobs(frames: Sequence[Frame]) -> tuple[dict[int, list[float]], dict[int, float]]:
-    """(busy percents of all jobs, mean of those that had nothing left all the time)."""
-    busy = busy_by_job(frames)
-    full = {
-        n: fmean(b)
-        for n, b in busy.items()
-        if len(b) >= ENOUGH_SECONDS and min(b) >= SATURATED_BUSY
-    }
-    return busy, full
-
-
-def cpus_have_time(evidence: Evidence) -> bool:
-    """Whether the CPUs that can be used had idle time in each of the last seconds."""
-    idle = idle_percents(evidence)
-    return len(idle) >= ENOUGH_SECONDS and min(idle) > MUCH_IDLE
-
-
-def idle_percents(evidence: Evidence) -> list[float]:
-    """Idle percentage of all usable CPUs together, for each of the last seconds that have it."""
-    frames = recent_job_frames(evidence)
-    loads = [[f.cpus[c].load for c in evidence.online if c in f.cpus] for f in frames]
-    return [fmean(load.idle + load.iowait for load in row if load) for row in loads if any(row)]
-
-
 def flush_await_ms(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> float | None:
     """How long a flush took in these frames, in ms; ``None`` if there was none."""
     waited = count = 0.0
@@ -194,8 +146,3 @@ def is_latency_from_depth(deeper: float, then_ns: float, now_ns: float) -> bool:
     """Whether latency grew at least by half of what Little's law gives a queue that is ``deeper``
     times as deep and brings no more IOPS."""
     return now_ns >= then_ns * (1 + 0.5 * (deeper - 1))
-
-
-def busiest_cpu(counts: Mapping[int, float]) -> tuple[int, float]:
-    """(CPU, count) of the busiest one; ``counts`` must not be empty."""
-    return max(counts.items(), key=lambda pair: (pair[1], -pair[0]))

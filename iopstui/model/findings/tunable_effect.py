@@ -12,8 +12,9 @@ from math import inf
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.tunable import irq_of
+from iopstui.model.findings.cpu_accounts import mean_by_cpu
 from iopstui.model.findings.evidence import frame_start_s, measured_frames
-from iopstui.model.findings.figures import device_figures, fio_iops, mean_by_cpu
+from iopstui.model.findings.figures import device_figures, fio_iops
 from iopstui.model.findings.finding import Finding, cpus_text
 from iopstui.model.means import fmean
 from iopstui.model.metrics.cpus.cpu_frames import rate_of

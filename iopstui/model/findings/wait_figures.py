@@ -6,12 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui.model.findings.evidence import Evidence
-from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import MeanWaits, Waits
-
-MUCH_CPU_WAIT_PERCENT = 10.0
-"""Percent of the time in which jobs are ready to run and have no CPU."""
 
 
 def frame_waits(frames: Sequence[Frame]) -> list[Waits]:
@@ -57,25 +53,3 @@ def ios_above(waits: Waits, names: set[str], writes: bool) -> float:
     inside = sum(ios for name, ios in waits.layers.items() if name in names)
     elsewhere = (waits.cpu or 0.0) + waits.unsent + waits.unknown
     return waits.ios - inside - elsewhere - (0.0 if writes else waits.cache)
-
-
-def cpu_wait_share(waits: Waits) -> float:
-    """The part (0..1) of the I/Os in flight that waits for a CPU."""
-    return (waits.cpu or 0.0) / waits.ios if waits.ios else 0.0
-
-
-def cpu_wait_percent(frame: Frame) -> float | None:
-    """Percent of the interval in which a job was ready to run and had no CPU: the mean over all
-    jobs; ``None`` if the kernel does not say."""
-    percents = [job.cpu_wait for job in frame.jobs if job.cpu_wait is not None]
-    return sum(percents) / len(percents) if percents else None
-
-
-def jobs_wait_for_cpus(frames: Sequence[Frame]) -> bool:
-    """Whether jobs wait so long for a CPU that it may explain what a device seems to do."""
-    return fmean([cpu_wait_percent(frame) or 0.0 for frame in frames]) >= MUCH_CPU_WAIT_PERCENT
-
-
-def memory_wait_percent(frame: Frame) -> float:
-    """Percent of the interval in which some task waited for memory (0 where it is not known)."""
-    return frame.more.get("memory", {}).get("some") or 0.0

@@ -33,7 +33,7 @@ from iopstui.events import (
     TunableChanged,
 )
 from iopstui.model.answer.answer import Answer
-from iopstui.model.findings.figures import mean_by_cpu
+from iopstui.model.findings.cpu_accounts import mean_by_cpu
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import rate_of
 from iopstui.model.metrics.cpus.cpu_history import CpuHistory

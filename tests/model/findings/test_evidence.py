@@ -7,16 +7,14 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device, disk, fio, frame
 
+from iopstui.model.findings.cpu_accounts import busiest_cpu, busy_by_job, mean_by_cpu
 from iopstui.model.findings.evidence import Evidence, JobShape, measured_frames, recent_job_frames
 from iopstui.model.findings.figures import (
-    busiest_cpu,
-    busy_by_job,
     device_figures,
     fio_bytes_s,
     fio_iops,
     fio_latency_ns,
     iops_by_second,
-    mean_by_cpu,
 )
 from iopstui.model.findings.finding import cpus_text, device_names_text
 from iopstui.model.metrics.frame import APART, APPROX_BW, APPROX_IOPS, PARTIAL, RAMP, RESET

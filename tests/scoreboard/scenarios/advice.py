@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import loads
-from devices import disk, ext4, loop, null
-from proofs import falls, gains, rate, recovers, steps_down, steps_up
+from devices import disk, ext4, loop, null, scsi_debug
+from proofs import (
+    answers_faster,
+    falls,
+    gains,
+    rate,
+    recovers,
+    steps_down,
+    steps_up,
+)
 from scenario import HERE, LAB, Scenario
-from settings import cpu_group, cpu_limit, queue, set_queue
+from settings import cpu_group, cpu_limit, queue, scsi_depth, set_queue, take_at_once
 
-from scenarios.accounts import CPU, shell
+from scenarios.accounts import CPU, shell, striped
 
 MS = 1_000_000
 OTHERS = CPU | {"disagree", "neighbour", "background"}
 HOG_FOR_8_S = "exec taskset -c 1 timeout 8 sh -c 'while :; do :; done'"
+NICE_HOG = "exec nice -n 10 taskset -c 1 sh -c 'while :; do :; done'"
 
 SCENARIOS = (
     Scenario("advice-direct", HERE, "buffered reads that the cache answers, then direct=1",
@@ -55,4 +64,32 @@ SCENARIOS = (
              loop(), {"ioengine": "psync", "cpus_allowed": "1"},
              {"cpu-wait": ("another CPU",)}, (OTHERS | {"above"}) - {"cpu-wait"}, seconds=16,
              during=((0.1, shell(HOG_FOR_8_S)),), proof=recovers(0.2)),
+    Scenario("advice-overwrite", HERE, "libaio that extends a file, then overwrite=1",
+             ext4(loop(2600)), {"rw": "write", "iodepth": 32, "fallocate": "none",
+             "size": "1500m"}, {"above": ("overwrite=1",)}, CPU | {"disagree", "saturated"},
+             seconds=8, size="1500m",
+             runs=({"file_append": "1", "create_on_open": "1"}, {"overwrite": "1"}),
+             proof=gains(0.3)),
+    Scenario("advice-nice", HERE, "a job at nice 19 beside a program on its CPU, then at nice 0",
+             loop(), {"ioengine": "psync", "cpus_allowed": "1"},
+             {"cpu-wait": ()}, (OTHERS | {"above"}) - {"cpu-wait"}, seconds=8,
+             runs=({"nice": "19"}, {"nice": "0"}), beside=(shell(NICE_HOG),), proof=gains(1)),
+    Scenario("advice-fewer-jobs", HERE, "16 jobs at depth 16 on two CPUs, then two jobs", loop(),
+             {"cpus_allowed": "0-1", "ioengine": "libaio"}, {"more-jobs-than-cpus": ("2 jobs",)},
+             (CPU | {"saturated", "tags", "softirq-cpu"}) - {"more-jobs-than-cpus"}, seconds=8,
+             runs=({"numjobs": "16", "iodepth": "16"}, {"numjobs": "2", "iodepth": "32"}),
+             proof=answers_faster(2)),
+    Scenario("advice-chunks", LAB, "16 KiB reads of a RAID 0 of 4 KiB chunks, then 4 KiB",
+             striped(4), {"iodepth": 4}, {"disagree": ("I/Os of up to 4k",)}, CPU, seconds=8,
+             runs=({"bs": "16k"}, {"bs": "4k"}), proof=falls("reads", 0.4)),
+    Scenario("advice-scsi-depth", LAB, "a SCSI disk that takes one command at once, then 8",
+             scsi_depth(scsi_debug(ndelay=3 * MS), 1), {"iodepth": 8},
+             {"tags": ("device/queue_depth",)}, CPU | {"above", "saturated"}, seconds=14,
+             during=((7.0, take_at_once(8)),), proof=steps_up(0.8)),
+    Scenario("advice-other-queues", LAB, "64 I/Os on one of four queues, then on all four",
+             null(hw_queue_depth=4, completion_nsec=4 * MS), {},
+             {"tags": ("jobs on other CPUs",)}, CPU | {"above", "saturated"}, seconds=8,
+             runs=({"iodepth": "64", "cpus_allowed": "1"},
+                   {"iodepth": "16", "numjobs": "4", "cpus_allowed": "0-3",
+                    "cpus_allowed_policy": "split"}), proof=gains(1)),
 )  # fmt: skip

@@ -103,8 +103,8 @@ def _dominant_owner(readings: Sequence[Sequence[GroupRates]], disk: str) -> Find
             "cgroup",
             f"{top} does {share:.0f} % of the {verb} on {disk} "
             f"({units.mib(last[top])} of {units.mib(totals[-1])} MiB/s)",
-            "u and Tab show all cgroups; systemctl set-property or the container's limits hold it "
-            "back (IOWriteBandwidthMax=, IOReadBandwidthMax=)",
+            "u and Tab show all cgroups; systemctl set-property or the container's limits can hold "
+            "it back (IOWriteBandwidthMax=, IOReadBandwidthMax=)",
             "u",
         )
     return None

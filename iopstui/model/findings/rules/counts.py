@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
@@ -124,21 +123,21 @@ def count_mismatch(evidence: Evidence) -> Finding | None:
     # fio and the kernel are read at slightly different moments: one second proves nothing
     if fio_s < 100 or len(seconds) < SECONDS_APART:
         return None
-    sums = " together" if len(devices) > 1 else ""
-    head = f"fio does {units.number(fio_s)} IOPS, {device_names_text(devices)}{sums} "
-    fio_bytes = fio_bytes_s(frames)
     less = all(most < 0.9 * ios for ios, _, most in seconds)
     more = all(least > 1.1 * ios for ios, least, _ in seconds)
     # what takes longest to see is asked last: nearly always they agree in each second
     if not (less or more) or _counts_agree(evidence):
         return None
-    if less:
-        head += units.number(device_io.ios_s)
-        finding = _device_does_less(evidence, device_io, head, fio_s, fio_bytes)
-    else:
-        head += units.number(device_io.data_ios_s)
-        finding = _device_does_more(evidence, device_io, head, fio_s, fio_bytes)
-    return replace(finding, since=frame_start_s(frames[0]))
+    counted = device_io.ios_s if less else device_io.data_ios_s
+    why = (_why_less if less else _why_more)(evidence, device_io, fio_s, fio_bytes_s(frames))
+    return Finding(
+        "disagree",
+        f"fio does {units.number(fio_s)} IOPS, {device_names_text(devices)}"
+        f"{' together' if len(devices) > 1 else ''} {units.number(counted)}{why[0]}",
+        why[1],
+        "u" if why[1] == FIND_PROGRAM_ADVICE else "",
+        since=frame_start_s(frames[0]),
+    )
 
 
 def _counts_agree(evidence: Evidence) -> bool:
@@ -150,61 +149,51 @@ def _counts_agree(evidence: Evidence) -> bool:
     return least <= 1.1 * fio_s and most >= 0.9 * fio_s
 
 
-def _device_does_less(
-    evidence: Evidence, device_io: DeviceFigures, head: str, fio_s: float, fio_bytes: float
-) -> Finding:
-    if evidence.shape.engine == PASSTHROUGH:
-        return Finding(
-            "disagree",
-            f"{head}: NVMe commands pass by the block layer, and the kernel does not count them; "
-            "fio's figures are right",
+Cause = tuple[str, str]
+"""The end of the sentence, and the advice."""
+
+
+def _why_less(
+    evidence: Evidence, device_io: DeviceFigures, fio_s: float, fio_bytes: float
+) -> Cause:
+    shape = evidence.shape
+    if shape.engine == PASSTHROUGH:
+        return (
+            ": NVMe commands pass by the block layer, and the kernel does not count them; fio's "
+            "figures are right",
             "Linux 6.13 counts them after: echo 1 > /sys/block/"
             f"{evidence.devices[0].name}/queue/iostats_passthrough",
         )
     if device_io.merges_s >= 0.5 * (fio_s - device_io.ios_s):
-        return Finding(
-            "disagree",
-            f"{head}: {units.number(device_io.merges_s)}/s were merged into larger requests "
-            "(rrqm/s, wrqm/s)",
+        merges = units.number(device_io.merges_s)
+        return (
+            f": {merges}/s were merged into larger requests (rrqm/s, wrqm/s)",
             "nomerges=2 shows the device without merging",
         )
     if device_io.ios_s and fio_bytes and device_io.bytes_s >= 0.9 * fio_bytes:
-        return Finding(
-            "disagree",
-            f"{head} with no fewer bytes: read-ahead, write-back or batches make larger requests "
+        return (
+            " with no fewer bytes: read-ahead, write-back or batches make larger requests "
             f"({units.size(fio_bytes / fio_s)} became "
             f"{units.size(device_io.bytes_s / device_io.ios_s)} each)",
-            "try direct=1" if evidence.shape.direct is False else "",
+            "try direct=1" if shape.direct is False else "",
         )
-    return _io_without_device(evidence, head)
-
-
-def _io_without_device(evidence: Evidence, head: str) -> Finding:
-    """Why some of the job's I/Os reach no device that counts them."""
-    if evidence.shape.direct is False:
-        return Finding(
-            "disagree",
-            f"{head}: the page cache answers the rest, because the I/O is buffered (direct=0)",
+    if shape.direct is False:
+        return (
+            ": the page cache answers the rest, because the I/O is buffered (direct=0)",
             "try direct=1 to measure the disk",
         )
     if evidence.uncounted_targets:
-        return Finding(
-            "disagree",
-            f"{head}: no block device counts the rest ({'; '.join(evidence.uncounted_targets)})",
-        )
+        return f": no block device counts the rest ({'; '.join(evidence.uncounted_targets)})", ""
     pronoun = "them" if len(evidence.devices) > 1 else "it"
-    if _writes_are_missing(evidence):
-        why = (
-            "data=journal keeps direct writes in the page cache, and writes them later"
-            if _journals_data(evidence)
-            else "it may be in the page cache, in spite of direct=1"
-        )
-        return Finding("disagree", f"{head}: the rest has not reached {pronoun} yet: {why}")
-    return Finding(
-        "disagree",
-        f"{head}: the rest never reached {pronoun} (blocks of a file that were never written are "
-        "answered by the file system)",
+    if not _writes_are_missing(evidence):
+        unwritten = "blocks of a file that were never written are answered by the file system"
+        return f": the rest never reached {pronoun} ({unwritten})", ""
+    why = (
+        "data=journal keeps direct writes in the page cache, and writes them later"
+        if _journals_data(evidence)
+        else "it may be in the page cache, in spite of direct=1"
     )
+    return f": the rest has not reached {pronoun} yet: {why}", ""
 
 
 def _journals_data(evidence: Evidence) -> bool:
@@ -226,57 +215,36 @@ def _writes_are_missing(evidence: Evidence) -> bool:
     return written - total[WRITES].ios_s > max(0.0, read - total[READS].ios_s)
 
 
-def _device_does_more(
-    evidence: Evidence, device_io: DeviceFigures, head: str, fio_s: float, fio_bytes: float
-) -> Finding:
+def _why_more(
+    evidence: Evidence, device_io: DeviceFigures, fio_s: float, fio_bytes: float
+) -> Cause:
     if fio_bytes and abs(device_io.bytes_s - fio_bytes) <= 0.1 * fio_bytes:
-        return _split_finding(evidence, head, fio_bytes / fio_s,
-                              device_io.bytes_s / device_io.data_ios_s)  # fmt: skip
+        size, request = fio_bytes / fio_s, device_io.bytes_s / device_io.data_ios_s
+        cause, advice = _split_cause(evidence, size, request)
+        sizes = f"{units.size(size)} became {units.size(request)} each"
+        return f" with the same bytes: requests are split ({sizes}){cause}", advice
     surplus = device_io.data_ios_s - fio_s
-    more = f"{units.number(surplus)} I/Os per second more"
+    more = f": {units.number(surplus)} I/Os per second more"
     accounts = next(device_accounts(evidence, recent_job_frames(evidence)), None)
     others = accounts.mean.others if accounts is not None else {}
     if sum(flow.ios_s for kind, flow in others.items() if kind != FLUSHES) >= surplus / 2:
-        return Finding(
-            "disagree", f"{head}: {more}, by another program ({kinds_text(others)})",
-            FIND_PROGRAM_ADVICE, "u",
-        )  # fmt: skip
+        return f"{more}, by another program ({kinds_text(others)})", FIND_PROGRAM_ADVICE
     if evidence.shape.writes and _journals_data(evidence):
-        return Finding(
-            "disagree", f"{head}: {more}, because data=journal writes all data to the journal first"
-        )
+        return f"{more}, because data=journal writes all data to the journal first", ""
     if evidence.shape.syncs:
-        return Finding("disagree", f"{head}: {more}, because the job syncs, which makes the "
-                       "file system or the disk write on its own")  # fmt: skip
-    return Finding(
-        "disagree",
-        f"{head}: {more}, by another program or by the file system",
-        FIND_PROGRAM_ADVICE,
-        "u",
-    )
+        why = "because the job syncs, which makes the file system or the disk write on its own"
+        return f"{more}, {why}", ""
+    return f"{more}, by another program or by the file system", FIND_PROGRAM_ADVICE
 
 
-def _split_finding(evidence: Evidence, head: str, size: float, request: float) -> Finding:
-    """I/Os of so many bytes that became requests of so many: what may have split them."""
-    cause, advice = _split_cause(evidence, size, request)
-    return Finding(
-        "disagree",
-        f"{head} with the same bytes: requests are split ({units.size(size)} became "
-        f"{units.size(request)} each){cause}",
-        advice,
-    )
-
-
-def _split_cause(evidence: Evidence, size: float, request: float) -> tuple[str, str]:
-    """The end of the sentence, and the advice. An array's own max_sectors_kb may be its chunk."""
+def _split_cause(evidence: Evidence, size: float, request: float) -> Cause:
+    """What may have split I/Os of ``size`` into such requests. An array's own max_sectors_kb may be
+    its chunk."""
     for device in evidence.devices:
         array = device_state(device, evidence).array
         if array is not None and array.chunk and request <= 1.1 * array.chunk < size:
             chunk = size_text(array.chunk)
-            return (
-                f", at the chunks of {device.name} ({chunk})",
-                f"use I/Os of up to {chunk}",
-            )
+            return f", at the chunks of {device.name} ({chunk})", f"use I/Os of up to {chunk}"
     for device in evidence.devices:
         most = device.queue.max_sectors_kb if device.queue is not None else None
         if most is not None and request <= 1024 * most < size and device.kind != "md":

@@ -7,6 +7,13 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice, IrqVector
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
+from iopstui.model.findings.cpu_accounts import (
+    busiest_cpu,
+    cpu_loads,
+    cpu_wait_percent,
+    job_cpus,
+    mean_by_cpu,
+)
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     Evidence,
@@ -14,13 +21,11 @@ from iopstui.model.findings.evidence import (
     recent_frames,
     recent_job_frames,
 )
-from iopstui.model.findings.figures import busiest_cpu, device_figures, mean_by_cpu
+from iopstui.model.findings.figures import device_figures
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
-from iopstui.model.findings.wait_figures import cpu_wait_percent
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing_share
-from iopstui.model.rates import CpuLoad
 
 SHARE_ON_ONE_CPU = 0.8
 MANY_COMPLETIONS_PER_S = 100.0
@@ -48,8 +53,8 @@ def cpu_throttled(evidence: Evidence) -> Finding | None:
 def cpu_steal(evidence: Evidence) -> Finding | None:
     """The hypervisor runs something else on a CPU that jobs (without a job: anything) need."""
     frames = recent_frames(evidence)
-    cpus = _job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
-    percents = {cpu: [load.steal for load in _loads(frames, cpu)] for cpu in cpus}
+    cpus = job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
+    percents = {cpu: [load.steal for load in cpu_loads(frames, cpu)] for cpu in cpus}
     stolen = {
         c: fmean(s)
         for c, s in percents.items()
@@ -70,9 +75,9 @@ def cpu_steal(evidence: Evidence) -> Finding | None:
 def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
     """A CPU that completes this device's I/O is full of it, and no job runs there."""
     frames = recent_frames(evidence)
-    jobs = _job_cpus(frames)
+    jobs = job_cpus(frames)
     for cpu, count in sorted(mean_by_cpu(frames, "irq_s").items(), key=lambda item: -item[1]):
-        shares = [load.irq + load.soft for load in _loads(frames, cpu)]
+        shares = [load.irq + load.soft for load in cpu_loads(frames, cpu)]
         if (
             count < MANY_COMPLETIONS_PER_S
             or cpu in jobs
@@ -274,12 +279,3 @@ def cross_node_completions(evidence: Evidence) -> Finding | None:
         advice,
         key,
     )
-
-
-def _job_cpus(frames: Sequence[Frame]) -> set[int]:
-    return {job.cpu for frame in frames for job in frame.jobs}
-
-
-def _loads(frames: Sequence[Frame], cpu: int) -> list[CpuLoad]:
-    loads = (frame.cpus[cpu].load for frame in frames if cpu in frame.cpus)
-    return [load for load in loads if load is not None]

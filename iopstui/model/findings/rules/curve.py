@@ -5,16 +5,19 @@ A limit that somebody set and a disk's own look the same in one reading: it take
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
-from operator import lt
+from collections.abc import Sequence
+from dataclasses import replace
 
 from iopstui import format as units
 from iopstui.model.findings.accounts import others_share
+from iopstui.model.findings.cpu_accounts import (
+    cpus_have_time,
+    jobs_wait_for_cpus,
+    lost_cpu_or_memory,
+    saturated_jobs,
+)
 from iopstui.model.findings.evidence import Evidence, SteadyRun, frame_start_s, recent_job_frames
 from iopstui.model.findings.figures import (
-    cpus_have_time,
     fio_bytes_s,
     fio_iops,
     fio_latency_ns,
@@ -22,17 +25,12 @@ from iopstui.model.findings.figures import (
     ios_in_flight,
     is_about_equal,
     is_latency_from_depth,
-    saturated_jobs,
 )
 from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.limits import limit_reached
-from iopstui.model.findings.wait_figures import (
-    cpu_wait_percent,
-    jobs_wait_for_cpus,
-    mean_waits,
-    memory_wait_percent,
-)
-from iopstui.model.means import fmean, pstdev
+from iopstui.model.findings.wait_figures import mean_waits
+from iopstui.model.findings.workload import SECONDS_PER_SIDE, is_same_workload, step_down_index
+from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import size_text
 
@@ -40,10 +38,6 @@ FLAT_DEVIATION = 0.06
 """Standard deviation of five seconds over their mean; 500 IOPS of a token bucket vary by 4 %."""
 MIN_IN_FLIGHT = 4.0
 """I/Os in flight below which a rate may be the latency's, and near a limit by chance."""
-MAX_STEP_SHARE = 0.75
-# standard deviations of the seconds on either side
-MIN_STEP_DEVIATIONS = 4.0
-SECONDS_PER_SIDE = 4
 OTHERS_SHARE = 0.15
 """A part of a device's I/Os, bytes or queue."""
 
@@ -185,7 +179,7 @@ def end_of_burst(evidence: Evidence) -> Finding | None:
     shape, frames = evidence.shape, evidence.measured
     if shape.paced or shape.direct is not True or len(frames) < 2 * SECONDS_PER_SIDE:
         return None
-    place = _step_down_index(frames)
+    place = step_down_index(frames)
     if place is None:
         return None
     before, after = frames[:place], frames[place:]
@@ -196,7 +190,7 @@ def end_of_burst(evidence: Evidence) -> Finding | None:
     late = after[1:]
     if not is_same_workload(before, late):
         return None
-    if jobs_wait_for_cpus(late) or _lost_cpu_or_memory(before, late):
+    if jobs_wait_for_cpus(late) or lost_cpu_or_memory(before, late):
         return None
     if not _device_took_longer(before, late):
         return None
@@ -235,109 +229,6 @@ def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] |
             f"leave it idle for {back} to fill them again, or buy a higher baseline",
         )
     return None
-
-
-def _step_down_index(frames: Sequence[Frame]) -> int | None:
-    """Index at which the seconds fall into two parts, the second lower by far more than each part
-    varies; ``None`` if they don't."""
-    iops = [fio_iops([frame]) for frame in frames]
-    if not all(iops) or not _has_step_down(iops):
-        return None
-    fits = []
-    for place in range(SECONDS_PER_SIDE, len(iops) - SECONDS_PER_SIDE + 1):
-        before, right = iops[:place], iops[place:]
-        variance = pstdev(before) ** 2 * len(before) + pstdev(right) ** 2 * len(right)
-        fits.append((variance, place))
-    place = min(fits)[1]
-    before, right = iops[:place], iops[place:]
-    low, high = fmean(right), fmean(before)
-    clear = high - low >= MIN_STEP_DEVIATIONS * max(pstdev(before), pstdev(right))
-    return place if clear and low <= MAX_STEP_SHARE * high and max(right) < min(before) else None
-
-
-def _has_step_down(iops: Sequence[float]) -> bool:
-    """Whether all seconds from some place on are lower than all before it: a load without a step
-    is looked at each second, and nearly always ends here."""
-    least = [*accumulate(iops, min)][SECONDS_PER_SIDE - 1 :]
-    most = [*accumulate(reversed(iops), max)][SECONDS_PER_SIDE - 1 :]
-    # what is before the first place beside what is behind it, and so on
-    return any(map(lt, most[-1 - SECONDS_PER_SIDE :: -1], least))
-
-
-def is_same_workload(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
-    """Whether the same jobs do the same I/O: their processes, the sections that do anything, the
-    size, the part of reads, and the devices, also those below: a job that reaches another disk of a
-    linear volume does not, nor one that changes its own phase."""
-    pids = [{job.pid for job in f.jobs if job.pid is not None} for f in (*before, *after) if f.jobs]
-    if any(process_ids != pids[0] for process_ids in pids[1:]):
-        return False
-    earlier, now = _Workload.from_frames(before), _Workload.from_frames(after)
-    return earlier.is_similar(now)
-
-
-@dataclass(frozen=True, slots=True)
-class _Workload:
-    """I/O of some seconds: the rows of fio with I/O, the mean size, and the shares (0..1) of reads
-    and of each device."""
-
-    rows: frozenset[int]
-    mean_size: float
-    read_share: float
-    device_shares: Mapping[str, float]
-
-    @classmethod
-    def from_frames(cls, frames: Sequence[Frame]) -> _Workload:
-        """Work of these frames."""
-        fios = [f.fio for f in frames if f.fio is not None]
-        ios = sum(fio.total.ios for fio in fios)
-        reads = sum(fio.directions["read"].ios for fio in fios if "read" in fio.directions)
-        rows = frozenset(job.index for fio in fios for job in fio.jobs if job.ios)
-        names = {name for f in frames for name in (*f.opened, *(f.waits.layers if f.waits else ()))}
-        ios_s = {name: sum((f.disks[name].ios_s or 0.0) for f in frames if name in f.disks)
-                for name in names}  # fmt: skip
-        total_ios_s = sum(ios_s.values())
-        moved = sum(fio.total.bytes for fio in fios)
-        return cls(
-            rows, moved / ios if ios else 0.0, reads / ios if ios else 0.0,
-            {name: rate / total_ios_s for name, rate in ios_s.items()} if total_ios_s else {},
-        )  # fmt: skip
-
-    def is_similar(self, other: _Workload) -> bool:
-        """Whether none of them differs by more than chance."""
-        sizes = sorted((self.mean_size, other.mean_size))
-        names = {*self.device_shares, *other.device_shares}
-        return (
-            self.rows == other.rows
-            and sizes[1] <= 1.15 * sizes[0]
-            and abs(self.read_share - other.read_share) <= 0.1
-            and all(
-                abs(self.device_shares.get(n, 0.0) - other.device_shares.get(n, 0.0)) <= 0.2
-                for n in names
-            )
-        )
-
-
-def _lost_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
-    """Whether the job lost CPU time (it waits for a CPU, a cgroup or the hypervisor takes it), or
-    the machine ran short of memory."""
-    for figure, least in (
-        (cpu_wait_percent, 8.0), (memory_wait_percent, 5.0), (_steal_share, 5.0),
-        (_throttled_percent, 1.0),
-    ):  # fmt: skip
-        earlier, now = ([figure(frame) or 0.0 for frame in frames] for frames in (before, after))
-        if fmean(now) - fmean(earlier) >= least:
-            return True
-    return False
-
-
-def _steal_share(frame: Frame) -> float:
-    loads = [frame.cpus[job.cpu].load for job in frame.jobs if job.cpu in frame.cpus]
-    steals = [load.steal for load in loads if load is not None]
-    return fmean(steals) if steals else 0.0
-
-
-def _throttled_percent(frame: Frame) -> float:
-    return frame.throttled or 0.0
 
 
 def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool:

@@ -106,7 +106,7 @@ def write_amplification(evidence: Evidence) -> Finding | None:
             f"{name} wrote {units.size(media_written(reading))} to its media for "
             f"{units.size(host)} from the hosts: write amplification {factor:.1f}"
             f"{_writes_per_day_text(evidence, reading)}",
-            "larger or sequential writes, TRIM, or more unused space lower it",
+            "larger or sequential writes, TRIM, or more unused space may lower it",
         )
     return None
 

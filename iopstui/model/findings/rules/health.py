@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iopstui import format as units
-from iopstui.model.findings import wait_figures
 from iopstui.model.findings.conditions import DeviceState, Link
+from iopstui.model.findings.cpu_accounts import memory_wait_percent
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     Evidence,
@@ -111,7 +111,7 @@ def io_errors(evidence: Evidence) -> Finding | None:
 def memory_pressure(evidence: Evidence) -> Finding | None:
     """Tasks wait for memory: the kernel reclaims pages or swaps."""
     frames = recent_frames(evidence)
-    waited = [wait_figures.memory_wait_percent(frame) for frame in frames]
+    waited = [memory_wait_percent(frame) for frame in frames]
     if len(waited) < ENOUGH_SECONDS or min(waited) < MEMORY_WAIT_PERCENT:
         return None
     victim = "the job" if frames[0].fio is not None else "other programs"
@@ -119,7 +119,8 @@ def memory_pressure(evidence: Evidence) -> Finding | None:
         "memory",
         f"tasks waited for memory {fmean(waited):.0f} % of the time (PSI): the kernel reclaims "
         f"pages or swaps, which takes CPU time and disk I/O from {victim}",
-        "free memory or raise memory.high and memory.max; vmstat 1 shows swapping (si, so)",
+        "free memory, or raise memory.high and memory.max if a cgroup lacks it; vmstat 1 shows "
+        "swapping (si, so)",
     )
 
 

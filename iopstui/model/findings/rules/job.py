@@ -6,6 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from iopstui import format as units
 from iopstui.model.findings.accounts import FLUSHES, device_accounts
+from iopstui.model.findings.cpu_accounts import (
+    FOLLOWED_JOBS,
+    MUCH_CPU_WAIT_PERCENT,
+    MUCH_IDLE,
+    cpu_loads,
+    cpu_wait_percent,
+    cpus_have_time,
+    idle_percents,
+    jobs_fill_cpus,
+    jobs_wait_for_cpus,
+    saturated_jobs,
+)
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     SYNCHRONOUS,
@@ -15,31 +27,19 @@ from iopstui.model.findings.evidence import (
     recent_job_frames,
 )
 from iopstui.model.findings.figures import (
-    MUCH_IDLE,
     DeviceFigures,
-    cpus_have_time,
     device_figures,
     fio_iops,
     fio_latency_ns,
     flush_await_ms,
-    idle_percents,
-    saturated_jobs,
 )
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
-from iopstui.model.findings.wait_figures import (
-    cpu_wait_percent,
-    jobs_wait_for_cpus,
-    mean_waits,
-)
+from iopstui.model.findings.wait_figures import mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import size_text
 
-FOLLOWED_JOBS = 64
-# the jobs' part of the CPU time used, and percent of the time that a job waits for a CPU
-JOBS_SHARE_OF_CPU = 0.5
-CPU_WAIT_PERCENT = 10.0
 FULL_QUEUE_SHARE = 0.9
 # the deepest C-state counts where leaving it takes so large a part of the latency
 WAKE_UP_SHARE = 0.2
@@ -97,14 +97,10 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
     if not frames or not cpus or evidence.shape.jobs <= cpus:
         return None
     idle = idle_percents(evidence)
-    if (
-        len(idle) < ENOUGH_SECONDS
-        or max(idle) > MUCH_IDLE
-        or not _jobs_use_most_cpu_time(frames, idle, cpus)
-    ):
+    if len(idle) < ENOUGH_SECONDS or max(idle) > MUCH_IDLE or not jobs_fill_cpus(evidence):
         return None
     waited = [wait for frame in frames if (wait := cpu_wait_percent(frame)) is not None]
-    if waited and min(waited) < CPU_WAIT_PERCENT:
+    if waited and min(waited) < MUCH_CPU_WAIT_PERCENT:
         return None
     some = f", each {fmean(waited):.0f} % of the time" if waited else ""
     return Finding(
@@ -113,19 +109,6 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
         f"{100 - fmean(idle):.0f} % busy: jobs wait for a CPU{some}, and that counts as latency",
         f"try {cpus} job{'s' if cpus > 1 else ''} with a deeper queue",
         "{",
-    )
-
-
-def _jobs_use_most_cpu_time(frames: Sequence[Frame], idle: Sequence[float], cpus: int) -> bool:
-    """Whether the jobs use most of the CPU time: else another program is why there is none."""
-    job_percents = [sum(job.busy or 0.0 for job in frame.jobs) for frame in frames if frame.jobs]
-    used_percent = (100 - fmean(idle)) * cpus
-    followed = max((len(frame.jobs) for frame in frames), default=0)
-    # of many jobs the first ones alone are followed
-    return (
-        not job_percents
-        or followed >= FOLLOWED_JOBS
-        or fmean(job_percents) >= JOBS_SHARE_OF_CPU * used_percent
     )
 
 
@@ -268,8 +251,7 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
         return None  # the page cache answers without an interrupt: no CPU is woken up
     cpu = frames[-1].jobs[0].cpu
     state = evidence.conditions.cpus.get(cpu)
-    loads = [f.cpus[cpu].load for f in frames if cpu in f.cpus]
-    idle = [load.idle + load.iowait for load in loads if load is not None]
+    idle = [load.idle + load.iowait for load in cpu_loads(frames, cpu)]
     if state is None or len(idle) < ENOUGH_SECONDS:
         return None
     if state.wake_us and min(idle) >= 20 and state.wake_us * 1e3 >= WAKE_UP_SHARE * latency:

@@ -7,6 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.cpu_accounts import (
+    cpu_wait_share,
+    jobs_have_cpu_time,
+    memory_wait_percent,
+)
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     Evidence,
@@ -14,14 +19,10 @@ from iopstui.model.findings.evidence import (
     recent_frames,
     recent_job_frames,
 )
-from iopstui.model.findings.figures import busy_by_job, device_figures
+from iopstui.model.findings.figures import device_figures
 from iopstui.model.findings.finding import Finding, device_names_text
-from iopstui.model.findings.wait_figures import (
-    cpu_wait_share,
-    devices_below,
-    frame_waits,
-    memory_wait_percent,
-)
+from iopstui.model.findings.queue_room import room_below
+from iopstui.model.findings.wait_figures import devices_below, frame_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import PARITY_RAID
@@ -45,8 +46,7 @@ SLOW_DIRECTION_MS = 100.0
 MEMORY_WAIT_PERCENT = 10.0
 DIRECTION_NOUNS = {"w": "writes", "r": "reads"}
 SCHEDULERS = ("kyber", "bfq", "mq-deadline")
-# a job whose writes wait for write-back: its CPU time, the device's utilisation
-COPYING_PERCENT = 60.0
+# of a device that writes back
 FULL_UTIL = 85.0
 
 
@@ -146,7 +146,7 @@ def starved_direction(evidence: Evidence) -> Finding | None:
         scheduler = device.queue.scheduler if device.queue is not None else None
         if scheduler not in SCHEDULERS or aqu < CROWDED_QUEUE:
             continue
-        room = _room_below(device, evidence)
+        room = room_below(device, evidence)
         # the driver takes all that it has tags for: mq-deadline has nothing to choose from
         if scheduler == "mq-deadline" and (room is None or aqu < FULL_SHARE * room):
             continue
@@ -165,7 +165,7 @@ def slow_direction(evidence: Evidence) -> Finding | None:
         return None
     for device, slow, fast, aqu in _uneven_directions(evidence, SLOW_DIRECTION_MS):
         scheduler = device.queue.scheduler if device.queue is not None else None
-        room = _room_below(device, evidence)
+        room = room_below(device, evidence)
         if room is None or aqu >= FULL_SHARE * room or scheduler in ("kyber", "bfq"):
             continue
         return Finding(
@@ -211,17 +211,6 @@ def _uneven_directions(
                 yield device, (names[0], waits[0]), (names[1], waits[1]), aqu
 
 
-def _room_below(device: BlockDevice, evidence: Evidence) -> int | None:
-    """How many requests the driver takes at once: what is beyond waits in the scheduler."""
-    cpus = {job.cpu for frame in recent_frames(evidence) for job in frame.jobs}
-    reached = [hctx for hctx in device.hctxs if cpus & set(hctx.cpus)] or list(device.hctxs)
-    tags = [hctx.nr_tags for hctx in reached if hctx.nr_tags is not None]
-    if not reached or len(tags) < len(reached):
-        return None
-    depth = device_state(device, evidence).queue_depth
-    return sum(tags) if depth is None else min(sum(tags), depth)
-
-
 def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
     """Mean time of a request of one direction over all these intervals, in ms; 0.0 for too few."""
     rates = [getattr(disk, f"{side}_s") or 0.0 for disk in disks]
@@ -241,13 +230,11 @@ def write_back(evidence: Evidence) -> Finding | None:
         or shape.paced
     ):
         return None
-    busy = [value for values in busy_by_job(frames).values() for value in values]
     device_io = device_figures(frames, evidence.devices)
     disks = [frame.combined([d.name for d in evidence.devices]) for frame in frames]
     if (
         device_io is None
-        or not busy
-        or max(busy) > COPYING_PERCENT
+        or not jobs_have_cpu_time(frames)
         or max(map(cpu_wait_share, waits_by_frame)) > 1 - HELD_SHARE
     ):
         return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import READ_BYTES, WRITE_BYTES, IoLimit
+from iopstui.model.findings.cpu_accounts import has_spare_cpus, jobs_wait_for_cpus
 from iopstui.model.findings.evidence import (
     BLOCKED,
     LONG_ENOUGH,
@@ -16,14 +16,14 @@ from iopstui.model.findings.evidence import (
     device_state,
     recent_job_frames,
 )
-from iopstui.model.findings.figures import busy_by_job, device_figures, fio_iops, ios_in_flight
+from iopstui.model.findings.figures import device_figures, fio_iops, ios_in_flight
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.limits import ReachedLimit, binding_limit, limit_reached
+from iopstui.model.findings.queue_room import nearly_full, reached_tags
 from iopstui.model.findings.wait_figures import (
     devices_above,
     frame_waits,
     ios_above,
-    jobs_wait_for_cpus,
     layers_down_from,
     mean_waits,
 )
@@ -46,8 +46,6 @@ BLOCKED_SHARE = 0.2
 OVER_LIMIT = 1.1
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 GAIN_FACTOR = 1.15
-BUSY_JOB_PERCENT = 60.0
-SPARE_CPU_PERCENT = 20.0
 
 
 def waits_above_device(evidence: Evidence) -> Finding | None:
@@ -149,7 +147,7 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
         f"time (slat {units.latency(1e9 * fmean(slat_s) / fio_iops(frames))}), and uses or waits "
         f"for a CPU {on_cpu:.0f} %"
         + (", as for writes that extend a file or fill its holes" if on_file else ""),
-        "compare with overwrite=1: fio writes the file before the run, and no write extends it"
+        "compare with overwrite=1: fio writes the file before the run, so that none extends it"
         if on_file
         else "more jobs submit at once: try numjobs with a smaller iodepth",
     )
@@ -173,7 +171,7 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
         return None
     if not has_spare_cpus(evidence, frames) or jobs_wait_for_cpus(frames):
         return None
-    if _near_limit(frames, evidence) or _nearly_full(frames, evidence):
+    if _near_limit(frames, evidence) or nearly_full(frames, evidence):
         return None
     costed = [name for name, state in evidence.conditions.devices.items() if state.has_iocost]
     if costed:
@@ -191,14 +189,6 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
 def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
     """Whether some second came near a limit: then it may be the cause, and another is not named."""
     return any(limit_reached([frame], evidence) is not None for frame in frames)
-
-
-def _nearly_full(frames: Sequence[Frame], evidence: Evidence) -> bool:
-    """Whether the queues that jobs reach are half full or more: the rest may wait for tags."""
-    device_io = device_figures(frames, evidence.devices)
-    rooms = [_reached_tags(device, frames) for device in evidence.devices]
-    capacity = sum(tags.capacity for tags in rooms if tags is not None)
-    return device_io is not None and 0 < capacity <= 2 * (device_io.aqu_sz or 0.0)
 
 
 def _now_text(limit: IoLimit, rate: float) -> str:
@@ -222,20 +212,6 @@ def _cost_wait_percent(evidence: Evidence) -> float | None:
     return share if share >= 10.0 else None
 
 
-def has_spare_cpus(evidence: Evidence, frames: Sequence[Frame]) -> bool:
-    """Waiting for a CPU looks the same in N, before the device and after it: jobs must have time,
-    and each CPU, whether it submits or completes."""
-    loads = [cpu.load for frame in frames for cpu in frame.cpus.values()]
-    idle = [load.idle + load.iowait for load in loads if load is not None]
-    return jobs_have_cpu_time(frames) and bool(idle) and min(idle) >= SPARE_CPU_PERCENT
-
-
-def jobs_have_cpu_time(frames: Sequence[Frame]) -> bool:
-    """Whether no job uses a whole CPU for itself."""
-    percents = [value for values in busy_by_job(frames).values() for value in values]
-    return bool(percents) and max(percents) < BUSY_JOB_PERCENT
-
-
 def tag_shortage(evidence: Evidence) -> Finding | None:
     """The queues that the jobs reach hold fewer requests than the job wants in flight."""
     frames, shape, devices = recent_job_frames(evidence), evidence.shape, evidence.devices
@@ -252,7 +228,7 @@ def tag_shortage(evidence: Evidence) -> Finding | None:
     ):
         return finding
     expected = ios_in_flight(frames) or (0.0 if shape.paced else float(shape.depth))
-    rooms = [_reached_tags(device, frames) for device in devices]
+    rooms = [reached_tags(device, frames) for device in devices]
     reachable = [tags for tags in rooms if tags is not None]
     capacity = sum(tags.capacity for tags in reachable)
     # a job without a CPU can't keep a queue full
@@ -289,31 +265,3 @@ def _queue_depth_exceeded(device: BlockDevice, aqu: float, evidence: Evidence) -
         f"raise /sys/block/{device.name}/device/queue_depth if the disk can, or use a smaller "
         "depth",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _ReachedTags:
-    """``capacity``: requests that the reached queues hold together; ``text`` describes both."""
-
-    capacity: int
-    queue_count: int
-    text: str
-
-
-def _reached_tags(device: BlockDevice, frames: Sequence[Frame]) -> _ReachedTags | None:
-    nr_requests = device.queue.nr_requests if device.queue is not None else None
-    if nr_requests is None or not device.hctxs:
-        return None
-    cpus = {job.cpu for frame in frames for job in frame.jobs}
-    reached = [hctx for hctx in device.hctxs if cpus & set(hctx.cpus)] or list(device.hctxs)
-    plain = device.queue is not None and device.queue.scheduler in (None, "none")
-    capacity = sum(
-        min(nr_requests, hctx.nr_tags or nr_requests) if plain else nr_requests for hctx in reached
-    )
-    hold = f"{'hold' if len(reached) > 1 else 'holds'} {capacity} requests (nr_requests)"
-    if len(device.hctxs) == 1:
-        return _ReachedTags(capacity, 1, f"{device.name} has one queue, which {hold}")
-    text = (
-        f"its CPUs reach {len(reached)} of {device.name}'s {len(device.hctxs)} queues, which {hold}"
-    )
-    return _ReachedTags(capacity, len(reached), text)

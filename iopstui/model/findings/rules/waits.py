@@ -17,6 +17,17 @@ from iopstui.model.findings.accounts import (
     kinds_text,
 )
 from iopstui.model.findings.conditions import ProcessLoad
+from iopstui.model.findings.cpu_accounts import (
+    cpu_wait_percent,
+    cpu_wait_share,
+    cpus_have_time,
+    idle_percents,
+    job_cpus,
+    job_percent,
+    jobs_fill_cpus,
+    jobs_have_cpu_time,
+    used_percent,
+)
 from iopstui.model.findings.evidence import (
     BLOCKED,
     ENOUGH_SECONDS,
@@ -25,14 +36,10 @@ from iopstui.model.findings.evidence import (
     newest_frames_while,
     recent_job_frames,
 )
-from iopstui.model.findings.figures import cpus_have_time, idle_percents
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
 from iopstui.model.findings.limits import no_limit_binds
 from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
-from iopstui.model.findings.rules.queues import jobs_have_cpu_time
 from iopstui.model.findings.wait_figures import (
-    cpu_wait_percent,
-    cpu_wait_share,
     devices_below,
     frame_waits,
 )
@@ -94,9 +101,9 @@ def _cpu_wait_cause(frames: Sequence[Frame], layered: bool) -> tuple[str, str]:
     """Why jobs get no CPU, and what to do. ``layered``: the devices' layers may have threads of
     their own, as for encryption."""
     jobs = [job for frame in frames for job in frame.jobs]
-    cpus = sorted({job.cpu for job in jobs})
-    job_percent = fmean(sum(job.busy or 0.0 for job in frame.jobs) for frame in frames)
-    other_percent = max(0.0, _cpu_use_percent(frames, cpus) - job_percent)
+    cpus = sorted(job_cpus(frames))
+    own_percent = job_percent(frames)
+    other_percent = max(0.0, used_percent(frames, cpus) - own_percent)
     others = "other programs or the threads of a layer" if layered else "other programs"
     usage = f"{others} use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
@@ -104,18 +111,11 @@ def _cpu_wait_cause(frames: Sequence[Frame], layered: bool) -> tuple[str, str]:
     nice = max((job.nice or 0 for job in jobs), default=0)
     if nice > 0:
         return f"the job runs at nice {nice}, and {usage}", "run the job without nice"
-    if job_percent >= 2 * other_percent:
+    if own_percent >= 2 * other_percent:
         return "its own jobs share the CPUs", "try fewer jobs with a deeper queue (iodepth)"
     if jobs and all(job.pinned for job in jobs):
         return f"it is pinned, and {usage}", "pin it to another CPU (cpus_allowed), or to none"
     return usage, "find what uses the CPUs: top, or pidstat 1"
-
-
-def _cpu_use_percent(frames: Sequence[Frame], cpus: Sequence[int]) -> float:
-    """Percent of one CPU that tasks use on these CPUs together."""
-    loads = [f.cpus[cpu].load for f in frames for cpu in cpus if cpu in f.cpus]
-    percents = [100 - load.idle - load.iowait - load.steal for load in loads if load is not None]
-    return sum(percents) / len(frames)
 
 
 def waits_in_layer(evidence: Evidence) -> Finding | None:
@@ -124,7 +124,7 @@ def waits_in_layer(evidence: Evidence) -> Finding | None:
     waits_by_frame = frame_waits(frames)
     if not waits_by_frame or not no_limit_binds(frames, evidence):
         return None
-    if not jobs_have_cpu_time(frames) and (cpus_have_time(evidence) or _jobs_fill_cpus(evidence)):
+    if not jobs_have_cpu_time(frames) and (cpus_have_time(evidence) or jobs_fill_cpus(evidence)):
         return None
     for name in waits_by_frame[-1].layers:
         lower = [
@@ -153,10 +153,9 @@ def _layer_cause(
 ) -> tuple[str, str]:
     """Why a layer holds I/Os, as far as that is known, and what to do."""
     if not cpus_have_time(evidence):
-        busy, jobs = _busy_percents(evidence)
         why = (
-            f"the CPUs are {busy:.0f} % busy (the jobs use {jobs:.0f} % of one), and its own work "
-            "may need or wait for them"
+            f"the CPUs are {100 - fmean(idle_percents(evidence) or [0.0]):.0f} % busy (the jobs "
+            f"use {job_percent(frames):.0f} % of one), and its own work may need or wait for them"
         )
         if device is not None and device.layer == "dm-crypt":
             return f"{why}: encryption", "cryptsetup benchmark shows what a CPU encrypts"
@@ -169,17 +168,6 @@ def _layer_cause(
     )
     advice = "" if cached else ADVICE_BY_KIND.get(device.kind, "").format(device.path)
     return "it holds them back", advice
-
-
-def _busy_percents(evidence: Evidence) -> tuple[float, float]:
-    """How busy all CPUs together are, in percent, and what the jobs use, in percent of one."""
-    jobs = [sum(job.busy or 0.0 for job in f.jobs) for f in recent_job_frames(evidence)]
-    return 100 - fmean(idle_percents(evidence) or [0.0]), fmean(jobs)
-
-
-def _jobs_fill_cpus(evidence: Evidence) -> bool:
-    busy, jobs = _busy_percents(evidence)
-    return jobs >= busy * len(evidence.online) / 2
 
 
 def _passes_all_on(frame: Frame, name: str, lower: Sequence[str]) -> bool:

@@ -12,13 +12,12 @@ from iopstui.catalog.library import read_catalog
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
-from iopstui.model.findings.rules.curve import (
+from iopstui.model.findings.rules.curve import end_of_burst, throughput_limit
+from iopstui.model.findings.workload import (
     MAX_STEP_SHARE,
     MIN_STEP_DEVIATIONS,
     SECONDS_PER_SIDE,
-    _step_down_index,
-    end_of_burst,
-    throughput_limit,
+    step_down_index,
 )
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.volumes.promised import promised_figures
@@ -251,7 +250,7 @@ def test_a_step_is_where_trying_all_places_finds_it(
 ) -> None:
     each = [100.0 * x for x in (*(x + higher for x in left), *right)]
     frames = [frame(1.0 + n, fio(x)) for n, x in enumerate(each)]
-    assert _step_down_index(frames) == _step_by_trying_all(each)
+    assert step_down_index(frames) == _step_by_trying_all(each)
 
 
 @pytest.mark.parametrize(

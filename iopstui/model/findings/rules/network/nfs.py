@@ -115,7 +115,8 @@ def client_queue(evidence: Evidence) -> Finding | None:
         f"{units.number(waiting)} RPCs wait in this client before they are sent over "
         f"{connections}: READ and WRITE take {units.milliseconds(total.exe)} (exe), of which "
         f"network and server take {units.milliseconds(total.rtt)} (RTT)",
-        f"{more}, or raise sunrpc.tcp_max_slot_table_entries (NFS 3) or max_session_slots (NFS 4)",
+        f"{more}, or raise sunrpc.tcp_max_slot_table_entries (NFS 3) or max_session_slots (NFS 4): "
+        "either may help",
     )
 
 

@@ -80,7 +80,7 @@ def full_connection(evidence: Evidence) -> Finding | None:
         "net-full",
         f"the only connection to {connection.server} is full: at least {units.size(least)} wait "
         f"to be sent, {units.size(connection.sent_s)}/s are",
-        "mount with nconnect=4, so that several connections share the work",
+        "mount with nconnect=4: several connections then share the work, which may help",
     )
 
 
