@@ -32,12 +32,14 @@ DIRECTIONS = ("read", "write", "trim")
 
 @dataclass(frozen=True, slots=True)
 class Io:
-    """One I/O of a log: when it ended (seconds of the wall clock), how long it took."""
+    """One I/O of a log: when it ended (seconds of the wall clock; of a device's counts at the
+    latest, and at the earliest), how long it took."""
 
     end_s: float
     ns: int
     direction: str
     bytes: int
+    least_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -101,7 +103,8 @@ def _counted(path: Path) -> list[Io]:
     for before, now in pairwise(readings):
         count = int(now[1]) - int(before[1])
         size = 512 * (int(now[3]) - int(before[3]))
-        ios += [Io(float(now[0]), 0, "read", size // count) for _ in range(count)]
+        end_s, least_s = float(now[0]), float(before[0])
+        ios += [Io(end_s, 0, "read", size // count, least_s) for _ in range(count)]
     return ios
 
 

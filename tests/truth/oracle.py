@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from fio_runs import DIRECTIONS, Io, Object, Run
 
 EDGE_S = 0.006
-"""fio counts a row's I/Os and reads the clock so far apart; its logs are in milliseconds, and a
-device's counts in steps of 5 ms."""
+"""fio counts a row's I/Os and reads the clock so far apart; its logs are in milliseconds."""
+LATE_S = 0.2
+"""iopstui may read the kernel's counters so long after it noticed fio's document."""
 SLACK = 2
 """I/Os more or less that are no error."""
 RACES = tuple(itertools.product((-1, 0, 1), repeat=2))
@@ -66,6 +67,7 @@ class Series:
 
     def __init__(self, ios: Sequence[Io]) -> None:
         self.ends = [io.end_s for io in ios]
+        self.least = [io.least_s or io.end_s for io in ios]
         self.ns = [io.ns for io in ios]
         self.directions = [io.direction for io in ios]
         self.bytes = list(itertools.accumulate((io.bytes for io in ios), initial=0))
@@ -84,15 +86,21 @@ class Series:
 
     def counts(self, begin: float, end: float) -> tuple[int, int]:
         """The fewest and the most that may have ended in between."""
-        low, high = self.between(begin + EDGE_S, end - EDGE_S)
-        lowest, highest = self.between(begin - EDGE_S, end + EDGE_S)
-        return high - low, highest - lowest
+        (low, high), (lowest, highest) = self._limits(begin, end)
+        return max(0, high - low), highest - lowest
 
     def bytes_between(self, begin: float, end: float) -> tuple[int, int]:
         """The same for bytes."""
-        low, high = self.between(begin + EDGE_S, end - EDGE_S)
-        lowest, highest = self.between(begin - EDGE_S, end + EDGE_S)
-        return self.bytes[high] - self.bytes[low], self.bytes[highest] - self.bytes[lowest]
+        (low, high), (lowest, highest) = self._limits(begin, end)
+        return max(0, self.bytes[high] - self.bytes[low]), self.bytes[highest] - self.bytes[lowest]
+
+    def _limits(self, begin: float, end: float) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The places of those that surely ended in these seconds, and of those that may have."""
+        surely = (bisect.bisect_right(self.least, begin + EDGE_S),
+                  bisect.bisect_right(self.ends, end - EDGE_S))  # fmt: skip
+        perhaps = (bisect.bisect_right(self.ends, begin - EDGE_S),
+                   bisect.bisect_right(self.least, end + EDGE_S))  # fmt: skip
+        return surely, perhaps
 
 
 def errors(run: Run) -> Iterator[Error]:
@@ -182,6 +190,9 @@ def windows(rows: Sequence[Object], last_s: float) -> Iterator[tuple[Object, flo
             end = before + seconds
         elif "FINAL" in row["flags"]:
             end = min(end, last_s + EDGE_S if before is None else before + seconds)
+        elif before is not None and 0 < before + seconds - end < LATE_S:
+            # rows follow one another; ``wall_ms`` may be earlier than the reading that it skews
+            end = before + seconds
         yield row, end - seconds, end
         before = end
 
