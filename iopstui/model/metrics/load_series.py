@@ -17,7 +17,7 @@ from iopstui.model.metrics.statistics.steadiness import Steadiness, steadiness
 
 MIN_SHARE = 0.05
 """A section with less than this share of the I/Os does not make a stage."""
-MIN_IOS = 20
+MIN_IOS = 100
 """Rounds of fewer I/Os differ by single ones."""
 
 

@@ -73,6 +73,15 @@ def test_a_stage_with_few_ios_ends_the_one_before_and_is_not_judged() -> None:
     assert only.sections == ("a",) and only.steady is True
 
 
+def test_rounds_of_few_ios_are_not_judged() -> None:
+    """Twenty I/Os a second exactly; an I/O more or less at the edge of a row is 5 % of it."""
+    counts = (22, 18, 21, 20, 20)
+    (only,) = series([frame({"a": count}) for count in counts]).stages()
+    assert only.steady is None
+    (only,) = series([frame({"a": 100 * count}) for count in counts]).stages()
+    assert only.steady is True
+
+
 def test_what_goes_on_slowly_is_no_part_of_the_stage_before() -> None:
     (only,) = series([frame({"a": 3000, "b": 2})] * 6 + [frame(NONE | {"b": 2})] * 6).stages()
     assert only.sections == ("a",) and only.steady is True
