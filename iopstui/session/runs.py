@@ -373,7 +373,7 @@ class Runs:
         """Begin the kernel's first interval where fio's begins: with the first I/O, which comes
         about 0.1 s after fio has forked its jobs."""
         now = self._context.clock.monotonic_ns()
-        moved = self._sampling.device_completed_io()
+        moved = self._sampling.job_did_io()
         if self._quiet_since_ns == 0:
             self._quiet_since_ns = now
         if moved or now - self._quiet_since_ns > FIRST_IO_TIMEOUT_S * 1e9:

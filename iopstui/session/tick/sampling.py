@@ -104,7 +104,7 @@ class Sampling:
         self.disk_use: DiskUse | None = None
         """Who used the disks in the last reading; None while a job runs, or not read yet."""
         self._conditions_due_at = 0.0
-        self._io_counts: dict[str, tuple[int, int]] | None = None
+        self._io_counts: object = None
         self._handover = self._handover_ends = False
         self.probe = SessionProbe(context, interval_s, on_screen)
 
@@ -311,22 +311,24 @@ class Sampling:
         self._handover_ends = self._handover
 
     def await_first_io(self) -> None:
-        """Begin to watch for the device's first I/O (see ``device_completed_io``), and
+        """Begin to watch for the job's first I/O (see ``job_did_io``), and
         compare the drives' counters with those of now."""
         context = self._context
         self._io_counts = None
         self._drives.begin()
         self._drives.start_if_due(context.now(), context.devices, context.target.tree)
 
-    def device_completed_io(self) -> bool:
-        """Whether one of the target's devices has completed an I/O since the last look."""
+    def job_did_io(self) -> bool:
+        """Whether the job has had a disk do I/O since the last look, by its processes' own counts:
+        others may use the disk, too. Without those, whether one of the target's devices has."""
         names = self._context.target.devices_below
         if not names:
             return True
-        disks = self._sampler.disks()
-        completed = {
-            name: (disks[name].reads, disks[name].writes) for name in names if name in disks
-        }
-        moved = self._io_counts is not None and completed != self._io_counts
-        self._io_counts = completed
+        run = self._current.fio
+        done: object = run.block_io() if run is not None else None
+        if done is None:
+            disks = self._sampler.disks()
+            done = [(disks[name].reads, disks[name].writes) for name in names if name in disks]
+        moved = self._io_counts is not None and done != self._io_counts
+        self._io_counts = done
         return moved
