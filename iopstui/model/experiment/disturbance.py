@@ -141,11 +141,11 @@ class DisturbanceMeter:
     """Looks for disturbances of one run of a job of ``shape`` on ``target``."""
 
     def __init__(self, target: Target, shape: JobShape) -> None:
-        # how much a file system writes is not known
+        # a file system may write as much as the job, and of itself hardly anything in a whole run
         self._limits = JobLimits(
             shape, any(place.kind != DEVICE for place in target.places),
             moves_data=any(place.fstype in MOVE_DATA for place in target.places),
-            largest_request=LARGEST_UNSPLIT, metadata_share=1.0,
+            largest_request=LARGEST_UNSPLIT, metadata=NOTHING, metadata_share=1.0,
         )  # fmt: skip
         self._name, self._devices = target.name, target.opened
         self._lower = tuple(sole_devices(target.opened, target.tree, target.links))
@@ -251,11 +251,13 @@ class DisturbanceMeter:
         return _other_io(self._name, disk, total, *job)
 
     def _below(self) -> Iterator[OtherIo | None]:
-        """Others' I/O on a device below, which the job's own device does not see. Both are read at
-        once."""
+        """Others' I/O on a device below that has some of the job's, which the job's own device does
+        not see. Both are read at once."""
         for lower, upper, layer in self._lower if self._seconds else ():
             disk, above = (self._disks[name].rates(self._seconds) for name in (lower, upper))
-            yield _other_io(lower, disk, disk, above, lower_limits(above, upper, layer))
+            found = _other_io(lower, disk, disk, above, lower_limits(above, upper, layer))
+            if (found.total - found.others).ios_s >= 1.0:
+                yield found
 
 
 def _in_one(flows: Flows) -> Flows:

@@ -152,7 +152,8 @@ class JobLimits:
     """What decides how much I/O a job can cause beyond its own: its ``shape``, whether it works on
     ``files``, whether their file system ``journals_data`` or never writes in place
     (``moves_data``), the largest request of the devices in bytes, bytes of buffered writes that
-    may still reach them per second, and what a file system may write for each write of the job."""
+    may still reach them per second, and what a file system may write: ``metadata`` each second, and
+    a share of what the job writes."""
 
     shape: JobShape
     files: bool = False
@@ -160,6 +161,7 @@ class JobLimits:
     moves_data: bool = False
     largest_request: float = LARGEST_REQUEST
     dirty_bytes_s: float = inf
+    metadata: Flow = Flow(METADATA_IOS, METADATA_BYTES)
     metadata_share: float = METADATA_SHARE
 
     @property
@@ -197,7 +199,8 @@ class JobLimits:
 
     def _most_writes(self, own: Flow, fio: FioInterval) -> Flow:
         if not self.shape.writes and not own.ios_s:
-            return Flow(METADATA_IOS, PAGE * METADATA_IOS, inf) if self.files else NOTHING
+            ios_s = self.metadata.ios_s if self.files else 0.0
+            return Flow(ios_s, PAGE * ios_s, inf if ios_s else 0.0)
         if self.moves_data:
             return UNLIMITED
         if not self.direct:
@@ -205,7 +208,7 @@ class JobLimits:
         syncs_s = self._syncs_s(fio)
         most = own + Flow(SYNC_WRITES * syncs_s, SYNC_BYTES * syncs_s, inf if syncs_s else 0.0)
         if self.files:
-            most += own.times(self.metadata_share) + Flow(METADATA_IOS, METADATA_BYTES)
+            most += own.times(self.metadata_share) + self.metadata
         return most
 
     def _syncs_s(self, fio: FioInterval) -> float:

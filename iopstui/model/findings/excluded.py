@@ -47,7 +47,8 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "saturated": "queues that are not filled",
     "scheduler": "spinning disks",
     "scsi-errors": "errors before the run",
-    "slow-direction": "schedulers that may hold requests; syncs; swapping",
+    "slow-direction": "schedulers that may hold requests; syncs; swapping; I/O that the job does "
+    "not wait for",
     "smb-rsize": "buffered I/O",
     "smb-server": "fewer than 10 answers a second, whose times in ticks are no mean",
     "smb-stalled": "jobs that pause themselves; other servers' requests",
@@ -55,7 +56,7 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "stalled": "seconds before the first I/O; stopped jobs, which neither have a request in a "
     "device nor wait in the kernel",
     "starved": "disks without a queue; drivers with free tags, which leave mq-deadline nothing to "
-    "hold; swapping",
+    "hold; swapping; I/O that the job does not wait for",
     "steal": "CPUs without a job",
     "tags": "queues that the jobs do not reach",
     "thermal": "throttling before the run",

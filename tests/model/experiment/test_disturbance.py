@@ -189,6 +189,24 @@ def test_a_neighbour_on_the_disk_below_a_partition_or_a_dm_device() -> None:
     assert told.reasons == ("2.00k of 3.00k I/Os a second on sda were not this job's (reads)",)
 
 
+def test_a_disk_below_that_has_none_of_the_job_s_io_disturbs_nothing() -> None:
+    """The page cache answers what is read from a loop device."""
+    links = (DeviceLinks("loop0", ("vda",)), DeviceLinks("vda"))
+    target = Target("device", "/dev/loop0", "loop0", ("loop0", "vda"), links=links)
+    for reads, disturbed in ((0, False), (1000, True)):
+        disks = {"loop0": made.disk(1000), "vda": made.disk(reads, 900)}
+        beside = replace(frame(1000), disks=disks, opened=("loop0",))
+        assert found(beside, target=target).reasons == (), "a loop writes when it likes"
+        disks = {"loop0": made.disk(1000), "vda": made.disk(reads, d_s=900)}
+        beside = replace(frame(1000), disks=disks, opened=("loop0",))
+        assert bool(found(beside, target=target).reasons) is disturbed
+
+
+def test_writes_disturb_a_job_that_only_reads_files() -> None:
+    beside = frame(1000, 90, iops=1000)
+    assert "88.2 of 1.09k" in found(beside, target=DIRECTORY).reasons[0]
+
+
 def cpus(**usr: float) -> dict[int, CpuLoad]:
     """CPUs that are full (of user time ``usr``, the rest in the kernel) or idle."""
     full = {int(name[1:]): CpuLoad(part, 100 - part, 0, 0, 0, 0, 0) for name, part in usr.items()}

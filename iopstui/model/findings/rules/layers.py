@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.accounts import READS, WRITES, device_accounts
 from iopstui.model.findings.cpu_accounts import (
     cpu_wait_share,
     jobs_have_cpu_time,
@@ -44,7 +45,7 @@ STARVED_FRAMES = 8
 FULL_SHARE = 0.9
 SLOW_DIRECTION_MS = 100.0
 MEMORY_WAIT_PERCENT = 10.0
-DIRECTION_NOUNS = {"w": "writes", "r": "reads"}
+DIRECTION_NOUNS = {"w": WRITES, "r": READS}
 SCHEDULERS = ("kyber", "bfq", "mq-deadline")
 # of a device that writes back
 FULL_UTIL = 85.0
@@ -192,7 +193,7 @@ def _uneven_directions(
 ) -> Iterator[tuple[BlockDevice, Direction, Direction, float]]:
     """Devices of which one direction takes at least so long and much longer than the other, with
     the slow and the fast one and the requests in the device at a time. Bursts of swapping are left
-    out: all of their pages wait for each other."""
+    out: all of their pages wait for each other. Of a job's devices it is I/O of the job."""
     frames = recent_frames(evidence, STARVED_FRAMES) or recent_frames(evidence)
     if any(memory_wait_percent(frame) >= MEMORY_WAIT_PERCENT for frame in frames):
         return
@@ -206,9 +207,21 @@ def _uneven_directions(
             each = [wait for disk in disks if (wait := getattr(disk, f"{slow}_await")) is not None]
             if waits[0] < least_ms or not waits[1] or waits[0] < STARVED_FACTOR * waits[1]:
                 continue
-            if min(each) >= least_ms / 2:
+            if min(each) >= least_ms / 2 and _waits_for(slow, evidence, frames):
                 names = DIRECTION_NOUNS[slow], DIRECTION_NOUNS[fast]
                 yield device, (names[0], waits[0]), (names[1], waits[1]), aqu
+
+
+def _waits_for(letter: str, evidence: Evidence, frames: Sequence[Frame]) -> bool:
+    """Whether the job, if there is one, waits for I/O of this direction: not for what the kernel
+    writes in bursts from the page cache, of the job or of others."""
+    if frames[0].fio is None:
+        return True
+    accounts = next(device_accounts(evidence, frames), None)
+    if accounts is None or (letter == "w" and evidence.shape.direct is not True):
+        return False
+    kind, mean = DIRECTION_NOUNS[letter], accounts.mean
+    return mean.others[kind].queue < mean.total[kind].queue / 2
 
 
 def _mean_await(disks: Sequence[DiskRates], side: str) -> float:

@@ -18,6 +18,7 @@ from iopstui.model.findings.rules.layers import (
     starved_direction,
     write_back,
 )
+from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.waits import Waits
 
 WRITES = JobShape(jobs=1, iodepth=4, engine="libaio", direct=True, writes=True)
@@ -80,9 +81,14 @@ def test_a_layer_that_passes_writes_on_copies_nothing() -> None:
 # -- starved
 
 
+def both(reads: float, writes: float) -> FioInterval:
+    ways = {"read": fio(reads).total, "write": fio(writes).total}
+    return replace(fio(reads + writes), directions=ways)
+
+
 def mixed(w_await: float, scheduler: str = "kyber", aqu: float = 20.0) -> Evidence:
     one = replace(disk(900, 100, wait=2.0, aqu=aqu), w_await=w_await)
-    frames = seconds(3, interval=fio(1_000), disks={"vda": one})
+    frames = seconds(3, interval=both(900, 100), disks={"vda": one})
     return Evidence(tuple(frames), devices=[device(scheduler=scheduler)], shape=WRITES)
 
 
@@ -108,6 +114,18 @@ def test_mq_deadline_holds_nothing_while_the_driver_has_tags() -> None:
     assert slow_direction(replace(evidence, shape=replace(WRITES, syncs=True))) is None
 
 
+def test_writes_that_the_job_does_not_wait_for_starve_nobody() -> None:
+    """Another program's write-back beside a job that reads, and a job's own."""
+    evidence = mixed(520.0, "none")
+    for rule, slow in ((slow_direction, evidence), (starved_direction, mixed(520.0))):
+        assert rule(slow) is not None
+        reading = [replace(one, fio=fio(900)) for one in slow.frames]
+        assert rule(replace(slow, frames=tuple(reading))) is None
+        assert rule(replace(slow, shape=replace(WRITES, direct=False))) is None
+        watched = [replace(one, fio=None, step=0) for one in slow.frames]
+        assert rule(replace(slow, frames=tuple(watched))) is not None, "without a job"
+
+
 def test_bursts_of_swapping_starve_nobody() -> None:
     evidence = mixed(200.0)
     short = [replace(one, more={"memory": {"some": 30.0}}) for one in evidence.frames]
@@ -126,7 +144,7 @@ def test_writes_that_wait_so_long_that_few_complete() -> None:
     some = replace(disk(900, 2, wait=2.0, aqu=20.0), w_await=9_000.0)
     none = replace(some, w_s=0.0, w_await=None)
     frames = [
-        seconds(1, interval=fio(900), disks={"vda": one}, start=1.0 + number)[0]
+        seconds(1, interval=both(900, 2), disks={"vda": one}, start=1.0 + number)[0]
         for number, one in enumerate((some, some, none, some, some, some, none, some))
     ]
     evidence = Evidence(tuple(frames), devices=[device(scheduler="kyber")], shape=WRITES)
