@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from iopstui.fleet.hosts.host_tunables import HostTunableResult
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.host_timeline import EncodedSecond, HostInterval
-from iopstui.fleet.merging.merger import MergedInterval
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MILLI, HostSums
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition
 
@@ -154,3 +154,17 @@ def all_host_figures(encoded: Iterable[EncodedSecond]) -> list[HostFigures]:
             wait * 1000 / requests if requests else None, util,
         ))  # fmt: skip
     return converted
+
+
+def collect_figures(merger: Merger) -> list[HostFigures]:
+    """A list to which the merger adds the figures of each host and second that it counts."""
+    seconds: list[HostFigures] = []
+
+    def add_interval(name: str, interval: HostInterval, is_counted: bool) -> None:
+        # who isn't counted has no figures
+        if is_counted:
+            seconds.append(host_figures(name, interval, is_counted))
+
+    merger.on_interval = add_interval
+    merger.on_encoded = lambda encoded: seconds.extend(all_host_figures(encoded))
+    return seconds

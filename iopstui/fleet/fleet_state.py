@@ -26,9 +26,11 @@ from iopstui.fleet.fleet_events import (
 )
 from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.merger import MergedInterval
+from iopstui.fleet.merging.row_events import read_answer
 from iopstui.fleet.merging.sums import DISK_RATES, Object
 from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
+from iopstui.model.answer.answer import Answer
 from iopstui.model.means import median
 from iopstui.model.rates import MIB
 from iopstui.text import printable
@@ -149,6 +151,8 @@ class HostState:
     step: Object | None = None
     end_row: Object | None = None
     notes: deque[Object] = field(default_factory=lambda: deque(maxlen=MAX_NOTES))
+    answer: Answer | None = None
+    """What it says of its own disks."""
     executed_ms: float | None = None
     error_ms: float = 0.0
     sort_key: tuple[object, ...] = ()
@@ -258,7 +262,7 @@ class FleetState:
         self.run_start = None
         for host in self.hosts.values():
             host.state, host.error = IDLE, ""
-            host.executed_ms = host.step = host.end_row = None
+            host.executed_ms = host.step = host.end_row = host.answer = None
         for name in event.hosts:
             self.host(name).state = CONNECTING
 
@@ -294,6 +298,9 @@ class FleetState:
         if kind == "session":
             # what was noted before has the clock of another session
             host.notes.clear()
+            host.answer = None
+        elif kind == "answer":
+            host.answer = read_answer(row) or host.answer
         if self.between_runs and kind == "session":
             host.session, host.step, host.end_row = row, None, None
         elif self.between_runs and kind not in NOTE_EVENTS:

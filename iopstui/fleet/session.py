@@ -33,8 +33,7 @@ from iopstui.fleet.fleet_events import (
     HostFiguresBatch,
     HostRow,
     HostStateChanged,
-    all_host_figures,
-    host_figures,
+    collect_figures,
 )
 from iopstui.fleet.fleet_state import (
     CONNECTING,
@@ -50,7 +49,6 @@ from iopstui.fleet.fleet_state import (
 from iopstui.fleet.hosts import member as states
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.hosts.member import INTERRUPTED, Member
-from iopstui.fleet.merging.host_timeline import HostInterval
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.scaling_curve import STOPPED as STOPPED_BY_HAND
 from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve, SweepPosition
@@ -345,15 +343,7 @@ class FleetSession:
         return verdict
 
     def _start_fleet(self, planned: PlannedRun) -> Fleet:
-        seconds: list[HostFigures] = []
-
-        def add_interval(name: str, interval: HostInterval, is_counted: bool) -> None:
-            # who isn't counted has no figures
-            if is_counted:
-                seconds.append(host_figures(name, interval, is_counted))
-
-        planned.merger.on_interval = add_interval
-        planned.merger.on_encoded = lambda encoded: seconds.extend(all_host_figures(encoded))
+        seconds = collect_figures(planned.merger)
         # a host that can't be watched between runs says so in its row; the run's result stays shown
         report = _ignore if planned.start_event.between_runs else self.warn
         callbacks = FleetCallbacks(

@@ -10,8 +10,9 @@ from textual.message import Message
 from textual.screen import Screen
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
-from iopstui.events import FindingReported, FrameReady
+from iopstui.events import AnswerGiven, FindingReported, FrameReady
 from iopstui.fio.library import ShippedJob
+from iopstui.fleet.answer import fleet_answer, is_due
 from iopstui.fleet.findings import fleet_evidence, list_findings
 from iopstui.fleet.fleet_state import FleetState
 from iopstui.fleet.merging.merger import MergedInterval
@@ -51,8 +52,6 @@ NO_EXPERIMENTS = (
 )
 SHOW_AGE_AFTER_S = 2.0
 """After this time without a new second the screen updates the age of its data."""
-FINDINGS_INTERVAL, MANY_HOSTS, LONG_FINDINGS_INTERVAL = 2, 100, 10
-"""Seconds between two searches for findings; the last one with more than ``MANY_HOSTS``."""
 
 
 class FleetScreen(FleetDashboard):
@@ -244,14 +243,15 @@ class FleetApp(IopstuiApp):
                 self.sweeps.sweep_changed()
 
     def _report_findings(self, second: MergedInterval) -> None:
-        interval = (
-            LONG_FINDINGS_INTERVAL
-            if len(self.fleet_state.hosts) > MANY_HOSTS
-            else FINDINGS_INTERVAL
-        )
-        if second.number % interval == 0 and second.counted:
-            for finding in list_findings(fleet_evidence(self.fleet_state, second.interval_s)):
-                self.merged_state.apply(FindingReported(self.merged_state.t, finding))
+        if not is_due(self.fleet_state, second):
+            return
+        state, evidence = self.merged_state, fleet_evidence(self.fleet_state, second.interval_s)
+        findings = list_findings(evidence)
+        for finding in findings:
+            state.apply(FindingReported(state.t, finding))
+        answer = fleet_answer(self.fleet_state, evidence, findings)
+        if answer is not None:
+            state.apply(AnswerGiven(state.t, answer))
 
     def _follow_host_state(self, host: HostView) -> None:
         """Follow its state, which is replaced when its session begins again."""

@@ -25,6 +25,7 @@ from iopstui.cli.terminal import (
     print_message,
 )
 from iopstui.errors import EXIT_OK, UsageError
+from iopstui.fleet.answer import FleetAnswers
 from iopstui.fleet.engines.kubernetes import KUBERNETES
 from iopstui.fleet.engines.manifest import IMAGE, ManifestOptions, render_manifest
 from iopstui.fleet.fleet import Fleet, FleetCallbacks
@@ -150,6 +151,9 @@ def _run_without_screen(
         arguments.interval, keep_bins=any(expectation.per_host for expectation in expected)
     )
     run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
+    if not arguments.gateways:
+        names = [node.name for node in nodes]
+        run.answers = FleetAnswers(merger, names, watching=arguments.job is None)
     fleet = Fleet(
         nodes,
         lambda node: launch_command(node, arguments.launcher, arguments.bring, arguments.sudo),

@@ -17,6 +17,7 @@ from iopstui.errors import (
     EXIT_OK,
     EXIT_VERDICT,
 )
+from iopstui.fleet.answer import FleetAnswers
 from iopstui.fleet.fleet import Fleet, FleetOptions, start_spread_ms
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, figure
 from iopstui.fleet.merging.merger import MergedInterval, Merger
@@ -42,6 +43,9 @@ class FleetRunReporter:
         self._deadline: float | None = None
         self._record: RecordFile | None = None
         self._sink: TotalsSink | None = None
+        self._first: int | None = None
+        self.answers: FleetAnswers | None = None
+        """What the seconds say; ``None``: nothing is said of them."""
         self.aborted = False
         self.length_reached = False
         self.until_steady: float | None = arguments.until_steady
@@ -57,11 +61,18 @@ class FleetRunReporter:
         return self._sink
 
     def print_second(self, second: MergedInterval) -> None:
-        """Print a second."""
+        """Print a second, and the answer if it is another one."""
         self.sink().second(second)
+        if self._first is None:
+            self._first = second.number
+        answer = self.answers.second(second) if self.answers is not None else None
+        if answer is not None:
+            self.sink().answer((second.number - self._first) * second.interval_s, answer)
 
     def record_row(self, name: str, row: Object) -> None:
         """Keep a host's line."""
+        if self.answers is not None:
+            self.answers.note_row(name, row)
         if self._record is not None:
             self._record.write_row({**row, "host": name})
         if row["event"] == "executed" and self.kind == "jsonl":

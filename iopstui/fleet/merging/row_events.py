@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from iopstui.events import (
+    AnswerGiven,
     Event,
     FindingEnded,
     FindingReported,
@@ -28,6 +29,7 @@ from iopstui.fleet.merging.combined_frame import direction_interval, disk_rates,
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.packed_histogram import from_wire, unpack
 from iopstui.fleet.merging.sums import DirectionSum, Object
+from iopstui.model.answer.answer import NOTHING, SIGNS, UNKNOWN, WAITS, Answer
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
@@ -79,6 +81,9 @@ def event_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Event | None:
             return FrameReady(frame.t, frame)
         if kind == "found":
             return FindingReported(float(row["t"]), _finding(row["finding"]))
+        if kind == "answer":
+            answer = read_answer(row)
+            return None if answer is None else AnswerGiven(float(row["t"]), answer)
         if kind == "stall":
             return StallFound(float(row["t"]), _stall(row["stall"]))
         event_type = _EVENT_TYPES.get(str(kind))
@@ -116,6 +121,19 @@ def _finding(row: Mapping[str, Any]) -> Finding:
     values = {name: value for name, value in row.items() if name in names and name != "test"}
     test = tuple((str(name), str(value)) for name, value in row.get("test") or ())
     return Finding(**values, test=test)
+
+
+def read_answer(row: Mapping[str, Any]) -> Answer | None:
+    """The answer in a host's line; ``None`` if it is none."""
+    values = row.get("answer")
+    if not isinstance(values, dict):
+        return None
+    known = {field.name: values.get(field.name, "") for field in dataclasses.fields(Answer)}
+    if not all(isinstance(value, str) for value in known.values()):
+        return None
+    if known["state"] not in SIGNS or known["verdict"] not in (WAITS, NOTHING, UNKNOWN):
+        return None
+    return Answer(**{name: printable(value) for name, value in known.items()})
 
 
 def _stall(row: Mapping[str, Any]) -> Stall:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Protocol, TextIO
 
+from iopstui.events import AnswerGiven
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import Object
-from iopstui.format import MISSING, cut, latency, milliseconds, number, print_line, utc
+from iopstui.format import MISSING, clock, cut, latency, milliseconds, number, print_line, utc
+from iopstui.model.answer.answer import Answer
 from iopstui.model.rates import MIB
 from iopstui.model.samples import READ, WRITE
 from iopstui.output.csv_out import CsvFile, cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 from iopstui.output.fleet.wording import SHOWN_PERCENTILES, is_last, missing_hosts, totals_text
-from iopstui.output.jsonl import dumps
+from iopstui.output.jsonl import dumps, event_object
 from iopstui.text import printable
 
 HEADER_EVERY = 20
@@ -26,6 +28,10 @@ class TotalsSink(Protocol):
 
     def second(self, second: MergedInterval) -> None:
         """Take one second."""
+        ...
+
+    def answer(self, t: float, answer: Answer) -> None:
+        """Take another answer, given after ``t`` seconds."""
         ...
 
     def end(self, merger: Merger) -> None:
@@ -58,6 +64,9 @@ class _LossMessages:
             self._print_message(second, device)
         self._last_device = device
 
+    def answer(self, t: float, answer: Answer) -> None:
+        print_line(f"{clock(t)} {printable(answer.sentence)}", self._err)
+
     def _print_message(self, second: MergedInterval, message: str) -> None:
         print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {message}", self._err)
 
@@ -77,6 +86,10 @@ class TotalLines:
         """Write one second."""
         self._messages.second(second)
         self._write(second_object(second, self._label))
+
+    def answer(self, t: float, answer: Answer) -> None:
+        """Write an answer."""
+        self._write({**event_object(AnswerGiven(t, answer)), "host": self._label})
 
     def end(self, merger: Merger) -> None:
         """Write the totals of all hosts."""
@@ -100,6 +113,10 @@ class TotalCsv:
         """Write one second."""
         self._messages.second(second)
         self._file.row(map(cell_text, (*head_cells(second), *figure_cells(second.sums))))
+
+    def answer(self, t: float, answer: Answer) -> None:
+        """Print an answer beside the rows."""
+        self._messages.answer(t, answer)
 
     def end(self, merger: Merger) -> None:
         """End: no more events follow."""
@@ -126,6 +143,10 @@ class TotalTable:
             print_line(_head(fio), self._out)
         self._rows += 1
         print_line(_fio_row(second) if fio else _kernel_row(second), self._out)
+
+    def answer(self, t: float, answer: Answer) -> None:
+        """Print an answer beside the rows."""
+        self._messages.answer(t, answer)
 
     def end(self, merger: Merger) -> None:
         """Print the totals of all hosts."""

@@ -10,6 +10,7 @@ from textual import events
 from textual.timer import Timer
 
 from iopstui import format as f
+from iopstui.model.answer.answer import Answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
@@ -531,8 +532,7 @@ class Dashboard(CanvasScreen):
                 [self.title_line(width), bars.job_line(state, self.next_job, width, charset)]
             )
         if plan.answer.height:
-            answer = answer_line.answer_of(state, self.controller.target, self.controller.devices)
-            self.panels["answer"].show([answer_row(answer, width, charset)])
+            self.panels["answer"].show([answer_row(self._answer(), width, charset)])
         box = plan.finding
         in_box = plan.framed and box.height >= layout.FINDING_BOX
         message, *more_rows = bars.message_rows(
@@ -546,6 +546,10 @@ class Dashboard(CanvasScreen):
         rows = rows or draw(state, box.width, box.height, charset)
         self.panels["finding"].show(rows)
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.quit_label)])
+
+    def _answer(self) -> Answer | None:
+        controller = self.controller
+        return answer_line.answer_of(self.shown_state, controller.target, controller.devices)
 
     def title_line(self, width: int) -> Row:
         """The title line: what is measured."""

@@ -16,6 +16,7 @@ from iopstui.fleet.fleet_state import (
     FleetState,
     active_hosts_text,
 )
+from iopstui.model.answer.answer import Answer
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
@@ -55,7 +56,7 @@ KERNEL_COLUMNS: tuple[Column[DiskRates], ...] = (
 class FleetDashboard(TypeToFilter, Dashboard):
     """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
 
-    allows_fullscreen = has_heat_cells = has_answer = False
+    allows_fullscreen = has_heat_cells = False
     layout_key = "fleet-layout"
     about = (
         "Many hosts: their totals, and a row (or a line of the map) for each. Type to filter them: "
@@ -155,6 +156,10 @@ class FleetDashboard(TypeToFilter, Dashboard):
             line.try_add((f"  started within {f.latency((spread[0] + spread[1]) * 1e6)}", None))
             line.try_add((f" (clocks ±{f.latency(spread[1] * 1e6)})", DIM))
         return line.build()
+
+    def _answer(self) -> Answer | None:
+        """On all hosts: their combined figures are no disk's."""
+        return self.shown_state.answer
 
     def _host_rows(self, data: PanelData, width: int, height: int) -> Sequence[Row]:
         frame = data.state.frame

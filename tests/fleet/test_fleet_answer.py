@@ -1,0 +1,94 @@
+"""The sentence on many hosts: the odd one first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from test_fleet_findings import healthy, noisy
+
+from iopstui.fleet.answer import fleet_answer
+from iopstui.fleet.findings import WINDOW_SECONDS, fleet_evidence, list_findings
+from iopstui.fleet.fleet_events import FleetRunStarted, HostFigures, HostRow, HostStateChanged
+from iopstui.fleet.fleet_state import LOST, FleetState
+from iopstui.fleet.merging.merger import MergedInterval
+from iopstui.fleet.merging.row_events import read_answer
+from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING, Answer
+
+BAD = {"disk": "vda", "rule": "queue", "state": "warning", "text": "vda is busy",
+       "verdict": "waits",
+       "who": "dd (7) does all of its bytes", "next": "limit it"}  # fmt: skip
+
+
+def fleet(slow: dict[str, float] | None = None) -> FleetState:
+    """Ten hosts of 1,000 IOPS, and slow ones, after some seconds of a job."""
+    rates = healthy() | {name: noisy(99, rate) for name, rate in (slow or {}).items()}
+    state = FleetState()
+    state.apply(FleetRunStarted(1, tuple(rates), 0.0))
+    for second in range(2, WINDOW_SECONDS):
+        for name, rate in rates.items():
+            wait = 5e6 if slow and name in slow else 1e6
+            state.apply(HostFigures(name, second, True, rate(second), 4e6, wait, wait, 50.0))
+        state.apply(MergedInterval(second, 1.0, expected=len(rates), counted=len(rates)))
+    return state
+
+
+def answer(state: FleetState) -> Answer:
+    evidence = fleet_evidence(state)
+    found = fleet_answer(state, evidence, list_findings(evidence))
+    assert found is not None
+    return found
+
+
+def says(fleet_of: FleetState, name: str, **changes: Any) -> None:
+    fleet_of.apply(HostRow(name, {"event": "answer", "t": 9.0, "answer": BAD | changes}))
+
+
+def test_before_the_first_second_nothing_is_known() -> None:
+    state = FleetState()
+    assert fleet_answer(state, fleet_evidence(state), ()) is None
+
+
+def test_hosts_that_are_alike_are_what_was_looked_at() -> None:
+    found = answer(fleet())
+    assert found.state == GOOD and found.text.startswith("10 of 10 hosts measured: ")
+    assert "furthest from the middle" in found.text
+
+
+def test_the_odd_host_comes_before_what_hosts_say_of_themselves() -> None:
+    state = fleet({"slow": 400.0})
+    says(state, "n3")
+    found = answer(state)
+    assert found.state == WARNING and found.text.startswith("straggler slow: ")
+
+
+def test_a_host_s_own_answer_is_named_the_worst_first() -> None:
+    state = fleet()
+    for name in ("n5", "n2"):
+        says(state, name)
+    says(state, "n7", state="critical", text="vdb has answered nothing")
+    says(state, "n1", state="good")
+    found = answer(state)
+    assert found.sentence == (
+        "■ n7: vdb has answered nothing; also need attention: n2, n5 · dd (7) does all of its bytes"
+    )
+    # another session of it has said nothing yet
+    state.apply(HostRow("n7", {"event": "session", "host": "n7"}))
+    assert answer(state).text.startswith("n2: vda is busy; also need attention: n5")
+
+
+def test_a_lost_host_comes_first() -> None:
+    state = fleet({"slow": 400.0})
+    state.apply(HostStateChanged("n4", LOST, "no answer for 10 s"))
+    found = answer(state)
+    assert (found.state, found.text) == (
+        CRITICAL, "n4 (no answer for 10 s): no figures; 10 of 11 hosts are measured"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, [], "busy", {**BAD, "state": "fine"}, {**BAD, "text": 5}, {**BAD, "verdict": "yes"}],
+)
+def test_what_is_no_answer_is_left_out(answer: object) -> None:
+    assert read_answer({"event": "answer", "t": 1.0, "answer": answer}) is None
