@@ -100,6 +100,7 @@ def _size(text: str) -> str:
 KEYS: Mapping[str, Key] = {
     "theme": Key(str, _theme, ("live", "replay", "lesson", "fleet"), "dark"),
     "mouse": Key(bool, _parse_bool, ("live", "replay", "lesson", "fleet"), "true"),
+    "notify": Key(bool, _parse_bool, ("live",), "false"),
     "plain": Key(bool, _parse_bool, ("live", "watch", "replay", "lesson"), "false"),
     "plain-every": Key(float, values.plain_every, ("live", "watch", "replay"), "10"),
     "interval": Key(float, values.interval, RUNS, "1"),

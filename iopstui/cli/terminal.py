@@ -55,6 +55,7 @@ def require_for_screen(arguments: argparse.Namespace) -> None:
     from iopstui.ui.core.preferences import PREFERENCES
 
     PREFERENCES.mouse = arguments.mouse
+    PREFERENCES.notify = getattr(arguments, "notify", False)
     if not in_browser():
         PREFERENCES.remember = remember
     PREFERENCES.layout = getattr(arguments, "layout", "")

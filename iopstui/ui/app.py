@@ -17,8 +17,17 @@ from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError
-from iopstui.events import Event, ExperimentStarted, FrameReady
+from iopstui.events import (
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    FindingEnded,
+    FindingReported,
+    FrameReady,
+    StepFinished,
+)
 from iopstui.model.block.target import Target
+from iopstui.model.findings.headlines import headline_of
 from iopstui.model.metrics.mark_intervals import MarkInterval
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.safety.signals import handling_stop_signals
@@ -114,6 +123,8 @@ class IopstuiApp(KeysInOrder):
         # the filter of NO_COLOR is chosen here, before there is a theme
         no_color = True if "NO_COLOR" in os.environ else None
         self._in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))
+        # rules whose findings the terminal was told of
+        self._notified: set[str] = set()
         super().__init__(driver_class=_driver_class(), ansi_color=no_color)
         use_terminfo(self)
         prepare_theme(self, appearance.theme)
@@ -436,6 +447,8 @@ class IopstuiApp(KeysInOrder):
         for event in events:
             self.state.apply(event)
             self.lessons.event(event)
+            if PREFERENCES.notify and not self._is_replay:
+                self._notify_terminal(event)
             match event:
                 case FrameReady():
                     self.feed.note_frame()
@@ -450,6 +463,23 @@ class IopstuiApp(KeysInOrder):
             self.experiments.show_screen()
         self.feed.paint_if_due()
         self.collect_garbage()
+
+    def _notify_terminal(self, event: Event) -> None:
+        """Have the terminal tell that a run or an experiment ended, or what was found."""
+        text = ""
+        match event:
+            case StepFinished(interrupted=False) if not self.experiments.active:
+                text = f"run {event.step} ended" + (f": {event.error}" if event.error else "")
+                self._notified.clear()
+            case ExperimentFinished(interrupted=False):
+                text = f"{event.done} of {event.total} points are measured"
+            case FindingReported() if event.finding.rule not in self._notified:
+                self._notified.add(event.finding.rule)
+                text = headline_of(event.finding)
+            case FindingEnded():
+                self._notified.discard(event.rule)
+        if text and self._driver is not None:
+            self._driver.write(f"\x1b]9;iopstui: {printable(text)}\a")
 
     def restart_state(self) -> None:
         """Start with a fresh state: another position of the recording follows."""

@@ -89,6 +89,11 @@ class Port:
 
     # -- what can be done
 
+    def copy(self, text: str) -> None:
+        """Have the terminal copy this text."""
+        if text:
+            self._app.copy_to_clipboard(text)
+
     def show_message(self, level: str, text: str) -> None:
         """A message of the screen's own, at once."""
         self.state.add_message(level, text)

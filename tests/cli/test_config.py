@@ -104,7 +104,7 @@ def test_dangerous_keys_are_refused(file: Path, key: str) -> None:
     ("line", "message"),
     [
         ('thme = "light"', "'thme' is not a key; did you mean theme?"),
-        ("zzzzzz = 1", "the keys are theme, mouse, plain"),
+        ("zzzzzz = 1", "the keys are theme, mouse, notify, plain"),
         ('theme = "pink"', "not one of dark, light, colourblind"),
         ("theme = 1", "theme is a text in quotes"),
         ('interval = "1"', "interval is a number"),

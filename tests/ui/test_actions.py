@@ -14,6 +14,7 @@ from textual.binding import Binding
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.actions import EXPERIMENT, FIRST_QUIET_POSITION, LESSON, Action, Footer
 from iopstui.ui.core.key import Key
+from iopstui.ui.fleet_keys import FLEET_ACTIONS
 from iopstui.ui.help import help_sections
 from iopstui.ui.keys import (
     DASHBOARD_BINDINGS,
@@ -72,6 +73,13 @@ def test_the_dashboard_has_few_keys_to_learn() -> None:
         if action.id not in moves and any(len(key.label) == 1 for key in action.keys if key.names)
     }
     assert len(learned) <= 24, sorted(learned)
+
+
+def test_there_are_few_bindings_in_all() -> None:
+    actions = {action.id: action for action in (*LIVE_ACTIONS, *REPLAY_ACTIONS, *FLEET_ACTIONS)}
+    bound = [(name, key.label) for name, action in actions.items() for key in action.keys
+             if key.names]  # fmt: skip
+    assert len(bound) <= 80, bound
 
 
 def test_every_bound_key_of_the_dashboard_is_in_the_help() -> None:

@@ -1,8 +1,8 @@
-"""A: the last changed tunable back and forth; and what the CPUs panel says of the time before."""
+"""A/B: the last changed tunable back and forth; and what the CPUs panel says of the time before."""
 
 from __future__ import annotations
 
-from test_app import make, running, screen_text, settle, shows
+from test_app import do, make, running, screen_text, settle, shows
 
 from iopstui.events import TunableChanged
 
@@ -11,16 +11,16 @@ async def test_it_needs_a_change_and_a_running_job() -> None:
     app = make()
     async with app.run_test(size=(120, 36)) as pilot:
         fake = await running(app, pilot, 6)
-        await pilot.press("A")
+        await do(pilot, "alternate")
         await settle(pilot)
         assert shows(app, "first") and not any(call[0] == "alternate" for call in fake.calls)
         fake.sink(TunableChanged(fake.second, "nvme0n1", "rq_affinity", "1", "2"))
         await settle(pilot)
-        await pilot.press("A")
+        await do(pilot, "alternate")
         assert fake.calls[-1] == ("alternate", "rq_affinity", ("1", "2"))
         fake.finish(interrupted=True)
         await settle(pilot)
-        await pilot.press("A")
+        await do(pilot, "alternate")
         await settle(pilot)
         assert shows(app, "while a job runs") and fake.calls[-1][0] == "alternate"
 

@@ -36,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     # of the configuration file; no run begins by itself
     parser.set_defaults(first_job=None)
     add_theme(parser)
+    parser.add_argument("--notify", action="store_true",
+                        help="have the terminal notify you (OSC 9) when a run or a sweep ends or a "
+                             "finding appears")  # fmt: skip
     add_plain(parser)
     add_expect(parser)
     add_exports(parser)

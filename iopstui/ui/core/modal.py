@@ -36,6 +36,7 @@ LIST_KEYS: tuple[BindingType, ...] = (
     Binding("q", "leave", "Close", show=False),
     Binding("question_mark", HELP, "Help", show=False),
     Binding("S", "app." + press("picture"), "Picture", show=False),
+    Binding("y", "app." + press("copy"), "Copy", show=False),
 )
 """For dialogs without text input."""
 

@@ -14,6 +14,8 @@ class Preferences:
     def __init__(self) -> None:
         self.mouse = True
         """Whether the mouse is used."""
+        self.notify = False
+        """Whether the terminal notifies of ends of runs and of findings (OSC 9)."""
         self.layout = ""
         """The dashboard's layout (saved_layout.py) in the configuration."""
         self.fleet_layout = ""

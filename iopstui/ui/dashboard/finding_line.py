@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rich.cells import cell_len
@@ -212,6 +212,16 @@ def _no_finding_text(state: LiveState) -> str:
 
 def _more_text(count: int) -> str:
     return f"  f: {count} more " if count else "  f: all "
+
+
+def texts(state: LiveState) -> Iterator[str]:
+    """Each finding in one line: headline, seconds, evidence and advice."""
+    for entry in state.current_findings():
+        finding = entry.finding
+        yield "".join(piece for piece, _ in [
+            *_head(entry, state)[1:], (": ", None), _evidence_piece(finding), (" ", None),
+            *_advice_pieces(_current_finding(entry)),
+        ]).strip()  # fmt: skip
 
 
 def list_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:

@@ -16,6 +16,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
+from iopstui.session.run_rows import run_outcome
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, StripClicked, ViewChanged
 from iopstui.ui.core.pace import Overhead
@@ -724,6 +725,17 @@ class Dashboard(CanvasScreen):
             return regions[name]
         with_tab = [panel.name for panel in self.panes if panel.tab]
         return len(layout.TABS) + with_tab.index(name) if name in with_tab else 0
+
+    def copied_text(self) -> str:
+        """The answer, the findings and the last run as text."""
+        state = self.shown_state
+        answer = answer_line.answer_of(state, self.controller.target, self.controller.devices)
+        lines = [answer.sentence] if answer is not None else []
+        if answer is not None and answer.next:
+            lines.append(f"Next: {answer.next}")
+        lines += finding_line.texts(state)
+        lines += [run_outcome(row) for row in state.runs.rows[-1:] if row.iops is not None]
+        return "\n".join(lines)
 
     # -- the mouse
 

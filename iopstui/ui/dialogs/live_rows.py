@@ -14,7 +14,7 @@ from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.canvas import Canvas
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.lines import Lines
-from iopstui.ui.draw.rows import Row, pad
+from iopstui.ui.draw.rows import Row, pad, rows_text
 from iopstui.ui.draw.style import Charset
 
 RowBuilder = Callable[[int], "Sequence[Row]"]
@@ -103,6 +103,10 @@ class LiveRows(TypeToFilter, Modal[None]):
         if not self.filter_text.strip():
             return rows
         return [row for row in rows if self.matches("".join(text for text, _ in row))]
+
+    def copied_text(self) -> str:
+        """All rows as text."""
+        return rows_text(self.rows(self.canvas.size.width))
 
     def apply_filter(self) -> None:
         """Show the rows that have all of the words."""

@@ -82,5 +82,5 @@ class TypeToFilter:
             self.apply_filter()
 
 
-GLOBAL_KEYS = frozenset({"question_mark", "S"})
+GLOBAL_KEYS = frozenset({"question_mark", "S", "y"})
 """Keys that work on every screen."""

@@ -270,3 +270,8 @@ def pad(rows: Iterable[Row], height: int, width: int) -> list[Row]:
     padded = list(rows)[:height]
     blank: Row = ((" " * width, PLAIN),)
     return padded + [blank] * (height - len(padded))
+
+
+def rows_text(rows: Iterable[Row]) -> str:
+    """Rows as lines of text, without blanks at their ends."""
+    return "\n".join("".join(text for text, _ in row).rstrip() for row in rows).strip("\n")

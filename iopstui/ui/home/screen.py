@@ -24,11 +24,12 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
 from iopstui.ui.core.backend import Recent
+from iopstui.ui.core.clipboard import row_text
 from iopstui.ui.core.messages import Discover, Loads, MakeWatch
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.answer_row import answer_row
-from iopstui.ui.draw.rows import Row
+from iopstui.ui.draw.rows import Row, rows_text
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 from iopstui.ui.home import disk_charts, rows
 from iopstui.ui.home.answer import HomeAnswer
@@ -497,6 +498,10 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self.app.screen is self:
             self._show_answer(answer)
             self._show_loads()
+
+    def copied_text(self) -> str:
+        """The answer, and the disk or recording under the cursor."""
+        return f"{rows_text([self._answer_row]).strip()}\n{row_text(self)}".strip()
 
     def _show_answer(self, answer: Answer | None) -> None:
         row = answer_row(answer, self.app.size.width, self._charset)

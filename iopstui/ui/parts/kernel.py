@@ -241,11 +241,10 @@ class KernelKeys(Part):
             note="the disk's I/O scheduler", disturbs=BUSY,
         ),
         Action(
-            "alternate", (Key("A", "A"),), alternate, title="A/B of the last changed setting",
-            note="back and forth for 30 s; needs a job",
-            help="A/B: the last changed setting of a disk back and forth every 5 s for 30 s while "
-                 "the job runs, then the difference with its interval. Again: end it",
-            place=162, disturbs=BUSY,
+            "alternate", (Key("", "", title="A/B of the last changed setting"),), alternate,
+            note="back and forth every 5 s for 30 s while a job runs, then the difference; again: "
+                 "end it",
+            disturbs=BUSY,
         ),
         Action(
             "probe", (Key("P", "P"),), probe, title="Probe: on or off",

@@ -1,8 +1,8 @@
 """Charts: scales and labels, the tiles of live charts, and plotext, which draws curves. Where
 plotext can't be loaded polylines.py draws them.
 
-Three things make a live chart cheap. The time axis stands still: new samples are added at the
-right until the window is full, then it moves on by a quarter, as on an oscilloscope. The plot is
+Three things make a live chart cheap. The time axis stands still for a few seconds: new samples fill
+the last columns, then it moves on, so that now stays close to the right edge. The plot is
 cut into tiles of a few columns, so that a new sample redraws one of them. And its lines have a
 value for each dot, which needs no general drawing (``raster``).
 plotext's figure is one global object: it is emptied for every picture.

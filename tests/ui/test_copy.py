@@ -1,0 +1,75 @@
+"""Key y copies through the terminal (OSC 52), and the terminal is told of ends and findings."""
+
+from __future__ import annotations
+
+import pytest
+from test_app import make, running, settle, shows
+
+from iopstui.events import AnswerGiven, FindingReported
+from iopstui.model.answer.answer import WARNING, Answer
+from iopstui.model.findings.finding import Finding
+from iopstui.ui.core.preferences import PREFERENCES
+
+FOUND = Finding("saturated", "iodepth 32 → 64: IOPS 65.2k → 69.7k", "go back to iodepth 32", "[")
+BUSY = Answer(
+    "nvme0n1", "queue", WARNING, "nvme0n1 is busy", "waits", "fio (965) does all of its bytes"
+)
+
+
+async def test_y_copies_the_answer_the_findings_and_the_run() -> None:
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake = await running(app, pilot, 5)
+        fake.sink(AnswerGiven(5.0, BUSY))
+        fake.sink(FindingReported(5.0, FOUND))
+        await settle(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        answer, found, run = app.clipboard.split("\n")
+        assert answer == "▲ nvme0n1 is busy · fio (965) does all of its bytes"
+        assert "IOPS 65.2k → 69.7k" in found and found.endswith("go back to iodepth 32")
+        assert run.startswith("run 1") and "IOPS" in run
+        assert shows(app, f"{len(app.clipboard)} characters copied, if this terminal allows it")
+
+
+async def test_y_copies_the_page_and_the_row_under_the_cursor() -> None:
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake = await running(app, pilot, 5)
+        fake.sink(FindingReported(5.0, FOUND))
+        await pilot.press("f")
+        await settle(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        assert "IOPS 65.2k → 69.7k" in app.clipboard and "Excluded" in app.clipboard
+        await pilot.press("escape", "v")
+        await settle(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        assert app.clipboard.startswith("1  ") and "\n" not in app.clipboard
+        # in a filter it is a letter
+        before = app.clipboard
+        await pilot.press("slash", "y")
+        await settle(pilot)
+        assert app.clipboard == before
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+async def test_the_terminal_is_told_of_ends_and_findings_on_request(
+    monkeypatch: pytest.MonkeyPatch, wanted: bool
+) -> None:
+    monkeypatch.setattr(PREFERENCES, "notify", wanted)
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake = await running(app, pilot, 5)
+        written: list[str] = []
+        assert app._driver is not None
+        monkeypatch.setattr(app._driver, "write", written.append)
+        for _ in range(2):  # a finding that holds is reported again
+            fake.sink(FindingReported(5.0, FOUND))
+        fake.finish()
+        await settle(pilot)
+        told = [text for text in written if text.startswith("\x1b]9;")]
+        assert [text.endswith("\a") for text in told] == [True, True] * wanted
+        assert all("iopstui: " in text for text in told)
+        assert not wanted or told[1] == "\x1b]9;iopstui: run 1 ended\a"
