@@ -21,7 +21,6 @@ from scenarios.accounts import CPU, shell, striped
 MS = 1_000_000
 OTHERS = CPU | {"disagree", "neighbour", "background"}
 HOG_FOR_8_S = "exec taskset -c 1 timeout 8 sh -c 'while :; do :; done'"
-NICE_HOG = "exec nice -n 10 taskset -c 1 sh -c 'while :; do :; done'"
 
 SCENARIOS = (
     Scenario("advice-direct", HERE, "buffered reads that the cache answers, then direct=1",
@@ -70,10 +69,6 @@ SCENARIOS = (
              seconds=8, size="1500m",
              runs=({"file_append": "1", "create_on_open": "1"}, {"overwrite": "1"}),
              proof=gains(0.3)),
-    Scenario("advice-nice", HERE, "a job at nice 19 beside a program on its CPU, then at nice 0",
-             loop(), {"ioengine": "psync", "cpus_allowed": "1"},
-             {"cpu-wait": ()}, (OTHERS | {"above"}) - {"cpu-wait"}, seconds=8,
-             runs=({"nice": "19"}, {"nice": "0"}), beside=(shell(NICE_HOG),), proof=gains(1)),
     Scenario("advice-fewer-jobs", HERE, "16 jobs at depth 16 on two CPUs, then two jobs", loop(),
              {"cpus_allowed": "0-1", "ioengine": "libaio"}, {"more-jobs-than-cpus": ("2 jobs",)},
              (CPU | {"saturated", "tags", "softirq-cpu"}) - {"more-jobs-than-cpus"}, seconds=8,

@@ -67,7 +67,11 @@ NAMELESS_AFTER_SECONDS = 10
 
 FEW_IOS = 0.05
 """Fewer than these I/Os in flight would be written as 0.0."""
-IDLE_POLICY, BATCH_POLICY = 5, 3
+IDLE_POLICY = 5
+WITHOUT_PRIORITY = (
+    "compare with the job without {} (between sessions, see sched_autogroup_enabled, and between "
+    "cgroups it may change nothing)"
+)
 ADVICE_BY_KIND = {
     "dm": "dmsetup table {0} shows what that layer does",
     "md": "see /proc/mdstat",
@@ -107,10 +111,10 @@ def _cpu_wait_cause(frames: Sequence[Frame], layered: bool) -> tuple[str, str]:
     others = "other programs or the threads of a layer" if layered else "other programs"
     usage = f"{others} use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
-        return f"the job has policy SCHED_IDLE, and {usage}", "run the job without chrt --idle"
+        return f"the job has policy SCHED_IDLE, and {usage}", WITHOUT_PRIORITY.format("chrt --idle")
     nice = max((job.nice or 0 for job in jobs), default=0)
     if nice > 0:
-        return f"the job runs at nice {nice}, and {usage}", "run the job without nice"
+        return f"the job runs at nice {nice}, and {usage}", WITHOUT_PRIORITY.format("nice")
     if own_percent >= 2 * other_percent:
         return "its own jobs share the CPUs", "try fewer jobs with a deeper queue (iodepth)"
     if jobs and all(job.pinned for job in jobs):
