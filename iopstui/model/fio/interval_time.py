@@ -357,8 +357,6 @@ def _plausible(clock: float, runtime: float, arrival: float) -> bool:
     Either may be wrong for good reasons (a stuck job, a late reader), so the clock has some
     tolerance. Smaller steps show where the wall clock was read with each document.
     """
-    if clock <= 0:
-        return abs(clock - arrival) < CLOCK_TOLERANCE
     return any(
         abs(clock - reference) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
         for reference in (runtime, arrival)

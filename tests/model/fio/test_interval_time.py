@@ -76,7 +76,7 @@ def seconds(
         (3600_000, 1000, 1.3, 1.3),  # the clock was set
         (-5000, 1000, 1.0, 1.0),
         (0, 1000, 0.2, None),
-        (0, 1000, 0.25, 0.25),
+        (0, 1000, 0.26, 0.26),
         (1061, 1000, 1.0, 1.061),  # both may be late; a clock that is set shows in another way
         (1070, 1000, 1.03, 1.07),
         (5250, 4000, 4.1, 5.25),  # long intervals have a quarter of their length
