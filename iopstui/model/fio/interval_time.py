@@ -145,7 +145,7 @@ def first_windows(
     """The windows of rows that begin from zero: both begin with the first job. ``waited_s`` is how
     late the document came after one in which nothing had begun, ``first_io_ms`` when the kernel saw
     their first I/O (wall clock); ``None`` where that isn't known."""
-    copied_s = max((_clock_ms(pair.now) for pair in pairs), default=0) / 1000
+    copied_s = runtime_growth([replace(pair, old=None) for pair in pairs])
     if final:
         return Windows(copied_s or None, copied_s or None)
     lag_s = document_lag_s(status, pairs)
@@ -312,8 +312,11 @@ def _remaining_s(
 
 
 def runtime_growth(pairs: list[RowPair]) -> float:
-    """The longest growth of a row's runtime, in seconds."""
-    growths_ms = (_clock_ms(p.now) - (_clock_ms(p.old) if p.old else 0) for p in pairs)
+    """The longest growth of a row's runtime up to the copied moment, in seconds; where no job works
+    any more, up to the end of the last one."""
+    goes_on = any(p.has_grown and _clock_ms(p.now) == ran_ms(p.now) for p in pairs)
+    clock = _clock_ms if goes_on else ran_ms
+    growths_ms = (clock(p.now) - (clock(p.old) if p.old else 0) for p in pairs)
     return max(max(growths_ms, default=0), 0) / 1000
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -178,13 +179,15 @@ def test_a_groups_clock_when_its_jobs_take_turns() -> None:
 
 
 def test_a_job_that_ends_before_it_is_counted_does_not_lengthen_the_copied_window() -> None:
-    """fio's clock was read at 2838 ms; the job ended at 3003 ms, and then it was counted."""
+    """fio's clock was read at 2838 ms; one job ended at 3003 ms, and then they were counted."""
     before = job(direction(1838, 7), job_runtime_ms=1838)
-    now = job(direction(3003, 10), job_runtime_ms=2838)
-    assert seconds(995, before, now, 0.995) == 0.995
-    pairs = [RowPair(0, now, before, False)]
-    assert runtime_growth(pairs) == 1.0
-    assert runtime_growth([RowPair(0, now, now, False)]) == 0.0
+    ended = RowPair(0, job(direction(3003, 10), job_runtime_ms=2838), before, False)
+    other = RowPair(1, job(direction(2838, 10), job_runtime_ms=2838), before, False)
+    assert runtime_growth([ended, other]) == 1.0
+    assert runtime_growth([ended]) == 1.165, "its CPU time is that of all its time"
+    later = RowPair(0, ended.now, ended.now, False)
+    assert runtime_growth([later]) == 0.0
+    assert runtime_growth([later, replace(other, old=before)]) == 1.0
     assert runtime_growth([RowPair(0, job(direction(3003, 10)), None, False)]) == 3.003, "fio 3.1"
 
 
