@@ -12,6 +12,7 @@ import pytest
 from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.errors import EXIT_USAGE, UsageError
+from iopstui.linux.devices import target
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import (
     LIST_DEVICES,
@@ -21,7 +22,8 @@ from iopstui.linux.devices.target import (
     resolve_targets,
     why_no_device,
 )
-from iopstui.linux.devices.usage.mounts import parse_mountinfo
+from iopstui.linux.devices.usage.mounts import MountEntry, parse_mountinfo
+from iopstui.linux.devices.usage.overlays import number_of_new_files
 from iopstui.linux.process.rights import how_to_open
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
@@ -387,6 +389,32 @@ def test_every_file_system_gets_a_reason(fstypes: str, why: str) -> None:
         entry = parse_mountinfo(f"2 1 0:25 / / rw - {fstype} src rw\n")[0]
         assert why_no_device(entry) == why.format(fstype)
     assert why_no_device(None) == "its mount is not visible"
+
+
+def test_a_directory_of_an_overlay_is_where_its_new_files_go(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upper = tmp_path / "upper"
+    upper.mkdir()
+
+    def entry(name: object) -> MountEntry:
+        options = f"rw,lowerdir=/lower,upperdir={name},workdir=/w"
+        return parse_mountinfo(f"2 1 0:25 / / rw - overlay o {options}\n")[0]
+
+    assert number_of_new_files(entry(upper)) == os.stat(upper).st_dev
+    # those of another mount namespace, or of a mount(2) with relative names
+    assert number_of_new_files(entry(tmp_path / "no")) == number_of_new_files(entry("tests")) == 0
+
+    # no number of a disk that these files may be on
+    tree.disk("dm-0", VIRTUAL, "240:199", dm__name="lin")
+    tree.proc("self/mountinfo", f"2 1 0:25 / / rw - overlay o rw,upperdir={upper}\n")
+    (tmp_path / "file").write_text("perhaps of the lower directory")
+    for number, found in ((os.makedev(240, 199), "dm-0"), (0, None)):
+        monkeypatch.setattr(target, "number_of_new_files", lambda _, number=number: number)
+        devices = read_devices(tree.roots)
+        assert resolve_target(str(tmp_path), tree.base, tree.roots, devices).device == found
+        file = str(tmp_path / "file")
+        assert resolve_target(file, tree.base, tree.roots, devices).device is None
 
 
 def test_the_latest_of_stacked_mounts_counts() -> None:

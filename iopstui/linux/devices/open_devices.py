@@ -14,7 +14,7 @@ from iopstui.linux.devices.usage.mounts import (
     parse_mountinfo,
     read_btrfs,
 )
-from iopstui.linux.devices.usage.overlays import parse_layers
+from iopstui.linux.devices.usage.overlays import number_of_new_files
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes
 from iopstui.model.answer.use import ELSEWHERE
@@ -98,12 +98,7 @@ class OpenDevices:
                     yield line.partition(" ")[0], ELSEWHERE
 
     def _of_overlay(self, entry: MountEntry) -> str | None:
-        """The device of a container's own layer, into which all its new files go."""
-        layers = list(parse_layers(entry.super_options)) if entry.fstype == "overlay" else []
-        try:
-            number = os.stat(layers[0]).st_dev if layers else 0
-        except OSError:  # of another mount namespace
-            return None
+        number = number_of_new_files(entry)
         return self._finder.by_number(os.major(number), os.minor(number)) if number else None
 
     def _members(self, name: str) -> tuple[str, ...]:

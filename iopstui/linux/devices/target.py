@@ -12,6 +12,7 @@ from iopstui.errors import UsageError
 from iopstui.linux.devices.kernel_files import kernel_file_system
 from iopstui.linux.devices.nvme_generic import namespace_of, namespaces_of_node
 from iopstui.linux.devices.usage.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
+from iopstui.linux.devices.usage.overlays import number_of_new_files
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import (
@@ -383,7 +384,11 @@ def _check_rights(path: Path, info: os.stat_result) -> None:
 def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Devices) -> Target:
     kind = DIRECTORY if stat.S_ISDIR(info.st_mode) else FILE
     entry = mount_of(str(path), info.st_dev, read_own_mounts(roots))
-    name = _device_of(info.st_dev, entry, DeviceFinder(devices, roots))
+    finder = DeviceFinder(devices, roots)
+    name = _device_of(info.st_dev, entry, finder)
+    if name is None and entry is not None and kind == DIRECTORY:
+        number = number_of_new_files(entry)
+        name = finder.by_number(os.major(number), os.minor(number)) if number else None
     tree = _file_tree(name, devices, roots)
     remote = entry if entry is not None and entry.fstype in _REMOTE else None
     return Target(

@@ -102,6 +102,16 @@ def parse_layers(options: str) -> Iterator[str]:
             yield re.sub(r"\\(.)", r"\1", layer)
 
 
+def number_of_new_files(entry: MountEntry) -> int:
+    """The device number below an overlay's upper directory, into which all its new files go; 0:
+    none, or not visible from here."""
+    layers = list(parse_layers(entry.super_options)) if entry.fstype == "overlay" else []
+    try:
+        return os.stat(layers[0]).st_dev if layers and os.path.isabs(layers[0]) else 0
+    except OSError:  # of another mount namespace
+        return 0
+
+
 def _existing(names: Iterable[str]) -> Iterator[File]:
     for name in names:
         try:
