@@ -426,7 +426,8 @@ def _latency(s: Situation) -> str:
 def _mean(s: Situation) -> str:
     if s.mean_ms is None:
         return "no reads or writes"
-    return f"{units.milliseconds(s.mean_ms)} on average"
+    # the kernel counts whole milliseconds of all of a second's requests together
+    return f"{units.milliseconds(s.mean_ms)} on average" if s.mean_ms else "less than 1 ms"
 
 
 def _is_quick(s: Situation) -> bool:

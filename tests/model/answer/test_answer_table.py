@@ -93,6 +93,12 @@ def test_innocent_loads_accuse_nobody(disks: list[DiskRates], pressure: float) -
     assert (answer.state, answer.verdict) == (GOOD, NOTHING), answer
 
 
+def test_no_request_takes_0_ns() -> None:
+    """Of a few quick ones the kernel counts 0 ms."""
+    told = first([replace(rates(5, 0, 0), r_await=0.0)] * 5).text
+    assert told.startswith("vda answers in less than 1 ms at ")
+
+
 def test_write_back_that_nobody_waits_for_is_no_trouble() -> None:
     flush = replace(rates(0, 500, 200, kib=512), aqu_sz=100.0, util=100.0)
     quiet = first([flush] * 5, use(write_back=100.0 * 512 * 1024), 2.0)
