@@ -17,6 +17,7 @@ from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw.style import BOLD, KEY, Charset
 from iopstui.ui.help import Section, help_sections
+from iopstui.ui.known_keys import MOVED, keys_moved
 
 HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE_HINT)
 NO_MATCH = "No entry of the help has all of these words."
@@ -73,4 +74,5 @@ def _help_text(about: str, sections: Sequence[Section], charset: Charset) -> Gro
 def help_screen(charset: Charset, about: str = "", first: str = "") -> HelpScreen:
     """The help: first ``about``, the help of the current screen, then the section with the title
     ``first``, then all others."""
-    return HelpScreen(about, help_sections(first), charset)
+    sections = help_sections(first)
+    return HelpScreen(about, (MOVED, *sections) if keys_moved() else sections, charset)

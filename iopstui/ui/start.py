@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.format import cut, replace_unprintable
 from iopstui.linux.roots import Roots
-from iopstui.safety.journal import state_directory
 from iopstui.safety.leftovers import clean_up
 from iopstui.text import printable
+from iopstui.ui.known_keys import is_first_use
 
 if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments
@@ -89,22 +89,6 @@ class _RequestedReplay:
         return name
 
 
-FIRST_USE_FILE = "screen-used"
-"""A file in the state directory: with it the home screen needs no hint for beginners."""
-
-
-def _first_use() -> bool:
-    """True once for each user."""
-    try:
-        file = state_directory() / FIRST_USE_FILE
-        if file.exists():
-            return False
-        file.touch(mode=0o600)
-    except OSError:
-        return False
-    return True
-
-
 class _Sessions:
     """Sessions of one screen, one after another, each for another target."""
 
@@ -137,7 +121,7 @@ class _Sessions:
         went_home: list[bool] = []
         first = FirstView(
             options.targets, options.job or first_job, options.overrides, pick,
-            run_at_once=options.job is not None, lesson=lesson, first_run=_first_use(),
+            run_at_once=options.job is not None, lesson=lesson, first_run=is_first_use(),
         )  # fmt: skip
         while True:
             backend = Backend(

@@ -125,3 +125,12 @@ def test_an_arrow_in_ascii_is_not_confused_with_greater_than() -> None:
 def test_titles_start_with_a_capital_letter_except_fio() -> None:
     titles = [capital(title) for title in ("latency", "by CPU", "fio latency", "")]
     assert titles == ["Latency", "By CPU", "fio latency", ""]
+
+
+def test_words_are_added_whole_or_not_at_all() -> None:
+    text = "20.1 of 32.0 I/Os wait"
+    for room in range(6, 30):
+        row = Line(room, UTF8).add_words(text).build()
+        added = "".join(piece for piece, _ in row).rstrip()
+        assert cell_len(added) <= room
+        assert added == text or (added.endswith("…") and text.startswith(f"{added[:-1]} ")), room

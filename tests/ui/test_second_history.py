@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import ui_fakes as fakes
 from evidence_frames import frame
@@ -80,6 +82,19 @@ def test_now_is_at_the_right_edge_and_the_axis_spans_what_there_is() -> None:
         assert t < 10 or window.start >= 0.0
     assert moves < 100  # each move draws everything again
     assert window.follow(300.0, 80, 10.0) and window.length == pytest.approx(312.0)
+
+
+async def test_charts_of_all_widths_have_the_same_times_on_their_axes() -> None:
+    app = make()
+    async with app.run_test(size=(250, 70)) as pilot:
+        await running(app, pilot, 90)
+        assert app.dashboard is not None
+        axes = {tuple(re.findall(r"\d:\d\d", chart.time.text()))
+                for chart in app.dashboard.charts if chart.shown}  # fmt: skip
+        # only the last label may have no room
+        longest = max(axes, key=len)
+        assert len(longest) >= 3 and all(labels == longest[: len(labels)] for labels in axes)
+        assert all(len(labels) >= len(longest) - 1 for labels in axes)
 
 
 def test_the_window_moves_back_and_follows_again() -> None:

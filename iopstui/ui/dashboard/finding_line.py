@@ -41,12 +41,15 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     head, next_ = _head(entries[0], state), _advice_pieces(finding)
     if height < 2:
         line = Line(width - len(more), charset).extend(head)
-        line.extend([("  ", None), *next_] if next_ else [(": ", None), _evidence_piece(finding)])
+        if next_:
+            line.extend([("  ", None), *next_])
+        else:
+            line.add(": ").add_words(evidence_text(finding))
         return [(*line.build(), (more, DIM))]
     first = Line(width - len(more), charset).extend(head)
     second = Line(width, charset)
     if sum(cell_len(text) for text, _ in next_) + 3 <= width:
-        first.add(": ").extend([_evidence_piece(finding)])
+        first.add(": ").add_words(evidence_text(finding))
         second.add("   ").extend(next_)
     else:
         _split_advice(first, second, next_)
@@ -74,8 +77,8 @@ def box_rows(state: LiveState, width: int, height: int, charset: Charset) -> lis
         last_line = "".join(text for text, _ in body[-1]).strip()
         body[-1] = message(inner, charset, f"{last_line} …", None)
     elif space == 1:
-        body = [Line(inner, charset).add(" ").extend(head).add(": ").extend(
-            [_evidence_piece(finding)]).build()]  # fmt: skip
+        line = Line(inner, charset).add(" ").extend(head).add(": ")
+        body = [line.add_words(evidence_text(finding)).build()]
     rows = [*pad(body, space, inner), *last]
     sign = SIGNS[severity_of(finding)]
     return _in_box("Finding", (sign,), _count(len(entries)), rows, width, charset)
@@ -102,10 +105,6 @@ def _head(entry: FindingEntry, state: LiveState) -> list[Piece]:
     when = entry.ceased or period_text(finding) + _age_text(entry, state)
     pieces: list[Piece] = [(f" {sign} ", style), (printable(headline_of(finding)), BOLD)]
     return [*pieces, (f" ({when})", DIM)] if when else pieces
-
-
-def _evidence_piece(finding: Finding) -> Piece:
-    return (evidence_text(finding), None)
 
 
 def evidence_text(finding: Finding) -> str:
@@ -176,7 +175,7 @@ def _split_advice(first: Line, second: Line, next_: Sequence[Piece]) -> None:
         for word in text.replace(" ", " \n").split("\n"):
             if target is first and cell_len(word.rstrip()) > first.free:
                 target = second
-            target.add(word, style)
+            target.add(word if cell_len(word) <= target.free else word.rstrip(), style)
 
 
 def _outcome_rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
@@ -219,7 +218,7 @@ def texts(state: LiveState) -> Iterator[str]:
     for entry in state.current_findings():
         finding = entry.finding
         yield "".join(piece for piece, _ in [
-            *_head(entry, state)[1:], (": ", None), _evidence_piece(finding), (" ", None),
+            *_head(entry, state)[1:], (f": {evidence_text(finding)} ", None),
             *_advice_pieces(_current_finding(entry)),
         ]).strip()  # fmt: skip
 

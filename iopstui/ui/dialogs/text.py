@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +16,7 @@ from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Modal
+from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
@@ -67,13 +70,31 @@ def doctor_screen(charset: Charset) -> TextScreen:
     return TextScreen("System check: permissions, fio, kernel features", Group(table), charset)
 
 
-def log_screen(state: LiveState, charset: Charset) -> TextScreen:
+class LogScreen(TypeToFilter, TextScreen):
     """The session's messages; it opens at the newest, which are the last."""
+
+    def __init__(self, state: LiveState, charset: Charset) -> None:
+        self._state = state
+        text = _log_table(state, charset, lambda text: True)
+        super().__init__("Messages", Group(text), charset, at_end=True)
+        self._usual_hints = (self._hints[0], FILTER_HINT, *self._hints[1:])
+        self.keys.show(self._usual_hints)
+
+    def apply_filter(self) -> None:
+        """Show the messages that have all of the words."""
+        self.keys.show(self._usual_hints, self.filter_hint)
+        table = _log_table(self._state, self.charset, self.matches)
+        self.query_one("#text-body > Static", Static).update(Group(table))
+
+
+def _log_table(state: LiveState, charset: Charset, matches: Callable[[str], bool]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(width=9, justify="right", style="dim")
     table.add_column(ratio=1)
     for entry in state.log.entries:
         prefix = f"{entry.level}: " if entry.level in ("error", "warning") else ""
+        if not matches(f"{f.clock(entry.t)} {prefix}{entry.text}"):
+            continue
         message = Text(
             charset.text(f"{prefix}{entry.text}"), style=LEVEL_STYLES.get(entry.level, "")
         )
@@ -84,7 +105,7 @@ def log_screen(state: LiveState, charset: Charset) -> TextScreen:
     if step is not None:
         table.add_row("", Text("\nThe last run's command:", style="bold"))
         table.add_row("", Text(charset.text(_command(step.command))))
-    return TextScreen("Messages", Group(table), charset, at_end=True)
+    return table
 
 
 def _command(command: tuple[str, ...]) -> str:

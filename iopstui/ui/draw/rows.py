@@ -100,6 +100,15 @@ class Line:
             self.add(text, style)
         return True
 
+    def add_words(self, text: str, style: Style | None = PLAIN) -> Line:
+        """Append as many whole words of ``text`` as fit."""
+        if cells(text) > self.free:
+            words = text.split(" ")
+            while len(words) > 1 and cells(" ".join(words)) + 1 > self.free:
+                words.pop()
+            text = " ".join(words).rstrip(",;:") + "…"
+        return self.add(text, style)
+
     def extend(self, pieces: Iterable[Piece]) -> Line:
         """Append these pieces."""
         for text, style in pieces:

@@ -47,6 +47,7 @@ class RecentRecordings(Vertical):
         self._charset = charset
         self._recordings: Sequence[RecentRecording] = ()
         self._order, self._descending = BEGAN, True
+        self._matches: Callable[..., bool] = lambda *texts: True
         self._widths = dict(COLUMNS)
 
     def compose(self) -> ComposeResult:
@@ -73,13 +74,21 @@ class RecentRecordings(Vertical):
             table.add_column(heading, width=column_width, key=title)
         self._fill()
 
+    def filter(self, matches: Callable[..., bool]) -> None:
+        """Show those whose cells ``matches`` accepts."""
+        self._matches = matches
+        if self._recordings:
+            self._fill()
+
     def _fill(self) -> None:
         """Fill the table in the chosen order."""
         table = self.query_one(DataTable)
         value, up, down = ORDERS[self._order]
         table.clear()
         for recording in sorted(self._recordings, key=value, reverse=self._descending):  # type: ignore[arg-type]
-            table.add_row(*self._cells(recording), key=str(recording.path))
+            cells = self._cells(recording)
+            if self._matches(*map(str, cells)):
+                table.add_row(*cells, key=str(recording.path))
         order = f"Sorted by {self._order}, {down if self._descending else up}"
         self.border_subtitle = Text(self._charset.text(order))
 

@@ -561,6 +561,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         """Show the disks that have all of the words."""
         self._keys.show(self._footer_hints, self.filter_hint)
         self._fill_table()
+        self.query_one(RecentRecordings).filter(self.matches)
         if not self._table().row_count:
             self._show_status(NO_MATCH)
         elif self._message == NO_MATCH:

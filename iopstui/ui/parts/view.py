@@ -393,9 +393,9 @@ class ViewKeys(Part):
     def log(self) -> None:
         """Open the session's messages."""
         if self.port.dashboard is not None:
-            from iopstui.ui.dialogs.text import log_screen
+            from iopstui.ui.dialogs.text import LogScreen
 
-            self.port.push(log_screen(self.port.state, self.port.charset))
+            self.port.push(LogScreen(self.port.state, self.port.charset))
 
     def help(self) -> None:
         """Open the help."""

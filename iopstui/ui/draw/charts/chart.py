@@ -31,6 +31,8 @@ SHORTEST_S = 10.0
 LEAD = 0.04
 """Part of a chart that may be empty at its right edge."""
 TINY_S = 1e-6
+LABEL_SHARE, LABEL_COLUMNS = 0.18, 8
+"""Labels of the time axis are at least so far apart: a part of the axis, and columns."""
 TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
 
 
@@ -390,6 +392,8 @@ class Chart:
             return rule(self._box.width, self._charset, *pieces, right=note)
         # the curve drawn last, over the others, is named first
         for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
+            if not value and any(values):
+                continue  # nothing measures it now
             more: list[Piece] = [
                 (f"  {curve.label} ", DIM), (curve.sample, curve.style), (f" {value:<6}", None)
             ]  # fmt: skip
@@ -433,7 +437,9 @@ class Chart:
 
     def _time_row(self, window: TimeWindow, width: int) -> Row:
         column_s = self.column_s(window)
-        step = next((s for s in TIME_STEPS if s / column_s >= 10), TIME_STEPS[-1])
+        # the same for charts of all widths
+        least = max(LABEL_SHARE * window.length, LABEL_COLUMNS * column_s)
+        step = next((s for s in TIME_STEPS if s >= least), TIME_STEPS[-1])
         line = Line(width, self._charset)
         first = max(0.0, -(-window.start // step) * step)
         # counted, because adding a step to a very large time may not change it
