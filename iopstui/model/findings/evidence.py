@@ -108,6 +108,10 @@ class Evidence:
     drives: Mapping[str, DriveReading] = field(default_factory=dict)
     idle_rings: tuple[str, ...] = ()
 
+    def device(self, name: str) -> BlockDevice | None:
+        """The device of this name, of the job's or below them."""
+        return next((one for one in (*self.tree, *self.devices) if one.name == name), None)
+
     @cached_property
     def measured(self) -> list[Frame]:
         """Frames whose figures cover a whole interval."""

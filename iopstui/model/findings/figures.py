@@ -17,6 +17,8 @@ from iopstui.model.metrics.frame import (
     Frame,
 )
 
+FULL_UTIL = 85.0
+"""Percent of the time in which a device is in use: more leaves hardly any."""
 SAME_SHARE = 0.05
 """Two runs that differ by at most this share count as equal."""
 
@@ -105,6 +107,12 @@ def device_figures(
         f_s=fsum([d.f_s or 0.0 for d in disks]) / count,
         aqu_sz=mean_of_all([d.aqu_sz for d in disks]),
     )
+
+
+def always_writes(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> bool:
+    """Whether the devices write, and are about fully used, in each of these frames."""
+    disks = [frame.combined([device.name for device in devices]) for frame in frames]
+    return all(d is not None and bool(d.w_s) and (d.util or 0.0) >= FULL_UTIL for d in disks)
 
 
 def mean_of_all(values: Sequence[float | None]) -> float | None:

@@ -28,6 +28,7 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import (
     DeviceFigures,
+    always_writes,
     device_figures,
     fio_iops,
     fio_latency_ns,
@@ -83,11 +84,8 @@ def _is_queue_full(evidence: Evidence, frames: Sequence[Frame]) -> bool:
 def _is_writing_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     """Whether the job fills the page cache faster than a full device writes it back: soon the
     device is the limit, however busy the job is until then."""
-    shape = evidence.shape
-    if shape.direct is not False or not shape.writes:
-        return False
-    disks = [frame.combined([device.name for device in evidence.devices]) for frame in frames]
-    return all(d is not None and bool(d.w_s) and (d.util or 0.0) >= 85 for d in disks)
+    buffered = evidence.shape.direct is False and evidence.shape.writes
+    return buffered and always_writes(frames, evidence.devices)
 
 
 def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:

@@ -20,7 +20,7 @@ from iopstui.model.findings.evidence import (
     recent_frames,
     recent_job_frames,
 )
-from iopstui.model.findings.figures import device_figures
+from iopstui.model.findings.figures import always_writes, device_figures
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.queue_room import room_below
 from iopstui.model.findings.wait_figures import devices_below, frame_waits
@@ -47,8 +47,6 @@ SLOW_DIRECTION_MS = 100.0
 MEMORY_WAIT_PERCENT = 10.0
 DIRECTION_NOUNS = {"w": WRITES, "r": READS}
 SCHEDULERS = ("kyber", "bfq", "mq-deadline")
-# of a device that writes back
-FULL_UTIL = 85.0
 
 
 def parity_reads(evidence: Evidence) -> Finding | None:
@@ -235,23 +233,14 @@ def write_back(evidence: Evidence) -> Finding | None:
     """Buffered writes that wait until the device has written dirty pages."""
     frames, shape = recent_job_frames(evidence), evidence.shape
     waits_by_frame = frame_waits(frames)
-    if (
-        not waits_by_frame
-        or shape.direct is not False
-        or not shape.writes
-        or shape.syncs
-        or shape.paced
-    ):
-        return None
     device_io = device_figures(frames, evidence.devices)
-    disks = [frame.combined([d.name for d in evidence.devices]) for frame in frames]
-    if (
-        device_io is None
-        or not jobs_have_cpu_time(frames)
-        or max(map(cpu_wait_share, waits_by_frame)) > 1 - HELD_SHARE
-    ):
+    if not waits_by_frame or device_io is None or not always_writes(frames, evidence.devices):
         return None
-    if any(d is None or not d.w_s or (d.util or 0.0) < FULL_UTIL for d in disks):
+    if shape.direct is not False or not shape.writes or shape.syncs or shape.paced:
+        return None
+    if not jobs_have_cpu_time(frames) or (
+        max(map(cpu_wait_share, waits_by_frame)) > 1 - HELD_SHARE
+    ):
         return None
     ios = [waits.ios - (waits.cpu or 0.0) for waits in waits_by_frame]
     # most of the time a job has a write that has not returned

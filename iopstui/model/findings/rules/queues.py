@@ -105,9 +105,7 @@ def _waits_for_limit(
 
 def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> str:
     """How to lift a limit, as a command where the device's number is known."""
-    device = next(
-        (device for device in (*evidence.tree, *evidence.devices) if device.name == name), None
-    )
+    device = evidence.device(name)
     if device is None or device.disk:
         return f"raise or lift that limit in the cgroup {limit.group}"
     number, group = f"{device.major}:{device.minor}", limit.group.rstrip("/")

@@ -138,7 +138,7 @@ def waits_in_layer(evidence: Evidence) -> Finding | None:
         pairs = zip(held_ios, waits_by_frame, strict=True)
         if not lower or any(h < max(MIN_LAYER_IOS, MIN_LAYER_SHARE * w.ios) for h, w in pairs):
             continue
-        device = next((device for device in evidence.tree if device.name == name), None)
+        device = evidence.device(name)
         if device is not None and device.layer in PARITY_RAID:
             continue
         layer = f" ({device.layer})" if device is not None and device.layer else ""
