@@ -339,6 +339,7 @@ class Handovers:
 
     def _take_over(self, handover: Handover) -> None:
         active = self._current.fio
+        self._sampling.begin_handover()
         handover.enter(TAKING_OVER, self._now())
         if active is not None:
             active.stop()
@@ -360,7 +361,6 @@ class Handovers:
         message = self._own_cpus.for_job(run.prepared.text, self._context.disks())
         if message:
             self._context.notice("info", message)
-        self._sampling.begin_handover()
         run.start_run(self._now())
         handover.enter(STARTED, self._now())
 
