@@ -193,7 +193,8 @@ def targets(place: Path, device: str | None) -> Iterator[dict[str, tuple[str, st
                 "loop device": (raw, raw),
             }  # fmt: skip
         finally:
-            subprocess.run(["umount", mounted])
+            # whatever ended the driver, its fio may still be ending
+            subprocess.run(["umount", "--lazy", mounted])
 
 
 def measure(

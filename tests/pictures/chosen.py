@@ -47,4 +47,4 @@ PICTURES = (
     Picture(f"{_RECORDINGS}/busy.iops", "docs/busy.svg"),
 )
 
-STILLS = (Still(DEMO, "docs/screen.svg", 40.5, (160, 45)),)
+STILLS = (Still(DEMO, "docs/screen.svg", 33.0, (160, 45)),)

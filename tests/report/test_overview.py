@@ -161,7 +161,7 @@ def test_rows_of_a_recording_have_their_run_tunables_and_marks() -> None:
     (change,) = recorded["changes"]
     for row in rows:
         value = change["before"] if float(row["t"]) < change["t"] else change["now"]
-        assert f"vda.rq_affinity={value}" in row["tunables"].split()
+        assert f"nvme1n1.rq_affinity={value}" in row["tunables"].split()
     marked = [(float(row["t"]), row["marks"]) for row in rows if row["marks"]]
     assert [text for _, text in marked] == [mark["text"] for mark in recorded["marks"]]
     assert all(

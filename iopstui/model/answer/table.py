@@ -353,7 +353,7 @@ def job(s: Situation) -> Answer:
     fio, waits = s.frames[-1].fio, s.frames[-1].waits
     total = fio.total if fio is not None else None
     if total is None or total.iops is None:
-        return Answer(s.disk, OF_A_SECOND, GOOD, f"fio runs on {s.disk}: {_quiet_text(s)}")
+        return Answer(s.disk, OF_A_SECOND, GOOD, f"no report from fio yet; {_quiet_text(s)}")
     parts = [f"fio does {units.number(total.iops)} IOPS"]
     if total.lat_ns is not None:
         parts.append(f"{units.latency(total.lat_ns)} on average")

@@ -37,6 +37,7 @@ class AnswerTracker:
         self._uses: deque[DiskUse] = deque(maxlen=WINDOW)
         self._history = {name: DiskHistory() for name in target.tree}
         self._last: Answer | None = None
+        self._is_idle = False
         self._said_at = 0.0
         self._step = 0
         self.needs_use = self.needs_tasks = False
@@ -83,10 +84,13 @@ class AnswerTracker:
         busy = any((one.busy or 0.0) >= IN_USE_PERCENT for one, _ in pairs)
         self.needs_use = busy or waited or answer.state != GOOD
         self.needs_tasks = waited or answer.state != GOOD
-        last = self._last
-        same = last is not None and last.key == answer.key
-        if same and (t - self._said_at < AGAIN_S or last == answer):
-            return None
+        last, was_idle = self._last, self._is_idle
+        self._is_idle = not situation.ios_s
+        if last is not None and last.key == answer.key:
+            # figures may be some seconds old; "idle", or who uses the disk, would be wrong
+            turned = (self._is_idle, not answer.who) != (was_idle, not last.who)
+            if last == answer or (t - self._said_at < AGAIN_S and not turned):
+                return None
         self._last, self._said_at = answer, t
         return answer
 

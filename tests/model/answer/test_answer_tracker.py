@@ -43,6 +43,17 @@ def test_who_does_it_is_news_once_it_is_known() -> None:
     assert now is not None and now.who == "fio (965) does all of its bytes"
 
 
+def test_a_disk_is_not_called_idle_once_it_is_used() -> None:
+    tracker = AnswerTracker(TARGET)
+    assert "is idle" in answers([rates()] * 4, tracker)[-1].text
+    used = tracker.feed(frame(5.0, {"vda": QUIET}), {}, Conditions(), ())
+    assert used is not None and "is idle" not in used.text
+    hog = DiskUser(965, "dd", read_s=50.0, devices=frozenset({"vda"}))
+    tracker.note_use(DiskUse(6.0, 1.0, (hog,), disks={"vda": (50.0, 0.0, 1.0)}))
+    named = tracker.feed(frame(6.0, {"vda": QUIET}), {}, Conditions(), ())
+    assert named is not None and "dd (965)" in named.who
+
+
 def test_a_burst_of_a_second_is_no_news() -> None:
     assert {one.state for one in answers([QUIET] * 10 + [HOG] + [QUIET] * 10)} == {GOOD}
 

@@ -93,6 +93,13 @@ def test_little_background_or_too_few_quiet_seconds_are_none() -> None:
     assert background(500, 1000, count=2) is None
 
 
+def test_io_that_had_ended_before_the_run_is_none_of_its_background() -> None:
+    before = seconds(9, step=0, disks={"vda": disk(500, 500)})
+    before += seconds(1, 9.0, step=0, disks={"vda": disk(0, 0)})
+    run = tuple(seconds(3, 10.0, interval=fio(1000)))
+    assert diagnosis.io_before_run(Evidence(run, tuple(before), [device()])) is None
+
+
 # -- one CPU completes
 
 

@@ -86,19 +86,20 @@ def _counts_nothing(device: BlockDevice, evidence: Evidence) -> bool:
 
 
 def io_before_run(evidence: Evidence) -> Finding | None:
-    """The disk was in use before the run began."""
+    """The disk was in use right before the run began: what has left by then disturbs nothing."""
     devices = evidence.devices
-    quiet = device_figures(evidence.idle_frames[-LONG_ENOUGH:], devices)
+    before = device_figures(evidence.idle_frames[-ENOUGH_SECONDS:], devices)
+    last = device_figures(evidence.idle_frames[-1:], devices, 1)
     frames = recent_job_frames(evidence, 1)
-    if quiet is None or not frames:
+    if before is None or last is None or not frames:
         return None
-    if quiet.r_s + quiet.w_s < max(20.0, 0.02 * fio_iops(frames)):
+    if min(one.r_s + one.w_s for one in (before, last)) < max(20.0, 0.02 * fio_iops(frames)):
         return None
     return Finding(
         "background",
         f"{device_names_text(devices)} {_was_or_were(devices)} not idle before this run: "
-        f"{units.number(quiet.r_s)} r/s and "
-        f"{units.number(quiet.w_s)} w/s that are not this job's",
+        f"{units.number(before.r_s)} r/s and "
+        f"{units.number(before.w_s)} w/s that are not this job's",
         FIND_PROGRAM_ADVICE,
         "u",
     )
