@@ -45,7 +45,8 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
     """The figures per second. The CSV report of an experiment has its points instead."""
     stream = io.StringIO()
     with Recording(path) as recording:
-        sink = CsvSink(stream, recording.header.target.devices_below, recording.header.target.tree)
+        target = recording.header.target
+        sink = CsvSink(stream, target.devices_below, target.tree, on_nvme=target.on_nvme)
         for event in replay_events(recording):
             sink.handle(event)
         sink.close()
@@ -88,7 +89,7 @@ def test_types_do_not_depend_on_what_was_measured(path: Path) -> None:
     buffer = made.tape(path)
     made.tell(buffer, made.raws(made.RUN)[:1])
     buffer.close(events.SessionEnded(1.0, 0))
-    bare, demo = read_table(path), read_table(recording_path("demo"))
+    bare, demo = read_table(path), read_table(made.EARLIER_DEMO)
     assert set(bare["fio.read.iops"].to_pylist()) == {None}, "nothing ran: not known, and not 0"
     assert bare.schema.types == demo.schema.types and len(bare) == 1
     assert {str(kind) for kind in bare.schema.types} == {

@@ -15,6 +15,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
+from iopstui.model.findings.figures import fio_iops
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 
@@ -22,6 +23,8 @@ WINDOW = 5
 """Seconds that are judged together."""
 AGAIN_S = 5.0
 """The same answer with other figures is said again after so many seconds."""
+NEWS_SHARE = 0.1
+"""fio's IOPS that differ by more are said at once."""
 MAX_USE_AGE_S = 15.0
 IN_USE_PERCENT = 10.0
 
@@ -37,7 +40,7 @@ class AnswerTracker:
         self._uses: deque[DiskUse] = deque(maxlen=WINDOW)
         self._history = {name: DiskHistory() for name in target.tree}
         self._last: Answer | None = None
-        self._is_idle = False
+        self._figures = False, 0.0
         self._said_at = 0.0
         self._step = 0
         self.needs_use = self.needs_tasks = False
@@ -84,15 +87,19 @@ class AnswerTracker:
         busy = any((one.busy or 0.0) >= IN_USE_PERCENT for one, _ in pairs)
         self.needs_use = busy or waited or answer.state != GOOD
         self.needs_tasks = waited or answer.state != GOOD
-        last, was_idle = self._last, self._is_idle
-        self._is_idle = not situation.ios_s
+        last, figures = self._last, (not situation.ios_s, fio_iops(situation.frames[-1:]))
         if last is not None and last.key == answer.key:
-            # figures may be some seconds old; "idle", or who uses the disk, would be wrong
-            turned = (self._is_idle, not answer.who) != (was_idle, not last.who)
+            turned = bool(answer.who) != bool(last.who) or self._contradict(*figures)
             if last == answer or (t - self._said_at < AGAIN_S and not turned):
                 return None
+        self._figures = figures
         self._last, self._said_at = answer, t
         return answer
+
+    def _contradict(self, idle: bool, iops: float) -> bool:
+        """Whether what was said is wrong by now, not merely some seconds old."""
+        was_idle, iops_before = self._figures
+        return idle != was_idle or abs(iops - iops_before) > NEWS_SHARE * iops_before
 
     def _usual(self, frame: Frame) -> dict[str, tuple[str, float]]:
         usual = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from evidence_frames import fio
 from watch_frames import frame, rates
 
 from iopstui.model.answer.answer import GOOD, WAITS, WARNING, Answer, AnswerTotal
@@ -52,6 +53,15 @@ def test_a_disk_is_not_called_idle_once_it_is_used() -> None:
     tracker.note_use(DiskUse(6.0, 1.0, (hog,), disks={"vda": (50.0, 0.0, 1.0)}))
     named = tracker.feed(frame(6.0, {"vda": QUIET}), {}, Conditions(), ())
     assert named is not None and "dd (965)" in named.who
+
+
+def test_other_iops_of_fio_are_said_at_once_and_the_same_ones_are_not() -> None:
+    tracker = AnswerTracker(TARGET)
+    for n, iops, is_said in ((3, 400, True), (4, 410, False), (5, 8000, True), (6, 7900, False)):
+        for second in (n,) if n > 3 else (1, 2, 3):
+            one = replace(frame(second, {"vda": QUIET}), step=1, fio=fio(iops))
+            answer = tracker.feed(one, {}, Conditions(), ())
+        assert (answer is not None) == is_said, n
 
 
 def test_a_burst_of_a_second_is_no_news() -> None:
