@@ -42,8 +42,8 @@ class Still:
 PICTURES = (
     Picture(DEMO, "docs/depth.svg"),
     Picture(f"{_RECORDINGS}/sweep.iops", "docs/sweep.svg"),
-    # the map of completions stands on the screen from 50 rows on
-    Picture(f"{_RECORDINGS}/affinity.iops", "docs/affinity.svg", rows=50),
+    # the map of completions stands on the screen from 53 rows on
+    Picture(f"{_RECORDINGS}/affinity.iops", "docs/affinity.svg", rows=53),
     Picture(f"{_RECORDINGS}/busy.iops", "docs/busy.svg"),
 )
 
