@@ -19,6 +19,10 @@ SLACK = 2
 RACES = tuple(itertools.product((-1, 0, 1), repeat=2))
 """fio may count an I/O without its latency, or the other way round, at the begin and end of a
 row."""
+VARYING = ("bssplit", "bsrange")
+COPIED_S = 0.6
+"""fio before 3.42 copies bytes at most so long before it counts: a job of ``KINDS`` that has such
+bytes does an I/O each half second."""
 ENOUGH = {50.0: 20, 99.0: 500, 99.9: 10_000}
 """Fewer samples say nothing of a percentile."""
 ROUGHLY_S = 0.5
@@ -121,6 +125,7 @@ class Truth:
     """A run's logs, by section, direction and kind of latency."""
 
     def __init__(self, run: Run) -> None:
+        self.job = run.job
         self.sections = run.logs
         self.last_s = max(log[-1].end_s for s in run.logs.values() for log in s.values())
         self._series: dict[tuple[str, str, str], Series] = {}
@@ -162,6 +167,12 @@ class Truth:
             ios = [io for log in chosen for io in log if direction in ("", io.direction)]
             self._series[key] = Series(sorted(ios, key=lambda io: io.end_s))
         return self._series[key]
+
+    def shifts(self, *options: str) -> list[float]:
+        """How much earlier than its end the figures of a row may have been taken, with these
+        options, which make them of copied bytes."""
+        copied = any(not set(options).isdisjoint(each) for each in self.job.sections.values())
+        return [n * COPIED_S / 60 for n in range(61 if copied else 1)]
 
     def has(self, kind: str) -> bool:
         """Whether all sections logged that kind of latency."""
@@ -238,12 +249,14 @@ def _figures(
     begin, end = window
     series = truth.series("", section, direction)
     if figures["iops"] is not None:
-        off = _off(figures["iops"] * (end - begin), series.counts(begin, end), SLACK)
-        yield Error(f"{prefix}I/Os", off, where)
+        ios, shifts = figures["iops"] * (end - begin), truth.shifts("gtod_reduce")
+        offs = [_off(ios, series.counts(begin - at, end - at), SLACK) for at in shifts]
+        yield Error(f"{prefix}I/Os", min(offs), where)
     if figures["bw"] is not None:
-        limits = series.bytes_between(begin, end)
-        off = _off(figures["bw"] * (end - begin), limits, SLACK * series.largest)
-        yield Error(f"{prefix}bytes", off, where)
+        size, shifts = figures["bw"] * (end - begin), truth.shifts("gtod_reduce", *VARYING)
+        slack = SLACK * series.largest
+        offs = [_off(size, series.bytes_between(begin - at, end - at), slack) for at in shifts]
+        yield Error(f"{prefix}bytes", min(offs), where)
     for kind in ("clat", "lat"):
         stated = figures.get(kind)
         if stated and stated["mean"] and truth.has(kind) and figures["ios"] > SLACK:

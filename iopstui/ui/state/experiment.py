@@ -139,9 +139,10 @@ class ExperimentState:
         self.phase = "run"
         has_settled = self._settling.counts(event.frame)
         self.iops = fio.total.iops
-        if self.traces and fio.total.iops is not None:
+        drawn, _ = event.frame.drawn
+        if self.traces and drawn is not None:
             trace = self.traces[-1]
-            trace.seconds.append((self._settling.elapsed, fio.total.iops))
+            trace.seconds.append((self._settling.elapsed, drawn))
             if has_settled and trace.settled_s is None:
                 trace.settled_s = self._settling.elapsed - fio.seconds
 
