@@ -137,7 +137,8 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
     inside, on_cpu = 100 * min(fmean(slat_s) / shape.jobs, 1.0), fmean(used)
     if inside - on_cpu < BLOCKED_PERCENT or not _seen_blocked(evidence):
         return None
-    if tag_shortage(evidence) is not None:
+    # iocost makes the call that submits wait: its own counter shows how long
+    if tag_shortage(evidence) is not None or _costed_devices(evidence):
         return None
     on_file = shape.writes and any(device.mounts for device in evidence.devices)
     return (
@@ -171,8 +172,7 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
         return None
     if _near_limit(frames, evidence) or nearly_full(frames, evidence):
         return None
-    costed = [name for name, state in evidence.conditions.devices.items() if state.has_iocost]
-    if costed:
+    if costed := _costed_devices(evidence):
         return (
             f": iocost is active on {', '.join(costed)} (io.cost.qos) and may make this cgroup "
             "wait",
@@ -194,6 +194,11 @@ def _now_text(limit: IoLimit, rate: float) -> str:
     of_bytes = limit.kind in (READ_BYTES, WRITE_BYTES)
     text = f"{units.size(rate) if of_bytes else units.number(rate)}/s now"
     return f"{text}, with other programs'" if rate > OVER_LIMIT * limit.value else text
+
+
+def _costed_devices(evidence: Evidence) -> list[str]:
+    """The devices that iocost controls."""
+    return [name for name, state in evidence.conditions.devices.items() if state.has_iocost]
 
 
 def _cost_wait_percent(evidence: Evidence) -> float | None:
