@@ -187,8 +187,10 @@ def completion_program(
     p.call(GET_SMP_PROCESSOR_ID)
     p.store(_STACK, _CPU, 0)
     if slowest_map is not None:
+        slowest.forget(p, REGION, (1 << bins.bank_bits) - REGION_BYTES)
+        slowest.forget(p, KIND, FLUSH << BINS_BITS)
         p.jump(KIND, "==", FLUSH << BINS_BITS, "counted")
-    _count_latency(p, bins)
+    _count_latency(p, bins, slowest_map is not None)
     if task_map is not None:
         assert kernel.origin is not None
         tasks.count_task(p, kernel.origin, 8 * (kernel.request_at[COMPLETE] + 2), task_map)
@@ -223,11 +225,13 @@ def requeue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: Cou
     return _finish(p)
 
 
-def _count_latency(p: Program, bins: CountMap) -> None:
+def _count_latency(p: Program, bins: CountMap, has_scratch: bool) -> None:
     p.load(8, 0, _STACK, _NOW)
     p.load(8, 3, SLOT, 8)
     p.do_with("-", 0, 3)
     _load_bin(p)
+    if has_scratch:
+        slowest.forget(p, 1, LAST_BIN << 3)
     p.store(_STACK, _BIN, 1)
     p.load(8, 0, _STACK, _CPU)
     p.do("&", 0, bins.banks - 1)

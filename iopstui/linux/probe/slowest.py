@@ -41,8 +41,8 @@ STRUCTS = (
 )
 SET_SIZE = 10
 """Requests in a set."""
-# a slot of counting.py: request, issued, inserted, thread and process, the kernel's task
-ISSUED, INSERTED, OWNER, TASK = 8, 16, 24, 32
+# a slot of counting.py: request, issued, inserted, thread and process, the kernel's task, scratch
+ISSUED, INSERTED, OWNER, TASK, SCRATCH = 8, 16, 24, 32, 40
 COMM_BYTES = 16
 SLOT_BITS = 6
 # a set: the smallest key and its place, all keys, then what is known of the requests
@@ -258,6 +258,15 @@ def _fill(p: Program, entry: Entry) -> None:
         p.load(8, 3, _SLOT, TASK)
         p.do("+", 3, offset)
         p.call(PROBE_READ_KERNEL)
+
+
+def forget(p: Program, register: int, mask: int) -> None:
+    """Let the kernel's verifier know of this register only that it is within ``mask``: it then
+    looks at what follows once, not once for each region, direction and size of bin (0.03 s in
+    place of 3 s)."""
+    p.store(_SLOT, SCRATCH, register)
+    p.load(8, register, _SLOT, SCRATCH)
+    p.do("&", register, mask)
 
 
 def load_group(p: Program, origin: OriginTypes) -> None:
