@@ -288,6 +288,13 @@ class Situation:
                 return f"waiting: {found.text(self.devices)}, in the kernel"
         return ""
 
+    @property
+    def all_in_flight(self) -> float:
+        """Requests in flight on all disks of the machine, those below this one as well (each layer
+        counts them again: it is rather too much)."""
+        rows = self.use.disks.values() if self.use is not None else ()
+        return self.in_flight + sum(row[2] for row in rows)
+
     @cached_property
     def other_in_flight(self) -> float:
         """Requests in flight on all other disks of the machine."""

@@ -216,8 +216,9 @@ def is_pressure_alone(s: Situation) -> bool:
         return False
     if any(not task.kernel for task in s.use.blocked) or s.use.limits:
         return False
-    in_flight = s.other_in_flight + s.in_flight
-    return in_flight < NO_IO_SHARE * waited / 100 and (s.memory_percent or 0.0) < MEMORY_PERCENT
+    return (
+        s.all_in_flight < NO_IO_SHARE * waited / 100 and (s.memory_percent or 0.0) < MEMORY_PERCENT
+    )
 
 
 def waits_elsewhere(s: Situation) -> Answer | None:
@@ -225,7 +226,7 @@ def waits_elsewhere(s: Situation) -> Answer | None:
     waited = s.waited_percent or 0.0
     if s.use is None or waited < MUCH_PRESSURE or s.use.remote:
         return None
-    if s.other_in_flight + s.in_flight >= NO_IO_SHARE * waited / 100:
+    if s.all_in_flight >= NO_IO_SHARE * waited / 100:
         return None
     blocked = _blocked_text(s)
     if not blocked:

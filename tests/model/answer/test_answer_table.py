@@ -200,6 +200,10 @@ def test_pressure_without_io() -> None:
     assert first([IDLE] * 5, replace(ring, remote=True), 50.0).rule == "quiet"
     busy = replace(ring, disks={"vdb": (1e6, 0.0, 0.9)})
     assert first([IDLE] * 5, busy, 50.0).rule == "quiet"
+    # a loop device that is idle itself, on a disk that is not
+    below = Seen(ONE, frames([{"vda": IDLE}] * 5, 50.0), DEVICES,
+                 use=replace(busy, disks={"vda": (1e6, 0.0, 0.9)}))  # fmt: skip
+    assert judge(below)[0][1].rule == "quiet"
 
 
 def test_tasks_that_wait_while_no_disk_has_anything_are_not_explained() -> None:
