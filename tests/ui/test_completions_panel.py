@@ -9,9 +9,13 @@ from evidence_frames import frame, load
 
 from iopstui.events import FrameReady, Mark
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
-from iopstui.ui.dashboard.panels.completions_panel import groups, rows, window_start
+from iopstui.ui.dashboard.panels.completions_panel import groups, rows
+from iopstui.ui.draw.charts.chart import TimeWindow
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.state.live import LiveState
+
+SECONDS = TimeWindow(0.0, 72.0)
+"""A column for each second."""
 
 
 def state_after(seconds: int, flip: int, cpus: int = 2) -> LiveState:
@@ -26,8 +30,11 @@ def state_after(seconds: int, flip: int, cpus: int = 2) -> LiveState:
     return state
 
 
-def render(state: LiveState, charset: Charset = UTF8, cursor: float | None = None) -> list[str]:
-    table = rows(state, 80, 9, charset, cursor)
+def render(
+    state: LiveState, charset: Charset = UTF8, cursor: float | None = None,
+    window: TimeWindow = SECONDS,
+) -> list[str]:  # fmt: skip
+    table = rows(state, window, 80, 9, charset, cursor)
     assert len(table) == 9
     lines = ["".join(text for text, _ in row) for row in table]
     assert {len(line) for line in lines} == {80}
@@ -41,7 +48,7 @@ def test_completions_on_another_cpu_move_the_band_to_its_row(charset: Charset, f
     assert first[8:].rstrip().rstrip("│|") == full * 8
     assert second[8:28] == " " * 8 + full * 12
     assert "rq_affinity 2" in marks and marks.index("rq") == 8 + 8 + 1
-    assert time[8:].startswith("0:00      0:10")
+    assert time[8:].startswith("0:00           0:15")
 
 
 def test_the_selected_second_has_a_line() -> None:
@@ -56,8 +63,13 @@ def test_many_cpus_share_rows_with_their_neighbours() -> None:
     assert [cpu for _, cpus in bands for cpu in cpus] == list(range(64))
 
 
-def test_the_window_does_not_move_until_it_is_full() -> None:
-    assert [window_start(t, 80) for t in (0, 79.9, 80, 99, 100, 1000)] == [0, 0, 20, 20, 40, 940]
+def test_a_second_may_take_several_columns_and_a_column_several_seconds() -> None:
+    state = state_after(20, flip=10)
+    wide, long = TimeWindow(2.5, 18.0), TimeWindow(0.0, 144.0)
+    first = render(state, window=wide)[2][8:]
+    # 4 columns a second: the band ends at second 10
+    assert first.rstrip("│ ") == "█" * 30 and len(first.split("│")[0]) == 30
+    assert render(state, window=long)[2][8:13] == "█" * 5
 
 
 def test_before_the_first_second_a_message_is_shown() -> None:

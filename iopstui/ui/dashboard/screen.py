@@ -500,6 +500,7 @@ class Dashboard(CanvasScreen):
             self.panels["strip"].show(strip)
         self._paint_lines(self._plan)
         if self.frozen_at is None or even_if_frozen:
+            self._move_window()
             self._paint_panels(self._plan)
             self._paint_charts()
         if top is not self:
@@ -592,7 +593,7 @@ class Dashboard(CanvasScreen):
             panels["tabs"].show([bars.tabs_line(self.tabs, self.tab, width, charset)])
         data = registry.PanelData(
             state, target, self.controller.devices, self.topology, self.next_job, charset,
-            self.frozen_at, self.has_controls,
+            self.frozen_at, self.has_controls, self.window,
             self.controller.disk_use if self._frozen is None else None,
         )  # fmt: skip
         for panel in self.panes:
@@ -614,15 +615,15 @@ class Dashboard(CanvasScreen):
             chart.show_steps(option.name, option.steps, self.window, self.shown_state.t)
 
     def _move_window(self) -> bool:
-        """Move the charts' time on; False if no chart is shown."""
-        columns = self._columns
-        if columns and self.span is None:
+        """Move the time of charts and completions on; False if no chart is shown."""
+        columns = self._columns or self.size.width - AXIS_WIDTH
+        if self.span is None:
             frame, end = self.shown_state.frame, self.shown_state.history.end or 0.0
             self.window.sample_s = (frame.seconds if frame is not None else None) or 1.0
             self.window.follow(end, columns, self.column_seconds)
             if self.frozen_at is not None:
                 self.window.extend_to(self.frozen_at)
-        return bool(columns)
+        return self._columns > 0
 
     @property
     def _columns(self) -> int:

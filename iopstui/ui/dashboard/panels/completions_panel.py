@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from iopstui import format as f
 from iopstui.model.metrics.cpus.cpu_history import CpuHistory
 from iopstui.ui.draw import density
 from iopstui.ui.draw.charts import plotting
-from iopstui.ui.draw.charts.chart import TIME_STEPS
+from iopstui.ui.draw.charts.chart import TimeWindow, time_labels
 from iopstui.ui.draw.charts.mark_labels import mark_label_rows
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule
 from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, Charset
@@ -25,40 +26,46 @@ EMPTY = "no completions counted yet"
 
 def rows(
     state: LiveState,
+    window: TimeWindow,
     width: int,
     height: int,
     charset: Charset,
     cursor: float | None = None,
     has_controls: bool = True,
 ) -> list[Row]:
-    """A row for each CPU (or group of neighbouring CPUs), a column for each second: the darker, the
-    larger its share of that second's completions. ``cursor``: the selected second;
+    """A row for each CPU (or group of neighbouring CPUs), the time of ``window``: the darker, the
+    larger its share of a second's completions. ``cursor``: the selected second;
     ``has_controls``: whether a key moves completions."""
     history, columns = state.completions, width - LABEL
     title = rule(width, charset, *_legend(charset), right=_title_note(has_controls))
     if history.end is None or columns < 10 or height < FRAME_ROWS + 1:
         return pad([title, message(width, charset, EMPTY)], height, width)
-    start = window_start(
-        history.end if cursor is None else max(cursor, history.end - columns), columns
-    )
-    shares = history.columns(start, 1.0, columns)
-    marks = [(int(m.t - start), m.text) for m in state.history.marks(start, start + columns)]
-    at = None if cursor is None else int(cursor - start - 1e-6)
+    column_s = window.length / columns
+    shares = _shares(history, window, columns)
+    marks = [(int((m.t - window.start) / column_s), m.text)
+             for m in state.history.marks(window.start, window.start + window.length)]  # fmt: skip
+    at = None if cursor is None else window.column(cursor, column_s)
     lines = [column for column, _ in marks]
     body = [
         _row(label, cpus, shares, lines, at, charset)
         for label, cpus in groups(history, height - FRAME_ROWS)
     ]
     flag_rows = mark_label_rows(marks, LABEL, columns, width, 1, charset, {})
-    return pad([title, *flag_rows, *body, _time(start, width, charset)], height, width)
+    return pad(
+        [title, *flag_rows, *body, time_labels(window, columns, width, charset)], height, width
+    )
 
 
-def window_start(t: float, columns: int) -> float:
-    """Start of the time window, which stays until it is full, then moves by a quarter."""
-    if t < columns:
-        return 0.0
-    quarter = max(1, columns // 4)
-    return float(((t - columns) // quarter + 1) * quarter)
+def _shares(history: CpuHistory, window: TimeWindow, columns: int) -> list[dict[int, float] | None]:
+    """The shares in each column; a second may take several."""
+    column_s = window.length / columns
+    if column_s >= window.sample_s:
+        return history.columns(window.start, column_s, columns)
+    first = math.floor(window.start / window.sample_s) * window.sample_s
+    count = math.ceil(window.length / window.sample_s) + 1
+    samples = history.columns(first, window.sample_s, count)
+    middles = (window.start + (column + 0.5) * column_s for column in range(columns))
+    return [samples[int((middle - first) / window.sample_s)] for middle in middles]
 
 
 def groups(history: CpuHistory, max_rows: int) -> list[tuple[str, tuple[int, ...]]]:
@@ -94,20 +101,6 @@ def _row(
         *Line(LABEL, charset).add(f.cut(head_label, LABEL - 1), DIM).build(),
         *plotting.cells_to_row(cells),
     )
-
-
-def _time(start: float, width: int, charset: Charset) -> Row:
-    line = Line(width, charset)
-    step = next(step for step in TIME_STEPS if step >= 10)
-    first = int(-(-start // step) * step)
-    for t in range(first, int(start) + width - LABEL, step):
-        label = f.clock(t)
-        column = LABEL + t - int(start)
-        if column + len(label) > width:
-            break
-        if column >= line.used:
-            line.fill_to(column).add(label, DIM)
-    return line.build()
 
 
 def _legend(charset: Charset) -> list[Piece]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
@@ -18,6 +18,7 @@ from iopstui.ui.dashboard.panels import (
     who_panel,
 )
 from iopstui.ui.draw import frame
+from iopstui.ui.draw.charts.chart import TimeWindow
 from iopstui.ui.draw.layout import TABS
 from iopstui.ui.draw.rows import Piece, Row, pad
 from iopstui.ui.draw.style import Charset
@@ -38,6 +39,8 @@ class PanelData:
     """The selected time while the screen is frozen."""
     has_controls: bool = True
     """Whether keys here run jobs and change settings of the disks."""
+    window: TimeWindow = field(default_factory=TimeWindow)
+    """The time that the charts show."""
     use: DiskUse | None = None
     """Who uses the disks, if it was read."""
 
@@ -125,7 +128,7 @@ PANELS: tuple[Panel, ...] = (
     Panel(
         "completions",
         lambda s, width, height: completions_panel.rows(
-            s.state, width, height, s.charset, s.cursor, s.has_controls
+            s.state, s.window, width, height, s.charset, s.cursor, s.has_controls
         ),
         tab="by CPU",
         height=completions_panel.HEIGHT,

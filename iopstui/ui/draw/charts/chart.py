@@ -309,13 +309,13 @@ class Chart:
             return
         self._border_key = key
         if not self.framed:
-            self.time.show([self._time_row(window, self._box.width)])
+            self.time.show([time_labels(window, self._columns, self._box.width, self._charset)])
             return
         charset, style = self._charset, frame.border_style(self.focused)
         for side in self.sides:
             side.show([((charset.text(frame.side_char(charset)), style),)] * side.box.height)
         first, last = frame.corners(charset)
-        time_row = self._time_row(window, self._box.width - 2)
+        time_row = time_labels(window, self._columns, self._box.width - 2, self._charset)
         row: list[Piece] = [(first, style)]
         for text, looks in time_row:
             # the border continues between the labels
@@ -435,24 +435,6 @@ class Chart:
             rows.append(line.add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ").build())
         return rows
 
-    def _time_row(self, window: TimeWindow, width: int) -> Row:
-        column_s = self.column_s(window)
-        # the same for charts of all widths
-        least = max(LABEL_SHARE * window.length, LABEL_COLUMNS * column_s)
-        step = next((s for s in TIME_STEPS if s >= least), TIME_STEPS[-1])
-        line = Line(width, self._charset)
-        first = max(0.0, -(-window.start // step) * step)
-        # counted, because adding a step to a very large time may not change it
-        for n in range(width):
-            t = first + n * step
-            column = AXIS_WIDTH + round((t - window.start) / column_s)
-            label = clock(t)
-            if column + len(label) > width:
-                break
-            if column >= line.used:
-                line.fill_to(column).add(label, DIM)
-        return line.build()
-
     def _level(
         self, mean: Mean, window: TimeWindow, column_s: float, scale: plotting.Scale
     ) -> plotting.Level:
@@ -499,6 +481,26 @@ class Chart:
         for row, column, text, style in ends:
             lines[row].add(text[max(0, self._columns - column) :], style)
         return [line.build() for line in lines]
+
+
+def time_labels(window: TimeWindow, columns: int, width: int, charset: Charset) -> Row:
+    """The labels of the time axis below a plot of ``columns`` columns."""
+    column_s = window.length / max(1, columns)
+    # the same for charts of all widths
+    least = max(LABEL_SHARE * window.length, LABEL_COLUMNS * column_s)
+    step = next((s for s in TIME_STEPS if s >= least), TIME_STEPS[-1])
+    line = Line(width, charset)
+    first = max(0.0, -(-window.start // step) * step)
+    # counted, because adding a step to a very large time may not change it
+    for n in range(width):
+        t = first + n * step
+        column = AXIS_WIDTH + round((t - window.start) / column_s)
+        label = clock(t)
+        if column + len(label) > width:
+            break
+        if column >= line.used:
+            line.fill_to(column).add(label, DIM)
+    return line.build()
 
 
 def rows_apart(preferred: Sequence[int]) -> list[int]:
