@@ -11,7 +11,6 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.metrics.frame import (
-    APART,
     APPROX_BW,
     APPROX_IOPS,
     FINAL,
@@ -119,8 +118,9 @@ class Evidence:
 
 
 def measured_frames(frames: Iterable[Frame]) -> list[Frame]:
-    """Frames whose figures stand for a whole interval, the same one of fio and the kernel."""
-    unfit = {RAMP, PARTIAL, RESET, APPROX_IOPS, APPROX_BW, APART}
+    """Frames whose figures stand for a whole interval. On a busy machine those of fio and of the
+    kernel may be of clearly different seconds (APART): their counts are not compared."""
+    unfit = {RAMP, PARTIAL, RESET, APPROX_IOPS, APPROX_BW}
     return [f.whole for f in frames if f.fio is not None and f.fio.seconds and not unfit & f.flags]
 
 

@@ -15,7 +15,7 @@ from iopstui.model.findings import diagnosis
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
 from iopstui.model.findings.finding import Finding
-from iopstui.model.metrics.frame import PARTIAL, RAMP, JobFrame
+from iopstui.model.metrics.frame import APART, PARTIAL, RAMP, JobFrame
 
 LIBAIO = JobShape(jobs=2, iodepth=32, engine="libaio", direct=True)
 
@@ -325,6 +325,18 @@ def disagreement(
 def test_a_job_without_a_device_disagrees_with_none(engine: str) -> None:
     buffered = replace(LIBAIO, engine=engine, direct=False)
     assert disagreement(1_000_000, 50, buffered) is None
+
+
+def test_counts_of_different_seconds_are_not_compared() -> None:
+    """On a busy machine some frames are. Other rules need them: else they would be silent there."""
+    frames = seconds(4, interval=fio(1_000), disks={"vda": disk(100)}, throttled=20.0)
+    calm, direct = [replace(one, throttled=0.0) for one in frames], JobShape(direct=True)
+    assert diagnosis.count_mismatch(Evidence(calm, devices=[device()], shape=direct)) is not None
+    late = [replace(one, flags=frozenset({APART})) for one in calm]
+    apart = [*calm[:1], late[1], *calm[2:]]
+    assert diagnosis.count_mismatch(Evidence(apart, devices=[device()], shape=direct)) is None
+    throttled = [replace(one, flags=frozenset({APART})) for one in frames]
+    assert diagnosis.cpu_throttled(Evidence(throttled)) is not None
 
 
 def test_what_explains_a_disagreement() -> None:

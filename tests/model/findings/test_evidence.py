@@ -17,7 +17,7 @@ from iopstui.model.findings.figures import (
     iops_by_second,
 )
 from iopstui.model.findings.finding import cpus_text, device_names_text
-from iopstui.model.metrics.frame import APART, APPROX_BW, APPROX_IOPS, PARTIAL, RAMP, RESET
+from iopstui.model.metrics.frame import APPROX_BW, APPROX_IOPS, PARTIAL, RAMP, RESET
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_names_of_cpus() -> None:
 
 def test_only_frames_of_a_whole_interval_are_measured() -> None:
     good = [frame(n, fio(100)) for n in range(3)]
-    unfit = (RAMP, PARTIAL, RESET, APART, APPROX_IOPS, APPROX_BW)
+    unfit = (RAMP, PARTIAL, RESET, APPROX_IOPS, APPROX_BW)
     bad = [frame(n, fio(100), flags=frozenset({flag})) for n, flag in enumerate(unfit)]
     unknown = replace(fio(100), seconds=None)
     assert measured_frames([*bad, *good, frame(9), frame(10, unknown)]) == good

@@ -35,7 +35,7 @@ from iopstui.model.findings.figures import (
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.model.means import fmean
-from iopstui.model.metrics.frame import SUBMITTED
+from iopstui.model.metrics.frame import APART, SUBMITTED
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import READ, WRITE
 from iopstui.model.sizes import size_text
@@ -115,7 +115,9 @@ def count_mismatch(evidence: Evidence) -> Finding | None:
     device_io = device_figures(frames, devices)
     if evidence.shape.engine in NO_IO_ENGINES:
         return None
-    if device_io is None or any(SUBMITTED in f.flags or (f.throttled or 0) >= 1 for f in frames):
+    if device_io is None or any(
+        {SUBMITTED, APART} & f.flags or (f.throttled or 0) >= 1 for f in frames
+    ):
         return None
     if any(device.queue and device.queue.iostats is False for device in devices):
         return None
