@@ -8,8 +8,10 @@ apart the rows around it are. Root; creates its own loop devices and a tracer of
 
 For each kind of change and each target one line: the longest gap between two requests of the
 device (block_rq_issue) in the seconds after a key, the same in the second before it, the longest
-time from row to row, and how many runs have rows that do not add up to fio's own totals. Jobs are
-limited to some thousand I/Os per second, so that every request can be traced.
+time from row to row, and how many runs have rows that do not add up to fio's own totals.
+"replaced": how many changes replaced a running job; where the next key comes before that is
+prepared, only the last one counts. Jobs are limited to some thousand I/Os per second, so that every
+request can be traced.
 """
 
 from __future__ import annotations
@@ -248,8 +250,8 @@ def line(name: str, found: Gaps) -> str:
         return f"{ordered[len(ordered) // 2]:6.2f} {ordered[-1]:6.2f}" if ordered else " " * 13
 
     return (
-        f"{name:34} {len(found.holes):3} {pair(found.holes)}   {pair(found.steady)}   "
-        f"{pair(found.rows)}   {pair(found.overlaps)}   {found.wrong_sums}"
+        f"{name:34} {len(found.overlaps):2} of {len(found.holes):2} {pair(found.holes)}   "
+        f"{pair(found.steady)}   {pair(found.rows)}   {pair(found.overlaps)}   {found.wrong_sums}"
     )
 
 
@@ -269,7 +271,8 @@ def main() -> None:
         spin = [sys.executable, "-c", "while True: pass"]
         spinners = [subprocess.Popen(spin) for _ in os.sched_getaffinity(0)]
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; seconds: median, longest")
-    print(f"{'':34}   n  without request   without change   row to row      overlap         sums")
+    titles = "replaced  without request   without change   row to row      overlap         sums"
+    print(f"{'':34} {titles}")
     try:
         with tempfile.TemporaryDirectory() as name, targets(Path(name), arguments.device) as all_of:
             for kind in arguments.kinds:
