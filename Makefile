@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run dist dist-check test bench truth scoreboard simulate faults faults-long monitoring engines fuzz mutants lint format lock clean report-look docs site pictures release web
+.PHONY: help run dist dist-check test bench golden truth scoreboard simulate faults faults-long monitoring engines fuzz mutants lint format lock clean report-look docs site pictures release web
 
 help:
 	@echo 'make run     install what is missing, then watch a safe job on a scratch file here'
@@ -8,6 +8,7 @@ help:
 	@echo 'make dist    sdist, wheel, the program in a single file, deb and rpm, in dist/'
 	@echo 'make dist-check  check that builds are reproducible and the packages work (2 minutes)'
 	@echo 'make bench   measure the cost of iopstui itself (about 25 minutes)'
+	@echo 'make golden  compare 300 outputs with those kept in tests/golden (2 minutes)'
 	@echo 'make truth   80 short jobs: check each second against per-I/O logs (3 minutes)'
 	@echo 'make scoreboard  check the findings in known situations created on this machine (root)'
 	@echo 'make simulate  count how often a comparison reports a false difference (10 minutes)'
@@ -49,6 +50,10 @@ dist-check:
 bench:
 	@.ci/setup run
 	@.venv/bin/python tests/bench
+
+golden:
+	@.ci/setup run
+	@.venv/bin/python tests/golden
 
 truth:
 	@.ci/setup test

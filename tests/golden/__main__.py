@@ -1,0 +1,171 @@
+"""Are the program's outputs what they were, byte for byte? `make golden`.
+
+Help, registries, recordings of several versions in every format and fio's own documents as reports.
+Small outputs are kept whole in tests/golden/outputs, large ones as digests. `--update` keeps what
+the program says now; `--against COMMIT` compares with what that commit says, and shows the
+differences of large outputs, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import gzip
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TOP = HERE.parents[1]
+FIXTURES = Path("tests/fixtures")
+OUTPUTS, DIGESTS = HERE / "outputs", HERE / "digests.txt"
+LARGE = 8_000
+"""Bytes; longer outputs are kept as digests."""
+FORMATS = ("table", "csv", "jsonl", "influx")
+REPORTS = ("md", "csv", "json", "html")
+DIFFERENT_LINES = 12
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 1 if an output differs."""
+    options = _parser().parse_args(arguments)
+    outputs = _outputs(TOP, options.only)
+    if options.update:
+        _keep(outputs)
+        return 0
+    if options.against:
+        with tempfile.TemporaryDirectory(prefix="iopstui-golden-") as name:
+            _check_out(options.against, Path(name))
+            differing = dict(_differences(outputs, _outputs(Path(name), options.only)))
+    else:
+        differing = dict(_differences(outputs, _kept(options.only)))
+    for name, text in differing.items():
+        print(f"{name}: {text}")
+    print(f"{len(outputs)} outputs, {len(differing)} differ")
+    return int(bool(differing))
+
+
+def _outputs(top: Path, only: str) -> dict[str, bytes]:
+    """What the program of this source says, by the name of the case."""
+    with tempfile.TemporaryDirectory(prefix="iopstui-golden-") as name:
+        place = Path(name)
+        cases = {case: words for case, words in _cases(top, place) if only in case}
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            results = pool.map(lambda words: _output(top, place, words), cases.values())
+            return dict(zip(cases, results, strict=True))
+
+
+def _cases(top: Path, place: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each case's name and its command line; inputs are put into ``place``."""
+    yield "help", ["--help"]
+    for file in sorted((top / "iopstui/cli/commands").glob("[a-z]*.py")):
+        yield f"help-{file.stem}", [file.stem, "--help"]
+    for form in ("table", "json", "schema"):
+        yield f"fields-{form}", ["fields", "--format", form]
+    for name in ("jobs", "volumes", "lesson"):
+        yield name, [name]
+    for file in sorted((top / "jobs").glob("*.fio")):
+        yield f"job-{file.stem}", ["jobs", file.stem]
+    recordings = [*sorted((TOP / FIXTURES / "recordings").glob("*.iops"))]
+    for recording in recordings:
+        shutil.copy(recording, place)
+        for form in FORMATS:
+            yield f"{recording.stem}-{form}", ["replay", recording.name, "--format", form]
+        yield f"{recording.stem}-plain", ["replay", recording.name, "--plain"]
+        for form in REPORTS:
+            yield f"{recording.stem}-report-{form}", ["report", recording.name, "--format", form]
+        yield f"{recording.stem}-redacted", ["report", recording.name, "--redact"]
+    yield "two-report", ["report", "run.iops", "busy.iops"]
+    yield "two-csv", ["report", "run.iops", "busy.iops", "--format", "csv"]
+    yield "against", ["report", "run.iops", "--against", "aws/gp3,size=500g"]
+    for folder in ("fio", "seconds"):
+        for document in sorted((TOP / FIXTURES / folder).glob("*.json.gz")):
+            name = f"{folder}-{document.name.removesuffix('.json.gz')}"
+            (place / f"{name}.json").write_bytes(gzip.decompress(document.read_bytes()))
+            for form in ("md", "json"):
+                yield f"{name}-{form}", ["report", f"{name}.json", "--format", form]
+
+
+def _output(top: Path, place: Path, words: Sequence[str]) -> bytes:
+    """Standard output, then errors and the exit code."""
+    home = str(place / "home")
+    environment = {
+        "PATH": os.environ["PATH"], "PYTHONPATH": str(top), "HOME": home, "COLUMNS": "80",
+        "XDG_CONFIG_HOME": home, "XDG_STATE_HOME": home, "TZ": "UTC", "LC_ALL": "C.UTF-8",
+        "TERM": "dumb", "NO_COLOR": "1", "PYTHONSAFEPATH": "1",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "iopstui", *words]
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False,
+                          stdin=subprocess.DEVNULL)  # fmt: skip
+    return done.stdout + done.stderr + f"exit code {done.returncode}\n".encode()
+
+
+def _keep(outputs: dict[str, bytes]) -> None:
+    shutil.rmtree(OUTPUTS, ignore_errors=True)
+    OUTPUTS.mkdir()
+    for name, output in outputs.items():
+        if len(output) <= LARGE:
+            (OUTPUTS / name).write_bytes(output)
+    large = [name for name, output in outputs.items() if len(output) > LARGE]
+    DIGESTS.write_text("".join(f"{_digest(outputs[name])} {name}\n" for name in large))
+
+
+def _kept(only: str) -> dict[str, bytes | str]:
+    """What is kept: the output, or its digest."""
+    kept: dict[str, bytes | str] = {
+        file.name: file.read_bytes() for file in OUTPUTS.iterdir() if only in file.name
+    }
+    for line in DIGESTS.read_text().splitlines():
+        digest, name = line.split()
+        if only in name:
+            kept[name] = digest
+    return kept
+
+
+def _digest(output: bytes) -> str:
+    return hashlib.sha256(output).hexdigest()[:24]
+
+
+def _differences(
+    now: dict[str, bytes], before: dict[str, bytes] | dict[str, bytes | str]
+) -> Iterator[tuple[str, str]]:
+    for name in sorted({*now, *before}):
+        one, other = now.get(name), before.get(name)
+        if one is None or other is None:
+            yield name, "new" if other is None else "gone"
+        elif isinstance(other, str):
+            if _digest(one) != other:
+                yield name, f"{len(one)} bytes differ (see --against COMMIT)"
+        elif one != other:
+            lines = difflib.unified_diff(
+                *(text.decode(errors="replace").splitlines() for text in (other, one)),
+                "before", "now", lineterm="", n=0,
+            )  # fmt: skip
+            yield name, "\n".join(line[:300] for line in islice(lines, DIFFERENT_LINES))
+
+
+def _check_out(commit: str, place: Path) -> None:
+    archive = subprocess.run(
+        ["git", "archive", commit, "iopstui", "jobs", "lessons", "volumes"],
+        cwd=TOP, check=True, capture_output=True,
+    )  # fmt: skip
+    subprocess.run(["tar", "-x", "-C", str(place)], input=archive.stdout, check=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="make golden", description=__doc__)
+    parser.add_argument("--update", action="store_true", help="keep what the program says now")
+    parser.add_argument("--against", metavar="COMMIT", help="compare with that commit's program")
+    parser.add_argument("--only", default="", metavar="TEXT", help="cases with this in their name")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
