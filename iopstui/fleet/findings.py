@@ -16,7 +16,7 @@ from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState, n
 from iopstui.fleet.merging.sums import Object
 from iopstui.model.findings.finding import Finding
 from iopstui.model.means import fmean, median, pstdev
-from iopstui.model.rates import MIB
+from iopstui.model.sizes import MIB
 from iopstui.text import printable
 
 T = TypeVar("T")

@@ -32,7 +32,7 @@ from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
 from iopstui.model.answer.answer import Answer
 from iopstui.model.means import median
-from iopstui.model.rates import MIB
+from iopstui.model.sizes import MIB
 from iopstui.text import printable
 
 HISTORY_SECONDS = 300

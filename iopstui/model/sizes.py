@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+KIB, MIB = 1 << 10, 1 << 20
 FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZED = re.compile(r"(\d+)([kmgtKMGT]?)")
 

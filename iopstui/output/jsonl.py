@@ -21,6 +21,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.cgroups.names import group_name
 from iopstui.model.cgroups.rates import LIMITS, PRESSURES, DiskUse, GroupRates
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
+from iopstui.model.figures.figure import as_object
 from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
@@ -35,11 +36,10 @@ from iopstui.model.metrics.slow.slow_requests import completion_second
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.network.connections import Connection
-from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.samples import DIRECTIONS, Exemplar
+from iopstui.model.sizes import MIB
 from iopstui.model.sources import SOURCES, Source
 
-KIB = 1024
 DECIMALS = 6
 Object = dict[str, Any]
 
@@ -139,8 +139,8 @@ def _frame(frame: Frame, is_full: bool = True) -> Object:
         "fio": _fio(frame.fio, is_full) if frame.fio else None,
         "wait": wait_data(frame.waits),
         "kernel": {
-            "disks": {name: _disk(disk) for name, disk in frame.disks.items()},
-            TOTAL: _disk(total) if (total := frame.total) is not None else None,
+            "disks": {name: as_object(disk) for name, disk in frame.disks.items()},
+            TOTAL: as_object(total) if (total := frame.total) is not None else None,
             "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()} if is_full else {},
             "irqs": frame.irqs if is_full else {},
             **{source.name: _source_figures(source, frame) for source in SOURCES},
@@ -245,27 +245,6 @@ def wait_data(waits: Waits | None) -> Object | None:
         "unknown": waits.unknown,
         "stalled": waits.stalled,
     }
-
-
-def _disk(disk: DiskRates) -> Object:
-    row: Object = {}
-    for letter, count, requests, throughput, merges, wait, size in (
-        ("r", disk.reads, disk.r_s, disk.r_bytes_s, disk.rrqm_s, disk.r_await, disk.rareq_size),
-        ("w", disk.writes, disk.w_s, disk.w_bytes_s, disk.wrqm_s, disk.w_await, disk.wareq_size),
-        ("d", disk.discards, disk.d_s, disk.d_bytes_s, disk.drqm_s, disk.d_await, disk.dareq_size),
-    ):
-        row[f"{letter}/s"] = requests
-        row[f"{letter}MB/s"] = None if throughput is None else throughput / MIB
-        row[f"{letter}rqm/s"] = merges
-        row[f"{letter}_await"] = wait
-        row[f"{letter}areq-sz"] = None if size is None else size / KIB
-        row[{"r": "reads", "w": "writes", "d": "discards"}[letter]] = count
-    row["f/s"] = disk.f_s
-    row["f_await"] = disk.f_await
-    row["aqu-sz"] = disk.aqu_sz
-    row["util"] = disk.util
-    row["in-flight"] = disk.in_flight
-    return row
 
 
 def _probe(probe: ProbeInterval, devices: Sequence[str], t: float) -> Object:

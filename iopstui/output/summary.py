@@ -31,7 +31,7 @@ from iopstui.model.metrics.slow.slow_requests import (
 )
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
-from iopstui.model.rates import MIB
+from iopstui.model.sizes import MIB
 from iopstui.text import printable
 
 if TYPE_CHECKING:

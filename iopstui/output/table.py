@@ -14,6 +14,7 @@ from iopstui import format as units
 from iopstui.events import AnswerGiven, Event, FrameReady, Notice, StepFinished, StepStarted
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.target import Layer, Target
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.energy import RunEnergy
@@ -24,7 +25,6 @@ from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.shares.share import RunShare, Share
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import FramesTotal
-from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
 from iopstui.output.narration import Narrator
 from iopstui.output.summary import (

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from disks import disk_of
+
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
 from iopstui.model.block.target import DeviceLinks
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame, JobFrame
 from iopstui.model.metrics.waits import DirectionLoad, JobLoad, Stack, Waits, place_waits
-from iopstui.model.rates import CpuLoad, DiskRates
+from iopstui.model.rates import CpuLoad
 
 PER_CPU = Mapping[int, float]
 
@@ -66,7 +69,7 @@ def disk(
     util: float = 50.0,
 ) -> DiskRates:
     """One second of a device; all its requests have the same ``size`` (bytes) and ``wait`` (ms)."""
-    return DiskRates(
+    return disk_of(
         seconds=1.0, reads=round(r_s), writes=round(w_s), discards=round(d_s), r_s=r_s, w_s=w_s,
         d_s=d_s, f_s=f_s, r_bytes_s=r_s * size, w_bytes_s=w_s * size, d_bytes_s=d_s * size,
         rrqm_s=merges, wrqm_s=0.0, drqm_s=0.0, r_await=wait, w_await=wait, d_await=None,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from iopstui.model.figures.disk import DiskRates, disk_rates
 from iopstui.model.metrics.frame import NO_FIO, Frame
-from iopstui.model.rates import DiskRates, disk_rates
 from iopstui.model.samples import DiskCounters
 
 

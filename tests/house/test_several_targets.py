@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import recordings as made
+from disks import changed
 from evidence_frames import device, disk, fio, frame, seconds
 from fio_recordings import samples, statuses
 from hypothesis import given
@@ -21,13 +22,13 @@ from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, combine_targets
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.point import PointMeter
+from iopstui.model.figures.disk import DiskRates, disk_rates, sum_rates
 from iopstui.model.findings import diagnosis
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.finding import device_names_text
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.rates import DiskRates, disk_rates, sum_rates
 from iopstui.model.samples import DiskCounters, KernelSample, RawSample
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import frame_object, session_object
@@ -142,22 +143,22 @@ def test_the_sum_equals_rates_of_summed_counters(growth: list[list[int]], second
     expected = disk_rates(sum_counters(after), sum_counters(zero), seconds)
     assert total is not None and expected is not None and total.util is None
     for field in fields(DiskRates):
-        if field.name != "util":
+        if field.name != "io_ms":
             assert getattr(total, field.name) == pytest.approx(getattr(expected, field.name)), (
                 field.name
             )
 
 
 def test_means_are_weighted_by_requests() -> None:
-    slow = replace(disk(10.0), r_await=100.0)
-    fast = replace(disk(990.0), r_await=1.0)
+    slow = changed(disk(10.0), r_await=100.0)
+    fast = changed(disk(990.0), r_await=1.0)
     total = sum_rates([slow, fast])
     assert total is not None and total.r_await == pytest.approx((10 * 100 + 990) / 1000)
     assert total.r_s == 1000 and total.aqu_sz == 2.0 and total.in_flight == 2
 
 
 def test_a_figure_missing_on_one_device_is_missing_in_the_sum() -> None:
-    lost = replace(disk(10.0), reads=None, r_s=None, r_await=None)
+    lost = replace(disk(10.0), reads=None, read_ms=None)
     total = sum_rates([disk(10.0), lost])
     assert total is not None and total.r_s is None and total.r_await is None and total.w_s == 0
     assert sum_rates([]) is None and sum_rates([lost]) is lost
@@ -166,8 +167,8 @@ def test_a_figure_missing_on_one_device_is_missing_in_the_sum() -> None:
 
 
 def test_an_idle_device_does_not_change_the_await() -> None:
-    idle = replace(disk(0.0), r_await=None)
-    total = sum_rates([idle, replace(disk(5.0), r_await=3.0)])
+    idle = changed(disk(0.0), r_await=None)
+    total = sum_rates([idle, changed(disk(5.0), r_await=3.0)])
     assert total is not None and total.r_await == pytest.approx(3.0)
 
 
@@ -324,7 +325,7 @@ def test_uncounted_targets_explain_a_difference() -> None:
 def test_a_tag_shortage_counts_the_queues_of_all_devices() -> None:
     from iopstui.model.findings.evidence import JobShape
 
-    disks = {name: replace(disk(5_000.0), aqu_sz=128.0) for name in ("loop0", "loop1")}
+    disks = {name: changed(disk(5_000.0), aqu_sz=128.0) for name in ("loop0", "loop1")}
     frames = tuple(replace(f, disks=disks) for f in make_frames(4, 10_000, {"loop0": 1.0}))
     deep = JobShape(jobs=2, iodepth=150)
     finding = diagnosis.tag_shortage(Evidence(frames, devices=TWO, shape=deep))  # type: ignore[arg-type]

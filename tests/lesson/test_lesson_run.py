@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from disks import changed
 from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session
@@ -116,7 +117,7 @@ def measure_beside_a_neighbour(run: LessonRun) -> None:
         if isinstance(event, FrameReady) and event.frame.fio is not None:
             ios = 2 * event.frame.fio.total.ios
             disks = {
-                name: replace(disk, w_s=float(ios), w_bytes_s=4096.0 * ios)
+                name: changed(disk, w_s=float(ios), w_bytes_s=4096.0 * ios)
                 for name, disk in event.frame.disks.items()
             }
             event = replace(event, frame=replace(event.frame, disks=disks))

@@ -19,7 +19,7 @@ from iopstui.linux.nvme.topology import (
     read_namespace_topology,
     read_path_counters,
 )
-from iopstui.model.rates import disk_rates
+from iopstui.model.figures.disk import disk_rates
 from iopstui.output.pages.nvme import NamespaceReport
 
 QEMU = json.loads((Path(__file__).parents[1] / "fixtures/nvme/qemu-7.2.json").read_text())

@@ -6,15 +6,16 @@ import io
 from dataclasses import replace
 
 import pytest
+from disks import changed
 from session_frames import whole_frames
 from watch_frames import frame, rates, watched
 
 from iopstui.events import FindingEnded, FindingReported, FrameReady, Mark
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import PARTIAL, Frame
-from iopstui.model.rates import DiskRates
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.sinks import NarratedSink, make_watch_sink
@@ -26,7 +27,7 @@ ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",))
 TWO = combine_targets(
     [TargetPath(DEVICE, f"/dev/{name}", name, (name,)) for name in ("vda", "vdb")]
 )
-HIGH = replace(
+HIGH = changed(
     rates(999_999, 999_999, 9_999, 4096),
     r_bytes_s=5e10, w_bytes_s=5e10, r_await=123_456.0, w_await=123_456.0, aqu_sz=123_456.7,
     util=100.0,
@@ -203,7 +204,7 @@ def test_pressure_that_no_disk_explains_is_no_waiting_for_one() -> None:
         group = GroupRates("/a.service", {"vda": DiskUse(1.0, 0.0, 1e6, 0.0)}, {"io.some": 90.0})
         totals = WatchTotals(("vda",), 1.0)
         for n in range(1, 6):
-            disks = {"vda": replace(rates(5), aqu_sz=aqu)}
+            disks = {"vda": changed(rates(5), aqu_sz=aqu)}
             totals.add(replace(frame(float(n), disks), groups=(group,)))
         return watch_summary(totals)
 

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from disks import changed
 from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame, rates
@@ -29,7 +30,7 @@ from iopstui.model.metrics.frame import CpuFrame
 from iopstui.model.rates import CpuLoad
 from iopstui.output.pages.why import Report, why_json, why_lines
 
-HOG = replace(rates(4000, 4000, 4), aqu_sz=32.0, util=100.0)
+HOG = changed(rates(4000, 4000, 4), aqu_sz=32.0, util=100.0)
 DISKS = ("vda", "vdb", "vdc", "vdd")
 TARGET = combine_targets(
     [TargetPath(DEVICE, f"/dev/{n}", n, (n,), links=(DeviceLinks(n),)) for n in DISKS]

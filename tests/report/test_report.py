@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import recordings as made
+from disks import changed
 from fio_recordings import KINDS, statuses
 from hypothesis import given
 from hypothesis import strategies as st
@@ -283,7 +284,7 @@ def test_the_slowest_i_os_of_fio_s_log_are_a_table(path: Path) -> None:
 def test_missing_device_figures_are_not_zero() -> None:
     measured = made.frames(made.raws(made.RUN))[1]
     disk = measured.disks["vda"]
-    lost = replace(disk, aqu_sz=None, util=None, r_bytes_s=None, reads=None, writes=None,
+    lost = changed(disk, aqu_sz=None, util=None, r_bytes_s=None, reads=None, writes=None,
                    discards=None, r_s=None, w_s=None, d_s=None)  # fmt: skip
     blind = replace(measured, disks={"vda": lost})
     run = Run(1)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
+from disks import changed
 from evidence_frames import device, disk, fio, frame, seconds
 
 from iopstui.fio.job_shape import shape_of, text_without_depth
@@ -400,7 +401,7 @@ def test_a_finding_that_later_seconds_contradict_is_withdrawn() -> None:
 def test_a_stall_is_told_while_fio_is_late() -> None:
     findings = FindingTracker()
     findings.begin_run(job())
-    held = replace(disk(0), in_flight=8)
+    held = changed(disk(0), in_flight=8)
     stuck = seconds(4, 4.0, interval=None, disks={"vda": held}, flags=frozenset({LATE}))
     assert rules(fed(findings, [*run(3, 1.0), *stuck])) == ["stalled"]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from disks import changed
 from watch_frames import frame, rates
 
 from iopstui.events import Event, StallFound
@@ -14,7 +14,7 @@ from iopstui.model.block.target import DEVICE, Target
 from iopstui.session.tick.sampling import Sampling
 
 TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",))
-WAITS = replace(rates(), in_flight=7, util=100.0)
+WAITS = changed(rates(), in_flight=7, util=100.0)
 
 
 def test_stalls_are_events_of_the_session() -> None:

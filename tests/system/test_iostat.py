@@ -12,8 +12,9 @@ import pytest
 
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.roots import Roots
-from iopstui.model.rates import MIB, DiskRates, disk_rates
+from iopstui.model.figures.disk import DiskRates, disk_rates
 from iopstui.model.samples import KernelSample
+from iopstui.model.sizes import MIB
 
 pytestmark = pytest.mark.alone
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from disks import changed
 from watch_frames import rates
 
 from iopstui.model.answer.answer import GOOD, WARNING, Answer
@@ -18,7 +17,7 @@ WHO = "fio --name=hog --rw=randread --bs=4k (965) does 64 % of its bytes"
 BUSY = Answer("vda", "queue", WARNING, "vda is busy: I/Os take 8.4 ms on average", "waits", WHO)
 DEVICES = {name: BlockDevice(name, f"/dev/{name}", 8, n, "scsi", 1 << 30)
            for n, name in enumerate(("sda", "sdb"))}  # fmt: skip
-HOG = replace(rates(4000, 4000, 9), aqu_sz=32.0, util=100.0)
+HOG = changed(rates(4000, 4000, 9), aqu_sz=32.0, util=100.0)
 
 
 def text(answer: Answer | None, width: int, ascii_only: bool = False) -> str:

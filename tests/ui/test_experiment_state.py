@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from disks import changed
 from experiment_fakes import (
     COMPARE,
     CURVES,
@@ -188,7 +189,7 @@ def test_a_missing_device_figure_is_a_gap() -> None:
     for n, lost in ((1, False), (2, True), (3, False)):
         frame = frame_event(float(n), 1000.0).frame
         if lost:
-            disk = replace(frame.disks["nvme0n1"], r_s=None, w_s=None, d_s=None)
+            disk = changed(frame.disks["nvme0n1"], r_s=None, w_s=None, d_s=None)
             frame = replace(frame, disks={"nvme0n1": disk})
         state.apply(FrameReady(frame.t, frame))
     values = state.history.window(DEVICE_IOPS, 0.0, 1.0, 3)

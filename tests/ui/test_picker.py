@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import ui_fakes as fakes
+from disks import changed
 from evidence_frames import disk
 from test_app import settle
 from test_hotplug import names, words
@@ -226,12 +227,12 @@ def test_the_last_minute_shows_its_worst_seconds() -> None:
     activity = Activity()
     # what was before the first second is not known
     assert activity.sparkline(10) == " " * 10
-    activity.add(replace(LOAD, util=0.0), 1.0)
+    activity.add(changed(LOAD, util=0.0), 1.0)
     assert activity.sparkline(10) == " " * 9 + "▁"
     activity.add(None, 2.0)
     assert activity.mean == 0.0
     for second in range(60):
-        activity.add(replace(LOAD, util=100.0 if second == 59 else 0.0), 3.0 + second)
+        activity.add(changed(LOAD, util=100.0 if second == 59 else 0.0), 3.0 + second)
     assert activity.sparkline(10) == "▁" * 9 + "█" and activity.mean == pytest.approx(100 / 60)
     assert activity.sparkline(10, PLAIN_BARS).isascii()
 

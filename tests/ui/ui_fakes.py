@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from disks import disk_of
 from ui_recordings import recorded_frames
 
 from iopstui.events import (
@@ -25,12 +26,13 @@ from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice, Hctx, Mount, QueueLimits
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.topology import Topology
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import NO_FIO, NO_LATENCY, Frame
 from iopstui.model.metrics.waits import Waits
-from iopstui.model.rates import CpuLoad, DiskRates
+from iopstui.model.rates import CpuLoad
 from iopstui.safety.tunable_states import TunableState
 
 QUEUE = QueueLimits(
@@ -127,7 +129,7 @@ def interval(
 
 
 def disk(reads: float, writes: float) -> DiskRates:
-    return DiskRates(
+    return disk_of(
         seconds=1.0, reads=int(reads), writes=int(writes), discards=0, r_s=reads, w_s=writes,
         d_s=0.0, f_s=2.0, r_bytes_s=reads * 4096, w_bytes_s=writes * 4096, d_bytes_s=0.0,
         rrqm_s=0.0, wrqm_s=31.0, drqm_s=0.0, r_await=0.283 if reads else None,

@@ -14,7 +14,7 @@ from iopstui.errors import EXIT_OK, UsageError
 if TYPE_CHECKING:
     from iopstui.linux.devices.health.smart import DiskHealth
     from iopstui.model.block.device import BlockDevice
-    from iopstui.model.rates import DiskRates
+    from iopstui.model.figures.disk import DiskRates
     from iopstui.output.pages.nvme import NamespaceReport
 
 
@@ -145,7 +145,7 @@ def _measure_rates(names: list[str]) -> dict[str, DiskRates]:
 
     from iopstui.linux.nvme.topology import read_path_counters
     from iopstui.linux.roots import Roots
-    from iopstui.model.rates import disk_rates
+    from iopstui.model.figures.disk import disk_rates
 
     if not names:
         return {}

@@ -12,13 +12,14 @@ from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.probe_sums import ProbeSum
 from iopstui.fleet.merging.sums import DirectionSum, HostSums, KernelSum, counted_directions
 from iopstui.model import histogram
+from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import from_object
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import Bins, percentile_name
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS, LATENCY, LatencyStats, ProbeInterval, RequestStats
-from iopstui.model.rates import MIB, DiskRates
 
 ALL_DEVICES = "all"
 """The name of all devices together."""
@@ -175,29 +176,6 @@ def disk_rates(kernel: KernelSum, seconds: float, util: float | None) -> DiskRat
     if not kernel.hosts:
         return None
     row = kernel.as_object() or {}
-    return DiskRates(
-        seconds=seconds,
-        reads=row["reads"],
-        writes=row["writes"],
-        discards=None,
-        r_s=row["r/s"],
-        w_s=row["w/s"],
-        d_s=None,
-        f_s=None,
-        r_bytes_s=row["rMB/s"] * MIB,
-        w_bytes_s=row["wMB/s"] * MIB,
-        d_bytes_s=None,
-        rrqm_s=None,
-        wrqm_s=None,
-        drqm_s=None,
-        r_await=row["r_await"],
-        w_await=row["w_await"],
-        d_await=None,
-        f_await=None,
-        rareq_size=None,
-        wareq_size=None,
-        dareq_size=None,
-        aqu_sz=row["aqu-sz"],
-        util=util,
-        in_flight=round(row["in-flight"]),
+    return from_object(
+        DiskRates, {**row, "util": util, "in-flight": round(row["in-flight"])}, seconds
     )

@@ -31,6 +31,8 @@ from iopstui.fleet.merging.packed_histogram import from_wire, unpack
 from iopstui.fleet.merging.sums import DirectionSum, Object
 from iopstui.model.answer.answer import NOTHING, SIGNS, UNKNOWN, WAITS, Answer
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
+from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import from_object
 from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import PERCENTILES, Bins, merge, percentile_name
@@ -41,7 +43,7 @@ from iopstui.model.metrics.paths import DEVICE as PROBED
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS, ProbeInterval
 from iopstui.model.metrics.slow.stalls import Stall
-from iopstui.model.rates import MIB, CpuLoad, DiskRates
+from iopstui.model.rates import CpuLoad
 from iopstui.model.samples import DIRECTIONS
 from iopstui.text import printable
 
@@ -269,38 +271,8 @@ def _direction(row: Mapping[str, Any]) -> DirectionInterval:
     )
 
 
-def _scaled(value: float | None, scale: float) -> float | None:
-    return None if value is None else value * scale
-
-
 def _disk(row: Mapping[str, Any], seconds: float) -> DiskRates:
-    get = row.get
-    return DiskRates(
-        seconds=seconds,
-        reads=get("reads"),
-        writes=get("writes"),
-        discards=get("discards"),
-        r_s=get("r/s"),
-        w_s=get("w/s"),
-        d_s=get("d/s"),
-        f_s=get("f/s"),
-        r_bytes_s=_scaled(get("rMB/s"), MIB),
-        w_bytes_s=_scaled(get("wMB/s"), MIB),
-        d_bytes_s=_scaled(get("dMB/s"), MIB),
-        rrqm_s=get("rrqm/s"),
-        wrqm_s=get("wrqm/s"),
-        drqm_s=get("drqm/s"),
-        r_await=get("r_await"),
-        w_await=get("w_await"),
-        d_await=get("d_await"),
-        f_await=get("f_await"),
-        rareq_size=_scaled(get("rareq-sz"), 1024),
-        wareq_size=_scaled(get("wareq-sz"), 1024),
-        dareq_size=_scaled(get("dareq-sz"), 1024),
-        aqu_sz=get("aqu-sz"),
-        util=get("util"),
-        in_flight=get("in-flight"),
-    )
+    return from_object(DiskRates, row, seconds)
 
 
 def _cpu(row: Mapping[str, Any]) -> CpuFrame:

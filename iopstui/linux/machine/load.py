@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from iopstui.linux.counters.procfs import parse_diskstats
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes
-from iopstui.model.rates import DiskRates, disk_rates
+from iopstui.model.figures.disk import DiskRates, disk_rates
 
 
 class DiskLoads:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from math import log2
 
 from iopstui import format as units
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.means import median
-from iopstui.model.rates import DiskRates
 
 MIN_SECONDS = 120
 """Fewer seconds at such a load are no past to compare with."""

@@ -10,13 +10,13 @@ from iopstui.model.answer.kernel_threads import role
 from iopstui.model.answer.use import DiskUse, RingWaiter
 from iopstui.model.answer.who import MIN_FOR_P99, Share, shares
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import NO_CONDITIONS
 from iopstui.model.findings.finding import Finding
 from iopstui.model.histogram import merge, percentiles
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
 
 ENOUGH_SECONDS = 3
 MIN_INTERVAL_S = 0.5

@@ -26,11 +26,11 @@ from math import inf
 
 from iopstui import format as units
 from iopstui.model.block.target import DeviceLinks
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.evidence import Evidence, JobShape, recent_frames
 from iopstui.model.findings.finding import device_names_text
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE
 
 READS, WRITES, DISCARDS, FLUSHES = "reads", "writes", "discards", "flushes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import (
     READ_BYTES,
     READ_IOPS,
@@ -16,7 +17,6 @@ from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.wait_figures import devices_above
 from iopstui.model.means import fmean, median
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
 
 NEAR_LIMIT = 0.85
 NEAR_LIMIT_EACH_SECOND = 0.6

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from iopstui.model.cgroups.rates import LIMITS, PRESSURES
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
+from iopstui.model.figures.disk import NOT_ADDED, DiskRates
+from iopstui.model.figures.figure import Figure, figures_of
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.nvme import DRIVES, FIGURES, NVME, PROBLEM
 from iopstui.model.metrics.paths import ANY, DEVICE, SCHEMA, TOTAL
@@ -201,42 +203,28 @@ def _percentile_fields(path: tuple[str, ...], ios: str, kind: str) -> Iterator[F
 
 
 def _disk_fields() -> Iterator[Field]:
-    for key, unit, meaning in _disk_rows():
-        yield Field(("kernel", "disks", ANY, key), key, unit, DISKSTATS, meaning)
-    for key, unit, meaning in _disk_rows():
-        yield Field(("kernel", TOTAL, key), key, unit, DISKSTATS, _total_meaning(key, meaning))
+    for base, meaning_of in (
+        (("kernel", "disks", ANY), _own_meaning),
+        (("kernel", TOTAL), _total_meaning),
+    ):
+        for row in figures_of(DiskRates):
+            yield Field((*base, row.name), row.name, row.unit, DISKSTATS, meaning_of(row))
 
 
-def _total_meaning(key: str, meaning: str) -> str:
+def _own_meaning(row: Figure) -> str:
+    return row.meaning
+
+
+def _total_meaning(row: Figure) -> str:
     """A disk field's meaning for the sum of the devices that the jobs work on."""
-    if key == "util":
+    if row.part in NOT_ADDED:
         return "of the one device that the jobs work on; null for several, as shares don't add up"
     method = ""
-    if key.endswith("_await"):
+    if row.unit == "ms":
         method = ": their waiting over their requests"
-    elif key.endswith("areq-sz"):
+    elif row.unit == "KiB":
         method = ": their bytes over their requests"
-    return f"of all devices that the jobs work on together, each once{method}: {meaning}"
-
-
-def _disk_rows() -> Iterator[tuple[str, str, str]]:
-    kinds = (("r", "read"), ("w", "write"), ("d", "discard"))
-    for letter, kind in kinds:
-        yield f"{letter}/s", "1/s", f"{kind} requests completed, after merging"
-        yield f"{letter}MB/s", "MiB/s", f"{kind} throughput (2^20 bytes, as iostat -m)"
-        yield f"{letter}rqm/s", "1/s", f"{kind} requests merged into others"
-        yield f"{letter}_await", "ms", f"mean time of a {kind} request, queueing included"
-        yield f"{letter}areq-sz", "KiB", f"mean size of a {kind} request"
-        yield f"{kind}s", "", f"{kind} requests completed in this interval"
-    yield "f/s", "1/s", "flush requests completed (whole disks only)"
-    yield "f_await", "ms", "mean time of a flush request"
-    yield "aqu-sz", "", "mean number of requests in flight (of those that completed)"
-    yield (
-        "util",
-        "%",
-        "share of the time with at least one request in flight; not the load of a parallel disk",
-    )
-    yield "in-flight", "", "requests in flight at the end of the interval"
+    return f"of all devices that the jobs work on together, each once{method}: {row.meaning}"
 
 
 def _cpu_fields() -> Iterator[Field]:

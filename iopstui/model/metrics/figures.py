@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from iopstui.model import histogram
+from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import by_name
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, UNCOUNTED, Frame
@@ -18,10 +20,8 @@ from iopstui.model.metrics.shares.share import SOURCE as NFS
 from iopstui.model.metrics.shares.share import OperationRates, Share
 from iopstui.model.metrics.shares.smb import SOURCE as SMB
 from iopstui.model.metrics.waits import MeanWaits, Waits
-from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.sources import BY_NAME
 
-KIB = 1024
 LATENCIES = ("slat", "clat", "lat")
 _PERCENTILES = {percentile_name(p): p for p in PERCENTILES}
 
@@ -29,33 +29,7 @@ _WAITS = ("ios", "cpu", "above", "queue", "device", "unknown", "cache", "unsent"
 
 _REQUEST_FIGURES = {"iops", "mean", "max", *_PERCENTILES}
 
-Reader = Callable[[DiskRates], float | None]
-
-# a disk's figure, and what it has to be weighted with: seconds, or the requests it is a mean of
-_DISK: Mapping[str, tuple[Reader, Reader]] = {
-    "r/s": (lambda d: d.r_s, lambda d: d.seconds),
-    "w/s": (lambda d: d.w_s, lambda d: d.seconds),
-    "d/s": (lambda d: d.d_s, lambda d: d.seconds),
-    "f/s": (lambda d: d.f_s, lambda d: d.seconds),
-    "rMB/s": (lambda d: _scaled(d.r_bytes_s, MIB), lambda d: d.seconds),
-    "wMB/s": (lambda d: _scaled(d.w_bytes_s, MIB), lambda d: d.seconds),
-    "dMB/s": (lambda d: _scaled(d.d_bytes_s, MIB), lambda d: d.seconds),
-    "rrqm/s": (lambda d: d.rrqm_s, lambda d: d.seconds),
-    "wrqm/s": (lambda d: d.wrqm_s, lambda d: d.seconds),
-    "drqm/s": (lambda d: d.drqm_s, lambda d: d.seconds),
-    "r_await": (lambda d: d.r_await, lambda d: d.reads),
-    "w_await": (lambda d: d.w_await, lambda d: d.writes),
-    "d_await": (lambda d: d.d_await, lambda d: d.discards),
-    "f_await": (lambda d: d.f_await, lambda d: _scaled(d.f_s, 1 / d.seconds)),
-    "rareq-sz": (lambda d: _scaled(d.rareq_size, KIB), lambda d: d.reads),
-    "wareq-sz": (lambda d: _scaled(d.wareq_size, KIB), lambda d: d.writes),
-    "aqu-sz": (lambda d: d.aqu_sz, lambda d: d.seconds),
-    "util": (lambda d: d.util, lambda d: d.seconds),
-    # of reads, writes and discards together: points of experiments have these
-    "ios/s": (lambda d: d.ios_s, lambda d: d.seconds),
-    "bytes/s": (lambda d: d.bytes_s, lambda d: d.seconds),
-    "merges/s": (lambda d: d.merges_s, lambda d: d.seconds),
-}
+_DISK = by_name(DiskRates)
 _CPU = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
 _CPU_RATES = {"block/s": "block_s", "irq/s": "irq_s", "ipi/s": "ipi_s"}
 _FIO_MEANS = {"usr_cpu": "usr_cpu", "sys_cpu": "sys_cpu", "ctx/s": "ctx_s"}
@@ -85,10 +59,6 @@ _SMB_OPERATION: Mapping[str, Callable[[OperationRates], tuple[float | None, floa
     "latency": lambda o: (o.latency, o.answers),
 }
 """The same of an SMB share."""
-
-
-def _scaled(value: float | None, unit: float) -> float | None:
-    return None if value is None else value / unit
 
 
 def is_measurable(path: Sequence[str]) -> bool:
@@ -358,8 +328,9 @@ def _disk(frame: Frame, path: Sequence[str]) -> tuple[float | None, float | None
     disk = frame.total if path[1] == TOTAL else frame.disks.get(path[2])
     if disk is None:
         return None, None
-    value, weight = _DISK[path[-1]]
-    return value(disk), weight(disk)
+    figure = _DISK[path[-1]]
+    parts = figure.parts(disk)
+    return (None, None) if parts is None else (parts[0] / parts[1] / figure.scale, parts[1])
 
 
 def _cpu(frame: Frame, path: Sequence[str]) -> tuple[float | None, float | None]:

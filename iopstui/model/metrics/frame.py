@@ -16,6 +16,7 @@ from iopstui.model import rates, sources
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.cgroups.rates import GroupRates, group_rates
+from iopstui.model.figures.disk import DiskRates, disk_rates, sum_rates
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.lazy_dict import LazyDict
@@ -114,7 +115,7 @@ class Frame:
     fio: FioInterval | None
     fio_age_s: float | None
     skew_ms: float | None
-    disks: Mapping[str, rates.DiskRates] = field(default_factory=dict)
+    disks: Mapping[str, DiskRates] = field(default_factory=dict)
     cpus: Mapping[int, CpuFrame] = field(default_factory=dict)
     irqs: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
     own_cpu: float | None = None
@@ -155,17 +156,17 @@ class Frame:
         return self if self.beside is None else self.beside
 
     @property
-    def total(self) -> rates.DiskRates | None:
+    def total(self) -> DiskRates | None:
         """All devices that the jobs work on as one."""
         return self.combined(self.opened)
 
-    def combined(self, names: Sequence[str]) -> rates.DiskRates | None:
+    def combined(self, names: Sequence[str]) -> DiskRates | None:
         """Return these devices combined (rates.summed); ``None`` if one of them was not
         measured."""
         if len(names) == 1:
             return self.disks.get(names[0])
         disks = [self.disks[name] for name in names if name in self.disks]
-        return rates.sum_rates(disks) if len(disks) == len(names) else None
+        return sum_rates(disks) if len(disks) == len(names) else None
 
 
 @dataclass(slots=True)
@@ -376,7 +377,7 @@ class FrameBuilder:
         self,
         raw: RawSample,
         seconds: float | None,
-        disks: Mapping[str, rates.DiskRates],
+        disks: Mapping[str, DiskRates],
         fio: FioInterval | None,
         jobs: Sequence[JobFrame],
         probe: ProbeInterval | None,
@@ -524,7 +525,7 @@ def _kernel_rates(
     ipi_before: KernelSample | None,
 ) -> tuple[
     float | None,
-    dict[str, rates.DiskRates],
+    dict[str, DiskRates],
     Mapping[int, CpuFrame],
     Mapping[int, Mapping[int, float]],
 ]:
@@ -536,7 +537,7 @@ def _kernel_rates(
     disks = {}
     for name, counters in current.disks.items():
         if name in previous.disks:
-            rate = rates.disk_rates(counters, previous.disks[name], seconds)
+            rate = disk_rates(counters, previous.disks[name], seconds)
             if rate is not None:
                 disks[name] = rate
     irqs = IrqRates(current.irqs, previous.irqs, seconds)

@@ -32,7 +32,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from iopstui.model.block.target import DeviceLinks
-from iopstui.model.rates import DiskRates
+from iopstui.model.figures.disk import DiskRates
 
 Lower = Mapping[str, Sequence[str]]
 """The devices directly below each device."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from iopstui.format import clock
-from iopstui.model.rates import DiskRates
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.volumes.bucket import Bucket
 from iopstui.model.volumes.promised import (
     INSTANCE_BW,

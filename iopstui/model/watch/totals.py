@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from iopstui.model.answer.answer import AnswerTotal
 from iopstui.model.cgroups.rates import NO_USE, DiskUse, GroupRates, sum_uses
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares.share import ShareTotal
-from iopstui.model.rates import DiskRates
 
 # times the interval: a shorter frame is no busiest second, a longer one is a gap
 SHORT_SHARE, LATE_FACTOR = 0.5, 1.5

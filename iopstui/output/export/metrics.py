@@ -29,7 +29,6 @@ from iopstui.model.metrics.nvme import BY_NAME, UNIT_BYTES, counter_growth
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.metrics.shares.share import OperationRates
-from iopstui.model.rates import DiskRates
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE, DriveReading
 from iopstui.model.sources import SOURCES
 from iopstui.output.export.buckets import Buckets
@@ -46,7 +45,6 @@ from iopstui.output.export.exposition import (
 from iopstui.text import printable
 
 PREFIX = "iopstui_"
-Grown = Callable[[DiskRates], "float | None"]
 
 COUNTERS = {
     "frames": "measured intervals",
@@ -104,16 +102,6 @@ GAUGES = {
 }
 
 
-def _bytes(rate: float | None, seconds: float) -> float | None:
-    return None if rate is None else round(rate * seconds)
-
-
-def _waited(wait_ms: float | None, count: int | None) -> float | None:
-    if count == 0:
-        return 0.0
-    return None if wait_ms is None or count is None else wait_ms * count / 1000
-
-
 def _seconds_of_share(share: float | None, seconds: float, total: float = 1.0) -> float | None:
     return None if share is None else share / total * seconds
 
@@ -122,19 +110,19 @@ def _seconds(ms: float | None) -> float | None:
     return None if ms is None else ms / 1000
 
 
-DISK: Mapping[str, Grown] = {
-    "disk_reads": lambda d: d.reads,
-    "disk_writes": lambda d: d.writes,
-    "disk_discards": lambda d: d.discards,
-    "disk_read_bytes": lambda d: _bytes(d.r_bytes_s, d.seconds),
-    "disk_written_bytes": lambda d: _bytes(d.w_bytes_s, d.seconds),
-    "disk_discarded_bytes": lambda d: _bytes(d.d_bytes_s, d.seconds),
-    "disk_read_time_seconds": lambda d: _waited(d.r_await, d.reads),
-    "disk_write_time_seconds": lambda d: _waited(d.w_await, d.writes),
-    "disk_io_time_seconds": lambda d: _seconds_of_share(d.util, d.seconds, 100),
-    "disk_io_time_weighted_seconds": lambda d: _seconds_of_share(d.aqu_sz, d.seconds),
+DISK: Mapping[str, tuple[str, float]] = {
+    "disk_reads": ("reads", 1),
+    "disk_writes": ("writes", 1),
+    "disk_discards": ("discards", 1),
+    "disk_read_bytes": ("read_bytes", 1),
+    "disk_written_bytes": ("write_bytes", 1),
+    "disk_discarded_bytes": ("discard_bytes", 1),
+    "disk_read_time_seconds": ("read_ms", 1000),
+    "disk_write_time_seconds": ("write_ms", 1000),
+    "disk_io_time_seconds": ("io_ms", 1000),
+    "disk_io_time_weighted_seconds": ("weighted_ms", 1000),
 }
-"""How much a counter of one disk grew in an interval; ``None``: not known."""
+"""The growth of a disk that a counter adds up, and its divisor."""
 
 
 OPERATION: Mapping[str, Callable[[OperationRates], float | None]] = {
@@ -262,8 +250,10 @@ class Metrics:
         self._count("frames")
         self._count("own_cpu_seconds", _seconds_of_share(frame.own_cpu, frame.seconds or 0.0, 100))
         for name, disk in frame.disks.items():
-            for key, more in DISK.items():
-                self._count(key, more(disk), labels(device=name))
+            for key, (growth, divisor) in DISK.items():
+                count = getattr(disk, growth)
+                more = count if count is None or divisor == 1 else count / divisor
+                self._count(key, more, labels(device=name))
         if frame.share is not None:
             for name, operation in frame.share.operations.items():
                 for key, count in (SMB_OPERATION if frame.share.smb else OPERATION).items():

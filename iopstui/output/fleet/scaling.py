@@ -12,7 +12,7 @@ from iopstui.fleet.scaling_curve import ScalePoint
 from iopstui.format import latency, number, or_dash, print_line
 from iopstui.model.experiment.scaling import Scaling, analyse_scaling
 from iopstui.model.metrics.paths import SCHEMA
-from iopstui.model.rates import MIB
+from iopstui.model.sizes import MIB
 from iopstui.output.csv_out import CsvFile
 from iopstui.output.fleet.wording import SHOWN_PERCENTILES, WIDTH
 from iopstui.output.jsonl import dumps

@@ -10,8 +10,8 @@ from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import MISSING, clock, cut, latency, milliseconds, number, print_line, utc
 from iopstui.model.answer.answer import Answer
-from iopstui.model.rates import MIB
 from iopstui.model.samples import READ, WRITE
+from iopstui.model.sizes import MIB
 from iopstui.output.csv_out import CsvFile, cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
 from iopstui.output.fleet.rows import merged_object, second_object, session_object

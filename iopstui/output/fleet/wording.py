@@ -11,8 +11,8 @@ from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.sums import DirectionSum, HostSums
 from iopstui.format import counted, cut, latency, number
 from iopstui.model.experiment.expectation import Outcome
-from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
+from iopstui.model.sizes import MIB
 from iopstui.output.summary import RAMP_WORDS
 from iopstui.text import printable
 

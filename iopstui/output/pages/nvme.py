@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from iopstui import format as units
 from iopstui.linux.nvme.topology import DriveFacts, NamespaceTopology, NvmePath
 from iopstui.model.block.device import BlockDevice, IrqVector
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.nvme import UNIT_BYTES
-from iopstui.model.rates import MIB, DiskRates
+from iopstui.model.sizes import MIB
 
 _KELVIN = 273
 MOST_QUEUES = 32

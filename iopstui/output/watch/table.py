@@ -8,9 +8,9 @@ from typing import TextIO
 from iopstui import format as units
 from iopstui.events import Event, FrameReady
 from iopstui.model.block.target import Layer, Target
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import PARTIAL, Frame
 from iopstui.model.metrics.probe import RequestStats
-from iopstui.model.rates import DiskRates
 from iopstui.output.narration import Narrator
 from iopstui.output.table import BELOW, HEADER_EVERY, QUEUE, RATES, discard_rows
 from iopstui.tables import Column, head_line, line, texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from iopstui import format as units
-from iopstui.model.rates import MIB
+from iopstui.model.sizes import MIB
 from iopstui.report.drawing.svg import Curve, Times, chart, heat, linear, logarithmic
 from iopstui.report.fleet.report_data import FleetHeat, FleetReportData, SecondRow
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE

@@ -17,7 +17,7 @@ from iopstui.fleet.merging.host_timeline import HostInterval, HostTimeline
 from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.packed_histogram import unpack
 from iopstui.fleet.merging.sums import HostSums, KernelSum, counted_directions
-from iopstui.model.rates import MIB
+from iopstui.model.sizes import MIB
 from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.output.fleet.wording import is_last
 from iopstui.report.fleet.reading import Names, Reading

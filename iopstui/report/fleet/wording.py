@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from iopstui.format import MISSING, counted, duration, latency, number, utc
-from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
+from iopstui.model.sizes import MIB
 from iopstui.output.fleet.wording import ending, executed_text
 from iopstui.report.fleet.report_data import FleetReportData
 from iopstui.report.redact import REDACTED

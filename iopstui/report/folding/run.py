@@ -8,6 +8,7 @@ from typing import Any
 
 from iopstui import events
 from iopstui.model import histogram
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.figures import RunWaits, has_idle_end
@@ -16,7 +17,6 @@ from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.shares.share import RunShare
 from iopstui.model.metrics.summary import FramesTotal
-from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.workload.captured import CapturedRow, captured_rows
 from iopstui.recording import layout as form

@@ -16,8 +16,8 @@ from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.metrics.waits import CACHE, UNSENT
-from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
+from iopstui.model.sizes import MIB
 from iopstui.output.summary import interruption, reconciliation
 from iopstui.output.watch.share_table import columns_of
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE

@@ -22,8 +22,8 @@ from iopstui.model.metrics.frame import HANDOVER
 from iopstui.model.metrics.load_series import LoadSeries
 from iopstui.model.metrics.stated_rates import SecondRates
 from iopstui.model.metrics.summary import is_final
-from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS, MIXED
+from iopstui.model.sizes import MIB
 from iopstui.session.tick.steady import SteadyStop, steady_event
 from iopstui.text import printable
 

@@ -11,7 +11,7 @@ from iopstui.events import Event
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
-from iopstui.model.rates import DiskRates
+from iopstui.model.figures.disk import DiskRates
 
 if TYPE_CHECKING:
     from iopstui.model.answer.use import DiskUse

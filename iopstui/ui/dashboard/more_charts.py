@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as f
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.history import History
-from iopstui.model.rates import DiskRates
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.layout import NO_BOX, Box

@@ -14,8 +14,8 @@ from iopstui.model.answer.answer import Answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
-from iopstui.model.rates import DiskRates
 from iopstui.session.run_rows import run_outcome
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, StripClicked, ViewChanged

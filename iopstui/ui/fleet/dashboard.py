@@ -17,8 +17,8 @@ from iopstui.fleet.fleet_state import (
     active_hosts_text,
 )
 from iopstui.model.answer.answer import Answer
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
 from iopstui.text import printable
 from iopstui.ui.core.messages import KeyClicked
 from iopstui.ui.dashboard import mouse

@@ -11,9 +11,9 @@ from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.tracker import WINDOW
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
 
 
 class HomeAnswer:

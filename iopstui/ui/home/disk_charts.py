@@ -7,8 +7,8 @@ from dataclasses import replace
 from textual import events
 
 from iopstui import format as f
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.history import History
-from iopstui.model.rates import DiskRates
 from iopstui.text import printable
 from iopstui.ui.draw.canvas import Canvas
 from iopstui.ui.draw.charts import plotting

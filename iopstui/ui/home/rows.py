@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from iopstui import format as f
 from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.rates import DiskRates
+from iopstui.model.figures.disk import DiskRates
 from iopstui.ui.home.disk_charts import chart_values, new_history
 
 PROGRAM_NAME = "iopstui"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.model.rates import DiskRates
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.volumes.gauge import gauges, rate_limits
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS, THROUGHPUT

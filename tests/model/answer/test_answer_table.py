@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from disks import changed
 from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame, rates
@@ -20,10 +21,11 @@ from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, R
 from iopstui.model.answer.who import shares
 from iopstui.model.block.device import BlockDevice, QueueLimits
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import CpuFrame, Frame
-from iopstui.model.rates import CpuLoad, DiskRates
+from iopstui.model.rates import CpuLoad
 
 MIB = 1 << 20
 NO_QUEUE = QueueLimits(*[None] * 1, (), *[None] * 13)
@@ -35,8 +37,8 @@ DEVICES = {
     "dm-0": BlockDevice("dm-0", "/dev/dm-0", 252, 0, "dm", 1 << 30, dm_name="data"),
 }
 IDLE = rates()
-HOG = replace(rates(4000, 4000, 4), aqu_sz=32.0, util=100.0)
-SLOW = replace(rates(10, 0, 100), aqu_sz=1.0, util=100.0)
+HOG = changed(rates(4000, 4000, 4), aqu_sz=32.0, util=100.0)
+SLOW = changed(rates(10, 0, 100), aqu_sz=1.0, util=100.0)
 
 
 def frames(
@@ -80,10 +82,10 @@ def test_a_deep_queue_is_waited_for_and_its_program_is_named() -> None:
         ([IDLE] * 5, 0.0),
         ([rates(50, 20, 1)] * 5, 3.0),
         # a reader that does one request after another, and one that reads ahead
-        ([replace(rates(5000, 0, 0), aqu_sz=0.9, util=90.0)] * 5, 90.0),
-        ([replace(rates(900, 0, 2, kib=512), aqu_sz=1.8, util=100.0)] * 5, 95.0),
+        ([changed(rates(5000, 0, 0), aqu_sz=0.9, util=90.0)] * 5, 90.0),
+        ([changed(rates(900, 0, 2, kib=512), aqu_sz=1.8, util=100.0)] * 5, 95.0),
         # many quick ones at a time
-        ([replace(rates(60000, 0, 0), r_await=0.4, aqu_sz=24.0, util=100.0)] * 5, 0.0),
+        ([changed(rates(60000, 0, 0), r_await=0.4, aqu_sz=24.0, util=100.0)] * 5, 0.0),
         # a burst of a second among quiet ones
         ([IDLE, HOG, IDLE, IDLE, IDLE], 20.0),
     ],
@@ -95,12 +97,12 @@ def test_innocent_loads_accuse_nobody(disks: list[DiskRates], pressure: float) -
 
 def test_no_request_takes_0_ns() -> None:
     """Of a few quick ones the kernel counts 0 ms."""
-    told = first([replace(rates(5, 0, 0), r_await=0.0)] * 5).text
+    told = first([changed(rates(5, 0, 0), r_await=0.0)] * 5).text
     assert told.startswith("vda answers in less than 1 ms at ")
 
 
 def test_write_back_that_nobody_waits_for_is_no_trouble() -> None:
-    flush = replace(rates(0, 500, 200, kib=512), aqu_sz=100.0, util=100.0)
+    flush = changed(rates(0, 500, 200, kib=512), aqu_sz=100.0, util=100.0)
     quiet = first([flush] * 5, use(write_back=100.0 * 512 * 1024), 2.0)
     assert (quiet.rule, quiet.verdict) == ("flush", NOTHING)
     assert quiet.text.startswith("vda is busy with writes: 250 MiB/s")
@@ -125,14 +127,14 @@ def test_a_slow_device_and_the_layer_that_holds_the_requests() -> None:
 
 
 def test_nothing_completes() -> None:
-    stuck = replace(IDLE, in_flight=16, aqu_sz=16.0)
+    stuck = changed(IDLE, in_flight=16, aqu_sz=16.0)
     answer = first([HOG, stuck, stuck, stuck])
     assert answer.text == "vda has answered nothing for 3.0 s; 16 requests are in flight"
     assert answer.verdict == WAITS
 
 
 def test_a_disk_with_a_request_is_not_idle() -> None:
-    begun = replace(IDLE, in_flight=3)
+    begun = changed(IDLE, in_flight=3)
     assert first([IDLE, IDLE, begun]).text == "vda: no I/O completed in 3 s; 3 in flight"
     assert first([IDLE] * 5).text == "vda is idle: no I/O for 5 s; nothing waits"
     elsewhere = first([IDLE] * 5, use(remote=True), 80.0).text
@@ -140,14 +142,14 @@ def test_a_disk_with_a_request_is_not_idle() -> None:
 
 
 def test_discards_have_no_time_and_no_dash() -> None:
-    discards = replace(IDLE, d_s=900.0, d_bytes_s=9e8, aqu_sz=0.2, util=15.0)
+    discards = changed(IDLE, d_s=900.0, d_bytes_s=9e8, aqu_sz=0.2, util=15.0)
     assert first([discards] * 5).text == "vda does 900 I/Os/s at 15 % busy; nothing waits"
-    many = first([replace(discards, aqu_sz=3.0)] * 5).text
+    many = first([changed(discards, aqu_sz=3.0)] * 5).text
     assert "quick" not in many and "in use: no reads or writes, " in many
 
 
 def test_quick_writes_are_quick_whoever_waits_for_them() -> None:
-    quick = replace(rates(0, 70000, 0), w_await=0.06, aqu_sz=4.2, util=40.0)
+    quick = changed(rates(0, 70000, 0), w_await=0.06, aqu_sz=4.2, util=40.0)
     assert first([quick] * 5, use(write_back=1e9), 0.0).text.startswith("vda is in use and quick")
     assert first([quick] * 5).rule == "busy"
 
@@ -163,7 +165,7 @@ def test_full_cpus_are_no_news_of_an_idle_disk_beside_one_in_use() -> None:
 
 
 def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> None:
-    stuck = replace(IDLE, in_flight=3, aqu_sz=3.0)
+    stuck = changed(IDLE, in_flight=3, aqu_sz=3.0)
     seconds = frames([{"dm-0": stuck, "vda": IDLE}] * 5, 0.0)
     answer = judge(Seen(STACK, seconds, DEVICES, use=use()))[0][1]
     assert (answer.rule, answer.verdict) == ("counter", UNKNOWN)
@@ -212,7 +214,7 @@ def test_tasks_that_wait_while_no_disk_has_anything_are_not_explained() -> None:
 
 
 def test_memory_that_is_short() -> None:
-    swap = replace(rates(500, 500, 3), aqu_sz=3.0)
+    swap = changed(rates(500, 500, 3), aqu_sz=3.0)
     answer = first([swap] * 5, use(swap_s=4000.0), 60.0, memory=40.0)
     assert answer.text.startswith("Memory is short, and swap is on vda")
 
@@ -232,14 +234,14 @@ def test_a_degraded_array_is_told_though_nothing_waits() -> None:
 
 
 def test_bursts_of_write_back_between_which_the_disk_rests_are_no_queue() -> None:
-    bursts = replace(rates(0, 400, 12, kib=1024), aqu_sz=5.0, util=13.0)
+    bursts = changed(rates(0, 400, 12, kib=1024), aqu_sz=5.0, util=13.0)
     assert first([bursts] * 5, use(write_back=1e7), 40.0).state == GOOD
-    mixed = replace(rates(5000, 100, 0), r_await=0.1, w_await=150.0, aqu_sz=15.0, util=90.0)
+    mixed = changed(rates(5000, 100, 0), r_await=0.1, w_await=150.0, aqu_sz=15.0, util=90.0)
     assert first([mixed] * 5, use(write_back=1e9), 5.0).state == GOOD, "slow are the kernel's alone"
 
 
 def test_a_fast_disk_s_queue_is_known_by_what_a_request_takes_alone() -> None:
-    queued = replace(rates(16000, 16000, 0), r_await=0.94, w_await=0.94, aqu_sz=30.0, util=100.0)
+    queued = changed(rates(16000, 16000, 0), r_await=0.94, w_await=0.94, aqu_sz=30.0, util=100.0)
     assert first([queued] * 5, use(write_back=0.0)).state == GOOD, "it may be as fast as it is"
     assert first([queued] * 5, use(write_back=0.0, boot_ms={"vda": 0.15})).rule == "queue"
     assert first([queued] * 5, use(write_back=0.0, boot_ms={"vda": 0.6})).state == GOOD

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from disks import changed
 from evidence_frames import fio
 from watch_frames import frame, rates
 
@@ -11,12 +12,12 @@ from iopstui.model.answer.answer import GOOD, WAITS, WARNING, Answer, AnswerTota
 from iopstui.model.answer.tracker import AGAIN_S, AnswerTracker
 from iopstui.model.answer.use import DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Conditions
-from iopstui.model.rates import DiskRates
 
 TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",), links=(DeviceLinks("vda"),))
 QUIET = rates(50, 0, 1)
-HOG = replace(rates(4000, 4000, 4), aqu_sz=32.0, util=100.0)
+HOG = changed(rates(4000, 4000, 4), aqu_sz=32.0, util=100.0)
 
 
 def answers(seconds: list[DiskRates], tracker: AnswerTracker | None = None) -> list[Answer]:
@@ -98,8 +99,8 @@ def test_a_reading_over_a_long_pause_is_of_another_time() -> None:
 
 
 def test_a_disk_is_compared_with_its_own_past_at_this_load() -> None:
-    slow = replace(QUIET, r_await=9.0, aqu_sz=1.5)
-    few = replace(QUIET, r_await=9.0, aqu_sz=0.4)
+    slow = changed(QUIET, r_await=9.0, aqu_sz=1.5)
+    few = changed(QUIET, r_await=9.0, aqu_sz=0.4)
     assert "median" not in answers([QUIET] * 60 + [slow] * 10)[-1].text, "too short a past"
     last = answers([QUIET] * 200 + [slow] * 10)[-1]
     assert last.text.startswith("vda answers slower than usual: ")

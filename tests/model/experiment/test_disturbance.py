@@ -7,6 +7,7 @@ from typing import Any
 
 import evidence_frames as made
 import pytest
+from disks import changed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +45,7 @@ def frame(
     interval = replace(interval, directions={way: interval.total}, usr_cpu=10.0, sys_cpu=10.0)
     disk = made.disk(reads, writes, size=size, f_s=flushes)
     data = min(writes, max(0.0, writes - flushes)) * size
-    disks = {"vda": replace(disk, w_bytes_s=data)}
+    disks = {"vda": changed(disk, w_bytes_s=data)}
     return replace(made.frame(at, interval, disks=disks, **more), opened=("vda",), skew_ms=5.0)
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from disks import changed
 from evidence_frames import device, disk, fio, frame, seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.block.target import DeviceLinks
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.accounts import (
     DISCARDS,
     FLUSHES,
@@ -26,7 +28,6 @@ from iopstui.model.findings.accounts import (
 )
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.rates import DiskRates
 
 DIRECT = JobShape(engine="libaio", direct=True, block_size=4096)
 WRITER = replace(DIRECT, writes=True)
@@ -65,7 +66,7 @@ def test_a_job_alone_has_all_of_it() -> None:
 
 
 def test_what_the_job_does_not_do_is_others() -> None:
-    rates = replace(disk(1_000, 600, d_s=12_000), d_await=1.0)
+    rates = changed(disk(1_000, 600, d_s=12_000), d_await=1.0)
     found = account(rates, fio(1_000))
     assert found.others[READS].ios_s == 0
     assert found.others[WRITES].ios_s == 600
@@ -75,7 +76,7 @@ def test_what_the_job_does_not_do_is_others() -> None:
 
 def test_large_writes_count_in_bytes_and_in_queue() -> None:
     """Write-back: few requests, most of the bytes, nearly all of the queue."""
-    rates = replace(disk(11_000, size=65_536, wait=0.1), w_s=1_300.0, w_bytes_s=1_300.0 * 655_360,
+    rates = changed(disk(11_000, size=65_536, wait=0.1), w_s=1_300.0, w_bytes_s=1_300.0 * 655_360,
                     w_await=6.0)  # fmt: skip
     share = account(rates, fio(11_000, size=65_536)).others_share
     assert share.ios_s == pytest.approx(0.106, abs=0.01)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from disks import changed
 from evidence_frames import device, disk, fio, frame
 
 from iopstui.model.findings.cpu_accounts import busiest_cpu, busy_by_job, mean_by_cpu
@@ -60,7 +61,7 @@ def test_rates_are_over_all_seconds_and_latencies_over_all_ios() -> None:
 
 
 def test_devices_together_over_the_frames_that_measured_all_of_them() -> None:
-    merged = replace(disk(100, 10, d_s=5), rrqm_s=1, wrqm_s=2, drqm_s=4)
+    merged = changed(disk(100, 10, d_s=5), rrqm_s=1, wrqm_s=2, drqm_s=4)
     both = {"vda": merged, "vdb": disk(200, size=8192)}
     frames = [frame(n, disks=both) for n in range(3)] + [frame(4, disks={"vda": disk(9)})]
     devices = [device(), device(name="vdb")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from disks import disk_of
 from evidence_frames import disk, fio, frame
 from session_frames import whole_frames
 
@@ -12,16 +13,16 @@ from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.figures import Meter, RunWaits, is_measurable
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.waits import Waits
-from iopstui.model.rates import CpuLoad, DiskRates
+from iopstui.model.rates import CpuLoad
 
 # 1 s with 100 reads, 10 writes ... and 3 s with three times as much of all but the writes
-SHORT = DiskRates(
+SHORT = disk_of(
     seconds=1.0, reads=100, writes=10, discards=4, r_s=100, w_s=10, d_s=4, f_s=2,
     r_bytes_s=1 << 20, w_bytes_s=2 << 20, d_bytes_s=4 << 20, rrqm_s=1, wrqm_s=3, drqm_s=0,
     r_await=1, w_await=2, d_await=3, f_await=4, rareq_size=4096, wareq_size=8192,
     dareq_size=None, aqu_sz=1, util=10, in_flight=1,
 )  # fmt: skip
-LONG = DiskRates(
+LONG = disk_of(
     seconds=3.0, reads=900, writes=10, discards=36, r_s=300, w_s=10 / 3, d_s=12, f_s=6,
     r_bytes_s=3 << 20, w_bytes_s=6 << 20, d_bytes_s=12 << 20, rrqm_s=5, wrqm_s=7, drqm_s=0,
     r_await=2, w_await=4, d_await=4, f_await=6, rareq_size=8192, wareq_size=4096,
@@ -46,7 +47,7 @@ def over(name: str, *frames: Frame) -> float | None:
         # of a request: all of them over all requests
         ("r_await", (100 * 1 + 900 * 2) / 1000), ("w_await", (10 * 2 + 10 * 4) / 20),
         ("d_await", (4 * 3 + 36 * 4) / 40), ("f_await", (2 * 4 + 18 * 6) / 20),
-        ("rareq-sz", (100 * 4 + 900 * 8) / 1000), ("wareq-sz", (10 * 8 + 10 * 4) / 20),
+        ("rareq-sz", 10 * 1024 / 1000), ("wareq-sz", 20 * 1024 / 20),
         # of the time
         ("aqu-sz", (1 + 9) / 4), ("util", (10 + 150) / 4),
     ],
@@ -57,7 +58,7 @@ def test_a_device_s_figures_in_iostat_s_units(name: str, expected: float) -> Non
 
 
 def test_what_was_not_counted_weighs_nothing() -> None:
-    none = replace(SHORT, reads=0, r_await=None, rareq_size=None, f_s=None, f_await=None)
+    none = replace(SHORT, reads=0, flushes=None)
     frames = [frame(1, disks={"vda": none}), frame(2), frame(3, disks={"vda": SHORT})]
     assert over("kernel/disks/vda/r_await", *frames) == 1
     assert over("kernel/disks/vda/f_await", *frames) == 4

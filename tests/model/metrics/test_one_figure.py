@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from iopstui.model.block.topology import Topology
 from iopstui.model.experiment.point import PointMeter
+from iopstui.model.figures.disk import DiskRates, disk_rates, sum_rates
 from iopstui.model.findings.figures import device_figures
 from iopstui.model.metrics.queue_map import queue_map
-from iopstui.model.rates import DiskRates, disk_rates, sum_rates
 from iopstui.model.samples import DiskCounters
 from iopstui.report.folding.run import COMPLETED, Device
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui.model.figures.disk import disk_rates
 from iopstui.model.rates import (
     WRAP_32,
     CpuLoad,
@@ -14,7 +15,6 @@ from iopstui.model.rates import (
     cpu_load,
     delta,
     delta_ms,
-    disk_rates,
     per_second,
     ratio,
 )

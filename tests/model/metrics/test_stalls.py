@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from disks import changed
 from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame
 
+from iopstui.model.figures.disk import DiskRates, disk_rates
 from iopstui.model.metrics.slow.stalls import MIN_STALL_S, Stall, StallWatch
-from iopstui.model.rates import DiskRates, disk_rates
 from iopstui.model.samples import DiskCounters
 
 Requests = Sequence[tuple[float, float]]
@@ -122,6 +123,6 @@ def test_flushes_are_completions_and_unknown_counts_are_no_stall() -> None:
         return [one for n in range(5) for one in watch.feed(frame(n + 1.0, {"vda": rates}))]
 
     assert len(stalls(waits)) == 1
-    assert stalls(replace(waits, f_s=2.0)) == []
+    assert stalls(changed(waits, f_s=2.0)) == []
     assert stalls(replace(waits, reads=None)) == []
-    assert stalls(replace(waits, in_flight=None)) == []
+    assert stalls(changed(waits, in_flight=None)) == []

@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from disks import disk_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.block.target import DeviceLinks
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.waits import (
     DirectionLoad,
     JobLoad,
@@ -20,7 +22,6 @@ from iopstui.model.metrics.waits import (
     place_waits,
     waits_line,
 )
-from iopstui.model.rates import DiskRates
 
 
 def disk(
@@ -34,7 +35,7 @@ def disk(
 ) -> DiskRates:
     """Rates per second and awaits in ms of a device whose requests have ``size`` bytes."""
     held = (r_s * (r_await or 0.0) + w_s * (w_await or 0.0)) / 1e3
-    return DiskRates(
+    return disk_of(
         seconds=1.0, reads=int(r_s), writes=int(w_s), discards=0, r_s=r_s, w_s=w_s, d_s=0.0,
         f_s=0.0, r_bytes_s=r_s * size, w_bytes_s=w_s * size, d_bytes_s=0.0, rrqm_s=0.0, wrqm_s=0.0,
         drqm_s=0.0, r_await=r_await, w_await=w_await, d_await=None, f_await=None, rareq_size=size,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.cgroups.names import ROOT
 from iopstui.model.cgroups.rates import GroupRates, limits_reached
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.evidence import Evidence, recent_frames
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
 
 MAIN_SHARE = 0.6
 """Share of a disk's bytes in one direction from which on a group does most of them."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.accounts import (
     FLUSHES,
     LETTERS,
@@ -36,7 +37,6 @@ from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import APART, SUBMITTED
-from iopstui.model.rates import DiskRates
 from iopstui.model.samples import READ, WRITE
 from iopstui.model.sizes import size_text
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.accounts import READS, WRITES, device_accounts
 from iopstui.model.findings.cpu_accounts import (
     cpu_wait_share,
@@ -27,7 +28,6 @@ from iopstui.model.findings.wait_figures import devices_below, frame_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import PARITY_RAID
-from iopstui.model.rates import DiskRates
 from iopstui.model.sizes import size_text
 
 FEW_IOPS = 10.0

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.shares.share import Share
 from iopstui.model.metrics.waits import JobLoad, Stack, Waits, place_waits
-from iopstui.model.rates import DiskRates
 
 RPC_QUEUE, SENT = "RPC queue", "network+server"
 _MOUNT = "mount"
@@ -43,11 +43,6 @@ def _as_device(share: Share) -> DiskRates:
     return DiskRates(
         share.seconds,
         reads=read.ops, writes=write.ops, discards=0,
-        r_s=read.ops_s, w_s=write.ops_s, d_s=0.0, f_s=None,
-        r_bytes_s=(read.bytes or 0) / share.seconds, w_bytes_s=(write.bytes or 0) / share.seconds,
-        d_bytes_s=0.0,
-        rrqm_s=None, wrqm_s=None, drqm_s=None,
-        r_await=read.exe, w_await=write.exe, d_await=None, f_await=None,
-        rareq_size=None, wareq_size=None, dareq_size=None,
-        aqu_sz=(exe_ms or 0) / 1e3 / share.seconds, util=None, in_flight=None,
+        read_bytes=read.bytes or 0, write_bytes=write.bytes or 0, discard_bytes=0,
+        read_ms=read.exe_ms, write_ms=write.exe_ms, weighted_ms=exe_ms or 0,
     )  # fmt: skip

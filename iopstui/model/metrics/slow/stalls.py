@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from iopstui import format as units
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
 
 MIN_STALL_S = 0.5
 """Shorter ones are not reported: a single slow request of a quiet disk looks the same."""

@@ -10,8 +10,8 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.model.block.target import Layer, Target
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
 from iopstui.text import printable
 from iopstui.ui.dashboard.panels import drive_line, share_panel, waits_bar
 from iopstui.ui.draw.rows import Column, Piece, Row, Table, cells, message, pad, rule, wrap

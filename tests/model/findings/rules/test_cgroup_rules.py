@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from disks import disk_of
 from watch_frames import frame
 
 from iopstui.model.block.device import BlockDevice
@@ -17,7 +18,6 @@ from iopstui.model.findings.rules.cgroups import (
     needs_cgroup_readings,
 )
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
 
 VDA = BlockDevice("vda", "/dev/vda", 254, 0, "virtio-blk", 1 << 30)
 POD = "/kubepods.slice/kubepods-pod0123abcd_4567_89ab_cdef_0123456789ab.slice/crio-{}.scope"
@@ -31,10 +31,7 @@ def group(path: str, read: float = 0.0, written: float = 0.0, **more: object) ->
 
 def seconds(*groups: GroupRates, util: float = 90.0, count: int = 4) -> list[Frame]:
     empty = frame(1.0, {}, 1.0)
-    disk = DiskRates(
-        **{name: None for name in DiskRates.__dataclass_fields__ if name not in ("seconds", "util")}
-        | {"seconds": 1.0, "util": util}
-    )  # type: ignore[arg-type]
+    disk = disk_of(util=util)
     return [
         replace(empty, seq=n, step=0, t=float(n), disks={"vda": disk}, groups=groups)
         for n in range(count)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from disks import changed
 from evidence_frames import device, disk, fio, fired, seconds
 
 from iopstui.model.block.target import DeviceLinks
@@ -87,7 +88,7 @@ def both(reads: float, writes: float) -> FioInterval:
 
 
 def mixed(w_await: float, scheduler: str = "kyber", aqu: float = 20.0) -> Evidence:
-    one = replace(disk(900, 100, wait=2.0, aqu=aqu), w_await=w_await)
+    one = changed(disk(900, 100, wait=2.0, aqu=aqu), w_await=w_await)
     frames = seconds(3, interval=both(900, 100), disks={"vda": one})
     return Evidence(tuple(frames), devices=[device(scheduler=scheduler)], shape=WRITES)
 
@@ -141,8 +142,8 @@ def test_bursts_of_swapping_starve_nobody() -> None:
 
 def test_writes_that_wait_so_long_that_few_complete() -> None:
     """In two of eight seconds none completes, and two in each of the others."""
-    some = replace(disk(900, 2, wait=2.0, aqu=20.0), w_await=9_000.0)
-    none = replace(some, w_s=0.0, w_await=None)
+    some = changed(disk(900, 2, wait=2.0, aqu=20.0), w_await=9_000.0)
+    none = changed(some, w_s=0.0, w_await=None)
     frames = [
         seconds(1, interval=both(900, 2), disks={"vda": one}, start=1.0 + number)[0]
         for number, one in enumerate((some, some, none, some, some, some, none, some))

@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from disks import changed
 from evidence_frames import device, disk, fio, fired, frame, seconds
 
 from iopstui.model.block.target import DeviceLinks
@@ -106,7 +107,7 @@ def stuck(
     late: bool = False, **more: object,
 ) -> Evidence:  # fmt: skip
     active = seconds(worked, interval=fio(900, lat_ns=4e6), disks={"vda": disk(900)})
-    idle = replace(disk(0), in_flight=in_flight, aqu_sz=float(in_flight))
+    idle = changed(disk(0), in_flight=in_flight, aqu_sz=float(in_flight))
     held = seconds(seconds_stuck, 1.0 + worked, interval=None if late else fio(0),
                    disks={"vda": idle})  # fmt: skip
     if late:
@@ -145,7 +146,7 @@ def test_a_frozen_file_system_holds_them_above_the_device() -> None:
 def test_seconds_before_the_first_request_do_not_count() -> None:
     """fio needs 4 s to start, then its first I/Os are in a slow disk for a second."""
     waiting = replace(stuck(seconds_stuck=4, worked=0, in_flight=0))
-    last = replace(waiting.frames[-1], disks={"vda": replace(disk(0), in_flight=2)})
+    last = replace(waiting.frames[-1], disks={"vda": changed(disk(0), in_flight=2)})
     starting = replace(waiting, frames=(*waiting.frames[:-1], last))
     assert no_completions(starting) is None
     two_later = replace(

@@ -1,0 +1,1 @@
+"""Figures of every subject: declared once, each in a row."""

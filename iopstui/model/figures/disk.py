@@ -1,0 +1,167 @@
+"""A disk's figures over one interval, in iostat's terms (man iostat, sysstat).
+
+The growths are those of /proc/diskstats (Documentation/admin-guide/iostats.rst).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iopstui import format as f
+from iopstui.model.figures.figure import Figure, added
+from iopstui.model.rates import delta, delta_ms
+from iopstui.model.samples import DiskCounters
+from iopstui.model.sizes import KIB, MIB
+
+SECTOR = 512
+NOT_ADDED = ("io_ms",)
+"""Shares of time do not add up."""
+
+
+def _rate(name: str, part: str, meaning: str, **more: object) -> Figure:
+    return Figure(name, "1/s", meaning, part, **more)  # type: ignore[arg-type]
+
+
+def _bytes(name: str, part: str, meaning: str, **more: object) -> Figure:
+    return Figure(name, "MiB/s", meaning, part, scale=MIB, form=f.mib, **more)  # type: ignore[arg-type]
+
+
+def _await(name: str, part: str, whole: str, kind: str) -> Figure:
+    meaning = f"mean time of a {kind} request, queueing included"
+    return Figure(name, "ms", meaning, part, whole, width=7, form=f.milliseconds)
+
+
+def _size(name: str, part: str, whole: str, meaning: str) -> Figure:
+    return Figure(name, "KiB", meaning, part, whole, scale=KIB, form=f.size)
+
+
+def _count(name: str, part: str, meaning: str) -> Figure:
+    return Figure(name, "", meaning, part, "")
+
+
+@dataclass(frozen=True, slots=True)
+class DiskRates:
+    """Growths of a device's counters over ``seconds``, and its figures: requests and merges per
+    second, throughput in bytes per second, awaits in ms, sizes in bytes, ``util`` in percent. A
+    counter that went backwards is ``None``, and so is what is made from it; an await without a
+    request, too."""
+
+    seconds: float
+    reads: int | None = None
+    writes: int | None = None
+    discards: int | None = None
+    flushes: int | None = None
+    read_bytes: int | None = None
+    write_bytes: int | None = None
+    discard_bytes: int | None = None
+    read_merges: int | None = None
+    write_merges: int | None = None
+    discard_merges: int | None = None
+    read_ms: float | None = None
+    write_ms: float | None = None
+    discard_ms: float | None = None
+    flush_ms: float | None = None
+    weighted_ms: float | None = None
+    io_ms: float | None = None
+    in_flight: int | None = None
+
+    r_s = _rate("r/s", "reads", "read requests completed, after merging", width=5)
+    r_bytes_s = _bytes("rMB/s", "read_bytes", "read throughput (2^20 bytes, as iostat -m)")
+    rrqm_s = _rate("rrqm/s", "read_merges", "read requests merged into others", rank=4)
+    r_await = _await("r_await", "read_ms", "reads", "read")
+    rareq_size = _size("rareq-sz", "read_bytes", "reads", "mean size of a read request")
+    n_reads = _count("reads", "reads", "read requests completed in this interval")
+    w_s = _rate("w/s", "writes", "write requests completed, after merging", width=5)
+    w_bytes_s = _bytes("wMB/s", "write_bytes", "write throughput (2^20 bytes, as iostat -m)")
+    wrqm_s = _rate("wrqm/s", "write_merges", "write requests merged into others", rank=4)
+    w_await = _await("w_await", "write_ms", "writes", "write")
+    wareq_size = _size("wareq-sz", "write_bytes", "writes", "mean size of a write request")
+    n_writes = _count("writes", "writes", "write requests completed in this interval")
+    d_s = _rate("d/s", "discards", "discard requests completed, after merging", rank=6)
+    d_bytes_s = _bytes("dMB/s", "discard_bytes", "discard throughput (2^20 bytes, as iostat -m)")
+    drqm_s = _rate("drqm/s", "discard_merges", "discard requests merged into others")
+    d_await = _await("d_await", "discard_ms", "discards", "discard")
+    dareq_size = _size("dareq-sz", "discard_bytes", "discards", "mean size of a discard request")
+    n_discards = _count("discards", "discards", "discard requests completed in this interval")
+    f_s = _rate("f/s", "flushes", "flush requests completed (whole disks only)", rank=5)
+    f_await = Figure("f_await", "ms", "mean time of a flush request", "flush_ms", "flushes",
+                     width=7, form=f.milliseconds)  # fmt: skip
+    aqu_sz = Figure("aqu-sz", "", "mean number of requests in flight (of those that completed)",
+                    "weighted_ms", per=1000, rank=1)  # fmt: skip
+    util = Figure(
+        "util", "%", "share of the time with at least one request in flight; not the load of a "
+        "parallel disk", "io_ms", per=10, most=100.0, width=4, form=f.percent,
+    )  # fmt: skip
+    n_in_flight = _count("in-flight", "in_flight", "requests in flight at the end of the interval")
+
+    # of reads, writes and discards together
+    ios_s = _rate("ios/s", "ios", "I/Os completed: reads, writes and discards", inner=True)
+    bytes_s = Figure("bytes/s", "B/s", "bytes of these I/Os", "moved", inner=True)
+    merges_s = _rate("merges/s", "merges", "requests merged into others", inner=True)
+
+    @property
+    def ios(self) -> int | None:
+        """Reads, writes and discards (iostat's tps). An empty flush is among the writes already
+        (Linux's blk-flush.c counts the request that holds it), so flushes are not added."""
+        return _total(self.reads, self.writes, self.discards)
+
+    @property
+    def moved(self) -> int | None:
+        """Bytes of these I/Os; those discarded count, as in fio's bandwidth."""
+        return _total(self.read_bytes, self.write_bytes, self.discard_bytes)
+
+    @property
+    def merges(self) -> int | None:
+        """Requests that were merged into others."""
+        return _total(self.read_merges, self.write_merges, self.discard_merges)
+
+    @property
+    def waited_ms(self) -> float | None:
+        """How long all these I/Os took together."""
+        waits = ((self.read_ms, self.reads), (self.write_ms, self.writes),
+                 (self.discard_ms, self.discards))  # fmt: skip
+        return sum(ms for ms, count in waits if ms and count) or None
+
+
+def _total(reads: int | None, writes: int | None, discards: int | None) -> int | None:
+    """The sum; ``None`` if reads or writes are missing. Kernels before 4.18 count no discards."""
+    if reads is None or writes is None:
+        return None
+    return reads + writes + (discards or 0)
+
+
+def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) -> DiskRates | None:
+    """Growths of one device; ``None`` without a positive interval or for another device number."""
+    same_disk = (current.major, current.minor) == (previous.major, previous.minor)
+    if seconds <= 0 or not same_disk:
+        return None
+    return DiskRates(
+        seconds=seconds,
+        reads=delta(current.reads, previous.reads),
+        writes=delta(current.writes, previous.writes),
+        discards=delta(current.discards, previous.discards),
+        flushes=delta(current.flushes, previous.flushes),
+        read_bytes=_sectors(delta(current.read_sectors, previous.read_sectors)),
+        write_bytes=_sectors(delta(current.write_sectors, previous.write_sectors)),
+        discard_bytes=_sectors(delta(current.discard_sectors, previous.discard_sectors)),
+        read_merges=delta(current.read_merges, previous.read_merges),
+        write_merges=delta(current.write_merges, previous.write_merges),
+        discard_merges=delta(current.discard_merges, previous.discard_merges),
+        read_ms=delta_ms(current.read_ms, previous.read_ms),
+        write_ms=delta_ms(current.write_ms, previous.write_ms),
+        discard_ms=delta_ms(current.discard_ms, previous.discard_ms),
+        flush_ms=delta_ms(current.flush_ms, previous.flush_ms),
+        weighted_ms=delta_ms(current.weighted_ms, previous.weighted_ms),
+        io_ms=delta_ms(current.io_ms, previous.io_ms),
+        in_flight=current.in_flight,
+    )
+
+
+def sum_rates(parts: Sequence[DiskRates]) -> DiskRates | None:
+    """Several devices over the same interval as one (figure.added); it has no ``util``."""
+    return added(parts, NOT_ADDED)
+
+
+def _sectors(count: int | None) -> int | None:
+    return None if count is None else count * SECTOR
