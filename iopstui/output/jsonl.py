@@ -11,34 +11,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TextIO
 
 from iopstui import __version__
 from iopstui.events import Event, FrameReady
-from iopstui.format import utc
 from iopstui.model.block.target import Target
-from iopstui.model.cgroups.names import group_name
-from iopstui.model.cgroups.rates import LIMITS, PRESSURES, DiskUse, GroupRates
-from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.figures.figure import as_object
-from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
-from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.nvme import figures_of
-from iopstui.model.metrics.paths import SCHEMA, TOTAL
-from iopstui.model.metrics.probe import KINDS, LatencyStats, ProbeInterval, RequestStats, TaskIo
-from iopstui.model.metrics.shares.share import SOURCE as NFS
-from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
-from iopstui.model.metrics.shares.smb import SOURCE as SMB
-from iopstui.model.metrics.slow.slow_requests import completion_second
-from iopstui.model.metrics.waits import Waits
-from iopstui.model.network.connections import SOURCE as TCP
-from iopstui.model.network.connections import Connection
-from iopstui.model.samples import DIRECTIONS, Exemplar
-from iopstui.model.sizes import MIB
-from iopstui.model.sources import SOURCES, Source
+from iopstui.model.metrics.frame_figures import FRAME
+from iopstui.model.metrics.paths import SCHEMA
+from iopstui.model.metrics.probe import SLOW_REQUEST, SlowRequest
+from iopstui.model.metrics.shares.share import OPERATION, SMB_DATA, SMB_OTHER, OperationRates
+from iopstui.model.metrics.waits import WAITS, Waits
+from iopstui.model.samples import Exemplar
 
 DECIMALS = 6
 Object = dict[str, Any]
@@ -122,37 +108,7 @@ def _event(event: Event) -> Object:
 
 
 def _frame(frame: Frame, is_full: bool = True) -> Object:
-    frame = frame.whole
-    return {
-        "event": "frame",
-        "seq": frame.seq,
-        "step": frame.step,
-        "t": frame.t,
-        "wall_ms": frame.wall_ms,
-        "utc": utc(frame.wall_ms),
-        "seconds": frame.seconds,
-        "flags": sorted(frame.flags),
-        "fio_age_s": frame.fio_age_s,
-        "skew_ms": frame.skew_ms,
-        "own_cpu": frame.own_cpu,
-        "throttled": frame.throttled,
-        "fio": _fio(frame.fio, is_full) if frame.fio else None,
-        "wait": wait_data(frame.waits),
-        "kernel": {
-            "disks": {name: as_object(disk) for name, disk in frame.disks.items()},
-            TOTAL: as_object(total) if (total := frame.total) is not None else None,
-            "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()} if is_full else {},
-            "irqs": frame.irqs if is_full else {},
-            **{source.name: _source_figures(source, frame) for source in SOURCES},
-            NFS: _share(frame.share) if frame.share and not frame.share.smb else None,
-            SMB: _smb(frame.share, frame.share.smb) if frame.share and frame.share.smb else None,
-            TCP: None if frame.connections is None else [_connection(c) for c in frame.connections],
-            GROUPS: None if frame.groups is None else [_group(group) for group in frame.groups],
-        },
-        "device": _probe(frame.probe, frame.opened, frame.t) if frame.probe else None,
-        "nvme": figures_of(frame.nvme),
-        "jobs": list(frame.jobs) if is_full else [],
-    }
+    return as_object(FRAME, frame.whole, is_full)
 
 
 _PLAIN = frozenset((int, str, bool, type(None)))
@@ -177,303 +133,21 @@ def clean(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, bool)) else str(value)
 
 
-def _fio(fio: FioInterval, is_full: bool) -> Object:
-    directions = {name: fio.directions.get(name) for name in DIRECTIONS}
-    return {
-        "seconds": fio.seconds,
-        **{name: _direction(part, is_full) if part else None for name, part in directions.items()},
-        TOTAL: _direction(fio.total, with_bins=False),
-        "jobs": [_job(job) for job in fio.jobs] if is_full else [],
-        "iodepth_level": fio.iodepth_level,
-        "usr_cpu": fio.usr_cpu,
-        "sys_cpu": fio.sys_cpu,
-        "ctx/s": fio.ctx_s,
-        "elapsed_s": fio.elapsed_s,
-        "eta_s": fio.eta_s,
-        "progress": fio.progress,
-        "errors": sum(1 for job in fio.jobs if job.error),
-    }
-
-
-def _direction(part: DirectionInterval, with_bins: bool = True) -> Object:
-    row: Object = {
-        "iops": part.iops,
-        "bw": part.bw,
-        "ios": part.ios,
-        "bytes": part.bytes,
-        "slat": {"mean": part.slat_ns, "n": part.samples.get("slat")},
-    }
-    for kind, mean in (("clat", part.clat_ns), ("lat", part.lat_ns)):
-        has_own_kind = part.bins_of == kind
-        row[kind] = {
-            "mean": mean,
-            "n": part.samples.get(kind),
-            **_ranks(part.percentiles if has_own_kind else {}),
-            "max": part.max_ns if has_own_kind else None,
-        }
-    row["bins_of"] = part.bins_of
-    if with_bins:
-        row["bins"] = part.bins
-    return row
-
-
-def _job(job: JobInterval) -> Object:
-    return {
-        "name": job.name,
-        "error": job.error,
-        "iops": job.iops,
-        "bw": job.bw,
-        "ios": job.ios,
-        "bytes": job.bytes,
-        "clat": {"mean": job.clat_ns},
-    }
-
-
 def wait_data(waits: Waits | None) -> Object | None:
     """Waits of the I/Os, as an object with the fields ``wait.*``."""
-    if waits is None:
-        return None
-    return {
-        "ios": waits.ios,
-        "cpu": waits.cpu,
-        "above": waits.above,
-        "cache": waits.cache,
-        "unsent": waits.unsent,
-        "layers": waits.layers,
-        "queue": waits.queue,
-        "device": waits.device,
-        "unknown": waits.unknown,
-        "stalled": waits.stalled,
-    }
-
-
-def _probe(probe: ProbeInterval, devices: Sequence[str], t: float) -> Object:
-    """Probe figures of the job's devices, together and each."""
-    return {
-        "seconds": probe.seconds,
-        "age_s": probe.age_s,
-        **{kind: _requests(probe.combined(devices, (kind,))) for kind in KINDS},
-        TOTAL: _requests(probe.combined(devices)),
-        "disks": {
-            name: {
-                **{kind: _requests(part) for kind, part in kinds.items()},
-                TOTAL: _requests(probe.combined((name,))),
-            }
-            for name, kinds in probe.disks.items()
-        },
-        "matrix": probe.matrix,
-        "tasks": [{"pid": task.pid, "comm": task.comm, **_task(task)} for task in probe.tasks],
-        "groups": [_task(group) for group in probe.groups],
-        "left_out": probe.left_out,
-        "slowest": [
-            exemplar_object(exemplar, completion_second(exemplar, probe, t))
-            for exemplar in probe.exemplars
-        ],
-        "requeues/s": probe.requeued_s,
-        "merges/s": probe.merged_s,
-        "sequential": probe.sequential,
-        "missed": probe.missed,
-        "skipped": probe.skipped,
-        "lost": probe.lost,
-        "full": probe.full,
-        "busy": probe.busy,
-        "run_ns": probe.run_ns,
-    }
-
-
-def _requests(part: RequestStats | None) -> Object | None:
-    if part is None:
-        return None
-    return {
-        "iops": part.iops,
-        "ios": part.device.ios,
-        **_latencies(part.device),
-        "bins": part.device.bins,
-        "waiting": None if part.waiting is None else _latencies(part.waiting),
-        "sizes": part.sizes,
-    }
-
-
-def _latencies(stats: LatencyStats) -> Object:
-    return {
-        "mean": stats.mean_ns,
-        **_ranks(stats.percentiles),
-        "max": stats.max_ns,
-    }
-
-
-def _ranks(percentiles: Mapping[str, int]) -> Object:
-    """Return all percentiles by name; null for unknown ones."""
-    return {name: percentiles.get(name) for name in map(percentile_name, PERCENTILES)}
-
-
-def _task(task: TaskIo) -> Object:
-    return {
-        "cgroup": task.group,
-        "name": group_name(task.group).text if task.group else "",
-        "disk": task.disk,
-        "iops": task.iops,
-        "read_iops": task.read_iops,
-        "write_iops": task.write_iops,
-        "bw": task.bw,
-        "p50": task.p50_ns,
-        "p99": task.p99_ns,
-    }
+    return None if waits is None else as_object(WAITS, waits)
 
 
 def exemplar_object(request: Exemplar, t: float) -> Object:
     """A request that completed at ``t``, with the names of the fields ``device.slowest.*``."""
-    return {
-        "t": t,
-        "disk": request.disk,
-        "direction": request.kind,
-        "slow": request.slow,
-        "sampled": request.sampled,
-        "sector": request.sector,
-        "offset": request.offset,
-        "size": request.size,
-        "rwbs": request.flags,
-        "pid": request.pid,
-        "tid": request.tid,
-        "comm": request.comm,
-        "cgroup": request.group,
-        "cpu": request.cpu,
-        "cpu_done": request.cpu_done,
-        "hctx": request.hctx,
-        "total": request.total_ns,
-        "tried": request.tried_ns,
-        "plugged": request.plugged_ns,
-        "queued": request.queued_ns,
-        "device": request.device_ns,
-        "status": request.error,
-    }
-
-
-def _source_figures(source: Source, frame: Frame) -> Object:
-    values = frame.more.get(source.name, {})
-    return {figure.name: values.get(figure.name) for figure in source.figures}
-
-
-def _share(share: Share) -> Object:
-    return {
-        "ops/s": share.ops_s,
-        "bklog": share.bklog,
-        "connections": len(share.connections),
-        "read": operation_data(share.read),
-        "write": operation_data(share.write),
-        TOTAL: operation_data(share.total),
-        "others": {name: operation_data(operation) for name, operation in share.others.items()},
-    }
-
-
-def _smb(share: Share, smb: SmbClient) -> Object:
-    return {
-        "ops/s": share.ops_s,
-        "sessions": smb.sessions,
-        "in_flight": smb.in_flight,
-        "reconnects": smb.reconnects,
-        "disconnected": smb.disconnected,
-        "shares": smb.shares,
-        "slow": smb.slow,
-        "clock": smb.clock_ms,
-        "read": smb_operation_data(share.read, with_bytes=True),
-        "write": smb_operation_data(share.write, with_bytes=True),
-        TOTAL: smb_operation_data(share.total),
-        "others": {name: smb_operation_data(operation) for name, operation in share.others.items()},
-    }
-
-
-def _connection(connection: Connection) -> Object:
-    return {
-        "server": connection.server,
-        "kind": connection.kind,
-        "local_port": connection.local_port,
-        "rtt": connection.rtt,
-        "rttvar": connection.rttvar,
-        "min_rtt": connection.min_rtt,
-        "retrans": connection.retrans,
-        "retrans%": connection.retrans_percent,
-        "sent": connection.sent_s,
-        "received": connection.received_s,
-        "send_queue": connection.send_queue,
-        "receive_queue": connection.receive_queue,
-        "unsent": connection.unsent,
-        "unacked": connection.unacked,
-        "cwnd": connection.cwnd,
-        "busy": connection.busy,
-        "rwnd_limited": connection.rwnd_limited,
-        "sndbuf_limited": connection.sndbuf_limited,
-    }
-
-
-def _group(group: GroupRates) -> Object:
-    name = group.name
-    return {
-        "cgroup": group.path,
-        "kind": name.kind,
-        "name": name.name,
-        **_disk_use(group.total),
-        "disks": {disk: _disk_use(use) for disk, use in group.disks.items()},
-        "pressure": _pressures(group.pressure),
-        "cpu": group.cpu,
-        "cpu_limit": group.cpu_limit,
-        "memory": group.memory,
-        "memory_limit": group.memory_limit,
-        "limits": {disk: {limit: group.io_limits.get((disk, limit)) for limit in LIMITS}
-                   for disk in group.disks},
-    }  # fmt: skip
-
-
-def _pressures(pressures: Mapping[str, float]) -> Object:
-    nested: Object = {}
-    for name in PRESSURES:
-        resource, kind = name.split(".")
-        nested.setdefault(resource, {})[kind] = pressures.get(name)
-    return nested
-
-
-def _disk_use(use: DiskUse) -> Object:
-    return {
-        "r/s": use.reads_s,
-        "w/s": use.writes_s,
-        "rMB/s": use.read_bytes_s / MIB,
-        "wMB/s": use.write_bytes_s / MIB,
-    }
+    return as_object(SLOW_REQUEST, SlowRequest(request, t))
 
 
 def operation_data(rates: OperationRates) -> Object:
     """The figures of an NFS operation by their names in nfsiostat."""
-    return {
-        "ops/s": rates.ops_s,
-        "kB/s": rates.kb_s,
-        "kB/op": rates.kb_op,
-        "retrans": rates.retransmissions,
-        "retrans%": rates.retrans_percent,
-        "rtt": rates.rtt,
-        "exe": rates.exe,
-        "queue": rates.queue,
-        "errors": rates.errors,
-        "errors%": rates.errors_percent,
-    }
+    return as_object(OPERATION, rates)
 
 
 def smb_operation_data(rates: OperationRates, with_bytes: bool = False) -> Object:
     """The figures of an SMB operation; of reads and writes with their data."""
-    sizes = {"kB/s": rates.kb_s, "kB/op": rates.kb_op} if with_bytes else {}
-    return {
-        "ops/s": rates.ops_s,
-        **sizes,
-        "errors": rates.errors,
-        "errors%": rates.errors_percent,
-        "latency": rates.latency,
-    }
-
-
-def _cpu(cpu: CpuFrame) -> Object:
-    names = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
-    return {
-        **{name: getattr(cpu.load, name) if cpu.load else None for name in names},
-        "block/s": cpu.block_s,
-        "irq/s": cpu.irq_s,
-        "ipi/s": cpu.ipi_s,
-    }
+    return as_object(SMB_DATA if with_bytes else SMB_OTHER, rates)

@@ -60,8 +60,8 @@ def test_a_whole_line_gives_the_frame(demo: tuple[list[Event], tuple[str, ...]])
         for name in ("irqs", "jobs"):
             again["kernel"].pop(name, None), before["kernel"].pop(name, None)
         for name, disk in before["kernel"]["disks"].items():
-            # a line's seconds are rounded to microseconds
-            assert again["kernel"]["disks"][name] == pytest.approx(disk, rel=5e-6)
+            # a line's seconds are rounded to microseconds, and may be few
+            assert again["kernel"]["disks"][name] == pytest.approx(disk, rel=1e-4)
         assert again["kernel"]["cpus"] == before["kernel"]["cpus"]
         if was.fio is not None:
             own, theirs = again["fio"], before["fio"]

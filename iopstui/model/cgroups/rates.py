@@ -4,10 +4,13 @@ them together, with what no group is charged with, are the disk's own I/O."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from iopstui import format as f
 from iopstui.model.cgroups.names import CONTAINER_ROOT, GroupName, group_name
+from iopstui.model.figures.figure import BY_KEY, TEXT, Figure, Part, Rows
 from iopstui.model.rates import delta, ratio
+from iopstui.model.sizes import MIB
 
 SOURCE = "cgroups"
 """The name of these counters in a sample (KernelSample.more)."""
@@ -80,6 +83,53 @@ class GroupRates:
     def total(self) -> DiskUse:
         """All disks together."""
         return sum_uses(self.disks.values())
+
+
+def _use(of: str) -> Rows:
+    scope = f"per second by this group, without those below it, {of}"
+    return (
+        Figure("r/s", "1/s", f"reads {scope}", "reads_s"),
+        Figure("w/s", "1/s", f"writes {scope}", "writes_s"),
+        Figure("rMB/s", "MiB/s", f"read {scope}", "read_bytes_s", scale=MIB, form=f.mib),
+        Figure("wMB/s", "MiB/s", f"written {scope}", "write_bytes_s", scale=MIB, form=f.mib),
+    )
+
+
+def _pressure(resource: str) -> Part:
+    kinds = {"some": "at least one task", "full": "all tasks"}
+    rows = (
+        Figure(kind, "%", f"share of the time in which {tasks} of the group waited for {resource}",
+               f"{resource}.{kind}")
+        for kind, tasks in kinds.items()
+        if f"{resource}.{kind}" in PRESSURES
+    )  # fmt: skip
+    return Part(resource, tuple(rows), lambda pressure: pressure)
+
+
+def _limits(group: GroupRates) -> dict[str, dict[str, int | None]]:
+    limits = group.io_limits
+    return {disk: {kind: limits.get((disk, kind)) for kind in LIMITS} for disk in group.disks}
+
+
+GROUP: Rows = (
+    Figure("cgroup", "", "path of a cgroup that did I/O on the target's disks (watch --cgroups)",
+           "path", kind=TEXT),
+    Figure("kind", "", "what runs in it, by its path: unit, container, pod, machine, job, user, "
+           "slice, group, or root for what is charged to none", "name/kind", kind=TEXT),
+    Figure("name", "", "its name: a systemd unit, the beginning of a container's or pod's id",
+           "name/name", kind=TEXT),
+    *(replace(row, part=f"total/{row.part}") for row in _use("on all of the target's disks")),
+    Part("disks", _use("on this"), many=BY_KEY, always=True),
+    Part("pressure", tuple(map(_pressure, dict.fromkeys(n.split(".")[0] for n in PRESSURES))),
+         always=True),
+    Figure("cpu", "%", "CPU time of the group, percent of one CPU"),
+    Figure("cpu_limit", "%", "cpu.max, percent of one CPU; null: no limit"),
+    Figure("memory", "B", "memory.current"),
+    Figure("memory_limit", "B", "memory.max; null: no limit"),
+    Part("limits", tuple(
+        Figure(name, "", "io.max of the group on this disk, per second; null: no limit")
+        for name in LIMITS), _limits, many=BY_KEY, always=True),
+)  # fmt: skip
 
 
 def sum_uses(uses: Iterable[DiskUse]) -> DiskUse:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iopstui import format as f
-from iopstui.model.figures.figure import Figure, added
+from iopstui.model.figures.figure import SECONDS, Figure, Rows, added, by_name
 from iopstui.model.rates import delta, delta_ms
 from iopstui.model.samples import DiskCounters
 from iopstui.model.sizes import KIB, MIB
@@ -20,11 +20,11 @@ NOT_ADDED = ("io_ms",)
 
 
 def _rate(name: str, part: str, meaning: str, **more: object) -> Figure:
-    return Figure(name, "1/s", meaning, part, **more)  # type: ignore[arg-type]
+    return Figure(name, "1/s", meaning, part, SECONDS, **more)  # type: ignore[arg-type]
 
 
 def _bytes(name: str, part: str, meaning: str, **more: object) -> Figure:
-    return Figure(name, "MiB/s", meaning, part, scale=MIB, form=f.mib, **more)  # type: ignore[arg-type]
+    return Figure(name, "MiB/s", meaning, part, SECONDS, scale=MIB, form=f.mib, **more)  # type: ignore[arg-type]
 
 
 def _await(name: str, part: str, whole: str, kind: str) -> Figure:
@@ -37,7 +37,7 @@ def _size(name: str, part: str, whole: str, meaning: str) -> Figure:
 
 
 def _count(name: str, part: str, meaning: str) -> Figure:
-    return Figure(name, "", meaning, part, "")
+    return Figure(name, "", meaning, part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +88,16 @@ class DiskRates:
     f_await = Figure("f_await", "ms", "mean time of a flush request", "flush_ms", "flushes",
                      width=7, form=f.milliseconds)  # fmt: skip
     aqu_sz = Figure("aqu-sz", "", "mean number of requests in flight (of those that completed)",
-                    "weighted_ms", per=1000, rank=1)  # fmt: skip
+                    "weighted_ms", SECONDS, per=1000, rank=1)  # fmt: skip
     util = Figure(
         "util", "%", "share of the time with at least one request in flight; not the load of a "
-        "parallel disk", "io_ms", per=10, most=100.0, width=4, form=f.percent,
+        "parallel disk", "io_ms", SECONDS, per=10, most=100.0, width=4, form=f.percent,
     )  # fmt: skip
     n_in_flight = _count("in-flight", "in_flight", "requests in flight at the end of the interval")
 
     # of reads, writes and discards together
     ios_s = _rate("ios/s", "ios", "I/Os completed: reads, writes and discards", inner=True)
-    bytes_s = Figure("bytes/s", "B/s", "bytes of these I/Os", "moved", inner=True)
+    bytes_s = Figure("bytes/s", "B/s", "bytes of these I/Os", "moved", SECONDS, inner=True)
     merges_s = _rate("merges/s", "merges", "requests merged into others", inner=True)
 
     @property
@@ -122,6 +122,9 @@ class DiskRates:
         waits = ((self.read_ms, self.reads), (self.write_ms, self.writes),
                  (self.discard_ms, self.discards))  # fmt: skip
         return sum(ms for ms, count in waits if ms and count) or None
+
+
+DISK: Rows = tuple(by_name(DiskRates).values())
 
 
 def _total(reads: int | None, writes: int | None, discards: int | None) -> int | None:

@@ -1,14 +1,16 @@
 """A figure is a row: what it is called, what it says, and how it is made from growths.
 
 A subject (a disk, a CPU, an operation of a share) is a frozen dataclass of growths over one
-interval: counts, bytes, times. Its figures are attributes of the class: ``disk.r_await`` is the
-value, ``DiskRates.r_await`` the row. JSON, its schema, CSV, tables, the screen, meters over a run
-and sums of devices are made from the rows; none of them names a figure again.
+interval: counts, bytes, times. Its figures are rows, some of them attributes of its class:
+``disk.r_await`` is the value, ``DiskRates.r_await`` the row. A ``Part`` is an object within
+another: a frame is a tree of parts (model/metrics/fields.py). JSON, its schema, the list of fields,
+CSV, tables, the screen, meters over a run and sums of devices are made from the rows; none of them
+names a figure again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, TypeVar, overload
@@ -16,6 +18,12 @@ from typing import Any, TypeVar, overload
 from iopstui.format import number
 
 SECONDS = "seconds"
+NUMBER, TEXT, BOOLEAN = "number", "string", "boolean"
+ANY = "*"
+"""Any key there: a device, a CPU, a job."""
+OF = "{of}"
+"""In a meaning: what the part is about that the figure stands in."""
+ONE, BY_KEY, IN_LIST = "one", "by key", "in a list"
 Row = TypeVar("Row")
 
 
@@ -25,10 +33,15 @@ class Figure:
 
     ``name`` is its key in JSON, with ``unit`` and ``meaning``. Its value is ``part`` over
     ``per`` times ``whole``, at most ``most``; both are growths of the row (fields, or properties
-    made of fields). Without ``whole`` it is the growth itself, or a gauge: a value at
-    the interval's end. JSON, CSV and tables give the value divided by ``scale``. ``form`` makes
-    its text for people, ``width`` is that of a column, and a narrow table leaves out those with
-    the highest ``rank`` first (0: never). ``inner``: of the program alone, in no JSON.
+    made of fields; a slash leads into what a field has). Without ``whole`` it is the growth itself;
+    over a run it is weighed by ``over``, if it has a mean at all (``added`` is what to add up then,
+    where it is not the value times its weight). JSON, CSV and tables give the
+    value divided by ``scale``. ``form`` makes its text for people, ``width`` is that of a column,
+    and a narrow table leaves out those with the highest ``rank`` first (0: never).
+
+    ``kind`` is its type in JSON, ``always`` whether it is never null there; ``keys`` says how many
+    keys that are data stand between it and a number (a histogram has one). ``inner``: of the
+    program alone, in no JSON; ``bulky``: left out where only main figures are asked for.
 
     Over seconds and over devices the parts and the wholes are added, never the values.
     """
@@ -36,16 +49,23 @@ class Figure:
     name: str
     unit: str
     meaning: str
-    part: str
-    whole: str = SECONDS
+    part: str | Callable[[Any], Any] = ""
+    whole: str = ""
     per: float = 1.0
     scale: float = 1.0
     most: float | None = None
+    over: str = ""
+    added: str = ""
     title: str = ""
     width: int = 6
     form: Callable[[Any], str] = number
     rank: int = 0
     inner: bool = False
+    kind: str = NUMBER
+    always: bool = False
+    keys: int = 0
+    bulky: bool = False
+    source: str = ""
 
     @overload
     def __get__(self, row: None, owner: type) -> Figure: ...
@@ -57,7 +77,7 @@ class Figure:
     def value(self, row: object | None) -> Any:
         """The value of a row; ``None`` where a growth is not known or there is nothing to divide
         by."""
-        part = getattr(row, self.part, None)
+        part = read(row, self.part or self.name)
         if part is None or not self.whole:
             return part
         whole = getattr(row, self.whole)
@@ -75,16 +95,33 @@ class Figure:
         """The value for people."""
         return self.form(self.value(row))
 
-    def parts(self, row: object) -> tuple[float, float] | None:
+    def meaning_of(self, about: str) -> str:
+        """The meaning in a part that is ``about`` something; a text says what it is itself."""
+        if OF in self.meaning or not about or self.kind == TEXT:
+            return self.meaning.replace(OF, about)
+        return f"{about}: {self.meaning}"
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether a whole run has one value of it."""
+        return bool(self.whole or self.over)
+
+    def parts(self, row: object, *owners: object) -> tuple[float, float] | None:
         """What is added up over seconds: the value is the first over the second; ``None`` where it
-        has no value. A value without a whole counts by the seconds in which it was so."""
+        has no value. ``owners`` are the parts that the row stands in, the nearest first: one of
+        them may have the weight."""
         value = self.value(row)
         if value is None:
             return None
-        if not self.whole or self.most is not None:
-            weight = getattr(row, self.whole or SECONDS)
-            return value * weight, weight
-        return getattr(row, self.part) / self.per, getattr(row, self.whole)
+        if self.whole and self.most is None:
+            return read(row, self.part or self.name) / self.per, getattr(row, self.whole)
+        weight = next(
+            (read(each, self.over or self.whole) for each in (row, *owners)
+             if hasattr(each, (self.over or self.whole).partition("/")[0])), None,
+        )  # fmt: skip
+        if not weight:
+            return None
+        return (read(row, self.added) if self.added else value * weight), weight
 
     def growths(self, value: float | None, row: Mapping[str, float | None]) -> float | None:
         """The part that gives this value in ``unit`` with the whole of ``row``: the way back, for
@@ -93,6 +130,42 @@ class Figure:
             return value
         whole = row.get(self.whole)
         return None if whole is None else value * self.scale * self.per * whole
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """An object within another: its ``rows``, and where it is read from (``part``, else its name):
+    ``ONE`` object, several ``BY_KEY``, or ``IN_LIST``. ``about`` says what it is of, in the
+    meanings of its figures; ``source`` where these come from. ``always``: it is there, perhaps
+    empty, where what it stands in is. ``none`` stands for one that is not there in the figures of a
+    run: nothing was done, so it was 0."""
+
+    name: str
+    rows: tuple[Figure | Part, ...]
+    part: str | Callable[[Any], Any] = ""
+    many: str = ONE
+    about: str = ""
+    source: str = ""
+    always: bool = False
+    bulky: bool = False
+    none: object = None
+
+    def value(self, row: object | None) -> Any:
+        """The object, or the objects."""
+        return read(row, self.part or self.name)
+
+
+Rows = tuple["Figure | Part", ...]
+
+
+def read(row: Any, path: str | Callable[[Any], Any]) -> Any:
+    """An attribute or the key of a mapping (slashes lead on), or what a function makes of the row;
+    ``None`` where one is missing."""
+    if not isinstance(path, str):
+        return None if row is None else path(row)
+    for name in path.split("/"):
+        row = row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+    return row
 
 
 class FigureTotal:
@@ -134,9 +207,47 @@ def by_name(subject: Any) -> Mapping[str, Figure]:
     return {f.name: f for f in vars(subject).values() if isinstance(f, Figure)}
 
 
-def as_object(row: Any) -> dict[str, Any]:
-    """A row as JSON has it."""
-    return {figure.name: figure.shown(row) for figure in figures_of(row.__class__)}
+def as_object(rows: Rows, thing: Any, is_full: bool = True) -> dict[str, Any]:
+    """An object as JSON has it; without ``is_full`` the bulky parts are empty."""
+    made: dict[str, Any] = {}
+    for row in rows:
+        if isinstance(row, Figure):
+            if not row.inner and (is_full or not row.bulky):
+                made[row.name] = row.shown(thing)
+        elif row.bulky and not is_full:
+            made[row.name] = {} if row.many == BY_KEY else []
+        else:
+            made[row.name] = _part_object(row, row.value(thing), is_full)
+    return made
+
+
+def _part_object(part: Part, value: Any, is_full: bool) -> Any:
+    if value is None:
+        return None
+    if part.many == ONE:
+        return as_object(part.rows, value, is_full)
+    if part.many == IN_LIST:
+        return [as_object(part.rows, each, is_full) for each in value]
+    return {key: as_object(part.rows, each, is_full) for key, each in value.items()}
+
+
+def walk(
+    rows: Rows, path: tuple[str, ...] = (), about: str = "", source: str = ""
+) -> Iterator[tuple[tuple[str, ...], Figure, str, str]]:
+    """(path, figure, meaning, source) of all figures of a tree."""
+    for row in rows:
+        if isinstance(row, Figure):
+            if row.inner:
+                continue
+            yield (
+                (*path, row.name, *(ANY,) * row.keys),
+                row,
+                row.meaning_of(about),
+                row.source or source,
+            )
+        else:
+            below = (*path, row.name) if row.many == ONE else (*path, row.name, ANY)
+            yield from walk(row.rows, below, row.about or about, row.source or source)
 
 
 def from_object(subject: type[Row], values: Mapping[str, Any], seconds: float) -> Row:
@@ -150,10 +261,11 @@ def from_object(subject: type[Row], values: Mapping[str, Any], seconds: float) -
         for kind in ((True, False), (False, False), (False, True))
     )
     for figure in (*counts, *means, *rates, *means):
-        if growths.get(figure.part, 0) is None:
+        name = str(figure.part or figure.name)
+        if growths.get(name, 0) is None:
             # the mean of none: it took no time
             none = figure.whole and growths.get(figure.whole) == 0
-            growths[figure.part] = 0 if none else figure.growths(values.get(figure.name), growths)
+            growths[name] = 0 if none else figure.growths(values.get(figure.name), growths)
     return made(**growths)  # type: ignore[no-any-return]
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from iopstui import format as f
+from iopstui.model.figures.figure import IN_LIST, OF, SECONDS, TEXT, Figure, Part, Rows
+from iopstui.model.figures.latency import latency_rows
 from iopstui.model.fio.counts import SAMPLES
+from iopstui.model.samples import DIRECTIONS
+
+KINDS = ("slat", "clat", "lat")
+"""fio's latencies."""
+TOTAL = "total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,30 @@ class DirectionInterval:
     bins: Mapping[int, int]
     bins_of: str
     samples: Mapping[str, int] = field(default_factory=dict)
+
+    def latency(self, kind: str) -> LatencyInterval:
+        """The latencies of a kind: of one of them fio has the histogram."""
+        if kind != self.bins_of:
+            return LatencyInterval(getattr(self, f"{kind}_ns"), self.samples.get(kind))
+        return LatencyInterval(
+            getattr(self, f"{kind}_ns"), self.samples.get(kind), self.percentiles, self.max_ns,
+            self.bins,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyInterval:
+    """Latencies of one kind: the mean of ``n``, and what the histogram says."""
+
+    mean: float | None
+    n: int | None
+    percentiles: Mapping[str, int] = field(default_factory=dict)
+    max_ns: int | None = None
+    bins: Mapping[int, int] = field(default_factory=dict)
+
+
+NOTHING = DirectionInterval(0, 0, 0.0, 0.0, None, None, None, {}, None, {}, "clat")
+"""A direction in an interval without any I/O of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +124,73 @@ class FioInterval:
     bytes_elsewhere: bool = False
     within_depth: bool = True
     bytes_agree: bool = True
+
+    @property
+    def errors(self) -> int:
+        """Rows of fio's report that have an error."""
+        return sum(1 for job in self.jobs if job.error)
+
+
+def _latency_part(kind: str, span: str) -> Part:
+    mean = (
+        Figure("mean", "ns", f"{OF}: mean {span}", over="n", title=kind, form=f.latency),
+        Figure("n", "", f"{OF}: I/Os in that mean"),
+    )
+    ranks = latency_rows("of this interval's I/Os had at most", f"this {kind} (within 0.8 %)",
+                         f"highest {kind} in this interval (within 0.8 %)")  # fmt: skip
+    return Part(kind, mean if kind == "slat" else (*mean, *ranks),
+                lambda direction: direction.latency(kind))  # fmt: skip
+
+
+DIRECTION: Rows = (
+    Figure("iops", "1/s", f"{OF} completed per second", over=SECONDS, added="ios", title="IOPS"),
+    Figure(
+        "bw", "B/s", f"{OF}, bytes completed per second", over=SECONDS, added="bytes", form=f.mib
+    ),
+    Figure("ios", "", f"{OF} completed in this interval", title="I/Os"),
+    Figure("bytes", "B", f"{OF}, bytes completed in this interval"),
+    _latency_part("slat", "submission latency"),
+    _latency_part("clat", "completion latency (submission to completion)"),
+    _latency_part("lat", "total latency (slat + clat)"),
+    Figure("bins_of", "", "latency the histogram is of: clat or lat", kind=TEXT, title="bins of"),
+)
+BINS = Figure(
+    "bins", "", f"{OF}: this interval's histogram, I/Os by bucket midpoint in ns; bins of several "
+    "jobs, hosts or seconds add exactly", keys=1, bulky=True, always=True,
+)  # fmt: skip
+JOB: Rows = (
+    Figure("name", "", "name of this row (a job, or a group with group_reporting)", kind=TEXT,
+           title="job"),
+    Figure("error", "errno", "0: none"),
+    Figure("iops", "1/s", "completed I/Os, all directions", title="IOPS"),
+    Figure("bw", "B/s", "completed bytes, all directions"),
+    Figure("ios", "", "completed in this interval (since the reset, if there was one)",
+           title="I/Os"),
+    Figure("bytes", "B", "completed in this interval"),
+    Part("clat", (Figure("mean", "ns", "mean completion latency of this row", "clat_ns",
+                         title="clat"),), lambda job: job),
+)  # fmt: skip
+
+
+def _direction_part(name: str) -> Part:
+    about = {"mixed": "unified reads and writes"}.get(name, f"{name}s")
+    return Part(name, (*DIRECTION, BINS), lambda fio: fio.directions.get(name), about=about,
+                none=NOTHING)  # fmt: skip
+
+
+FIO: Rows = (
+    Figure("seconds", "s", "interval of fio's rates, by fio's clock"),
+    *map(_direction_part, DIRECTIONS),
+    Part(TOTAL, DIRECTION, about="all directions", none=NOTHING),
+    Part("jobs", JOB, many=IN_LIST, bulky=True, always=True),
+    Figure("iodepth_level", "%", "share of I/Os submitted at this queue depth (estimated: fio "
+           "prints rounded percentages)", keys=1, title="depth"),
+    Figure("usr_cpu", "% of a CPU", "user time of the jobs, summed", over=SECONDS, title="usr"),
+    Figure("sys_cpu", "% of a CPU", "system time of the jobs, summed", over=SECONDS, title="sys"),
+    Figure("ctx/s", "1/s", "context switches of the jobs", "ctx_s", over=SECONDS),
+    Figure("elapsed_s", "s", "elapsed run time, as reported by fio (rounded up)", title="elapsed"),
+    Figure("eta_s", "s", "time left, as reported by fio; null while fio does not know",
+           title="eta"),
+    Figure("progress", "0..1", "elapsed / (elapsed + eta)"),
+    Figure("errors", "", "rows of fio's report that have an error"),
+)  # fmt: skip

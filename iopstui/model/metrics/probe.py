@@ -6,16 +6,33 @@ of the bins, which are at most 0.8 % off, the device's own percentiles likewise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from iopstui import format as f
 from iopstui.model import histogram
+from iopstui.model.cgroups.names import group_name
+from iopstui.model.figures.figure import (
+    BOOLEAN,
+    BY_KEY,
+    IN_LIST,
+    NUMBER,
+    OF,
+    SECONDS,
+    TEXT,
+    Figure,
+    Part,
+    Rows,
+)  # fmt: skip
+from iopstui.model.figures.latency import latency_rows
 from iopstui.model.histogram import Bins
 from iopstui.model.rates import ratio
 from iopstui.model.samples import Exemplar, ProbeSample, TaskCounts
 
 READS, WRITES, DISCARDS = "read", "write", "discard"
 KINDS = (READS, WRITES, DISCARDS)
+TOTAL = "total"
 SECTOR = 512
 # figures of more unmatched requests than this part are marked
 DOUBTFUL_SHARE = 0.01
@@ -152,6 +169,167 @@ class ProbeInterval:
             LatencyStats.from_bins(histogram.merge(waits)) if WAY in self.parts else None,
             histogram.merge(p.sizes for p in parts),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedRequests:
+    """What a probe's interval says of the devices ``opened`` by the jobs, in a frame that ends at
+    ``t``: the interval itself, and each direction of these devices together."""
+
+    interval: ProbeInterval
+    opened: Sequence[str]
+    t: float
+
+    def of(self, kind: str) -> RequestStats | None:
+        """The requests of a direction, or of all, of these devices."""
+        return self.interval.combined(self.opened, KINDS if kind == TOTAL else (kind,))
+
+    @property
+    def disks(self) -> dict[str, dict[str, RequestStats | None]]:
+        """The directions that each disk had, and all of them together."""
+        return {
+            name: {**kinds, TOTAL: self.interval.combined((name,))}
+            for name, kinds in self.interval.disks.items()
+        }
+
+    @property
+    def slowest(self) -> list[SlowRequest]:
+        """Single requests with the second in which they completed."""
+        interval = self.interval
+        read = self.t - interval.age_s
+        return [
+            SlowRequest(each, read - (interval.read_ns - each.completed_ns) / 1e9)
+            for each in interval.exemplars
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class SlowRequest:
+    """A request that completed at ``t``, seconds of the session."""
+
+    exemplar: Exemplar
+    t: float
+
+
+def _latencies(span: str) -> Rows:
+    return (
+        Figure("mean", "ns", f"{OF}: mean time {span}", "mean_ns", over="ios", form=f.latency),
+        *latency_rows("took at most this", f"{span} (within 0.8 %)", f"longest {span}"),
+    )
+
+
+REQUESTS: Rows = (
+    Figure("iops", "1/s", f"{OF}, completed per second", over=SECONDS, title="IOPS"),
+    Figure("ios", "", f"{OF}, completed in this interval", "device/ios", title="I/Os"),
+    *(
+        replace(row, part=f"device/{row.part or row.name}", over=row.over and f"device/{row.over}")
+        for row in _latencies("from issue to completion")
+        if isinstance(row, Figure)
+    ),
+    Figure("bins", "", f"{OF}: this interval's histogram, as fio's: requests by bucket midpoint "
+           "in ns", "device/bins", keys=1, always=True),
+    Part("waiting", _latencies("from allocation to issue (part way)")),
+    Figure("sizes", "", f"{OF}, issued, by size in bytes rounded down to a power of two (part "
+           "sizes)", keys=1, always=True),
+)  # fmt: skip
+_USE: Rows = (
+    Figure("cgroup", "", "cgroup that the requests are charged to (bpftrace: that the process is "
+           "in); empty where that is not known, or a process works for several", "group",
+           kind=TEXT),
+    Figure("name", "", "the unit, container or pod of that cgroup",
+           lambda task: group_name(task.group).text if task.group else "", kind=TEXT),
+    Figure("disk", "", "the disk (there is a row for each)", kind=TEXT),
+    Figure("iops", "1/s", "completed requests"),
+    Figure("read_iops", "1/s", "those that read"),
+    Figure("write_iops", "1/s", "those that write"),
+    Figure("bw", "B/s", "completed bytes"),
+    Figure("p50", "ns", "half of the requests took at most this in the device (within 6 %)",
+           "p50_ns"),
+    Figure("p99", "ns", "99 % of the requests took at most this in the device (within 6 %)",
+           "p99_ns"),
+)  # fmt: skip
+_PROCESS: Rows = (
+    Figure("pid", "", "process that allocated the requests; writeback is the kernel's kworker"),
+    Figure("comm", "", "its name when it was first seen", kind=TEXT),
+)
+
+
+def _exemplar(name: str, unit: str, meaning: str, part: str = "", kind: str = NUMBER) -> Figure:
+    return Figure(name, unit, meaning, f"exemplar/{part or name}", kind=kind)
+
+
+SLOW_REQUEST: Rows = (
+    Figure("t", "s", "when it completed, in seconds of the session"),
+    _exemplar("disk", "", "its disk or partition", kind=TEXT),
+    _exemplar("direction", "", "read, write, discard or flush", "kind", TEXT),
+    _exemplar("slow", "", "one of the 10 slowest of its direction in this interval", "", BOOLEAN),
+    _exemplar("sampled", "", "one of a random sample of 10 of its direction", "", BOOLEAN),
+    _exemplar("sector", "512 B", "its first sector, of the whole disk"),
+    _exemplar("offset", "B", "its place on the disk or partition"),
+    _exemplar("size", "B", "its size"),
+    _exemplar("rwbs", "", "its flags, as the kernel's tracepoints show them: R, W, D or F, before "
+              "it F for a flush first, after it F (FUA), A (readahead), S (sync), M (metadata)",
+              "flags", TEXT),
+    _exemplar("pid", "", "process that sent it; writeback is the kernel's kworker"),
+    _exemplar("tid", "", "its thread"),
+    _exemplar("comm", "", "the thread's name", kind=TEXT),
+    _exemplar("cgroup", "", "the cgroup that it is charged to; empty where that is not known",
+              "group", TEXT),
+    _exemplar("cpu", "", "CPU that allocated it"),
+    _exemplar("cpu_done", "", "CPU that completed it"),
+    _exemplar("hctx", "", "its hardware queue"),
+    _exemplar("total", "ns", "from its allocation to its completion", "total_ns"),
+    _exemplar("tried", "ns", "from its allocation until the driver last sent it back (busy, or "
+              "after a timeout): earlier tries; null if it did not", "tried_ns"),
+    _exemplar("plugged", "ns", "from its allocation to its insertion into a scheduler or a queue; "
+              "null if it was issued at once or sent back", "plugged_ns"),
+    _exemplar("queued", "ns", "from there, or from its allocation, to its issue to the driver",
+              "queued_ns"),
+    _exemplar("device", "ns", "from its issue to its completion", "device_ns"),
+    _exemplar("status", "", "the kernel's status of its completion; 0: no error", "error"),
+)  # fmt: skip
+
+
+def _direction_parts(of: str) -> Iterator[Part]:
+    for kind in (*KINDS, TOTAL):
+        requests = "all requests" if kind == TOTAL else f"{kind} requests"
+        yield Part(kind, REQUESTS, partial(_stats, kind), about=f"{requests} of {of}")
+
+
+def _stats(kind: str, row: ProbedRequests | Mapping[str, RequestStats]) -> RequestStats | None:
+    return row.of(kind) if isinstance(row, ProbedRequests) else row.get(kind)
+
+
+def _own(name: str, unit: str, meaning: str, part: str = "") -> Figure:
+    return Figure(name, unit, meaning, f"interval/{part or name}")
+
+
+PROBE: Rows = (
+    _own("seconds", "s", "interval of these rates, by the kernel's clock"),
+    _own("age_s", "s", "how long before the frame's end they were read"),
+    *_direction_parts("the devices that the jobs work on together"),
+    Part("disks", tuple(_direction_parts("this disk")), many=BY_KEY, always=True),
+    Figure("matrix", "1/s", "requests allocated on one CPU (first key) and completed on another "
+           "(second key)", "interval/matrix", keys=2, always=True),
+    Part("tasks", (*_PROCESS, *_USE), "interval/tasks", many=IN_LIST, always=True),
+    Part("groups", _USE, "interval/groups", many=IN_LIST, always=True),
+    _own("left_out", "", "requests that are in no row of tasks and groups: there were too many "
+         "processes"),
+    Part("slowest", SLOW_REQUEST, many=IN_LIST, always=True),
+    _own("requeues/s", "1/s", "requests that the driver returned, to be issued again",
+         "requeued_s"),
+    _own("merges/s", "1/s", "I/Os that were merged into requests (part sizes)", "merged_s"),
+    _own("sequential", "%", "share of requests that start where the one before on this disk ended "
+         "(part sizes)"),
+    _own("missed", "%", "share of completions whose start was not seen, or that were not seen at "
+         "all"),
+    _own("skipped", "", "events, of any disk, at which another probe ran on that CPU: at most "
+         "this many requests were not counted"),
+    _own("lost", "", "events that the kernel could not pass on"),
+    _own("full", "", "maps that had no room left: figures are too low"),
+    _own("busy", "% of a CPU", "used for reading its counters"),
+    _own("run_ns", "ns", "the probes' own run time for each request, as the kernel counts it"),
+)  # fmt: skip
 
 
 LATENCY, WAY, MATRIX, PROCESSES, SIZES = "latency", "way", "matrix", "processes", "sizes"

@@ -33,6 +33,7 @@ from dataclasses import dataclass, field, replace
 
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import BOOLEAN, SECONDS, Figure, Rows
 
 Lower = Mapping[str, Sequence[str]]
 """The devices directly below each device."""
@@ -108,6 +109,29 @@ class Waits:
     def in_devices(self) -> float:
         """How many the devices hold."""
         return sum(self.layers.values())
+
+
+def _place(name: str, meaning: str) -> Figure:
+    return Figure(name, "", meaning, over=SECONDS)
+
+
+WAITS: Rows = (
+    _place("ios", "I/Os in flight, mean: fio's IOPS times its latency; without a job the requests "
+                  "that the watched devices hold"),
+    _place("cpu", "of them, waiting because the job or its worker had no CPU "
+                  "(/proc/PID/schedstat); null without a job"),
+    _place("above", "of them, above the block layer: file system, locks, cgroup limit, the job's "
+                    "own work; null without a job"),
+    _place("cache", "of them, in the page cache: reads that it answers, and buffered writes"),
+    _place("unsent", "of them, of engines that send nothing to a disk (null)"),
+    Figure("layers", "", "of them, in this device and in none below it (docs/guide/waits.md)",
+           over=SECONDS, keys=1, title="layer", always=True),
+    _place("queue", "of those in the lowest devices, waiting in the I/O scheduler (probe)"),
+    _place("device", "of those in the lowest devices, issued and not completed (probe)"),
+    _place("unknown", "of them, in a place that no counter shows"),
+    Figure("stalled", "", "true if no request completed in the interval: counts of its end",
+           kind=BOOLEAN),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from iopstui.model.figures.figure import TEXT, Figure, Rows
 from iopstui.model.rates import delta, ratio
 
 AT_NS = "at_ns"
@@ -50,6 +51,28 @@ class Connection:
     def retrans_percent(self) -> float | None:
         """Segments that were sent again, for 100 sent."""
         return ratio(None if self.retrans is None else 100 * self.retrans, self.segments)
+
+
+CONNECTION: Rows = (
+    Figure("server", "", "address and port that the target's I/O goes to", kind=TEXT),
+    Figure("kind", "", "what for: NFS, SMB, NVMe/TCP or iSCSI", kind=TEXT),
+    Figure("local_port", "", "port of this machine"),
+    Figure("rtt", "ms", "round-trip time of packets, smoothed by the kernel"),
+    Figure("rttvar", "ms", "its mean deviation"),
+    Figure("min_rtt", "ms", "the shortest lately"),
+    Figure("retrans", "", "segments sent again in this interval"),
+    Figure("retrans%", "%", "segments sent again for 100 sent", "retrans_percent"),
+    Figure("sent", "B/s", "bytes sent", "sent_s"),
+    Figure("received", "B/s", "bytes received", "received_s"),
+    Figure("send_queue", "B", "bytes not acknowledged yet, at the interval's end"),
+    Figure("receive_queue", "B", "bytes received and not read yet"),
+    Figure("unsent", "B", "bytes of the send queue that were not sent yet"),
+    Figure("unacked", "", "segments under way"),
+    Figure("cwnd", "", "segments that may be under way (congestion window)"),
+    Figure("busy", "%", "share of the interval with data under way"),
+    Figure("rwnd_limited", "%", "of it, held up by the server's receive window"),
+    Figure("sndbuf_limited", "%", "of it, held up by this machine's send buffer"),
+)
 
 
 def counter_name(counter: str, local_port: int, server: str, kind: str) -> str:

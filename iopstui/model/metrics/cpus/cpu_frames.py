@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from iopstui.model import rates
+from iopstui.model.figures.figure import SECONDS, Figure, Rows
 from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.cpus.irq_rates import IrqRates
 from iopstui.model.samples import CpuTimes, KernelSample
@@ -26,6 +27,29 @@ class CpuFrame:
     block_s: float | None
     irq_s: float | None
     ipi_s: float | None
+
+
+CPU: Rows = (
+    *(
+        Figure(name, "%", meaning, f"load/{name}", over=SECONDS, source="/proc/stat")
+        for name, meaning in (
+            ("usr", "user time, nice included"),
+            ("sys", "system time"),
+            ("iowait", "idle while an I/O was outstanding"),
+            ("irq", "hard interrupts; stays 0 on kernels that only sample time"),
+            ("soft", "softirqs"),
+            ("idle", "idle"),
+            ("steal", "taken by the hypervisor"),
+        )
+    ),
+    Figure("block/s", "1/s", "BLOCK softirqs: I/O completions handled here", "block_s",
+           over=SECONDS, source="/proc/softirqs"),
+    Figure("irq/s", "1/s", "the target device's own interrupts", "irq_s", over=SECONDS,
+           source="/sys/kernel/irq"),
+    Figure("ipi/s", "1/s", "function-call IPIs received (of all kinds), since the file was last "
+           "read; null in a frame that did not read it (wide machines)", "ipi_s", over=SECONDS,
+           source="/proc/interrupts"),
+)  # fmt: skip
 
 
 class CpuInterval:

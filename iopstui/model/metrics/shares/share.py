@@ -8,14 +8,16 @@ waits for a server that is gone is in no figure until the server is back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from iopstui import format as f
+from iopstui.model.figures.figure import BY_KEY, SECONDS, Figure, Part, Rows
 from iopstui.model.rates import ratio
+from iopstui.model.sizes import KIB
 
 SOURCE = "nfs"
 """The name of these counters in a sample (KernelSample.more)."""
 NFS_PROTOCOL, SMB_PROTOCOL = "NFS", "SMB"
-KIB = 1024
 READS, WRITE = ("read", "read_plus"), "write"
 """Servers with NFS 4.2 may be asked for READ_PLUS in place of READ."""
 
@@ -41,56 +43,70 @@ class OperationRates:
     answers: int | None = None
     answers_ms: float | None = None
 
-    @property
-    def ops_s(self) -> float:
-        """Finished operations per second."""
-        return self.ops / self.seconds
-
-    @property
-    def kb_s(self) -> float | None:
-        """Sent and received KiB per second."""
-        return None if self.bytes is None else self.bytes / KIB / self.seconds
-
-    @property
-    def kb_op(self) -> float | None:
-        """KiB of a mean operation."""
-        return None if self.bytes is None else ratio(self.bytes / KIB, self.ops)
-
-    @property
-    def retrans_percent(self) -> float | None:
-        """Retransmissions for 100 operations."""
-        resent = self.retransmissions
-        return None if resent is None else ratio(100 * resent, self.ops)
-
-    @property
-    def errors_percent(self) -> float | None:
-        """Errors for 100 operations."""
-        return None if self.errors is None else ratio(100 * self.errors, self.ops)
-
-    @property
-    def rtt(self) -> float | None:
-        """Mean time from sending to the answer, ms: network and server."""
-        return ratio(self.rtt_ms, self.ops)
-
-    @property
-    def exe(self) -> float | None:
-        """Mean time from the request to its end, ms."""
-        return ratio(self.exe_ms, self.ops)
-
-    @property
-    def queue(self) -> float | None:
-        """Mean time in the client's queue before it was sent, ms."""
-        return ratio(self.queue_ms, self.ops)
+    ops_s = Figure("ops/s", "1/s", "finished per second", "ops", SECONDS)
+    kb_s = Figure(
+        "kB/s",
+        "KiB/s",
+        "sent and received with headers (KiB, as nfsiostat)",
+        "bytes",
+        SECONDS,
+        per=KIB,
+    )
+    kb_op = Figure("kB/op", "KiB", "mean size of one, sent and received", "bytes", "ops", per=KIB)
+    resent = Figure("retrans", "", "retransmissions in this interval", "retransmissions")
+    retrans_percent = Figure(
+        "retrans%",
+        "%",
+        "retransmissions for 100 of them",
+        "retransmissions",
+        "ops",
+        per=0.01,
+        form=f.percent,
+    )
+    rtt = Figure(
+        "rtt",
+        "ms",
+        "mean time from sending to the answer: network and server",
+        "rtt_ms",
+        "ops",
+        form=f.milliseconds,
+    )
+    exe = Figure(
+        "exe",
+        "ms",
+        "mean time from the request to its end: queue, RTT and the client's own work",
+        "exe_ms",
+        "ops",
+        form=f.milliseconds,
+    )
+    queue = Figure(
+        "queue",
+        "ms",
+        "mean time in the client's queue before it was sent",
+        "queue_ms",
+        "ops",
+        form=f.milliseconds,
+    )
+    n_errors = Figure("errors", "", "answers with an error in this interval", "errors")
+    errors_percent = Figure(
+        "errors%",
+        "%",
+        "answers with an error for 100 of them",
+        "errors",
+        "ops",
+        per=0.01,
+        form=f.percent,
+    )
+    latency = Figure(
+        "latency", "ms", "mean time from the request to its end, of all shares on the connection; "
+        "null on kernels built without CONFIG_CIFS_STATS2 and with SMB 1", "answers_ms", "answers",
+        form=f.tick_milliseconds,
+    )  # fmt: skip
 
     @property
     def waiting_ms(self) -> int:
         """Sum of the times in this client, ms: all but network and server; 0 if not known."""
         return 0 if self.exe_ms is None or self.rtt_ms is None else self.exe_ms - self.rtt_ms
-
-    @property
-    def latency(self) -> float | None:
-        """Mean time from a request to its end, ms, of all shares on the SMB connection."""
-        return ratio(self.answers_ms, self.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +199,62 @@ class Share:
         """No operation at all: 0 of what is counted."""
         zero = None if self.smb is not None else 0
         return OperationRates(self.seconds, 0, 0, zero, zero, zero, zero, 0)
+
+
+_OPERATION = OperationRates
+OPERATION: Rows = (
+    _OPERATION.ops_s, _OPERATION.kb_s, _OPERATION.kb_op, _OPERATION.resent,
+    _OPERATION.retrans_percent, _OPERATION.rtt, _OPERATION.exe, _OPERATION.queue,
+    _OPERATION.n_errors, _OPERATION.errors_percent,
+)  # fmt: skip
+SMB_OTHER: Rows = (
+    replace(_OPERATION.ops_s, meaning="sent per second"),
+    replace(_OPERATION.n_errors, meaning=f"{_OPERATION.n_errors.meaning}; null with SMB 1"),
+    _OPERATION.errors_percent,
+    _OPERATION.latency,
+)
+SMB_DATA: Rows = (
+    SMB_OTHER[0],
+    replace(_OPERATION.kb_s, meaning="data of answered ones (KiB)"),
+    replace(_OPERATION.kb_op, meaning="mean size of one"),
+    *SMB_OTHER[1:],
+)
+
+
+def _operations(reads: str, data: Rows, other: Rows) -> Rows:
+    return (
+        Part("read", data, about=reads),
+        Part("write", data, about="WRITE"),
+        Part("total", other, about="all operations"),
+        Part("others", other, many=BY_KEY, about="any other operation", always=True),
+    )
+
+
+NFS_ROWS: Rows = (
+    Figure("ops/s", "1/s", "RPCs sent per second to the server of the target's NFS mount, of all "
+           "operations and over all connections", "ops_s", over=SECONDS),
+    Figure("bklog", "", "mean number of RPCs that wait for a slot (RPC backlog queue)",
+           over="sends"),
+    Figure("connections", "", "connections to the server (nconnect)",
+           lambda share: len(share.connections)),
+    *_operations("READ and READ_PLUS", OPERATION, OPERATION),
+)  # fmt: skip
+SMB_ROWS: Rows = (
+    Figure("ops/s", "1/s", "requests sent per second for the target's SMB shares, of all "
+           "operations", "ops_s", over=SECONDS),
+    Figure("sessions", "", "open sessions of this machine with SMB servers", "smb/sessions"),
+    Figure("in_flight", "", "requests without an answer at the interval's end, of all SMB mounts "
+           "of this machine", "smb/in_flight", over=SECONDS),
+    Figure("reconnects", "", "connections to servers that were lost and made again in this "
+           "interval, of all SMB mounts of this machine", "smb/reconnects"),
+    Figure("disconnected", "", "the target's shares whose connection is lost", "smb/disconnected"),
+    Figure("shares", "", "shares on the same connections: the latencies are of all of them",
+           "smb/shares"),
+    Figure("slow", "", "answers after more than 1 s (cifs.slow_rsp_threshold) on these "
+           "connections in this interval; null: as latency", "smb/slow"),
+    Figure("clock", "ms", "step in which latencies are timed (a jiffy)", "smb/clock_ms"),
+    *_operations("READ", SMB_DATA, SMB_OTHER),
+)  # fmt: skip
 
 
 class ShareTotal:

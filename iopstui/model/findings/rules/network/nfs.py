@@ -16,12 +16,12 @@ from iopstui.model.findings.evidence import (
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.model.metrics.shares.share import (
-    KIB,
     NFS_PROTOCOL,
     OperationRates,
     Share,
     sum_operations,
 )
+from iopstui.model.sizes import KIB
 
 SLOW_RTT_MS = 20.0
 """A network in one building and a server with SSDs or a write cache answer faster."""
@@ -158,7 +158,8 @@ def attribute_storm(evidence: Evidence) -> Finding | None:
         sum_operations(_attribute_rates(share), share.seconds) for share in shares
     ]
     if not shares or not all(
-        attributes.ops_s >= MANY_ATTRIBUTES and attributes.ops >= ATTRIBUTES_PER_IO * share.data.ops
+        (attributes.ops_s or 0.0) >= MANY_ATTRIBUTES
+        and attributes.ops >= ATTRIBUTES_PER_IO * share.data.ops
         for attributes, share in zip(attributes_by_share, shares, strict=True)
     ):
         return None

@@ -1,0 +1,32 @@
+"""Rows of latencies: a mean, percentiles of a histogram, the highest.
+
+A subject with them has ``percentiles`` by name, ``max_ns`` and ``bins``: those of several seconds,
+devices or hosts are made of the sum of their bins, never of each other.
+"""
+
+from __future__ import annotations
+
+from iopstui import format as f
+from iopstui.model.figures.figure import OF, Figure, Rows
+from iopstui.model.histogram import PERCENTILES, percentile_name
+
+MAX = "max"
+BY_PERCENTILE = {percentile_name(p): p for p in PERCENTILES}
+OF_BINS = frozenset((MAX, *BY_PERCENTILE))
+"""Figures that a histogram has, not a sum."""
+
+
+def latency_rows(most: str, within: str, highest: str) -> Rows:
+    """All percentiles and the maximum, in ns: "OF: 99 % MOST WITHIN", "OF: HIGHEST"."""
+    ranks = (
+        Figure(
+            name,
+            "ns",
+            f"{OF}: {p:g} % {most} {within}",
+            f"percentiles/{name}",
+            width=7,
+            form=f.latency,
+        )
+        for name, p in BY_PERCENTILE.items()
+    )
+    return (*ranks, Figure(MAX, "ns", f"{OF}: {highest}", "max_ns", width=7, form=f.latency))
