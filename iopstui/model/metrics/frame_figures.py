@@ -69,7 +69,7 @@ def _more(source: Source) -> Part:
     rows = (Figure(figure.name, figure.unit, figure.meaning, over=SECONDS)
             for figure in source.figures)  # fmt: skip
     return Part(source.name, tuple(rows), lambda frame: frame.more.get(source.name, {}),
-                source=place)  # fmt: skip
+                always=True, source=place)  # fmt: skip
 
 
 def _share(frame: Frame, on_smb: bool) -> Share | None:

@@ -259,7 +259,7 @@ def _exemplar(name: str, unit: str, meaning: str, part: str = "", kind: str = NU
 
 
 SLOW_REQUEST: Rows = (
-    Figure("t", "s", "when it completed, in seconds of the session"),
+    Figure("t", "s", "when it completed, in seconds of the session", always=True),
     _exemplar("disk", "", "its disk or partition", kind=TEXT),
     _exemplar("direction", "", "read, write, discard or flush", "kind", TEXT),
     _exemplar("slow", "", "one of the 10 slowest of its direction in this interval", "", BOOLEAN),

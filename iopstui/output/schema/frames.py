@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.model.figures.figure import BY_KEY, IN_LIST, OF, TEXT, Figure, Rows
+from iopstui.model.figures.figure import BY_KEY, IN_LIST, TEXT, Figure, Rows
 from iopstui.model.metrics.frame_figures import FRAME
 from iopstui.output.schema.notation import Schema, array, keyed, or_null, record
 
@@ -19,9 +19,7 @@ def _object(rows: Rows, about: str, strict: bool) -> Schema:
     for row in rows:
         if not isinstance(row, Figure):
             part = _object(row.rows, row.about or about, strict)
-            part = (
-                array(part) if row.many == IN_LIST else keyed(part) if row.many == BY_KEY else part
-            )
+            part = {IN_LIST: array(part), BY_KEY: keyed(part)}.get(row.many, part)
             values[row.name] = part if row.always else or_null(part)
         elif not row.inner:
             values[row.name] = _value(row, about)
@@ -29,9 +27,7 @@ def _object(rows: Rows, about: str, strict: bool) -> Schema:
 
 
 def _value(row: Figure, about: str) -> Schema:
-    meaning = row.meaning.replace(OF, about)
-    if about and OF not in row.meaning:
-        meaning = f"{about}: {meaning}"
+    meaning = row.meaning_of(about)
     description = f"{meaning} ({row.unit})" if row.unit else meaning
     if row.name == "event":
         return {"const": "frame", "description": description}
@@ -40,6 +36,6 @@ def _value(row: Figure, about: str) -> Schema:
     leaf = {**(leaf if row.always or row.keys else or_null(leaf)), "description": description}
     if row.name == "flags":
         return array(leaf)
-    for level in range(row.keys):
+    for _ in range(row.keys):
         leaf = keyed(leaf)
     return leaf if not row.keys or row.always else or_null(leaf)
