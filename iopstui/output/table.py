@@ -93,8 +93,8 @@ MIB_S = Column("bw", "MiB/s", 5, units.mib)
 PERCENTILE_COLUMNS = tuple(
     Column(f"percentiles/{name}", name, 7, units.latency) for name in ("p50", "p99", "p99.9")
 )
-RATES = (Column("r_s", "r/s", 5, units.number), Column("w_s", "w/s", 5, units.number))
-QUEUE = (Column("aqu_sz", "aqu-sz", 6, units.number), Column("util", "util", 4, units.percent))
+RATES = (DiskRates.r_s.column(), DiskRates.w_s.column())
+QUEUE = (DiskRates.aqu_sz.column(), DiskRates.util.column())
 DEVICE = (*RATES, *QUEUE)
 SHARE = (
     Column("read/ops_s", "r/s", 5, units.number), Column("write/ops_s", "w/s", 5, units.number),

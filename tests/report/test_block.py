@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from nearly import assert_nearly
 from session_frames import whole_frames
 
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import (
     APPROX_BW,
@@ -31,7 +32,7 @@ from iopstui.model.metrics.summary import FramesTotal
 from iopstui.recording import layout as form
 from iopstui.report.folding import series
 from iopstui.report.folding.block import Block
-from iopstui.report.folding.run import BUSY, COMPLETED, Run
+from iopstui.report.folding.run import Run
 
 # a mixed run; one with a ramp; one of several jobs; one whose latencies are not measured
 RUNS = ("3.33-p-mixed", "3.42-e-ramp", "3.42-a-randread-grp", "3.1-g5-enospc-run")
@@ -69,7 +70,7 @@ def figures_of(run: Run) -> dict[str, Any]:
         "rows": [run.total.row(index) for index in range(4)],
         "begin": run.begin, "end": run.end, "bins_of": run.bins_of, "latencies": run.latencies(),
         "bins": run.bins, "all": run.all_bins, "order": [*run.all_bins],
-        "devices": {name: (device.ios, device.mean(COMPLETED), device.mean(BUSY))
+        "devices": {name: (device.ios, device.mean(DiskRates.ios_s), device.mean(DiskRates.util))
                     for name, device in devices.items()},
         "probed": [(kind, total.bins, waited and waited.bins)
                    for kind, total, waited in run.probe.parts()],
@@ -176,7 +177,7 @@ def test_an_idle_end_counts_only_without_other_frames() -> None:
             row.add_figures(1, block.figures[1])
         assert_nearly(figures_of(joined), figures_of(single))
         assert row.rows[0].util == pytest.approx(history.rows[0].util)
-        assert single.device.mean(BUSY) is not None
+        assert single.device.mean(DiskRates.util) is not None
 
 
 def test_sums_of_hosts_use_seconds_with_all_hosts() -> None:

@@ -25,6 +25,7 @@ from session_frames import kernel, with_share, with_smb
 from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.format import MISSING, number
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.diagnosis import Finding
 from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.metrics.summary import fio_summary
@@ -34,7 +35,7 @@ from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.drawing.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
 from iopstui.report.files import kind_of, rendered, report
 from iopstui.report.folding import series
-from iopstui.report.folding.run import BUSY, QUEUE, Run
+from iopstui.report.folding.run import Run
 from iopstui.report.folding.series import points
 from iopstui.report.formats import TEXTS
 from iopstui.report.page import markdown
@@ -581,7 +582,7 @@ def test_the_device_s_means_equal_those_in_the_runs_table(path: Path) -> None:
     for data in map(load_report_data, (path, recording_path("demo"))):
         for row in data.rows:
             (run,) = [r for r in data.runs if r.step == row.step]
-            means = run.device.mean(BUSY), run.device.mean(QUEUE)
+            means = run.device.mean(DiskRates.util), run.device.mean(DiskRates.aqu_sz)
             assert means == pytest.approx((row.util, row.aqu_sz)) and None not in means
 
 

@@ -24,7 +24,7 @@ def _rate(name: str, part: str, meaning: str, **more: object) -> Figure:
 
 
 def _bytes(name: str, part: str, meaning: str, **more: object) -> Figure:
-    return Figure(name, "MiB/s", meaning, part, SECONDS, scale=MIB, form=f.mib, **more)  # type: ignore[arg-type]
+    return Figure(name, "MiB/s", meaning, part, SECONDS, scale=MIB, form=f.mib, width=5, **more)  # type: ignore[arg-type]
 
 
 def _await(name: str, part: str, whole: str, kind: str) -> Figure:
@@ -78,13 +78,13 @@ class DiskRates:
     w_await = _await("w_await", "write_ms", "writes", "write")
     wareq_size = _size("wareq-sz", "write_bytes", "writes", "mean size of a write request")
     n_writes = _count("writes", "writes", "write requests completed in this interval")
-    d_s = _rate("d/s", "discards", "discard requests completed, after merging", rank=6)
+    d_s = _rate("d/s", "discards", "discard requests completed, after merging", rank=6, width=5)
     d_bytes_s = _bytes("dMB/s", "discard_bytes", "discard throughput (2^20 bytes, as iostat -m)")
     drqm_s = _rate("drqm/s", "discard_merges", "discard requests merged into others")
     d_await = _await("d_await", "discard_ms", "discards", "discard")
     dareq_size = _size("dareq-sz", "discard_bytes", "discards", "mean size of a discard request")
     n_discards = _count("discards", "discards", "discard requests completed in this interval")
-    f_s = _rate("f/s", "flushes", "flush requests completed (whole disks only)", rank=5)
+    f_s = _rate("f/s", "flushes", "flush requests completed (whole disks only)", rank=5, width=4)
     f_await = Figure("f_await", "ms", "mean time of a flush request", "flush_ms", "flushes",
                      width=7, form=f.milliseconds)  # fmt: skip
     aqu_sz = Figure("aqu-sz", "", "mean number of requests in flight (of those that completed)",
@@ -93,11 +93,13 @@ class DiskRates:
         "util", "%", "share of the time with at least one request in flight; not the load of a "
         "parallel disk", "io_ms", SECONDS, per=10, most=100.0, width=4, form=f.percent,
     )  # fmt: skip
-    n_in_flight = _count("in-flight", "in_flight", "requests in flight at the end of the interval")
+    n_in_flight = Figure("in-flight", "", "requests in flight at the end of the interval",
+                         "in_flight", title="infl", width=4, rank=2)  # fmt: skip
 
     # of reads, writes and discards together
     ios_s = _rate("ios/s", "ios", "I/Os completed: reads, writes and discards", inner=True)
     bytes_s = Figure("bytes/s", "B/s", "bytes of these I/Os", "moved", SECONDS, inner=True)
+    data_s = Figure("data/s", "B/s", "bytes read and written", "data", SECONDS, inner=True)
     merges_s = _rate("merges/s", "merges", "requests merged into others", inner=True)
 
     @property
@@ -110,6 +112,12 @@ class DiskRates:
     def moved(self) -> int | None:
         """Bytes of these I/Os; those discarded count, as in fio's bandwidth."""
         return _total(self.read_bytes, self.write_bytes, self.discard_bytes)
+
+    @property
+    def data(self) -> int | None:
+        """Bytes read and written."""
+        known = self.read_bytes is not None and self.write_bytes is not None
+        return (self.read_bytes or 0) + (self.write_bytes or 0) if known else None
 
     @property
     def merges(self) -> int | None:

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, TypeVar, overload
+from typing import Any, ClassVar, TypeVar, overload
 
 from iopstui.format import number
+from iopstui.tables import Column
 
 SECONDS = "seconds"
 NUMBER, TEXT, BOOLEAN = "number", "string", "boolean"
@@ -123,6 +124,10 @@ class Figure:
             return None
         return (read(row, self.added) if self.added else value * weight), weight
 
+    def column(self) -> Column:
+        """The figure as a column of a table."""
+        return Column(self.name, self.title or self.name, self.width, self.form, read=self.value)
+
     def growths(self, value: float | None, row: Mapping[str, float | None]) -> float | None:
         """The part that gives this value in ``unit`` with the whole of ``row``: the way back, for
         rows of other machines."""
@@ -168,31 +173,50 @@ def read(row: Any, path: str | Callable[[Any], Any]) -> Any:
     return row
 
 
-class FigureTotal:
-    """Adds a figure up over seconds: parts and wholes."""
+class Totals:
+    """The ``FIGURES`` of a subject over many intervals: their means, and the highest of each."""
 
-    __slots__ = ("_figure", "part", "whole")
+    FIGURES: ClassVar[tuple[Figure, ...]] = ()
 
-    def __init__(self, figure: Figure) -> None:
-        self._figure = figure
-        self.part = self.whole = 0.0
+    def __init__(self) -> None:
+        # by name: totals are passed between processes
+        self._parts = {figure.name: (0.0, 0.0) for figure in self.FIGURES}
+        self._most = {figure.name: 0.0 for figure in self.FIGURES}
 
-    def add(self, row: object) -> None:
-        """Count the figure of an interval, if it has one."""
-        parts = self._figure.parts(row)
-        if parts is not None:
-            self.part += parts[0]
-            self.whole += parts[1]
+    def add(self, row: object, is_complete: bool = True) -> None:
+        """Count an interval; ``is_complete``: it counts for the highest, too."""
+        for figure in self.FIGURES:
+            parts = figure.parts(row)
+            if parts is not None:
+                self._add(figure.name, *parts)
+                if is_complete:
+                    self._most[figure.name] = max(self._most[figure.name], parts[0] / parts[1])
 
-    def join(self, other: FigureTotal) -> None:
-        """Count those of another total, too."""
-        self.part += other.part
-        self.whole += other.whole
+    def join(self, later: Totals) -> None:
+        """Count the intervals of another total, too."""
+        for name, parts in later._parts.items():
+            self._add(name, *parts)
+            self._most[name] = max(self._most[name], later._most[name])
+
+    def _add(self, name: str, part: float, whole: float) -> None:
+        parts = self._parts[name]
+        self._parts[name] = parts[0] + part, parts[1] + whole
 
     @property
-    def value(self) -> float | None:
-        """The figure over all of them; ``None`` of none."""
-        return self.part / self.whole if self.whole else None
+    def empty(self) -> bool:
+        """Whether no figure was measured yet."""
+        return not any(whole for _, whole in self._parts.values())
+
+    def mean(self, figure: Figure) -> float | None:
+        """The figure over all intervals; ``None`` of none."""
+        part, whole = self._parts[figure.name]
+        return part / whole if whole else None
+
+    def most(self, figure: Figure) -> float | None:
+        """The highest of one whole interval; where those that were not whole had more, at least
+        the mean."""
+        mean = self.mean(figure)
+        return None if mean is None else max(self._most[figure.name], mean)
 
 
 @cache

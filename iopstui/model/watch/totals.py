@@ -6,11 +6,12 @@ Means are of counts and times, not of the frames' own means (model/metrics/figur
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from iopstui.model.answer.answer import AnswerTotal
 from iopstui.model.cgroups.rates import NO_USE, DiskUse, GroupRates, sum_uses
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import Totals
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares.share import ShareTotal
@@ -50,34 +51,22 @@ class WeightedMean:
         return None if self.value is None else max(self._most, self.value)
 
 
-@dataclass
-class DiskTotal:
-    """Totals of a disk over the whole watch: requests and bytes (read and written) per second,
-    awaits in ms weighted by requests, ``util`` in percent; ``seconds`` were measured;
-    ``requests_s`` is the time that all its requests took together."""
+class DiskTotal(Totals):
+    """Totals of a disk over the whole watch; ``seconds`` were measured, ``requests_s`` is the time
+    that all its requests took together."""
 
-    seconds: float = 0.0
-    requests_s: float = 0.0
-    r_s: WeightedMean = field(default_factory=WeightedMean)
-    w_s: WeightedMean = field(default_factory=WeightedMean)
-    bytes_s: WeightedMean = field(default_factory=WeightedMean)
-    r_await: WeightedMean = field(default_factory=WeightedMean)
-    w_await: WeightedMean = field(default_factory=WeightedMean)
-    util: WeightedMean = field(default_factory=WeightedMean)
+    FIGURES = (DiskRates.r_s, DiskRates.w_s, DiskRates.data_s, DiskRates.r_await,
+               DiskRates.w_await, DiskRates.util)  # fmt: skip
 
-    def add(self, disk: DiskRates, is_complete: bool) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = self.requests_s = 0.0
+
+    def add(self, row: DiskRates, is_complete: bool = True) -> None:  # type: ignore[override]
         """Add a frame of this disk."""
-        self.seconds += disk.seconds
-        self.requests_s += (disk.aqu_sz or 0.0) * disk.seconds
-        self.r_s.add(disk.r_s, disk.seconds, is_complete)
-        self.w_s.add(disk.w_s, disk.seconds, is_complete)
-        moved = None
-        if disk.r_bytes_s is not None and disk.w_bytes_s is not None:
-            moved = disk.r_bytes_s + disk.w_bytes_s
-        self.bytes_s.add(moved, disk.seconds, is_complete)
-        self.r_await.add(disk.r_await, disk.reads, is_complete)
-        self.w_await.add(disk.w_await, disk.writes, is_complete)
-        self.util.add(disk.util, disk.seconds, is_complete)
+        super().add(row, is_complete)
+        self.seconds += row.seconds
+        self.requests_s += (row.weighted_ms or 0.0) / 1000
 
 
 @dataclass

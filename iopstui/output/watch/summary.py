@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from iopstui import format as units
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.shares.share import OperationRates
 from iopstui.model.watch.totals import DiskTotal, FindingCount, GroupTotal, WatchTotals
 from iopstui.output.plain import answer_sentence
@@ -37,14 +38,18 @@ def watch_sentences(totals: WatchTotals) -> Iterator[str]:
     yield f"Watched for {units.duration(totals.watched_s)}{gaps}."
     for t, answer in totals.answers.answers:
         yield f"At {units.clock(t)}, {printable(answer_sentence(answer))}."
-    for name, disk in totals.disks.items():
+    for disk_name, disk in totals.disks.items():
         means = (
-            f"{units.number(disk.r_s.value)} reads/s (at most {units.number(disk.r_s.most)})",
-            f"{units.number(disk.w_s.value)} writes/s (at most {units.number(disk.w_s.most)})",
-            f"{units.mib(disk.bytes_s.value)} MiB/s", f"util {units.percent(disk.util.value)} %",
-        )  # fmt: skip
-        is_counted = disk.r_s.value is not None
-        yield f"{printable(name)}: {', '.join(means) if is_counted else 'not measured'}."
+            *(
+                f"{row.form(disk.mean(row))} {name}/s (at most {row.form(disk.most(row))})"
+                for row, name in ((DiskRates.r_s, "reads"), (DiskRates.w_s, "writes"))
+            ),
+            f"{units.mib(disk.mean(DiskRates.data_s))} MiB/s",
+            f"util {units.percent(disk.mean(DiskRates.util))} %",
+        )
+        is_counted = disk.mean(DiskRates.r_s) is not None
+        text = ", ".join(means) if is_counted else "not measured"
+        yield f"{printable(disk_name)}: {text}."
     for name, operation in totals.share.operations.items():
         yield f"{totals.share.protocol} {name}: {', '.join(_operation_texts(operation))}."
     for group, mean in totals.busiest_groups[:MAX_GROUPS]:
@@ -151,10 +156,16 @@ def _disks(totals: WatchTotals) -> Iterator[str]:
 
 
 def _cells(disk: DiskTotal) -> str:
-    pairs = ((disk.r_s, units.number), (disk.w_s, units.number), (disk.bytes_s, units.mib))
-    cells = [f"{unit(value):>5}" for mean, unit in pairs for value in (mean.value, mean.most)]
-    cells += [f"{units.milliseconds(await_.value):>7}" for await_ in (disk.r_await, disk.w_await)]
-    return " ".join([*cells, f"{units.percent(disk.util.value):>4}"])
+    pairs = ((DiskRates.r_s, units.number), (DiskRates.w_s, units.number),
+             (DiskRates.data_s, units.mib))  # fmt: skip
+    cells = [
+        f"{unit(value):>5}" for row, unit in pairs for value in (disk.mean(row), disk.most(row))
+    ]
+    cells += [
+        f"{row.form(disk.mean(row)):>{row.width}}"
+        for row in (DiskRates.r_await, DiskRates.w_await, DiskRates.util)
+    ]
+    return " ".join(cells)
 
 
 def _times(count: int) -> str:

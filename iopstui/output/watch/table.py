@@ -104,8 +104,6 @@ def _probe(frame: Frame, names: Sequence[str]) -> Mapping[str, int]:
     return stats.device.percentiles if stats else {}
 
 
-_RATES = (
-    *RATES, Column("r_bytes_s", "rMB/s", 5, units.mib), Column("w_bytes_s", "wMB/s", 5, units.mib),
-)  # fmt: skip
-_AWAITS = tuple(Column(name, name, 7, units.milliseconds) for name in ("r_await", "w_await"))
+_RATES = (*RATES, DiskRates.r_bytes_s.column(), DiskRates.w_bytes_s.column())
+_AWAITS = (DiskRates.r_await.column(), DiskRates.w_await.column())
 _PROBED = tuple(Column(name, f"dev {name}", 7, units.latency) for name in ("p50", "p99"))

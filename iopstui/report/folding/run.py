@@ -9,6 +9,7 @@ from typing import Any
 from iopstui import events
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import Totals
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.figures import RunWaits, has_idle_end
@@ -21,61 +22,43 @@ from iopstui.model.samples import DIRECTIONS
 from iopstui.model.workload.captured import CapturedRow, captured_rows
 from iopstui.recording import layout as form
 
-COMPLETED, READ, WRITTEN, QUEUE, BUSY = "I/Os", "read", "written", "aqu-sz", "util"
 _SHOWN_PERCENTILES = (50.0, 99.0, 99.9, 99.99)
 
 
-@dataclass
-class Device:
-    """Means of the devices that the jobs work on together over a run, weighted by time, of the
-    intervals that a run's figures are made of everywhere (model/metrics/figures.py); ``ios`` what
-    they completed in all of it (``None``: they did not tell), ``idle`` whether the first interval
-    was the one in which fio ended."""
+class Device(Totals):
+    """Means of the devices that the jobs work on together over a run, of the intervals that a run's
+    figures are made of everywhere (model/metrics/figures.py); ``ios`` what they completed in all of
+    it (``None``: they did not tell), ``idle`` whether the first interval was the one in which fio
+    ended."""
 
-    ios: int | None = None
-    idle: bool = False
-    _totals: dict[str, list[float]] = field(default_factory=dict)
+    FIGURES = (DiskRates.ios_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
+               DiskRates.util)  # fmt: skip
 
-    def add(self, disk: DiskRates | None, ramp: bool = False, idle: bool = False) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.ios: int | None = None
+        self.idle = False
+
+    def add_interval(self, disk: DiskRates | None, ramp: bool = False, idle: bool = False) -> None:
         """Add an interval; ``None``: not all of them were measured in it. ``ramp``: it is of fio's
         ramp; ``idle``: fio ended in it."""
         if disk is None:
             return
-        ios, length = disk.ios, disk.seconds
-        if ios is not None:
-            self.ios = (self.ios or 0) + ios
-        if ramp or (idle and self._totals):
+        if disk.ios is not None:
+            self.ios = (self.ios or 0) + disk.ios
+        if ramp or (idle and not self.empty):
             return
-        totals = self._totals
-        for name, value in (
-            (COMPLETED, disk.ios_s),
-            (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
-            (BUSY, disk.util),
-        ):  # fmt: skip
-            if value is not None:
-                if name not in totals:
-                    totals[name] = [0.0, 0.0]
-                total = totals[name]
-                total[0] += value * length
-                total[1] += length
-        self.idle |= idle and bool(totals)
+        self.add(disk)
+        self.idle |= idle and not self.empty
 
-    def join(self, later: Device) -> None:
+    def join(self, later: Device) -> None:  # type: ignore[override]
         """Add the intervals that follow."""
         if later.ios is not None:
             self.ios = (self.ios or 0) + later.ios
-        if later.idle and self._totals:
+        if later.idle and not self.empty:
             return
         self.idle |= later.idle
-        for name, (total, seconds) in later._totals.items():
-            entry = self._totals.setdefault(name, [0.0, 0.0])
-            entry[0] += total
-            entry[1] += seconds
-
-    def mean(self, name: str) -> float | None:
-        """I/Os or bytes a second, aqu-sz or percent; ``None`` where it was not measured."""
-        total, seconds = self._totals.get(name, (0.0, 0.0))
-        return total / seconds if seconds else None
+        super().join(later)
 
 
 def _in_order() -> BinsTotal:
@@ -165,12 +148,12 @@ class Run:
         self.waits.add(frame)
         self.energy.add(frame)
         ramp, idle = bool(UNCOUNTED & frame.flags), has_idle_end(frame)
-        self.device.add(frame.total, ramp, idle)
+        self.device.add_interval(frame.total, ramp, idle)
         for name in tree:
             device = self.devices.get(name)
             if device is None:
                 device = self.devices[name] = Device()
-            device.add(frame.disks.get(name), ramp, idle)
+            device.add_interval(frame.disks.get(name), ramp, idle)
         self.bins_of = fio.total.bins_of
         for name, part in fio.directions.items():
             self.add_bins(name, part.bins)

@@ -11,6 +11,7 @@ from iopstui.events import FindingReported
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import period_text
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
@@ -21,7 +22,7 @@ from iopstui.model.sizes import MIB
 from iopstui.output.summary import interruption, reconciliation
 from iopstui.output.watch.share_table import columns_of
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
-from iopstui.report.folding.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
+from iopstui.report.folding.run import Device, Run
 from iopstui.report.report_data import FindingEnds, ReportData
 from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.tables import texts, titles
@@ -380,9 +381,9 @@ def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
 def _device_cells(name: str, device: Device) -> Row:
     return (
         name, units.MISSING if device.ios is None else str(device.ios),
-        units.number(device.mean(COMPLETED)), units.mib(device.mean(READ)),
-        units.mib(device.mean(WRITTEN)), units.number(device.mean(QUEUE)),
-        units.percent(device.mean(BUSY)),
+        units.number(device.mean(DiskRates.ios_s)), units.mib(device.mean(DiskRates.r_bytes_s)),
+        units.mib(device.mean(DiskRates.w_bytes_s)), units.number(device.mean(DiskRates.aqu_sz)),
+        units.percent(device.mean(DiskRates.util)),
     )  # fmt: skip
 
 

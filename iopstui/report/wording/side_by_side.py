@@ -7,7 +7,8 @@ from typing import Any
 
 from iopstui import format as units
 from iopstui.model.experiment.plan import variant_letter
-from iopstui.report.folding.run import BUSY, COMPLETED, QUEUE, Run
+from iopstui.model.figures.disk import DiskRates
+from iopstui.report.folding.run import Run
 from iopstui.report.report_data import ReportData
 from iopstui.text import printable
 
@@ -82,9 +83,9 @@ def figures(run: Run) -> dict[str, float | None]:
         "fio IOPS": iops,
         "fio MiB/s": bandwidth,
         **{name: latencies.get(name) for name in ("p50", "p99", "p99.9", "max")},
-        "device IO/s": device.mean(COMPLETED),
-        "aqu-sz": device.mean(QUEUE),
-        "util %": device.mean(BUSY),
+        "device IO/s": device.mean(DiskRates.ios_s),
+        "aqu-sz": device.mean(DiskRates.aqu_sz),
+        "util %": device.mean(DiskRates.util),
     }
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Generic, TypeVar
+from functools import lru_cache, partial
+from typing import Any, Generic, TypeVar
 
 from rich.cells import cached_cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
+from iopstui.format import latency, milliseconds, tick_milliseconds
+from iopstui.model.figures.figure import Figure
 from iopstui.text import with_breaks, without_breaks
 from iopstui.ui.draw.style import BOLD, DIM, PLAIN, Charset
 
@@ -203,6 +205,20 @@ class Column(Generic[T]):
     style: Style | None = None
     style_of: Callable[[T], Style | None] | None = None
     """A style that depends on the value."""
+
+
+def figure_column(
+    figure: Figure,
+    style: Style | None = None,
+    style_of: Callable[[Any], Style | None] | None = None,
+    title: str = "",
+) -> Column[Any]:
+    """A figure of a subject as a column, a blank before it; units of times stand next to them."""
+    form = figure.form
+    show = partial(form, space="") if form in (milliseconds, latency, tick_milliseconds) else form
+    name = title or figure.title or figure.name
+    return Column(name, figure.width + 1, lambda row: show(figure.value(row)), figure.rank, style,
+                  style_of)  # fmt: skip
 
 
 class Table(Generic[T]):

@@ -28,7 +28,17 @@ from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw import frame, layout
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule
+from iopstui.ui.draw.rows import (
+    Column,
+    Line,
+    Piece,
+    Row,
+    Table,
+    figure_column,
+    message,
+    pad,
+    rule,
+)  # fmt: skip
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, ERROR, WARNING, Charset
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.hosts import FEW_HOSTS, HostsView
@@ -41,16 +51,11 @@ MIN_CHART_ROWS = 9
 STATE_STYLES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (LEFT_OUT, WARNING),
                    (LATE, WARNING), (INCOMPLETE, WARNING))  # fmt: skip
 KERNEL_COLUMNS: tuple[Column[DiskRates], ...] = (
-    Column("r/s", 7, lambda d: f.number(d.r_s), style=DEVICE),
-    Column("w/s", 7, lambda d: f.number(d.w_s), style=DEVICE),
-    Column("rMB/s", 7, lambda d: f.mib(d.r_bytes_s)),
-    Column("wMB/s", 7, lambda d: f.mib(d.w_bytes_s)),
-    Column("r_await", 8, lambda d: f.milliseconds(d.r_await, "")),
-    Column("w_await", 8, lambda d: f.milliseconds(d.w_await, "")),
-    Column("aqu-sz", 7, lambda d: f.number(d.aqu_sz)),
-    Column("infl", 6, lambda d: f.number(d.in_flight), drop=2),
-    Column("util%", 6, lambda d: f.percent(d.util), drop=1),
-)
+    figure_column(DiskRates.r_s, DEVICE), figure_column(DiskRates.w_s, DEVICE),
+    *map(figure_column, (DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.r_await,
+                         DiskRates.w_await, DiskRates.aqu_sz, DiskRates.n_in_flight)),
+    figure_column(DiskRates.util, title="util%"),
+)  # fmt: skip
 
 
 class FleetDashboard(TypeToFilter, Dashboard):

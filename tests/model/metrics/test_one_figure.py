@@ -16,7 +16,7 @@ from iopstui.model.figures.disk import DiskRates, disk_rates, sum_rates
 from iopstui.model.findings.figures import device_figures
 from iopstui.model.metrics.queue_map import queue_map
 from iopstui.model.samples import DiskCounters
-from iopstui.report.folding.run import COMPLETED, Device
+from iopstui.report.folding.run import Device
 
 TRIMS = disk(d_s=500.0, f_s=50.0)
 
@@ -39,11 +39,11 @@ def test_all_that_show_it_agree() -> None:
     of_report = Device()
     for one in frames:
         meter.add(one)
-        of_report.add(one.combined(["vda"]))
+        of_report.add_interval(one.combined(["vda"]))
     point = meter.point()
     assert point is not None and point.device_iops == 500
     assert point.device_bw == 500 * 4096 and point.request_bytes == 4096
-    assert of_report.ios == 5 * 500 and of_report.mean(COMPLETED) == 500
+    assert of_report.ios == 5 * 500 and of_report.mean(DiskRates.ios_s) == 500
 
 
 def test_two_devices_together() -> None:

@@ -14,7 +14,18 @@ from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import Frame
 from iopstui.text import printable
 from iopstui.ui.dashboard.panels import drive_line, share_panel, waits_bar
-from iopstui.ui.draw.rows import Column, Piece, Row, Table, cells, message, pad, rule, wrap
+from iopstui.ui.draw.rows import (
+    Column,
+    Piece,
+    Row,
+    Table,
+    cells,
+    figure_column,
+    message,
+    pad,
+    rule,
+    wrap,
+)  # fmt: skip
 from iopstui.ui.draw.style import BOLD, BORDER, DEVICE, DIM, WARNING_FROM, Charset, load_style
 from iopstui.ui.state.live import LiveState
 
@@ -29,20 +40,14 @@ def _util_style(util: float | None) -> Style | None:
 
 
 COLUMNS: tuple[Column[DiskRates], ...] = (
-    Column("r/s", 6, lambda d: f.number(d.r_s), style=DEVICE),
-    Column("w/s", 6, lambda d: f.number(d.w_s), style=DEVICE),
-    Column("rMB/s", 6, lambda d: f.mib(d.r_bytes_s)),
-    Column("wMB/s", 6, lambda d: f.mib(d.w_bytes_s)),
-    Column("rrqm/s", 7, lambda d: f.number(d.rrqm_s), drop=4),
-    Column("wrqm/s", 7, lambda d: f.number(d.wrqm_s), drop=4),
-    Column("r_await", 8, lambda d: f.milliseconds(d.r_await, "")),
-    Column("w_await", 8, lambda d: f.milliseconds(d.w_await, "")),
-    Column("aqu-sz", 7, lambda d: f.number(d.aqu_sz), drop=1),
-    Column("infl", 5, lambda d: f.number(d.in_flight), drop=2),
-    Column("util%", 6, lambda d: f.percent(d.util), style_of=lambda d: _util_style(d.util)),
-    Column("d/s", 6, lambda d: f.number(d.d_s), drop=6),
-    Column("f/s", 6, lambda d: f.number(d.f_s), drop=5),
-)
+    figure_column(DiskRates.r_s, DEVICE),
+    figure_column(DiskRates.w_s, DEVICE),
+    *map(figure_column, (DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.rrqm_s,
+                         DiskRates.wrqm_s, DiskRates.r_await, DiskRates.w_await, DiskRates.aqu_sz,
+                         DiskRates.n_in_flight)),
+    figure_column(DiskRates.util, style_of=lambda disk: _util_style(disk.util), title="util%"),
+    *map(figure_column, (DiskRates.d_s, DiskRates.f_s)),
+)  # fmt: skip
 
 
 def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
