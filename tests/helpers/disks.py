@@ -23,8 +23,9 @@ def disk_of(seconds: float = 1.0, **figures: Any) -> DiskRates:
     whole = {
         field.name: round(count)
         for field in fields(DiskRates)
-        if "int" in field.type and (count := getattr(disk, field.name)) is not None
-    }
+        if (count := getattr(disk, field.name)) is not None and abs(count - round(count)) < 1e-6
+        and field.name != "seconds"
+    }  # fmt: skip
     return replace(disk, **whole)
 
 

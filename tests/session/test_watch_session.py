@@ -13,6 +13,7 @@ from watch_frames import frame, rates, watched
 from iopstui.errors import UsageError
 from iopstui.events import Event, FindingReported, FrameReady, Mark, Notice
 from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.watch.trigger import parse_trigger
@@ -67,7 +68,7 @@ def test_events_are_counted_and_passed_on_as_they_come() -> None:
     one = Watch(TARGET, 1.0)
     fed(one, [10, 30])
     one.handle(found := FindingReported(2.0, Finding("a", "text")))
-    assert one.totals.watched_s == 2.0 and one.totals.disks["vda"].r_s.value == 20
+    assert one.totals.watched_s == 2.0 and one.totals.disks["vda"].mean(DiskRates.r_s) == 20
     assert list(one.totals.findings) == ["a"]
     assert [type(event) for event in waiting(one)] == [FrameReady] * 3 + [type(found)]
 

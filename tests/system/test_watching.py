@@ -185,7 +185,7 @@ def test_a_killed_watch_leaves_only_its_recording(workdir: Path) -> None:
     ("arguments", "message"),
     [
         (("--for", "0s"), "is not a time"),
-        (("--for", "5"), "is not a time"),
+        (("--for", "five"), "is not a time"),
         (("--for=-1s",), "is not a time"),
         (("--after", "5s"), "They need --trigger and --record"),
         (("--before", "11m"), "the most that is kept in memory"),

@@ -84,7 +84,7 @@ class DiskRates:
     d_await = _await("d_await", "discard_ms", "discards", "discard")
     dareq_size = _size("dareq-sz", "discard_bytes", "discards", "mean size of a discard request")
     n_discards = _count("discards", "discards", "discard requests completed in this interval")
-    f_s = _rate("f/s", "flushes", "flush requests completed (whole disks only)", rank=5, width=4)
+    f_s = _rate("f/s", "flushes", "flush requests completed (whole disks only)", rank=5, width=5)
     f_await = Figure("f_await", "ms", "mean time of a flush request", "flush_ms", "flushes",
                      width=7, form=f.milliseconds)  # fmt: skip
     aqu_sz = Figure("aqu-sz", "", "mean number of requests in flight (of those that completed)",

@@ -217,8 +217,8 @@ def figure_column(
     form = figure.form
     show = partial(form, space="") if form in (milliseconds, latency, tick_milliseconds) else form
     name = title or figure.title or figure.name
-    return Column(name, figure.width + 1, lambda row: show(figure.value(row)), figure.rank, style,
-                  style_of)  # fmt: skip
+    width = max(figure.width, len(name)) + 1
+    return Column(name, width, lambda row: show(figure.value(row)), figure.rank, style, style_of)
 
 
 class Table(Generic[T]):

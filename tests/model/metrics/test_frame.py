@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from fio_recordings import NAMES, frames, samples, statuses
 
-from iopstui.model.findings.evidence import measured_frames
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics import frame as frame_module
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame, CpuFrames, busy_of, rate_of
@@ -371,4 +370,3 @@ def test_a_kernel_reading_of_other_seconds_is_marked() -> None:
         )
     )[1:]
     assert flags.APART in late.flags and flags.APART in early.flags
-    assert not measured_frames([late, early]), "so no finding compares them"

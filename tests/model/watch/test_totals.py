@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame, rates, watched
 
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import Finding
 from iopstui.model.watch.totals import MAX_FINDINGS, WatchTotals
 
@@ -21,12 +22,12 @@ def test_means_are_all_requests_over_all_time(seconds: list[tuple[int, int, int]
     disk, length = totals.disks["vda"], len(seconds)
     reads, writes = (sum(one[n] for one in seconds) for n in (0, 1))
     assert totals.watched_s == disk.seconds == length and totals.gap_s == 0
-    assert disk.r_s.value == pytest.approx(reads / length)
-    assert disk.w_s.most == max(w for _, w, _ in seconds)
-    assert disk.bytes_s.value == pytest.approx((reads + writes) * 4096 / length)
-    assert disk.bytes_s.most == max(r + w for r, w, _ in seconds) * 4096
+    assert disk.mean(DiskRates.r_s) == pytest.approx(reads / length)
+    assert disk.most(DiskRates.w_s) == max(w for _, w, _ in seconds)
+    assert disk.mean(DiskRates.data_s) == pytest.approx((reads + writes) * 4096 / length)
+    assert disk.most(DiskRates.data_s) == max(r + w for r, w, _ in seconds) * 4096
     waited = sum(r * ms for r, _, ms in seconds)
-    assert disk.r_await.value == (pytest.approx(waited / reads) if reads else None)
+    assert disk.mean(DiskRates.r_await) == (pytest.approx(waited / reads) if reads else None)
     assert totals.missing_s("vda") == 0
 
 
@@ -39,9 +40,9 @@ def test_a_piece_of_a_second_is_no_highest_second_but_counts_for_the_mean() -> N
     ):
         totals.add(one)
     disk = totals.disks["vda"]
-    assert disk.r_s.value == disk.r_s.most == pytest.approx(180 / 1.2)
+    assert disk.mean(DiskRates.r_s) == disk.most(DiskRates.r_s) == pytest.approx(180 / 1.2)
     totals.add(frame(2.2, {"vda": rates(300)}))
-    assert disk.r_s.most == 300 and disk.r_s.value == pytest.approx(480 / 2.2)
+    assert disk.most(DiskRates.r_s) == 300 and disk.mean(DiskRates.r_s) == pytest.approx(480 / 2.2)
 
 
 def test_a_sample_that_came_late_is_a_gap_whose_requests_still_count() -> None:
@@ -54,14 +55,14 @@ def test_a_sample_that_came_late_is_a_gap_whose_requests_still_count() -> None:
         totals.add(one)
     disk = totals.disks["vda"]
     assert totals.gap_s == 4.0 and totals.watched_s == 6.0 and totals.missing_s("vda") == 0
-    assert disk.r_s.value == pytest.approx(110 / 6) and disk.r_s.most == 30
+    assert disk.mean(DiskRates.r_s) == pytest.approx(110 / 6) and disk.most(DiskRates.r_s) == 30
 
 
 def test_a_disk_that_was_away_for_a_while_says_so() -> None:
     totals = WatchTotals(["vda"], 1.0)
     for one in watched([rates(10), None, None, rates(10)]):
         totals.add(one)
-    assert totals.missing_s("vda") == 2.0 and totals.disks["vda"].r_s.value == 10
+    assert totals.missing_s("vda") == 2.0 and totals.disks["vda"].mean(DiskRates.r_s) == 10
     assert totals.gap_s == 0
 
 

@@ -1,0 +1,141 @@
+"""Rows of figures: values, the way back, sums over seconds and over devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.figures.disk import DISK, NOT_ADDED, DiskRates
+from iopstui.model.figures.figure import (
+    BY_KEY,
+    IN_LIST,
+    TEXT,
+    Figure,
+    Part,
+    Totals,
+    added,
+    as_object,
+    figures_of,
+    from_object,
+    walk,
+)
+
+COUNTS = [field.name for field in fields(DiskRates) if field.name not in ("seconds", "in_flight")]
+NEEDED = {"read": "reads", "write": "writes", "discard": "discards", "flush": "flushes"}
+
+
+def possible(disk: DiskRates) -> DiskRates:
+    """No bytes and no time without a request."""
+    return replace(disk, **{
+        name: 0
+        for name in COUNTS
+        if (count := NEEDED.get(name.split("_")[0])) and not getattr(disk, count)
+    })  # fmt: skip
+
+
+disks = st.builds(
+    DiskRates,
+    st.floats(0.05, 10),
+    **{name: st.integers(0, 10**7) for name in COUNTS},
+    in_flight=st.integers(0, 999),
+).map(possible)
+
+
+@dataclass(frozen=True)
+class Cell:
+    label: str
+    temperature: float | None
+
+
+@dataclass(frozen=True)
+class Rack:
+    cells: dict[str, Cell]
+    broken: list[Cell]
+    door: Cell | None
+    counts: dict[int, int]
+
+
+CELL = (
+    Figure("label", "", "what it says", kind=TEXT),
+    Figure("warm", "K", "how warm {of} is", "temperature", scale=10.0),
+)
+RACK = (
+    Part("cells", CELL, many=BY_KEY, about="a cell"),
+    Part("broken", CELL, many=IN_LIST, about="a broken cell"),
+    Part("door", CELL, about="the door"),
+    Figure("counts", "", "by bucket", keys=1, bulky=True),
+)
+
+
+def test_a_tree_is_written_as_it_is_declared() -> None:
+    rack = Rack({"a": Cell("A", 20.0)}, [Cell("B", None)], None, {1: 2})
+    assert as_object(RACK, rack) == {
+        "cells": {"a": {"label": "A", "warm": 2.0}},
+        "broken": [{"label": "B", "warm": None}],
+        "door": None,
+        "counts": {1: 2},
+    }
+    assert "counts" not in as_object(RACK, rack, is_full=False)
+
+
+def test_a_tree_lists_its_fields() -> None:
+    listed = {path: meaning for path, _, meaning, _ in walk(RACK)}
+    assert listed["cells", "*", "warm"] == "how warm a cell is"
+    assert listed["door", "label"] == "what it says" and ("counts", "*") in listed
+
+
+@given(disk=disks)
+def test_a_row_comes_back_from_what_it_shows(disk: DiskRates) -> None:
+    again = from_object(DiskRates, as_object(DISK, disk), disk.seconds)
+    for figure in figures_of(DiskRates):
+        assert figure.value(again) == pytest.approx(figure.value(disk), rel=1e-9), figure.name
+
+
+@given(rows=st.lists(disks, min_size=1, max_size=6))
+def test_seconds_add_up_as_if_they_were_one(rows: list[DiskRates]) -> None:
+    class All(Totals):
+        FIGURES = tuple(f for f in figures_of(DiskRates) if f.whole and f.most is None)
+
+    totals, first = All(), All()
+    for row in rows:
+        totals.add(row)
+        part = All()
+        part.add(row)
+        first.join(part)
+    growths: dict[str, Any] = {
+        name: sum(getattr(row, name) for row in rows) for name in (*COUNTS, "seconds")
+    }
+    one = DiskRates(**growths)
+    for figure in All.FIGURES:
+        assert totals.mean(figure) == pytest.approx(figure.value(one)), figure.name
+        assert first.mean(figure) == totals.mean(figure), figure.name
+        highest = [value for row in rows if (value := figure.value(row)) is not None]
+        if highest:
+            assert totals.most(figure) == pytest.approx(max(highest)), figure.name
+
+
+@given(rows=st.lists(disks, min_size=2, max_size=4))
+def test_siblings_add_up_as_their_counters_do(rows: list[DiskRates]) -> None:
+    rows = [replace(row, seconds=rows[0].seconds) for row in rows]
+    total = added(rows, NOT_ADDED)
+    assert total is not None and total.util is None
+    for name in COUNTS:
+        if name not in NOT_ADDED:
+            assert getattr(total, name) == sum(getattr(row, name) for row in rows)
+    assert added([rows[0], replace(rows[1], reads=None)], NOT_ADDED).r_await is None  # type: ignore[union-attr]
+
+
+def test_nothing_is_made_up() -> None:
+    unknown = DiskRates(1.0)
+    assert all(figure.value(unknown) is None for figure in figures_of(DiskRates))
+    assert added([]) is None and Totals().empty
+    idle = DiskRates(1.0, reads=0, read_ms=0)
+    assert idle.r_s == 0 and idle.r_await is None
+
+
+def test_a_share_of_the_time_is_at_most_all_of_it() -> None:
+    assert DiskRates(1.0, io_ms=1004.0).util == 100.0
