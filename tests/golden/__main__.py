@@ -104,7 +104,8 @@ def _output(top: Path, place: Path, words: Sequence[str]) -> bytes:
     command = [sys.executable, "-m", "iopstui", *words]
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False,
                           stdin=subprocess.DEVNULL)  # fmt: skip
-    return done.stdout + done.stderr + f"exit code {done.returncode}\n".encode()
+    output = done.stdout + done.stderr + f"exit code {done.returncode}\n".encode()
+    return output.replace(str(place).encode(), b"HERE")
 
 
 def _keep(outputs: dict[str, bytes]) -> None:
