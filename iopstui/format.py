@@ -8,7 +8,7 @@ makes a finished line printable where the locale is not UTF-8.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from iopstui.text import safe_text
@@ -170,6 +170,28 @@ def wall_clock(wall_ms: float) -> str:
 def tick_milliseconds(ms: float | None, space: str = " ") -> str:
     """A mean of times that were measured in whole ticks: less than one in all is "0 ms"."""
     return f"0{space}ms" if ms == 0 else milliseconds(ms, space)
+
+
+def dense(ns: float | None) -> str:
+    """``latency`` for narrow columns."""
+    return latency(ns, "")
+
+
+def dense_ms(ms: float | None) -> str:
+    """``milliseconds`` for narrow columns."""
+    return milliseconds(ms, "")
+
+
+def dense_ticks(ms: float | None) -> str:
+    """``tick_milliseconds`` for narrow columns."""
+    return tick_milliseconds(ms, "")
+
+
+DENSE: dict[Callable[..., str], Callable[[float | None], str]] = {
+    latency: dense,
+    milliseconds: dense_ms,
+    tick_milliseconds: dense_ticks,
+}
 
 
 def counted(count: int, singular: str, plural: str = "") -> str:

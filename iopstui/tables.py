@@ -8,16 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from iopstui.format import cut, or_dash
 
+Row = TypeVar("Row")
+UP, DOWN = 1, -1
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Column:
     """``id`` is the attribute or key of a row that is shown ("point/iops"), unless ``read`` gets
     the value; the value of a part that is ``None`` is ``None``. ``form`` makes its text for people,
-    ``width`` is the least width in characters; words are aligned to the ``left``."""
+    ``width`` is the least width in characters; words are aligned to the ``left``.
+
+    On the screen it has a ``style``, which ``style_of`` a row may decide, and a narrow table leaves
+    out the highest ``rank`` first (0: never). A list can be sorted by it if it ``sorts``: ``UP``
+    (names from A on) or ``DOWN`` (the largest first), by its value or what ``key`` makes of a row.
+    """
 
     id: str
     title: str
@@ -25,6 +33,11 @@ class Column:
     form: Callable[[Any], str] = or_dash
     left: bool = False
     read: Callable[[Any], Any] | None = None
+    rank: int = 0
+    style: Any = None
+    style_of: Callable[[Any], Any] | None = None
+    sorts: int = 0
+    key: Callable[[Any], Any] | None = None
 
     def value(self, row: Any) -> Any:
         """The value of a row."""
@@ -39,6 +52,30 @@ class Column:
     def text(self, row: Any) -> str:
         """The value of a row for people."""
         return self.form(self.value(row))
+
+    def place(self, row: Any) -> Any:
+        """What a list is sorted by."""
+        return (self.value(row) or 0) if self.key is None else self.key(row)
+
+    @property
+    def cells(self) -> int:
+        """Columns of the screen that it takes, the blank before it included."""
+        return max(self.width, len(self.title)) + 1
+
+
+def sortable(columns: Iterable[Column]) -> tuple[str, ...]:
+    """The titles by which a list can be sorted."""
+    return tuple(column.title for column in columns if column.sorts)
+
+
+def in_order(
+    rows: Sequence[Row], columns: Iterable[Column], title: str, reverse: bool = False
+) -> Sequence[Row]:
+    """The rows by the column with this title, equal ones as they come; all of them without one."""
+    column = next((column for column in columns if column.sorts and column.title == title), None)
+    if column is None:
+        return rows
+    return sorted(rows, key=column.place, reverse=reverse != (column.sorts == DOWN))
 
 
 def titles(columns: Iterable[Column]) -> tuple[str, ...]:

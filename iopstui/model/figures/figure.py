@@ -126,7 +126,8 @@ class Figure:
 
     def column(self) -> Column:
         """The figure as a column of a table."""
-        return Column(self.name, self.title or self.name, self.width, self.form, read=self.value)
+        return Column(self.name, self.title or self.name, self.width, self.form, read=self.value,
+                      rank=self.rank)  # fmt: skip
 
     def growths(self, value: float | None, row: Mapping[str, float | None]) -> float | None:
         """The part that gives this value in ``unit`` with the whole of ``row``: the way back, for

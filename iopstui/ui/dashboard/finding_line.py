@@ -241,12 +241,6 @@ def list_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:
     return page
 
 
-def _key_text(finding: Finding) -> str:
-    if finding.test:
-        return f" (key t runs the job with {printable(finding.options)})"
-    return f" (key {printable(finding.key)})" if finding.key else ""
-
-
 def _entry_rows(entry: FindingEntry, active: bool, width: int, charset: Charset) -> Sequence[Row]:
     when = f.clock(entry.first)
     if entry.t - entry.first >= 1 and not entry.ceased:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from rich.cells import cached_cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from iopstui.format import latency, milliseconds, tick_milliseconds
+from iopstui import tables
+from iopstui.format import DENSE
 from iopstui.model.figures.figure import Figure
 from iopstui.text import with_breaks, without_breaks
-from iopstui.ui.draw.style import BOLD, DIM, PLAIN, Charset
+from iopstui.ui.draw.style import BOLD, DIM, PLAIN, WARNING, Charset
 
 Piece = tuple[str, Style | None]
 Row = tuple[Piece, ...]
@@ -191,20 +192,21 @@ def _wrapped(width: int, charset: Charset, text: str, style: Style | None) -> tu
     return tuple(rows)
 
 
-@dataclass(frozen=True)
-class Column(Generic[T]):
-    """A table's column: its minimum width (gap included) and how a value is shown.
+class Column(tables.Column, Generic[T]):
+    """A column by the text of a row, and its width with the blank before it."""
 
-    Columns with the highest ``drop`` are left out first if not all fit; 0 is never left out.
-    """
+    def __init__(
+        self, title: str, width: int, show: Callable[[T], str], drop: int = 0,
+        style: Style | None = None, style_of: Callable[[T], Style | None] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            "", title, width, str, read=show, rank=drop, style=style, style_of=style_of
+        )
 
-    title: str
-    width: int
-    show: Callable[[T], str]
-    drop: int = 0
-    style: Style | None = None
-    style_of: Callable[[T], Style | None] | None = None
-    """A style that depends on the value."""
+    @property
+    def cells(self) -> int:
+        """Its width."""
+        return self.width
 
 
 def figure_column(
@@ -212,38 +214,38 @@ def figure_column(
     style: Style | None = None,
     style_of: Callable[[Any], Style | None] | None = None,
     title: str = "",
-) -> Column[Any]:
-    """A figure of a subject as a column, a blank before it; units of times stand next to them."""
-    form = figure.form
-    show = partial(form, space="") if form in (milliseconds, latency, tick_milliseconds) else form
-    name = title or figure.title or figure.name
-    width = max(figure.width, len(name)) + 1
-    return Column(name, width, lambda row: show(figure.value(row)), figure.rank, style, style_of)
+) -> tables.Column:
+    """A figure of a subject as a column; units of times stand next to them."""
+    column = figure.column()
+    return replace(
+        column, title=title or column.title, form=DENSE.get(figure.form, figure.form), style=style,
+        style_of=style_of,
+    )  # fmt: skip
 
 
 class Table(Generic[T]):
     """A table whose columns depend only on its width, so numbers never move other numbers."""
 
     def __init__(
-        self, columns: Sequence[Column[T]], label: int, width: int, charset: Charset
+        self, columns: Sequence[tables.Column], label: int, width: int, charset: Charset
     ) -> None:
         self._width = width
         self._charset = charset
         fitting = list(columns)
-        while label + sum(column.width for column in fitting) > width:
-            worst = max(fitting, key=lambda column: column.drop)
-            if worst.drop == 0:
+        while label + sum(column.cells for column in fitting) > width:
+            worst = max(fitting, key=lambda column: column.rank)
+            if worst.rank == 0:
                 break
             fitting.remove(worst)
-        spare = max(0, width - label - sum(column.width for column in fitting))
+        spare = max(0, width - label - sum(column.cells for column in fitting))
         extra = min(3, spare // (len(fitting) + 1)) if fitting else 0
         self._label = label + extra
-        self._columns = [(column, column.width + extra) for column in fitting]
+        self._columns = [(column, column.cells + extra) for column in fitting]
         self.titles = {column.title for column in fitting}
         self._headers: dict[tuple[str, str], Row] = {}
 
     @property
-    def columns(self) -> Sequence[tuple[Column[T], int]]:
+    def columns(self) -> Sequence[tuple[tables.Column, int]]:
         """Visible columns with their widths."""
         return self._columns
 
@@ -280,7 +282,7 @@ class Table(Generic[T]):
         for column, width in self._columns:
             style_of = column.style_of
             cell_style = DIM if dim else column.style if style_of is None else style_of(item)
-            text = column.show(item)
+            text = column.text(item)
             cell = text.rjust(width) if len(text) <= width else fit(text, width)
             # neighbours of one style are one piece: fewer escape sequences to send
             if cell_style != style and run:
@@ -288,6 +290,38 @@ class Table(Generic[T]):
                 run = ""
             run, style = run + cell, cell_style
         return line.add(run, style).build()
+
+
+def order_text(columns: Iterable[tables.Column], order: str) -> str:
+    """How a list is sorted; ``order``: the title of a column."""
+    return f"sorted by {order}" if order in tables.sortable(columns) else "busiest first"
+
+
+def list_title(
+    title: str, columns: Iterable[tables.Column], order: str, frozen: bool, width: int,
+    charset: Charset,
+) -> Row:  # fmt: skip
+    """A list's title and order; ``frozen``: the screen shows an earlier second."""
+    note = ": current ones, not those of the frozen second" if frozen else ""
+    right = ((order_text(columns, order), DIM),)
+    return rule(width, charset, (title, BOLD), (note, WARNING), right=right)
+
+
+def listing(
+    columns: Sequence[tables.Column], items: Sequence[Any], width: int, charset: Charset,
+    most: int, order: str = "",
+) -> list[Row]:  # fmt: skip
+    """A table of items: the first column is their label; ``most`` have a row. ``order``: the title
+    of the column that they are sorted by, "": as they come."""
+    label, *others = columns
+    order = order if order in tables.sortable(columns) else ""
+    table: Table[Any] = Table(others, label.width, width, charset)
+    rows = [table.header(label.title, order)]
+    rows += [table.row(label.text(item), item) for item in
+             tables.in_order(items, columns, order)[:most]]  # fmt: skip
+    if len(items) > most:
+        rows.append(message(width, charset, f"and {len(items) - most} more"))
+    return rows
 
 
 def pad(rows: Iterable[Row], height: int, width: int) -> list[Row]:

@@ -29,7 +29,6 @@ from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw import frame, layout
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import (
-    Column,
     Line,
     Piece,
     Row,
@@ -50,7 +49,7 @@ HOSTS_TAB = TITLES.index("hosts")
 MIN_CHART_ROWS = 9
 STATE_STYLES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (LEFT_OUT, WARNING),
                    (LATE, WARNING), (INCOMPLETE, WARNING))  # fmt: skip
-KERNEL_COLUMNS: tuple[Column[DiskRates], ...] = (
+KERNEL_COLUMNS = (
     figure_column(DiskRates.r_s, DEVICE), figure_column(DiskRates.w_s, DEVICE),
     *map(figure_column, (DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.r_await,
                          DiskRates.w_await, DiskRates.aqu_sz, DiskRates.n_in_flight)),
@@ -232,6 +231,6 @@ def _kernel_table(frame: Frame | None, width: int, charset: Charset) -> list[Row
     disk = frame.combined(frame.opened) if frame is not None else None
     if disk is None:
         return [message(width, charset, "no device's figures yet")]
-    table = Table(KERNEL_COLUMNS, 7, width, charset)
+    table: Table[DiskRates] = Table(KERNEL_COLUMNS, 7, width, charset)
     text = "sums of all hosts; await: mean of all requests, util: mean of all hosts"
     return [table.header(), table.row("all", disk), message(width, charset, text)]

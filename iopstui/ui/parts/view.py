@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from iopstui.tables import sortable
 from iopstui.text import printable
 from iopstui.ui.actions import (
     ANYWHERE,
@@ -262,7 +263,7 @@ class ViewKeys(Part):
                 *groups(), width, charset, page.order, self.frozen and port.live is not None,
                 port.shown_state.probe,
             ),
-            charset, pages.USERS, lambda: tuple(cgroups_view.ORDERS),
+            charset, pages.USERS, lambda: sortable(cgroups_view.COLUMNS),
         )  # fmt: skip
         return page
 
@@ -271,12 +272,6 @@ class ViewKeys(Part):
         """Whether a sweep or a comparison runs, which the same key stops."""
         experiment = self.port.state.experiment
         return experiment is not None and experiment.active
-
-    @property
-    def keeps_requests(self) -> bool:
-        """Whether the second that is shown has single requests."""
-        probe = self.port.shown_state.probe
-        return probe is not None and bool(probe.exemplars)
 
     @property
     def has_heat(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from iopstui import format as f
@@ -10,12 +10,12 @@ from iopstui.model.cgroups.names import CONTAINER_ROOT
 from iopstui.model.cgroups.rates import GroupRates, limits_reached
 from iopstui.model.histogram import Bins, merge, percentiles
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
+from iopstui.tables import DOWN, UP, Column
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
-from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
+from iopstui.ui.draw.rows import Row, list_title, listing, message, wrap
+from iopstui.ui.draw.style import DEVICE, WARNING, Charset
 
 MAX_ROWS = 40
-LABEL = 32
 HIGH_PRESSURE = 20.0
 """Percent of waiting time from which a group is highlighted."""
 NEAR_LIMIT = 95.0
@@ -28,16 +28,16 @@ ABOUT = (
 )
 
 
-def _pressure(name: str) -> Callable[[GroupRates], str]:
-    return lambda group: f.percent(group.pressure.get(name))
+def _pressure(name: str, rank: int = 0, sorts: int = 0) -> Column:
+    def style(group: GroupRates) -> Any:
+        return WARNING if group.pressure.get(name, 0.0) >= HIGH_PRESSURE else None
+
+    title = name.removesuffix(".some").replace("memory", "mem")
+    return Column(f"pressure/{name}", title, 4, f.percent, rank=rank, style_of=style, sorts=sorts)
 
 
-def _wait_style(name: str) -> Callable[[GroupRates], Any]:
-    return lambda group: WARNING if group.pressure.get(name, 0.0) >= HIGH_PRESSURE else None
-
-
-def _of_limit(now: str, limit: str | None) -> str:
-    return now if limit is None else f"{now}/{limit}"
+def _of_limit(form: Callable[[float | None], str], now: float | None, limit: float | None) -> str:
+    return form(now) if limit is None else f"{form(now)}/{form(limit)}"
 
 
 def _limit(group: GroupRates) -> str:
@@ -54,29 +54,20 @@ def _limit_style(group: GroupRates) -> Any:
     return WARNING if limits and limits[0][0] >= NEAR_LIMIT else None
 
 
-COLUMNS: tuple[Column[GroupRates], ...] = (
-    Column("r/s", 7, lambda g: f.number(g.total.reads_s), style=DEVICE),
-    Column("w/s", 7, lambda g: f.number(g.total.writes_s)),
-    Column("rMB/s", 8, lambda g: f.mib(g.total.read_bytes_s), style=DEVICE),
-    Column("wMB/s", 8, lambda g: f.mib(g.total.write_bytes_s)),
-    Column("io", 5, _pressure("io.some"), style_of=_wait_style("io.some")),
-    Column("cpu", 5, _pressure("cpu.some"), drop=2, style_of=_wait_style("cpu.some")),
-    Column("mem", 5, _pressure("memory.some"), drop=2, style_of=_wait_style("memory.some")),
-    Column("CPU %", 11, lambda g: _of_limit(
-        f.percent(g.cpu), None if g.cpu_limit is None else f.percent(g.cpu_limit)), drop=4),
-    Column("memory", 18, lambda g: _of_limit(
-        f.size(g.memory), None if g.memory_limit is None else f.size(g.memory_limit)), drop=3),
-    Column("limit", 32, _limit, drop=5, style_of=_limit_style),
+COLUMNS = (
+    Column("", "cgroup", 32, read=lambda group: _end(printable(group.name.text), 31), sorts=UP,
+           key=lambda group: group.name.text),
+    Column("total/reads_s", "r/s", 6, f.number, style=DEVICE, sorts=DOWN),
+    Column("total/writes_s", "w/s", 6, f.number, sorts=DOWN),
+    Column("total/read_bytes_s", "rMB/s", 7, f.mib, style=DEVICE, sorts=DOWN),
+    Column("total/write_bytes_s", "wMB/s", 7, f.mib, sorts=DOWN),
+    _pressure("io.some", sorts=DOWN),
+    _pressure("cpu.some", rank=2),
+    _pressure("memory.some", rank=2),
+    Column("", "CPU %", 10, read=lambda g: _of_limit(f.percent, g.cpu, g.cpu_limit), rank=4),
+    Column("", "memory", 17, read=lambda g: _of_limit(f.size, g.memory, g.memory_limit), rank=3),
+    Column("", "limit", 31, read=_limit, rank=5, style_of=_limit_style),
 )  # fmt: skip
-ORDERS: Mapping[str, Callable[[GroupRates], Any]] = {
-    "cgroup": lambda g: g.name.text,
-    "r/s": lambda g: -g.total.reads_s,
-    "w/s": lambda g: -g.total.writes_s,
-    "rMB/s": lambda g: -g.total.read_bytes_s,
-    "wMB/s": lambda g: -g.total.write_bytes_s,
-    "io": lambda g: -g.pressure.get("io.some", 0.0),
-}
-"""The titles of the columns by which the groups can be sorted, and how."""
 
 
 def rows(
@@ -90,29 +81,22 @@ def rows(
     probe: ProbeInterval | None = None,
 ) -> list[Row]:
     """The groups that did I/O on the ``disks``; ``None``: not measured yet. ``why_not``: why there
-    are none at all. ``order``: one of ORDERS, "": the busiest first. ``frozen``: the screen shows
-    an earlier second than the groups. ``probe`` knows the latencies of their requests."""
+    are none at all. ``order``: a title of COLUMNS, "": the busiest first. ``frozen``: the screen
+    shows an earlier second than the groups. ``probe`` knows the latencies of their requests."""
     if why_not:
         return wrap(width, charset, f"Nothing is counted by cgroup: {why_not}.", None)
-    order = order if order in ORDERS else ""
-    note = ": current ones, not those of the frozen second" if frozen else ""
-    order_text = f"sorted by {order}" if order else "busiest first"
     title = f"cgroups, on {printable(', '.join(disks))} only"
-    page = [rule(width, charset, (title, BOLD), (note, WARNING), right=((order_text, DIM),))]
+    page = [list_title(title, COLUMNS, order, frozen, width, charset)]
     if groups is None:
         return [*page, message(width, charset, "first sample; rates need two")]
     if not groups:
         return [*page, message(width, charset, "no cgroup read or wrote in this second")]
-    table = Table((*COLUMNS[:4], *_latency_columns(probe), *COLUMNS[4:]), LABEL, width, charset)
-    page.append(table.header("cgroup", order))
-    for group in (sorted(groups, key=ORDERS[order]) if order else groups)[:MAX_ROWS]:
-        page.append(table.row(_end(printable(group.name.text), LABEL - 1), group))
-    if len(groups) > MAX_ROWS:
-        page.append(message(width, charset, f"and {len(groups) - MAX_ROWS} more"))
+    columns = (*COLUMNS[:5], *_latency_columns(probe), *COLUMNS[5:])
+    page += listing(columns, groups, width, charset, MAX_ROWS, order)
     return [*page, *wrap(width, charset, ABOUT)]
 
 
-def _latency_columns(probe: ProbeInterval | None) -> Iterator[Column[GroupRates]]:
+def _latency_columns(probe: ProbeInterval | None) -> Iterator[Column]:
     if probe is None or PROCESSES not in probe.parts:
         return
     bins: dict[str, list[Bins]] = {}
@@ -120,12 +104,14 @@ def _latency_columns(probe: ProbeInterval | None) -> Iterator[Column[GroupRates]
         bins.setdefault(group.group, []).append(group.bins)
     ranks = {path: percentiles(merge(parts), (50.0, 99.0)) for path, parts in bins.items()}
 
-    def latency(group: GroupRates, percent: float) -> str:
-        path = "/" if group.path == CONTAINER_ROOT else group.path
-        return f.latency(ranks.get(path, {}).get(percent))
+    def column(percent: float) -> Column:
+        def read(group: GroupRates) -> float | None:
+            path = "/" if group.path == CONTAINER_ROOT else group.path
+            return ranks.get(path, {}).get(percent)
 
-    yield Column("p50", 9, lambda g: latency(g, 50.0), drop=2)
-    yield Column("p99", 9, lambda g: latency(g, 99.0), drop=2)
+        return Column("", f"p{percent:g}", 8, f.latency, read=read, rank=2)
+
+    yield from map(column, (50.0, 99.0))
 
 
 def _end(name: str, width: int) -> str:

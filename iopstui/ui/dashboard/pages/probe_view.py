@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iopstui import format as f
@@ -16,9 +16,8 @@ from iopstui.model.metrics.probe import (
     SIZES,
     TOLERATED_SKIPS,
     WAY,
-    LatencyStats,
     ProbeInterval,
-    TaskIo,
+    RequestStats,
 )
 from iopstui.model.metrics.request_path import (
     CompletionMatrix,
@@ -26,8 +25,19 @@ from iopstui.model.metrics.request_path import (
     completion_matrix,
     request_path,
 )
+from iopstui.tables import DOWN, UP, Column
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Column, Line, Row, Table, capital, message, rule, wrap
+from iopstui.ui.draw.rows import (
+    Line,
+    Row,
+    Table,
+    capital,
+    listing,
+    message,
+    order_text,
+    rule,
+    wrap,
+)
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -39,34 +49,14 @@ NOT_RECORDED = "The kernel probe was off at this time."
 PROBE_STARTING = "The probe is starting (a few seconds with bpftrace)."
 MAX_TASKS = 12
 
-LATENCIES: tuple[Column[tuple[float | None, LatencyStats]], ...] = (
-    Column("IOPS", 8, lambda r: f.number(r[0])),
-    Column("mean", 9, lambda r: f.latency(r[1].mean_ns, "")),
-    Column("p50", 9, lambda r: f.latency(r[1].percentiles.get("p50"), ""), style=DEVICE),
-    Column("p99", 9, lambda r: f.latency(r[1].percentiles.get("p99"), "")),
-    Column("p99.9", 9, lambda r: f.latency(r[1].percentiles.get("p99.9"), ""), drop=1),
-    Column("max", 9, lambda r: f.latency(r[1].max_ns, ""), drop=2),
+LATENCIES = (
+    Column("iops", "IOPS", 7, f.number),
+    Column("device/mean_ns", "mean", 8, f.dense),
+    Column("device/percentiles/p50", "p50", 8, f.dense, style=DEVICE),
+    Column("device/percentiles/p99", "p99", 8, f.dense),
+    Column("device/percentiles/p99.9", "p99.9", 8, f.dense, rank=1),
+    Column("device/max_ns", "max", 8, f.dense, rank=2),
 )
-TASKS: tuple[Column[TaskIo], ...] = (
-    Column("pid", 9, lambda t: str(t.pid)),
-    Column("disk", 10, lambda t: f.cut(printable(t.disk), 9), drop=1),
-    Column("read/s", 8, lambda t: f.number(t.read_iops)),
-    Column("write/s", 8, lambda t: f.number(t.write_iops)),
-    Column("MiB/s", 8, lambda t: f.mib(t.bw)),
-    Column("p50", 9, lambda t: f.latency(t.p50_ns, ""), style=DEVICE),
-    Column("p99", 9, lambda t: f.latency(t.p99_ns, "")),
-    Column("cgroup", 30, lambda t: f.cut(printable(t.group) or f.MISSING, 29), drop=2),
-)
-TASK_ORDERS: Mapping[str, Callable[[TaskIo], Any]] = {
-    "process": lambda t: t.comm.lower(),
-    "pid": lambda t: t.pid,
-    "read/s": lambda t: -t.read_iops,
-    "write/s": lambda t: -t.write_iops,
-    "MiB/s": lambda t: -t.bw,
-    "p50": lambda t: -(t.p50_ns or 0),
-    "p99": lambda t: -(t.p99_ns or 0),
-}
-"""The sort key of each column's title: names from A on, the largest figure first."""
 
 
 def rows(
@@ -156,7 +146,7 @@ def _latencies(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     longest = max((len(printable(name)) for name in probe.disks), default=4)
-    table = Table(LATENCIES, min(longest, 14) + 17, width, charset)
+    table: Table[RequestStats] = Table(LATENCIES, min(longest, 14) + 17, width, charset)
     table_rows = [title, table.header("disk")]
     for name, kinds in probe.disks.items():
         for kind in KINDS:
@@ -164,9 +154,11 @@ def _latencies(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
             if part is None or (kind == "discard" and not part.device.ios):
                 continue
             label = f" {f.cut(printable(name), 14)} {kind}"
-            table_rows.append(table.row(label, (part.iops, part.device)))
+            table_rows.append(table.row(label, part))
             if part.waiting is not None and part.waiting.ios:
-                table_rows.append(table.row("   waiting", (None, part.waiting), label_style=DIM))
+                # requests per second are those of the row above
+                waiting = RequestStats(0.0, part.waiting)
+                table_rows.append(table.row("   waiting", waiting, label_style=DIM))
     return [*table_rows, message(width, charset, "")]
 
 
@@ -206,41 +198,49 @@ def _matrix(matrix: CompletionMatrix, width: int, charset: Charset) -> list[Row]
 # -- processes and sizes
 
 
-def order_text(order: str) -> str:
-    """How the processes are sorted."""
-    return f"sorted by {order}" if order else "busiest first"
+def task_columns(state: LiveState) -> tuple[Column, ...]:
+    """Names from A on, the largest figure first."""
+    return (
+        process_column(state, 18),
+        Column("pid", "pid", 8, sorts=UP),
+        Column("disk", "disk", 9, lambda name: f.cut(printable(name), 9), rank=1),
+        Column("read_iops", "read/s", 7, f.number, sorts=DOWN),
+        Column("write_iops", "write/s", 7, f.number, sorts=DOWN),
+        Column("bw", "MiB/s", 7, f.mib, sorts=DOWN),
+        Column("p50_ns", "p50", 8, f.dense, style=DEVICE, sorts=DOWN),
+        Column("p99_ns", "p99", 8, f.dense, sorts=DOWN),
+        Column("group", "cgroup", 29, lambda name: f.cut(printable(name) or f.MISSING, 29), rank=2),
+    )
 
 
 def task_rows(
     state: LiveState, probe: ProbeInterval, width: int, charset: Charset, order: str = ""
 ) -> list[Row]:
-    """Processes by their I/O on each disk; ``order``: one of TASK_ORDERS, "": the busiest first."""
-    order = order if order in TASK_ORDERS else ""
+    """Processes by their I/O on each disk; ``order``: a title of a column, "": the busiest
+    first."""
+    columns = task_columns(state)
     title = rule(
         width, charset, ("Processes", BOLD), (", by the process that allocated the request", DIM),
-        right=((order_text(order), DIM),),
+        right=((order_text(columns, order), DIM),),
     )  # fmt: skip
     if not probe.tasks:
         return [title, message(width, charset, "none in this second"), message(width, charset, "")]
-    table = Table(TASKS, 18, width, charset)
-    table_rows = [title, table.header("process", order)]
-    tasks = sorted(probe.tasks, key=TASK_ORDERS[order]) if order else probe.tasks
-    for task in tasks[:MAX_TASKS]:
-        table_rows.append(table.row(process_label(state, task.comm, task.pid, 17), task))
-    more = len(probe.tasks) - MAX_TASKS
-    if more > 0:
-        table_rows.append(message(width, charset, f"and {more} more"))
+    table_rows = listing(columns, probe.tasks, width, charset, MAX_TASKS, order)
     note = (
         "kworker: the kernel writing back for other processes. Latencies here are accurate to 6 %."
     )
-    return [*table_rows, *wrap(width, charset, note), message(width, charset, "")]
+    return [title, *table_rows, *wrap(width, charset, note), message(width, charset, "")]
 
 
-def process_label(state: LiveState, comm: str, pid: int, width: int) -> str:
-    """A process's name, cut to ``width``; a job of ours is marked."""
-    is_job = state.frame is not None and any(job.pid == pid for job in state.frame.jobs)
-    suffix = " (job)" if is_job else ""
-    return f" {f.cut(printable(comm), width - 1 - len(suffix))}{suffix}"
+def process_column(state: LiveState, width: int) -> Column:
+    """A process's name; a job of ours is marked."""
+    jobs = {job.pid for job in state.frame.jobs} if state.frame is not None else set()
+
+    def label(process: Any) -> str:
+        suffix = " (job)" if process.pid in jobs else ""
+        return f" {f.cut(printable(process.comm), width - 2 - len(suffix))}{suffix}"
+
+    return Column("comm", "process", width, read=label, sorts=UP, key=lambda p: p.comm.lower())
 
 
 def _sizes(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:

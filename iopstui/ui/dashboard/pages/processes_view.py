@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from iopstui import format as f
-from iopstui.linux.process.process_io import ProcessIo, ProcessRates
+from iopstui.linux.process.process_io import ProcessIo
 from iopstui.model.answer.who import request_latency
 from iopstui.model.metrics.probe import BPFTRACE, PROCESSES, ProbeInterval
-from iopstui.ui.dashboard.pages.probe_view import TASK_ORDERS, order_text, process_label, task_rows
-from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
-from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
+from iopstui.tables import DOWN, UP, Column, sortable
+from iopstui.ui.dashboard.pages.probe_view import process_column, task_columns, task_rows
+from iopstui.ui.draw.rows import Row, list_title, listing, message, wrap
+from iopstui.ui.draw.style import DEVICE, Charset
 from iopstui.ui.state.live import LiveState
 
 MAX_ROWS = 30
 FIRST_SAMPLE = "first sample; rates need two"
-COLUMNS: tuple[Column[ProcessRates], ...] = (
-    Column("pid", 9, lambda p: str(p.pid)),
-    Column("read MiB/s", 13, lambda p: f.mib(p.read_s), style=DEVICE),
-    Column("written MiB/s", 15, lambda p: f.mib(p.write_s)),
-)
-ORDERS: Mapping[str, Callable[[ProcessRates], Any]] = {
-    "process": lambda p: p.comm.lower(),
-    "pid": lambda p: p.pid,
-    "read MiB/s": lambda p: -p.read_s,
-    "written MiB/s": lambda p: -p.write_s,
-}
-"""As TASK_ORDERS."""
 ALL_DISKS = (
     "Bytes that each process read from any disk, and wrote to any disk or the page cache "
     "(/proc/PID/io). Per-disk figures need the probe with processes (ctrl+p)."
@@ -36,7 +24,29 @@ ALL_DISKS = (
 
 def orders(state: LiveState, source: ProcessIo | None) -> Sequence[str]:
     """The titles of the columns by which the processes can be sorted."""
-    return tuple(TASK_ORDERS if _shows_tasks(_process_probe(state), source) else ORDERS)
+    probe = _process_probe(state)
+    columns = task_columns if _shows_tasks(probe, source) else _columns
+    return sortable(columns(state))
+
+
+def _columns(state: LiveState, probe: ProbeInterval | None = None) -> tuple[Column, ...]:
+    """Latencies are of the requests that each process sent to the target's disks itself."""
+    columns = (
+        process_column(state, 24),
+        Column("pid", "pid", 8, sorts=UP),
+        Column("read_s", "read MiB/s", 12, f.mib, style=DEVICE, sorts=DOWN),
+        Column("write_s", "written MiB/s", 14, f.mib, sorts=DOWN),
+    )
+    if probe is None:
+        return columns
+    disks, tasks = (*state.devices, *probe.disks), {task.pid for task in probe.tasks}
+    latencies = {pid: request_latency(pid, disks, [probe]) for pid in tasks}
+
+    def column(title: str, place: int) -> Column:
+        return Column("", title, 8, f.latency, rank=1,
+                      read=lambda p: latencies.get(p.pid, (None, None))[place])  # fmt: skip
+
+    return (*columns, column("p50", 0), column("p99", 1))
 
 
 def _shows_tasks(probe: ProbeInterval | None, source: ProcessIo | None) -> bool:
@@ -66,25 +76,16 @@ def rows(
         return [*page, *task_rows(state, probe, width, charset, order)]
     if source is None:
         return [*page, *wrap(width, charset, "This recording has no processes.", None)]
-    rates = source.rates()
-    order = order if order in ORDERS else ""
-    page.append(_title("processes, all disks together", width, charset, frozen, order))
+    rates, columns = source.rates(), _columns(state, probe)
+    title = "processes, all disks together"
+    page.append(list_title(title, columns, order, frozen, width, charset))
     if rates is None:
         return [*page, message(width, charset, FIRST_SAMPLE)]
-    return [
-        *page,
-        *_table(state, rates, width, charset, order, probe),
-        *_note_rows(source, width, charset),
-    ]
-
-
-def _title(text: str, width: int, charset: Charset, frozen: bool, order: str = "") -> Row:
-    return rule(
-        width, charset, (text, BOLD),
-        (": current ones, not those of the frozen second" if frozen else "",
-         WARNING),
-        right=((order_text(order), DIM),),
-    )  # fmt: skip
+    if not rates:
+        page.append(message(width, charset, "no process read or wrote in this second"))
+    else:
+        page += listing(columns, rates, width, charset, MAX_ROWS, order)
+    return [*page, *_note_rows(source, width, charset)]
 
 
 def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
@@ -97,34 +98,6 @@ def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
         f"time, all {f.percent(full)} % (/proc/pressure/io; also programs that sleep in io_uring)."
     )
     return [*wrap(width, charset, text, None), message(width, charset, "")]
-
-
-def _table(
-    state: LiveState, rates: Sequence[ProcessRates], width: int, charset: Charset, order: str,
-    probe: ProbeInterval | None,
-) -> list[Row]:  # fmt: skip
-    if not rates:
-        return [message(width, charset, "no process read or wrote in this second")]
-    table = Table((*COLUMNS, *_latency_columns(state, probe)), 24, width, charset)
-    table_rows = [table.header("process", order)]
-    for process in (sorted(rates, key=ORDERS[order]) if order else rates)[:MAX_ROWS]:
-        table_rows.append(table.row(process_label(state, process.comm, process.pid, 23), process))
-    if len(rates) > MAX_ROWS:
-        table_rows.append(message(width, charset, f"and {len(rates) - MAX_ROWS} more"))
-    return table_rows
-
-
-def _latency_columns(
-    state: LiveState, probe: ProbeInterval | None
-) -> Iterator[Column[ProcessRates]]:
-    """Of the requests that each process sent to the target's disks itself."""
-    if probe is None:
-        return
-    disks = (*state.devices, *probe.disks)
-    latencies = {pid: request_latency(pid, disks, [probe]) for pid in {t.pid for t in probe.tasks}}
-    unknown = None, None
-    yield Column("p50", 9, lambda p: f.latency(latencies.get(p.pid, unknown)[0]), drop=1)
-    yield Column("p99", 9, lambda p: f.latency(latencies.get(p.pid, unknown)[1]), drop=1)
 
 
 def _note_rows(source: ProcessIo, width: int, charset: Charset) -> list[Row]:

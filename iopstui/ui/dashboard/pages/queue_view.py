@@ -9,10 +9,11 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.queue_map import DeviceMap, QueueRow, mapped_disks, queue_map
+from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.dashboard.panels import drive_line
 from iopstui.ui.dashboard.panels.cpu_panel import PINNED
-from iopstui.ui.draw.rows import Column, Row, Table, fit, message, rule, wrap
+from iopstui.ui.draw.rows import Row, Table, fit, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -53,16 +54,16 @@ def _irq(row: QueueRow) -> str:
     return f"{row.irq}{' all' if row.shared else ''}"
 
 
-COLUMNS: tuple[Column[QueueRow], ...] = (
-    Column("CPUs", 15, _serves),
-    Column("tags", 6, lambda r: f.number(r.nr_tags), drop=4),
-    Column("IRQ", 8, _irq),
-    Column("name", 19, lambda r: fit(printable(r.name), 18).strip() or f.MISSING, drop=3),
-    Column("goes to", 10, lambda r: _cpus(r.effective, 9)),
-    Column("came on", 10, lambda r: _cpus(r.served_on, 9)),
-    Column("node", 6, lambda r: f.MISSING if r.node is None else str(r.node), drop=2),
-    Column("irq/s", 8, lambda r: f.number(r.irq_s), style=DEVICE),
-    Column("jobs here", JOBS_WIDTH, _jobs, drop=1),
+COLUMNS = (
+    Column("", "CPUs", 14, read=_serves),
+    Column("nr_tags", "tags", 5, f.number, rank=4),
+    Column("", "IRQ", 7, read=_irq),
+    Column("name", "name", 18, lambda name: fit(printable(name), 18).strip() or f.MISSING, rank=3),
+    Column("effective", "goes to", 9, lambda cpus: _cpus(cpus, 9)),
+    Column("served_on", "came on", 9, lambda cpus: _cpus(cpus, 9)),
+    Column("node", "node", 5, rank=2),
+    Column("irq_s", "irq/s", 7, f.number, style=DEVICE),
+    Column("", "jobs here", JOBS_WIDTH - 1, read=_jobs, rank=1),
 )
 
 
@@ -106,7 +107,7 @@ def _section(device_map: DeviceMap, state: LiveState, width: int, charset: Chars
     drive = drive_line.line(drives, state.t, width, charset)
     section += [drive] if drive is not None else []
     if device_map.rows:
-        table = Table(COLUMNS, LABEL, width, charset)
+        table: Table[QueueRow] = Table(COLUMNS, LABEL, width, charset)
         section.append(table.header("hctx"))
         for row in device_map.rows:
             label = f.MISSING if row.hctx is None else str(row.hctx)

@@ -17,9 +17,10 @@ from iopstui.model.metrics.queue_map import (
     mapped_disks,
     queue_map,
 )
+from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.draw import cpu_grid
-from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule, wrap
+from iopstui.ui.draw.rows import Line, Piece, Row, Table, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, BORDER, DIM, Charset, load_style
 from iopstui.ui.state.live import LiveState
 
@@ -31,22 +32,16 @@ BEFORE_SHOWN_S = 120.0
 MAX_BEFORE = 4
 
 
-def _load(name: str) -> Column[CpuRow]:
-    def show(row: CpuRow) -> str:
-        return f.percent(getattr(row.load, name) if row.load else None)
-
-    return Column(name, max(5, len(name) + 1), show, drop={"irq": 6, "iowait": 5}.get(name, 0))
-
-
-COLUMNS: tuple[Column[CpuRow], ...] = (
-    Column("hctx", 5, lambda r: queues(r)),
-    Column("job", 6, lambda r: jobs(r)),
-    Column("irq/s", 7, lambda r: f.number(r.irq_s)),
-    Column("BLOCK/s", 8, lambda r: f.number(r.block_s)),
-    Column("IPI/s", 7, lambda r: f.number(r.ipi_s)),
-    *(_load(name) for name in ("usr", "sys", "iowait", "irq", "soft", "idle")),
-    Column("steal", 6, lambda r: f.percent(r.load.steal if r.load else None), drop=9),
-)
+COLUMNS = (
+    Column("", "hctx", 4, read=lambda row: queues(row)),
+    Column("", "job", 5, read=lambda row: jobs(row)),
+    Column("irq_s", "irq/s", 6, f.number),
+    Column("block_s", "BLOCK/s", 7, f.number),
+    Column("ipi_s", "IPI/s", 6, f.number),
+    *(Column(f"load/{name}", name, 4, f.percent, rank=rank)
+      for name, rank in (("usr", 0), ("sys", 0), ("iowait", 5), ("irq", 6), ("soft", 0),
+                         ("idle", 0), ("steal", 9))),
+)  # fmt: skip
 
 
 def queues(row: CpuRow) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 
 from iopstui import format as f
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics import frame as flags
-from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, pad, rule, wrap
+from iopstui.tables import Column
+from iopstui.ui.draw.rows import Line, Piece, Row, Table, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -30,27 +30,16 @@ def value(state: LiveState) -> list[Piece]:
     return pieces
 
 
-def _percentile(name: str) -> Callable[[DirectionInterval], str]:
-    return lambda direction: f.latency(direction.percentiles.get(name), "")
-
-
-COLUMNS: tuple[Column[DirectionInterval], ...] = (
-    Column("IOPS", 6, lambda d: f.number(d.iops), style=FIO),
-    Column("MiB/s", 6, lambda d: f.mib(d.bw)),
-    Column("slat", 7, lambda d: f.latency(d.slat_ns, ""), drop=4),
-    Column("clat", 7, lambda d: f.latency(_mean(d), "")),
-    Column("p50", 7, _percentile("p50"), drop=2),
-    Column("p90", 7, _percentile("p90"), drop=5),
-    Column("p95", 7, _percentile("p95"), drop=6),
-    Column("p99", 7, _percentile("p99")),
-    Column("p99.9", 7, _percentile("p99.9"), drop=1),
-    Column("p99.99", 7, _percentile("p99.99"), drop=3),
-    Column("max", 7, lambda d: f.latency(d.max_ns, ""), drop=1),
-)
-
-
-def _mean(direction: DirectionInterval) -> float | None:
-    return direction.lat_ns if direction.clat_ns is None else direction.clat_ns
+COLUMNS = (
+    Column("iops", "IOPS", 5, f.number, style=FIO),
+    Column("bw", "MiB/s", 5, f.mib),
+    Column("slat_ns", "slat", 6, f.dense, rank=4),
+    Column("", "clat", 6, f.dense, read=lambda d: d.lat_ns if d.clat_ns is None else d.clat_ns),
+    *(Column(f"percentiles/{name}", name, 6, f.dense, rank=rank)
+      for name, rank in (("p50", 2), ("p90", 5), ("p95", 6), ("p99", 0), ("p99.9", 1),
+                         ("p99.99", 3))),
+    Column("max_ns", "max", 6, f.dense, rank=1),
+)  # fmt: skip
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) -> list[Row]:

@@ -15,7 +15,6 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.text import printable
 from iopstui.ui.dashboard.panels import drive_line, share_panel, waits_bar
 from iopstui.ui.draw.rows import (
-    Column,
     Piece,
     Row,
     Table,
@@ -25,7 +24,7 @@ from iopstui.ui.draw.rows import (
     pad,
     rule,
     wrap,
-)  # fmt: skip
+)
 from iopstui.ui.draw.style import BOLD, BORDER, DEVICE, DIM, WARNING_FROM, Charset, load_style
 from iopstui.ui.state.live import LiveState
 
@@ -39,7 +38,7 @@ def _util_style(util: float | None) -> Style | None:
     return load_style(util) if util is not None and util >= WARNING_FROM else None
 
 
-COLUMNS: tuple[Column[DiskRates], ...] = (
+COLUMNS = (
     figure_column(DiskRates.r_s, DEVICE),
     figure_column(DiskRates.w_s, DEVICE),
     *map(figure_column, (DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.rrqm_s,

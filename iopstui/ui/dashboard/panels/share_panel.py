@@ -8,31 +8,27 @@ from collections.abc import Iterator
 from iopstui import format as f
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
+from iopstui.tables import Column
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Column, Piece, Row, Table, message, wrap
+from iopstui.ui.draw.rows import Piece, Row, Table, message, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 ROWS = 4
 """READ, WRITE, the others, and the mount's options."""
 LABEL = 7
-COLUMNS: tuple[Column[OperationRates], ...] = (
-    Column("ops/s", 7, lambda o: f.number(o.ops_s), style=DEVICE),
-    Column("kB/s", 7, lambda o: f.number(o.kb_s)),
-    Column("kB/op", 7, lambda o: f.number(o.kb_op), drop=2),
-    Column("retrans", 8, lambda o: f.number(o.retransmissions),
-           style_of=lambda o: WARNING if o.retransmissions else None),
-    Column("avg RTT", 9, lambda o: f.milliseconds(o.rtt, "")),
-    Column("avg exe", 9, lambda o: f.milliseconds(o.exe, "")),
-    Column("avg queue", 10, lambda o: f.milliseconds(o.queue, "")),
-    Column("errors", 7, lambda o: f.MISSING if o.errors is None else str(o.errors), drop=1,
-           style_of=lambda o: WARNING if o.errors else None),
+COLUMNS = (
+    Column("ops_s", "ops/s", 6, f.number, style=DEVICE),
+    Column("kb_s", "kB/s", 6, f.number),
+    Column("kb_op", "kB/op", 6, f.number, rank=2),
+    Column("retransmissions", "retrans", 7, f.number,
+           style_of=lambda row: WARNING if row.retransmissions else None),
+    Column("rtt", "avg RTT", 8, f.dense_ms),
+    Column("exe", "avg exe", 8, f.dense_ms),
+    Column("queue", "avg queue", 9, f.dense_ms),
+    Column("errors", "errors", 6, rank=1, style_of=lambda row: WARNING if row.errors else None),
 )  # fmt: skip
-SMB_COLUMNS: tuple[Column[OperationRates], ...] = (
-    *COLUMNS[:3],
-    COLUMNS[-1],
-    Column("latency", 9, lambda o: f.tick_milliseconds(o.latency, "")),
-)
+SMB_COLUMNS = (*COLUMNS[:3], COLUMNS[-1], Column("latency", "latency", 8, f.dense_ticks))
 
 
 def title(target: Target) -> str:
@@ -67,7 +63,9 @@ def rows(state: LiveState, target: Target, width: int, charset: Charset) -> list
     share = frame.share
     if share is None:
         return [*wrap(width, charset, _why_missing(target), None), mount]
-    table = Table(COLUMNS if share.smb is None else SMB_COLUMNS, LABEL, width, charset)
+    table: Table[OperationRates] = Table(
+        COLUMNS if share.smb is None else SMB_COLUMNS, LABEL, width, charset
+    )
     body = [table.header("op")]
     body += [table.row(name, rates) for name, rates in _operations(share)]
     if share.smb is not None:
