@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.events import (
@@ -21,9 +21,8 @@ from iopstui.events import (
 from iopstui.format import print_line
 from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.output.experiment.compare import CompareSink
+from iopstui.output.experiment.sink import ExperimentSink
 from iopstui.output.experiment.sinks import experiment_sink
-from iopstui.output.experiment.sweep import SweepSink
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import PLAIN, EventSink, make_sink
@@ -131,7 +130,7 @@ class ReplayedExperiments:
         self._out, self._err = out, err
         self._lines = JsonlSink(out, header.host, header.target) if kind == "jsonl" else None
         self._narrator = Narrator(err)
-        self._sink: SweepSink | CompareSink | None = None
+        self._sink: ExperimentSink[Any] | None = None
 
     def handle(self, event: Event) -> None:
         """Take one event."""

@@ -32,9 +32,13 @@ from iopstui.model.experiment.load_curve import (
     measured_points,
 )
 from iopstui.model.experiment.plan import IOPS, Axis, Plan, variant_letter
-from iopstui.model.experiment.point import Point
 from iopstui.output.experiment.compare import COLUMNS as COMPARED
-from iopstui.output.experiment.compare import cpu_columns, difference_columns, difference_object
+from iopstui.output.experiment.compare import (
+    comparison_results,
+    cpu_columns,
+    difference_columns,
+    difference_object,
+)
 from iopstui.output.experiment.sweep import (
     FIGURES,
     MEANS,
@@ -140,10 +144,7 @@ class Experiment:
 
     def results(self) -> ComparisonResults:
         """Results of a comparison's runs."""
-        runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
-        for event in self.ordered:
-            runs[event.variant][event.repeat] = event.point
-        return ComparisonResults(self.plan, runs)
+        return comparison_results(self.plan, self.ordered)
 
 
 def ending(experiment: Experiment) -> str:

@@ -15,12 +15,12 @@ from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.load_curve import conclusions, curve_text, load_curves
 from iopstui.model.experiment.plan import Plan, parse_axis
-from iopstui.output.experiment.sink import JsonLines
+from iopstui.output.experiment.sink import ExperimentCsv, JsonLines
 from iopstui.output.experiment.sweep import (
-    SweepCsv,
     SweepJson,
     SweepTable,
     pass_table,
+    sweep_cells,
     sweep_results,
 )
 
@@ -82,7 +82,7 @@ def test_json_lines_and_csv_have_every_point() -> None:
     assert points[3]["point"]["in_flight"] == 8.0 and points[3]["little"]["holds"] is True
     assert [row["event"] for row in rows[-3:]] == ["curve", "curve", "sweep_finished"]
     out = io.StringIO()
-    table = SweepCsv(PLAN, out)
+    table = ExperimentCsv(sweep_cells(PLAN), out)
     for event in finished():
         table.point(event)
     csv_rows = list(csv.DictReader(io.StringIO(out.getvalue())))
@@ -98,7 +98,11 @@ def test_repeats_end_with_means_and_failures_with_messages() -> None:
     runs = finished(plan)
     broken = PointFailed(1.0, 0, 42, "x", "randread-4k", runs[5].settings, 1, "too deep")
     text, lines, cells = io.StringIO(), io.StringIO(), io.StringIO()
-    sinks = [SweepTable(plan, text), SweepJson(plan, JsonLines(lines, "h")), SweepCsv(plan, cells)]
+    sinks = [
+        SweepTable(plan, text),
+        SweepJson(plan, JsonLines(lines, "h")),
+        ExperimentCsv(sweep_cells(plan), cells),
+    ]
     for sink in sinks:
         for event in runs[:-1]:
             sink.point(event)

@@ -27,8 +27,7 @@ from iopstui.model.experiment.load_curve import measured_points
 from iopstui.model.experiment.options import ExperimentOptions
 from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
 from iopstui.model.experiment.sensitivity import planned_sensitivity
-from iopstui.output.experiment.sink import ReportedExperiment
-from iopstui.output.experiment.sinks import experiment_sink
+from iopstui.output.experiment.sinks import ReportedExperiment, experiment_sink
 from iopstui.safety.signals import StopSignals
 from iopstui.session.tick.outcomes import outcome_text
 

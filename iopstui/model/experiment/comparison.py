@@ -8,11 +8,12 @@ corrected for their number (Holm). docs/statistics.md has the error rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from iopstui.model.experiment.disturbance import disturbance_text
-from iopstui.model.experiment.plan import IOPS
+from iopstui.model.experiment.plan import IOPS, Plan
 from iopstui.model.experiment.point import Point
 from iopstui.model.histogram import MAX_RELATIVE_ERROR
 from iopstui.model.metrics.statistics.paired_comparison import (
@@ -100,6 +101,14 @@ class FigureComparison:
         if self.disturbed:
             return None
         return (self.difference.mean > 0) == (self.metric.better == HIGHER)
+
+
+def variant_runs(plan: Plan, events: Iterable[Any]) -> list[dict[int, Point]]:
+    """The points of runs that are done (events.PointFinished): of each variant, by repeat."""
+    runs: list[dict[int, Point]] = [{} for _ in plan.variants]
+    for event in events:
+        runs[event.variant][event.repeat] = event.point
+    return runs
 
 
 def paired_runs(first: Runs, second: Runs) -> list[tuple[Point, Point]]:

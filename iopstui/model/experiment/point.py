@@ -2,97 +2,152 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from functools import partial
 from typing import Any
 
+from iopstui.format import latency, mib
 from iopstui.model import histogram
 from iopstui.model.experiment.disturbance import Disturbance, DisturbanceMeter
+from iopstui.model.figures.figure import Figure
 from iopstui.model.metrics.figures import Meter, RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, UNCOUNTED, Frame
 from iopstui.model.metrics.load_series import LoadSeries, overall
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.metrics.waits import CACHE, UNSENT
+from iopstui.model.metrics.waits import CACHE, UNSENT, Waits
 from iopstui.model.rates import ratio
 from iopstui.model.sources import POWER
 
 LITTLE_TOLERANCE = 0.10
 SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"
-_DISK_FIGURES = ("ios/s", "bytes/s", "merges/s", "aqu-sz", "util")
+DISK = "disk"
+"""In a path: the target's one device, of several devices their sum."""
+FIGURE, JOIN, PATH = "figure", "join", "path"
+Joined = Callable[[Sequence[Any]], Any]
+
+
+def _of_known(join: Joined) -> Joined:
+    """Join the values that are known; ``None`` of none."""
+
+    def joined(values: Sequence[Any]) -> Any:
+        known = [value for value in values if value is not None]
+        return join(known) if known else None
+
+    return joined
+
+
+def _first(values: Sequence[Any]) -> Any:
+    return values[0]
+
+
+def _all(states: Sequence[bool | None]) -> bool | None:
+    return False if False in states else None if None in states else True
+
+
+def _means_by_key(values: Sequence[Mapping[Any, float]]) -> dict[Any, float]:
+    """The means by CPU or device; what a run lacks counts as 0."""
+    keys = dict.fromkeys(key for run in values for key in run)
+    return {key: sum(run.get(key, 0.0) for run in values) / len(values) for key in keys}
+
+
+def _means_by_cpu(values: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    return dict(sorted(_means_by_key(values).items()))
+
+
+def _all_texts(values: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for texts in values for text in texts))
+
+
+_mean = _of_known(lambda known: sum(known) / len(known))
+_least, _most = _of_known(min), _of_known(max)
+
+
+def _row(
+    unit: str, meaning: str, path: str = "", join: Joined = _mean, default: Any = None, **more: Any
+) -> Any:
+    """A field of a point with its figure: ``path`` of its meter, ``join`` of repeated runs."""
+    figure = partial(Figure, unit=unit, meaning=meaning, **more)
+    said = {FIGURE: figure, PATH: path, JOIN: join}
+    if default is dict:
+        return field(default_factory=dict, metadata=said)
+    return field(default=default, metadata=said)
+
+
+def _time(meaning: str, path: str = "", join: Joined = _mean, **more: Any) -> Any:
+    return _row("ns", meaning, path, join, width=7, form=latency, **more)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Figures of one run. Rates per second, latencies in ns, of reads and writes together.
-    ``latency_ns`` is the mean of ``latency_of`` ("lat", or "clat" where fio has no lat, or "await"
-    where fio took none: the kernel's); percentiles are of ``bins_of``. ``device_iops``, ``aqu_sz``
-    and ``util`` are the target device's, of several devices their sum (``util`` is unknown then).
-    ``cpu_us`` is CPU time of the whole machine for each I/O. ``busy`` maps a CPU to its load in
-    percent, ``completions`` to its share (0..1) of ``completions_of``. ``steady`` says whether
-    SNIA's rule calls these seconds steady. ``iops_low`` and ``iops_high`` are its worst and best
-    whole interval; ``slower`` the share (0..1) of I/Os slower than their mean. ``device_bw``
-    (bytes/s), ``merges`` (requests/s), ``request_bytes`` (mean size) and ``await_ns`` are the
-    device's. ``fio_cpu`` is percent of one CPU, ``ctx_s`` fio's context switches per second.
-    ``device_p50_ns``, ``device_p99_ns`` and ``stayed`` (the share, 0..1, of the requests that were
-    completed on the CPU that allocated them) are the probe's. ``wait_cpu``, ``wait_above``,
-    ``wait_devices``, ``wait_cache``, ``wait_unsent`` and ``wait_unknown`` divide the I/Os in flight
-    by the place where they wait (model/metrics/waits.py), ``wait_layers`` the third by device.
-    ``watts`` is the mean power of the CPU packages. ``runs`` is of how many runs this is the
-    mean (model/experiment/repeated_points.py), ``iops_within`` and ``latency_within`` (ns) are
-    then 95 % intervals of it. ``others`` is the share (0..1) of the device's I/O that was not the
-    job's, ``disturbed`` are sentences on what spoiled the figures, ``irq_cpus`` has the CPU that
-    served each of the device's interrupts (model/experiment/disturbance.py). Unknown is
-    ``None``."""
+    """Figures of one run, each with its row (``POINT``): reads and writes together, unless it says
+    which. Unknown is ``None``."""
 
-    seconds: float
-    ios: int
-    iops: float
-    bw: float
-    read_iops: float | None = None
-    write_iops: float | None = None
-    latency_ns: float | None = None
-    latency_of: str = ""
-    p50_ns: float | None = None
-    p99_ns: float | None = None
-    p999_ns: float | None = None
-    bins_of: str = "clat"
-    device_iops: float | None = None
-    aqu_sz: float | None = None
-    util: float | None = None
-    cpu_us: float | None = None
-    busy: Mapping[int, float] = field(default_factory=dict)
-    completions: Mapping[int, float] = field(default_factory=dict)
-    completions_of: str = ""
-    steady: bool | None = None
-    iops_low: float | None = None
-    iops_high: float | None = None
-    slat_ns: float | None = None
-    clat_ns: float | None = None
-    max_ns: float | None = None
-    slower: float | None = None
-    device_bw: float | None = None
-    merges: float | None = None
-    request_bytes: float | None = None
-    await_ns: float | None = None
-    fio_cpu: float | None = None
-    ctx_s: float | None = None
-    device_p50_ns: float | None = None
-    device_p99_ns: float | None = None
-    stayed: float | None = None
-    wait_cpu: float | None = None
-    wait_above: float | None = None
-    wait_devices: float | None = None
-    wait_unknown: float | None = None
-    wait_cache: float | None = None
-    wait_unsent: float | None = None
-    wait_layers: Mapping[str, float] = field(default_factory=dict)
-    watts: float | None = None
-    runs: int = 1
-    iops_within: tuple[float, float] | None = None
-    latency_within: tuple[float, float] | None = None
-    others: float | None = None
-    disturbed: tuple[str, ...] = ()
-    irq_cpus: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = _row("s", "seconds measured", join=sum, default=MISSING)
+    ios: int = _row("I/Os", "I/Os counted", join=sum, default=MISSING)
+    iops: float = _row("1/s", "I/Os per second, reads and writes", "fio total iops",
+                       default=MISSING, title="IOPS", width=5)  # fmt: skip
+    bw: float = _row("B/s", "bytes per second", "fio total bw", default=MISSING, title="MiB/s",
+                     width=5, form=mib, rank=6)  # fmt: skip
+    read_iops: float | None = _row("1/s", "reads per second", "fio read iops")
+    write_iops: float | None = _row("1/s", "writes per second", "fio write iops")
+    latency_ns: float | None = _time("mean latency as fio sees it", title="mean")
+    latency_of: str = _row("", "lat; clat where fio has no lat; await, the kernel's, where it took "
+                           "none", join=_first, default="")  # fmt: skip
+    p50_ns: float | None = _time("median of the latency", title="p50", rank=5)
+    p99_ns: float | None = _time("99th percentile", title="p99")
+    p999_ns: float | None = _time("99.9th percentile", title="p99.9", rank=3)
+    bins_of: str = _row("", "what the percentiles are of", join=_first, default="clat")
+    device_iops: float | None = _row(
+        "1/s", "requests the device completed per second", "disk ios/s")  # fmt: skip
+    aqu_sz: float | None = _row(
+        "", "requests in flight, as the kernel counts them", "disk aqu-sz", title="aqu-sz", rank=4
+    )
+    util: float | None = _row("%", "time in which the device had a request", "disk util")
+    cpu_us: float | None = _row(
+        "us", "CPU time of the whole machine for each I/O", title="CPU/IO", width=7)  # fmt: skip
+    busy: Mapping[int, float] = _row("%", "load by CPU", join=_means_by_cpu, default=dict)
+    completions: Mapping[int, float] = _row(
+        "share", "share of the completions by CPU", join=_means_by_cpu, default=dict)  # fmt: skip
+    completions_of: str = _row(
+        "", "what shows where they ran: softirqs or interrupts", join=_first, default=""
+    )
+    steady: bool | None = _row("", "whether SNIA's rule calls these seconds steady", join=_all)
+    iops_low: float | None = _row("1/s", "IOPS of the run's worst second", join=_least)
+    iops_high: float | None = _row("1/s", "IOPS of its best second", join=_most)
+    slat_ns: float | None = _time("mean submission latency", "fio total slat mean")
+    clat_ns: float | None = _time("mean completion latency", "fio total clat mean")
+    max_ns: float | None = _time("slowest I/O", join=_most)
+    slower: float | None = _row("share", "share of I/Os slower than the mean")
+    device_bw: float | None = _row("B/s", "bytes it moved per second", "disk bytes/s")
+    merges: float | None = _row("1/s", "requests merged into others per second", "disk merges/s")
+    request_bytes: float | None = _row("B", "mean size of a request at the device")
+    await_ns: float | None = _time("mean time of a request in kernel and device")
+    fio_cpu: float | None = _row("%", "CPU time of fio itself, percent of one CPU")
+    ctx_s: float | None = _row("1/s", "context switches of fio per second", "fio ctx/s")
+    device_p50_ns: float | None = _time("median in the device alone, by the probe")
+    device_p99_ns: float | None = _time("99th percentile in the device alone, by the probe")
+    stayed: float | None = _row(
+        "share", "requests completed on the CPU that submitted them, by the probe")  # fmt: skip
+    wait_cpu: float | None = _row("", "I/Os in flight that wait for a CPU")
+    wait_above: float | None = _row("", "I/Os in flight above the device")
+    wait_devices: float | None = _row("", "I/Os in flight in the devices under the target")
+    wait_unknown: float | None = _row("", "I/Os in flight in a place that no counter shows")
+    wait_cache: float | None = _row("", "I/Os in flight that wait for the page cache")
+    wait_unsent: float | None = _row("", "I/Os in flight that are not sent yet")
+    wait_layers: Mapping[str, float] = _row(
+        "", "those in the devices, by device", join=_means_by_key, default=dict)  # fmt: skip
+    watts: float | None = _row("W", "mean power of the CPU packages", f"kernel {POWER} package")
+    runs: int = _row("", "of how many runs this is the mean", join=len, default=1)
+    iops_within: tuple[float, float] | None = _row("1/s", "95 % interval of the IOPS", join=_first)
+    latency_within: tuple[float, float] | None = _row(
+        "ns", "95 % interval of the latency", join=_first)  # fmt: skip
+    others: float | None = _row(
+        "share", "share of the device's I/O that was not the job's", join=_most)  # fmt: skip
+    disturbed: tuple[str, ...] = _row(
+        "", "what spoiled them, in sentences", join=_all_texts, default=())  # fmt: skip
+    irq_cpus: Mapping[str, int] = _row(
+        "", "CPU that served each of its interrupts", join=_first, default=dict)  # fmt: skip
 
     @property
     def in_flight(self) -> float | None:
@@ -125,6 +180,33 @@ class Point:
     def most_completions(self) -> float | None:
         """The share of the CPU that completed most."""
         return max(self.completions.values(), default=None)
+
+
+POINT: Mapping[str, Figure] = {
+    **{one.name: one.metadata[FIGURE](one.name, part=f"point/{one.name}") for one in fields(Point)},
+    **{figure.name: figure for figure in (
+        Figure("in_flight", "", "I/Os in flight: IOPS x mean latency", "point/in_flight"),
+        Figure("most_completions", "share", "completions on the CPU that did most",
+               "point/most_completions", title="most on", width=12),
+        Figure("seen", "", "I/Os in flight by Little's law", "little/seen", title="N=X*R", width=5,
+               rank=1),
+        Figure("asked", "", "I/Os that the job keeps in flight", "little/asked", title="of",
+               width=4),
+    )},
+}  # fmt: skip
+"""The figures of a run that is done (events.PointFinished)."""
+PATHS = {one.name: one.metadata[PATH] for one in fields(Point) if one.metadata[PATH]} | {
+    "lat_ns": "fio total lat mean", "usr": "fio usr_cpu", "sys": "fio sys_cpu",
+}  # fmt: skip
+"""What a run measures by a meter."""
+
+
+def joined(points: Sequence[Point]) -> dict[str, Any]:
+    """The fields of several runs of one point, each joined as its row says."""
+    return {
+        one.name: one.metadata[JOIN]([getattr(point, one.name) for point in points])
+        for one in fields(Point)
+    }
 
 
 def point_json(point: Point) -> dict[str, Any]:
@@ -202,15 +284,12 @@ class PointMeter:
         self._disturbances = disturbances
         self._block: dict[int, float] = {}
         self._irq: dict[int, float] = {}
-        paths = [
-            ("fio", "total", "iops"), ("fio", "total", "bw"), ("fio", "total", "lat", "mean"),
-            ("fio", "total", "clat", "mean"), ("fio", "read", "iops"), ("fio", "write", "iops"),
-            ("fio", "total", "slat", "mean"), ("fio", "usr_cpu"), ("fio", "sys_cpu"),
-            ("fio", "ctx/s"), ("kernel", POWER, "package"),
-        ]  # fmt: skip
-        scope = ("disks", *devices) if len(devices) == 1 else (TOTAL,)
-        paths += [("kernel", *scope, name) for name in _DISK_FIGURES if devices]
-        self._meters = {path[1:] if path[0] == "fio" else path[-1:]: Meter(path) for path in paths}
+        disk = ("kernel", "disks", devices[0]) if len(devices) == 1 else ("kernel", TOTAL)
+        self._meters: dict[str, Meter] = {}
+        for name, path in PATHS.items():
+            scope, *rest = path.split()
+            if devices or scope != DISK:
+                self._meters[name] = Meter((*(disk if scope == DISK else (scope,)), *rest))
         self._cpus: dict[int, list[Meter]] = {}
 
     def add(self, frame: Frame) -> None:
@@ -268,23 +347,26 @@ class PointMeter:
 
     def point(self) -> Point | None:
         """The figures so far; ``None`` if nothing was measured."""
-        seconds = self._seconds
-        iops = self._value("total", "iops")
-        if not seconds or iops is None:
+        values = {name: meter.value for name, meter in self._meters.items()}
+        iops = values["iops"]
+        if not self._seconds or iops is None:
             return None
-        latency, of = self._latency()
         percentiles = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
+        device = histogram.percentiles(self._device_bins, (50.0, 99.0))
         completions, completions_of = self._completions()
-        loads = {number: self._busy(meters) for number, meters in sorted(self._cpus.items())}
+        loads = {number: _sum(meters) for number, meters in sorted(self._cpus.items())}
         busy = {number: load for number, load in loads.items() if load is not None}
-        point = Point(
-            seconds=seconds,
+        found = self._disturbances.result() if self._disturbances is not None else Disturbance()
+        await_ns = self._wait_ms * 1e6 / self._requests if self._requests else None
+        kinds = {"lat": values["lat_ns"], "clat": values["clat_ns"], "await": await_ns}
+        of = next((kind for kind, mean in kinds.items() if mean is not None), "")
+        metered: dict[str, Any] = {name: values[name] for name in values if name in POINT}
+        return Point(
+            **metered | {"bw": values["bw"] or 0.0},
+            **_places(self._waits.value),
+            seconds=self._seconds,
             ios=self._ios,
-            iops=iops,
-            bw=self._value("total", "bw") or 0.0,
-            read_iops=self._value("read", "iops"),
-            write_iops=self._value("write", "iops"),
-            latency_ns=latency,
+            latency_ns=kinds.get(of),
             latency_of=of,
             p50_ns=percentiles.get(50.0),
             p99_ns=percentiles.get(99.0),
@@ -297,73 +379,26 @@ class PointMeter:
             steady=overall(self._load.stages()).steady,
             iops_low=min(self._whole, default=None),
             iops_high=max(self._whole, default=None),
-            slat_ns=self._value("total", "slat", "mean"),
-            clat_ns=self._value("total", "clat", "mean"),
             max_ns=self._max_ns,
             slower=self._share_above_mean(),
-            fio_cpu=self._sum("usr_cpu", "sys_cpu"),
-            ctx_s=self._value("ctx/s"),
-        )
-        return self._with_device(point)
-
-    def _with_device(self, point: Point) -> Point:
-        """The point with the figures of the kernel and of the probe."""
-        device = histogram.percentiles(self._device_bins, (50.0, 99.0))
-        requests, moved = self._value("ios/s"), self._value("bytes/s")
-        waits = self._waits.value
-        found = self._disturbances.result() if self._disturbances is not None else Disturbance()
-        return replace(
-            point,
-            device_iops=requests,
-            aqu_sz=self._value("aqu-sz"),
-            util=self._value("util"),
-            device_bw=moved,
-            merges=self._value("merges/s"),
-            request_bytes=ratio(moved, requests),
-            await_ns=self._wait_ms * 1e6 / self._requests if self._requests else None,
+            request_bytes=ratio(values.get("device_bw"), values.get("device_iops")),
+            await_ns=await_ns,
+            fio_cpu=_sum([self._meters["usr"], self._meters["sys"]]),
             device_p50_ns=device.get(50.0),
             device_p99_ns=device.get(99.0),
             stayed=self._stayed / self._moved if self._moved else None,
-            wait_cpu=waits.cpu if waits else None,
-            wait_above=waits.above if waits else None,
-            wait_devices=waits.in_devices if waits and waits.layers else None,
-            wait_unknown=waits.unknown if waits else None,
-            wait_cache=waits.cache if waits else None,
-            wait_unsent=waits.unsent if waits else None,
-            wait_layers=waits.layers if waits else {},
-            watts=self._value("package"),
             others=found.others,
             disturbed=found.reasons,
             irq_cpus=found.irq_cpus,
         )
 
-    def _sum(self, *names: str) -> float | None:
-        values = [value for name in names if (value := self._value(name)) is not None]
-        return sum(values) if values else None
-
     def _share_above_mean(self) -> float | None:
         """The share of I/Os in buckets above the mean of the same latency."""
-        mean, total = self._value("total", self._bins_of, "mean"), sum(self._bins.values())
+        meter, total = self._meters.get(f"{self._bins_of}_ns"), sum(self._bins.values())
+        mean = meter.value if meter is not None else None
         if mean is None or not total:
             return None
         return sum(count for key, count in self._bins.items() if key > mean) / total
-
-    def _value(self, *path: str) -> float | None:
-        meter = self._meters.get(path)
-        return meter.value if meter else None
-
-    def _latency(self) -> tuple[float | None, str]:
-        for kind in ("lat", "clat"):
-            mean = self._value("total", kind, "mean")
-            if mean is not None:
-                return mean, kind
-        if self._requests:
-            return self._wait_ms * 1e6 / self._requests, "await"
-        return None, ""
-
-    def _busy(self, meters: list[Meter]) -> float | None:
-        values = [value for meter in meters if (value := meter.value) is not None]
-        return sum(values) if values else None
 
     def _completions(self) -> tuple[dict[int, float], str]:
         """CPUs that ran the completions. Without softirqs (the interrupt's CPU did the rest itself)
@@ -376,6 +411,23 @@ class PointMeter:
         if irq:
             return {cpu: n / irq for cpu, n in sorted(self._irq.items())}, INTERRUPTS
         return {}, ""
+
+
+def _sum(meters: Sequence[Meter]) -> float | None:
+    values = [value for meter in meters if (value := meter.value) is not None]
+    return sum(values) if values else None
+
+
+def _places(waits: Waits | None) -> dict[str, Any]:
+    """Where the I/Os in flight wait (model/metrics/waits.py)."""
+    if waits is None:
+        return {}
+    return {
+        "wait_cpu": waits.cpu, "wait_above": waits.above,
+        "wait_devices": waits.in_devices if waits.layers else None,
+        "wait_unknown": waits.unknown, "wait_cache": waits.cache, "wait_unsent": waits.unsent,
+        "wait_layers": waits.layers,
+    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from iopstui.model.experiment.plan import Plan, PlannedPoint, expand_plan
-from iopstui.model.experiment.point import LITTLE_TOLERANCE, LittlesLaw, Point
+from iopstui.model.experiment.point import LITTLE_TOLERANCE, LittlesLaw, Point, joined
 from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE
 from iopstui.model.metrics.statistics.student_t import t_quantile
 
-Name = TypeVar("Name", int, str)
 Key = tuple[str, tuple[tuple[str, str], ...]]
 """A job and its settings: what makes two runs those of one point."""
-
-_FROM_FIRST_RUN = {"latency_of", "bins_of", "completions_of"}
-_MINIMUM_FIELDS, _MAXIMUM_FIELDS = {"iops_low"}, {"iops_high", "max_ns", "others"}
-_SUM_FIELDS = {"seconds", "ios"}
-_SEPARATE_FIELDS = {"iops", "latency_ns", "steady", "busy", "completions", "wait_layers", "runs",
-        "iops_within", "latency_within", "disturbed", "irq_cpus"}  # fmt: skip
 
 
 def point_indexes(plan: Plan) -> dict[Key, int]:
@@ -66,52 +58,14 @@ def merge_runs(points: Sequence[Point]) -> Point:
     the worst and best interval of all, and the means of the rest."""
     if len(points) == 1:
         return points[0]
-    merged: dict[str, Any] = {}
-    for name in (field.name for field in fields(Point)):
-        values = [getattr(point, name) for point in points]
-        present = [value for value in values if value is not None]
-        if name in _FROM_FIRST_RUN:
-            merged[name] = values[0]
-        elif name not in _SEPARATE_FIELDS:
-            merged[name] = _combined(name, present)
     iops = geometric_mean([point.iops for point in points])
     latencies = [point.latency_ns for point in points if point.latency_ns is not None]
     latency = geometric_mean(latencies) if len(latencies) == len(points) else None
-    return replace(
-        points[0], **merged, iops=iops.value, iops_within=iops.within, runs=len(points),
-        latency_ns=latency.value if latency else None,
-        latency_within=latency.within if latency else None,
-        steady=_are_all_steady([point.steady for point in points]),
-        busy=dict(sorted(_means_by_key([point.busy for point in points]).items())),
-        completions=dict(sorted(_means_by_key([point.completions for point in points]).items())),
-        wait_layers=_means_by_key([point.wait_layers for point in points]),
-        disturbed=tuple(dict.fromkeys(text for point in points for text in point.disturbed)),
-    )  # fmt: skip
-
-
-def _combined(name: str, values: Sequence[float]) -> float | None:
-    if not values:
-        return None
-    if name in _SUM_FIELDS:
-        return sum(values)
-    if name in _MINIMUM_FIELDS:
-        return min(values)
-    return max(values) if name in _MAXIMUM_FIELDS else sum(values) / len(values)
-
-
-def _are_all_steady(states: Sequence[bool | None]) -> bool | None:
-    if False in states:
-        return False
-    return None if None in states else True
-
-
-def _means_by_key(values_by_run: Sequence[Mapping[Name, float]]) -> dict[Name, float]:
-    """The means by CPU or device; what a run lacks counts as 0."""
-    keys = dict.fromkeys(key for values in values_by_run for key in values)
-    return {
-        key: sum(values.get(key, 0.0) for values in values_by_run) / len(values_by_run)
-        for key in keys
-    }
+    return Point(**joined(points) | {
+        "iops": iops.value, "iops_within": iops.within,
+        "latency_ns": latency.value if latency else None,
+        "latency_within": latency.within if latency else None,
+    })  # fmt: skip
 
 
 def littles_law_of_runs(point: Point, runs: Sequence[LittlesLaw]) -> LittlesLaw:

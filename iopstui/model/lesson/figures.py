@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
-from iopstui.model.experiment.point import Point
+from iopstui.model.experiment.point import POINT, Point
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.lesson.formula import Value
 
@@ -34,55 +35,35 @@ def _busiest_cpu(point: Point) -> float | None:
     return float(max(shares, key=lambda cpu: shares[cpu])) if shares else None
 
 
+_FORMS = {"1/s": "n", "I/Os": "n", "B/s": "b/s", "B": "b", "ns": "t", "share": "%", "%": "pct"}
+
+
+def _figures(names: str) -> Mapping[str, Figure]:
+    """Rows of a point (model/experiment/point.py), each as NAME or as NAME=FIELD."""
+    pairs = [(name, of or name) for name, _, of in (word.partition("=") for word in names.split())]
+    return {
+        name: Figure(_FORMS.get(POINT[of].unit, "1"), POINT[of].meaning, attrgetter(of))
+        for name, of in pairs
+    }
+
+
 RUN: Mapping[str, Figure] = {
-    "iops": Figure("n", "I/Os per second, reads and writes", lambda p: p.iops),
-    "iops_low": Figure("n", "IOPS of the run's worst second", lambda p: p.iops_low),
-    "iops_high": Figure("n", "IOPS of its best second", lambda p: p.iops_high),
-    "read_iops": Figure("n", "reads per second", lambda p: p.read_iops),
-    "write_iops": Figure("n", "writes per second", lambda p: p.write_iops),
-    "bw": Figure("b/s", "bytes per second", lambda p: p.bw),
+    **_figures("iops iops_low iops_high read_iops write_iops bw"),
     "block": Figure("b", "mean size of an I/O", lambda p: p.bw / p.iops if p.iops else None),
-    "ios": Figure("n", "I/Os counted", lambda p: float(p.ios)),
-    "seconds": Figure("1", "seconds measured", lambda p: p.seconds),
+    **_figures("ios seconds"),
     "latency": Figure("t", "mean latency as fio sees it", lambda p: _fio_value(p, p.latency_ns)),
-    "slat": Figure("t", "mean submission latency", lambda p: p.slat_ns),
-    "clat": Figure("t", "mean completion latency", lambda p: p.clat_ns),
-    "p50": Figure("t", "median of the latency", lambda p: p.p50_ns),
-    "p99": Figure("t", "99th percentile", lambda p: p.p99_ns),
-    "p999": Figure("t", "99.9th percentile", lambda p: p.p999_ns),
-    "max": Figure("t", "slowest I/O", lambda p: p.max_ns),
-    "slower": Figure("%", "share of I/Os slower than the mean", lambda p: p.slower),
+    **_figures("slat=slat_ns clat=clat_ns p50=p50_ns p99=p99_ns p999=p999_ns max=max_ns slower"),
     "in_flight": Figure("1", "I/Os in flight: IOPS x mean latency",
                         lambda p: _fio_value(p, p.in_flight)),
-    "device_iops": Figure("n", "requests the device completed per second",
-                          lambda p: p.device_iops),
-    "device_bw": Figure("b/s", "bytes it moved per second", lambda p: p.device_bw),
-    "request": Figure("b", "mean size of a request at the device", lambda p: p.request_bytes),
-    "merges": Figure("n", "requests merged into others per second", lambda p: p.merges),
-    "wait": Figure("t", "mean time of a request in kernel and device", lambda p: p.await_ns),
-    "aqu_sz": Figure("1", "requests in flight, as the kernel counts them", lambda p: p.aqu_sz),
-    "util": Figure("pct", "time in which the device had a request", lambda p: p.util),
+    **_figures("device_iops device_bw request=request_bytes merges wait=await_ns aqu_sz util"),
     "cpu": Figure("t", "CPU time of the whole machine for each I/O",
                   lambda p: None if p.cpu_us is None else 1000 * p.cpu_us),
-    "fio_cpu": Figure("pct", "CPU time of fio itself, percent of one CPU", lambda p: p.fio_cpu),
-    "switches": Figure("n", "context switches of fio per second", lambda p: p.ctx_s),
-    "most": Figure("%", "completions on the CPU that did most",
-                   lambda p: p.most_completions),
+    **_figures("fio_cpu switches=ctx_s most=most_completions"),
     "most_on": Figure("0", "number of that CPU", _busiest_cpu),
-    "device_p50": Figure("t", "median in the device alone, by the probe",
-                         lambda p: p.device_p50_ns),
-    "device_p99": Figure("t", "99th percentile in the device alone, by the probe",
-                         lambda p: p.device_p99_ns),
-    "stayed": Figure("%", "requests completed on the CPU that submitted them, by the probe",
-                     lambda p: p.stayed),
+    **_figures("device_p50=device_p50_ns device_p99=device_p99_ns stayed"),
     "completed_as": Figure("", "what shows where they ran: softirqs or interrupts",
                            lambda p: p.completions_of or None),
-    "wait_cpu": Figure("1", "I/Os in flight that wait for a CPU", lambda p: p.wait_cpu),
-    "wait_above": Figure("1", "I/Os in flight above the device", lambda p: p.wait_above),
-    "wait_devices": Figure("1", "I/Os in flight in the devices under the target",
-                           lambda p: p.wait_devices),
-    "wait_unknown": Figure("1", "I/Os in flight in a place that no counter shows",
-                           lambda p: p.wait_unknown),
+    **_figures("wait_cpu wait_above wait_devices wait_unknown"),
     # what the job asks for; known before it runs
     "asked": Figure("0", "I/Os the jobs keep in flight: iodepth x jobs"),
     "iodepth": Figure("0", "iodepth of each job"),

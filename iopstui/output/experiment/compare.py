@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TextIO, cast
 
-from iopstui import format as units
 from iopstui.events import PointFailed, PointFinished
-from iopstui.model.experiment.comparison import CpuShift, FigureComparison
+from iopstui.model.experiment.comparison import CpuShift, FigureComparison, variant_runs
 from iopstui.model.experiment.comparison_text import (
     CPUS_SHOWN,
     ComparisonResults,
@@ -18,10 +17,16 @@ from iopstui.model.experiment.comparison_text import (
     value_text,
 )
 from iopstui.model.experiment.plan import Plan, variant_letter
-from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
-from iopstui.output.csv_out import CsvFile
-from iopstui.output.experiment.sink import ExperimentSink, JsonLines, point_object
+from iopstui.output.experiment.sink import (
+    Cell,
+    ExperimentRows,
+    ExperimentTable,
+    JsonLines,
+    cells,
+    disturbed_text,
+    point_object,
+)
 from iopstui.output.experiment.sweep import FIGURES
 from iopstui.output.jsonl import Object
 from iopstui.output.verdict import wrapped
@@ -43,40 +48,19 @@ COLUMNS = (
 )
 
 
-class CompareSink(ExperimentSink[ComparisonResults]):
-    """A comparison's data and words."""
+def comparison_results(
+    plan: Plan, points: Sequence[PointFinished], failed: Sequence[PointFailed] = ()
+) -> ComparisonResults:
+    """Results of the runs so far."""
+    return ComparisonResults(plan, variant_runs(plan, points))
 
-    def results(self) -> ComparisonResults:
-        """Results of the runs so far."""
-        return ComparisonResults(self.plan, self._runs())
 
-    def _runs(self) -> list[dict[int, Point]]:
-        runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
-        for event in self.points:
-            runs[event.variant][event.repeat] = event.point
-        return runs
-
-    def progress_note(self) -> str:
-        """Differences the planned repeats can detect at the spread so far; shown once."""
-        if len(self.points) != NOISE_KNOWN_FROM * len(self.plan.variants):
-            return ""
-        return (
-            sensitivity_so_far(self.plan, self._runs())
-            if self.plan.repeats > NOISE_KNOWN_FROM
-            else ""
-        )
-
-    def table(self, out: TextIO) -> CompareTable:
-        """A row a run, a row a figure."""
-        return CompareTable(self.plan, out)
-
-    def json(self, lines: JsonLines) -> CompareJson:
-        """A line a run, a line a figure."""
-        return CompareJson(self.plan, lines)
-
-    def csv(self, out: TextIO) -> CompareCsv:
-        """A row a run."""
-        return CompareCsv(self.plan, out)
+def progress_note(plan: Plan, points: Sequence[PointFinished]) -> str:
+    """Differences the planned repeats can detect at the spread so far; shown once."""
+    newly_known = len(points) == NOISE_KNOWN_FROM * len(plan.variants)
+    if not newly_known or plan.repeats <= NOISE_KNOWN_FROM:
+        return ""
+    return sensitivity_so_far(plan, variant_runs(plan, points))
 
 
 def _yes_or_no(value: bool) -> str:
@@ -121,12 +105,11 @@ def _shift_of(name: str, place: int) -> Callable[[CpuShift], float]:
     return lambda shift: cast(float, getattr(shift, name)[place])
 
 
-class CompareTable:
+class CompareTable(ExperimentTable[ComparisonResults]):
     """A comparison as a table: one row per run, then one row per figure."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
-        self._plan = plan
-        self._out = out
+        super().__init__(plan, out)
         for number, variant in enumerate(plan.variants):
             self._print(f"{variant_letter(number)}: {printable(variant.label)}")
         self._print(f"\n run   {head_line(COLUMNS)}")
@@ -136,11 +119,7 @@ class CompareTable:
         self._print(
             f"{event.index + 1:>4} {variant_letter(event.variant)} {row_line(COLUMNS, event)}"
         )
-        for text in event.point.disturbed:
-            self._print(wrapped(f"disturbed: {text}", 6, 12))
-
-    def failed(self, event: PointFailed) -> None:
-        """Do nothing: a comparison ends with the first run that fails."""
+        self._sentences(f"disturbed: {text}" for text in event.point.disturbed)
 
     def end(self, results: ComparisonResults) -> None:
         """Write the differences."""
@@ -166,11 +145,8 @@ class CompareTable:
         if len(shifts) > len(chosen):
             self._print(f"({len(chosen)} of {len(shifts)} CPUs: those whose load changed most)")
 
-    def _print(self, text: str) -> None:
-        units.print_line(text, self._out)
 
-
-class CompareJson:
+class CompareJson(ExperimentRows[ComparisonResults]):
     """JSON lines: the session, the comparison, a line a run, a line a figure, the results."""
 
     def __init__(self, plan: Plan, lines: JsonLines) -> None:
@@ -185,9 +161,6 @@ class CompareJson:
         """Write one run."""
         row = point_object(event)
         self._lines.write(row.pop("event"), row)
-
-    def failed(self, event: PointFailed) -> None:
-        """Do nothing: a comparison ends with the first run that fails."""
 
     def end(self, results: ComparisonResults) -> None:
         """Write the differences."""
@@ -214,27 +187,15 @@ def difference_object(number: int, figure: FigureComparison) -> Object:
     }  # fmt: skip
 
 
-_CSV = ("seconds", "ios", "iops", "bw", "latency_ns", "latency_of", "p50_ns", "p99_ns",
-        "p999_ns", "aqu_sz", "cpu_us", "most_completions", "steady", "device_p50_ns",
-        "device_p99_ns", "stayed", "watts", "ios_per_joule", "others")  # fmt: skip
-
-
-class CompareCsv:
-    """A comparison as CSV: one row per run; the results are printed as messages."""
-
-    def __init__(self, plan: Plan, out: TextIO) -> None:
-        self._plan = plan
-        self._file = CsvFile(out, ["index", "variant", "settings", "repeat", *_CSV, "disturbed"])
-
-    def point(self, event: PointFinished) -> None:
-        """Write one run."""
-        label = printable(self._plan.variants[event.variant].label)
-        values = [getattr(event.point, name) for name in _CSV]
-        row = [event.index, variant_letter(event.variant), label, event.repeat, *values]
-        self._file.row([*row, "; ".join(event.point.disturbed)])
-
-    def failed(self, event: PointFailed) -> None:
-        """Do nothing: a comparison ends with the first run that fails."""
-
-    def end(self, results: ComparisonResults) -> None:
-        """Do nothing: a CSV file holds rows only."""
+def csv_cells(plan: Plan) -> list[Cell]:
+    """The columns of CSV: one row per run."""
+    return [
+        ("index", "index"),
+        ("variant", lambda event: variant_letter(event.variant)),
+        ("settings", lambda event: printable(plan.variants[event.variant].label)),
+        ("repeat", "repeat"),
+        *cells("seconds ios iops bw latency_ns latency_of p50_ns p99_ns p999_ns aqu_sz cpu_us "
+               "most_completions steady device_p50_ns device_p99_ns stayed watts ios_per_joule "
+               "others"),
+        ("disturbed", disturbed_text),
+    ]  # fmt: skip

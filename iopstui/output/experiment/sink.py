@@ -6,16 +6,19 @@ its rows as a table, JSON lines and CSV (sweep.py, compare.py).
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Protocol, TextIO, TypeVar
 
 from iopstui import format as units
 from iopstui.events import Event, PointFailed, PointFinished
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
-from iopstui.output.experiment.progress import ProgressReporter
+from iopstui.model.figures.figure import read
+from iopstui.output.csv_out import CsvFile
 from iopstui.output.jsonl import Object, dumps, event_object, session_object
+from iopstui.output.verdict import wrapped
+
+Cell = tuple[str, str | Callable[[Any], Any]]
 
 
 class Conclusions(Protocol):
@@ -27,51 +30,73 @@ class Conclusions(Protocol):
 
 
 R = TypeVar("R", bound=Conclusions)
-R_in = TypeVar("R_in", bound=Conclusions, contravariant=True)
+Results = Callable[[Plan, Sequence[PointFinished], Sequence[PointFailed]], R]
 
 
-class ExperimentRows(Protocol[R_in]):
-    """An experiment's data in one format."""
+class ExperimentRows(Generic[R]):
+    """An experiment's data in one format. A comparison ends with the first run that fails."""
 
     def point(self, event: PointFinished) -> None:
         """Write one point."""
-        ...
 
     def failed(self, event: PointFailed) -> None:
-        """Write one that failed."""
-        ...
+        """Write one of a sweep that failed."""
 
-    def end(self, results: R_in) -> None:
-        """The conclusions from all points together."""
-        ...
+    def end(self, results: R) -> None:
+        """Write the conclusions from all points together."""
 
 
-class ExperimentSink(ABC, Generic[R]):
-    """An experiment's data on ``out`` as ``kind`` ("table", "jsonl" or "csv") and words on
-    ``err``, measured now or recorded. ``started``: the first of the JSON lines, which says whose
-    they are, is written already."""
+class ExperimentTable(ExperimentRows[R]):
+    """Lines for people on ``out``."""
+
+    def __init__(self, plan: Plan, out: TextIO) -> None:
+        self._plan, self._out = plan, out
+
+    def _print(self, text: str) -> None:
+        units.print_line(text, self._out)
+
+    def _sentences(self, lines: Iterable[str]) -> None:
+        """Below a row: what belongs to it."""
+        for text in lines:
+            self._print(wrapped(text, 6, 12))
+
+
+class ExperimentCsv(ExperimentRows[R]):
+    """A row a run; ``columns`` are heads and what stands below them: the path of an attribute, or
+    what a function makes of the event. The conclusions are printed as messages."""
+
+    def __init__(self, columns: Sequence[Cell], out: TextIO) -> None:
+        self._cells = [path for _, path in columns]
+        self._file = CsvFile(out, [head for head, _ in columns])
+
+    def point(self, event: PointFinished | PointFailed) -> None:
+        """Write one run; of one that failed there are no figures."""
+        self._file.row([read(event, path) for path in self._cells])
+
+    failed = point
+
+
+def cells(names: str) -> list[Cell]:
+    """Columns of figures of a point."""
+    return [(name, f"point/{name}") for name in names.split()]
+
+
+def disturbed_text(event: PointFinished | PointFailed) -> str | None:
+    """What disturbed a run; ``None`` of one that failed."""
+    return "; ".join(event.point.disturbed) if isinstance(event, PointFinished) else None
+
+
+class ExperimentSink(Generic[R]):
+    """An experiment's data as ``rows`` and words on ``err`` (``None``: they are in the rows),
+    measured now or recorded. ``results`` are the conclusions from the points so far."""
 
     def __init__(
-        self,
-        plan: Plan,
-        kind: str,
-        host: str,
-        target: Target | None,
-        out: TextIO,
-        err: TextIO,
-        started: bool = False,
+        self, plan: Plan, rows: ExperimentRows[R], results: Results[R], err: TextIO | None
     ) -> None:
         self.plan = plan
         self.points: list[PointFinished] = []
         self.failed: list[PointFailed] = []
-        self._err = None if kind == "table" else err
-        self._rows: ExperimentRows[R]
-        if kind == "jsonl":
-            self._rows = self.json(JsonLines(out, host, target, started))
-        elif kind == "csv":
-            self._rows = self.csv(out)
-        else:
-            self._rows = self.table(out)
+        self._rows, self._results, self._err = rows, results, err
 
     def handle(self, event: Event) -> None:
         """Take one event."""
@@ -80,37 +105,18 @@ class ExperimentSink(ABC, Generic[R]):
             self._rows.point(event)
         elif isinstance(event, PointFailed):
             self.failed.append(event)
-            self._rows.failed(event)
+            if not self.plan.variants:
+                self._rows.failed(event)
 
     def end(self) -> None:
         """Write the conclusions from all points; in a table they stand below the rows."""
         if not self.points and not self.failed:
             return
-        results = self.results()
+        results = self._results(self.plan, self.points, self.failed)
         self._rows.end(results)
         if self._err is not None:
             for line in results.verdicts():
                 units.print_line(line, self._err)
-
-    def progress_note(self) -> str:
-        """Note on the remaining points after the newest one; mostly ""."""
-        return ""
-
-    @abstractmethod
-    def results(self) -> R:
-        """The conclusions from the points so far."""
-
-    @abstractmethod
-    def table(self, out: TextIO) -> ExperimentRows[R]:
-        """Rows for people."""
-
-    @abstractmethod
-    def json(self, lines: JsonLines) -> ExperimentRows[R]:
-        """Rows as JSON lines."""
-
-    @abstractmethod
-    def csv(self, out: TextIO) -> ExperimentRows[R]:
-        """Rows alone."""
 
 
 class JsonLines:
@@ -138,25 +144,3 @@ def point_object(event: PointFinished) -> Object:
     row["settings"] = dict(event.settings)
     del row["outcomes"]
     return row
-
-
-class ReportedExperiment:
-    """The ``sink`` of an experiment that is measured now, and on ``err`` how far it is. Its data
-    goes to ``out``."""
-
-    def __init__(self, sink: ExperimentSink[Any], err: TextIO, out: TextIO | None = None) -> None:
-        self._reporter = ProgressReporter(err, sink.plan.settle + sink.plan.measure, out)
-        self._sink = sink
-
-    def handle(self, event: Event) -> None:
-        """Take one event."""
-        self._reporter.handle(event)
-        self._sink.handle(event)
-        text = self._sink.progress_note() if isinstance(event, PointFinished) else ""
-        if text:
-            self._reporter.write_note(event.t, text)
-
-    def end(self) -> None:
-        """Write the conclusions."""
-        self._reporter.clear()
-        self._sink.end()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TextIO
 
 from iopstui import format as units
@@ -17,9 +17,17 @@ from iopstui.model.experiment.load_curve import (
     measured_points,
 )
 from iopstui.model.experiment.plan import Plan
+from iopstui.model.experiment.point import POINT
 from iopstui.model.experiment.repeated_points import point_indexes
-from iopstui.output.csv_out import CsvFile
-from iopstui.output.experiment.sink import ExperimentSink, JsonLines, point_object
+from iopstui.output.experiment.sink import (
+    Cell,
+    ExperimentRows,
+    ExperimentTable,
+    JsonLines,
+    cells,
+    disturbed_text,
+    point_object,
+)
 from iopstui.output.jsonl import Object, event_object
 from iopstui.output.verdict import wrapped
 from iopstui.session.tick.outcomes import outcome_event, outcome_text, value_text
@@ -52,32 +60,11 @@ def sweep_results(
     return SweepResults(curves, lines, pass_table(plan, points), points)
 
 
-class SweepSink(ExperimentSink[SweepResults]):
-    """A sweep's data and words."""
-
-    def results(self) -> SweepResults:
-        """The conclusions from the points so far."""
-        return sweep_results(self.plan, self.points, self.failed)
-
-    def table(self, out: TextIO) -> SweepTable:
-        """A row a point."""
-        return SweepTable(self.plan, out)
-
-    def json(self, lines: JsonLines) -> SweepJson:
-        """Lines a point, a line a curve."""
-        return SweepJson(self.plan, lines)
-
-    def csv(self, out: TextIO) -> SweepCsv:
-        """A row a point."""
-        return SweepCsv(self.plan, out)
-
-
-class SweepTable:
-    """A sweep as a table: one row per point on ``out``."""
+class SweepTable(ExperimentTable[SweepResults]):
+    """A sweep as a table: one row per point."""
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
-        self._plan = plan
-        self._out = out
+        super().__init__(plan, out)
         self._labels = [*labels(plan)]
         # with the run's number one has to go for 80 columns
         figures = [figure for figure in FIGURES if plan.repeats == 1 or figure.title != "aqu-sz"]
@@ -87,10 +74,8 @@ class SweepTable:
     def point(self, event: PointFinished) -> None:
         """Write one run and its outcomes."""
         self._row(row_line(self._columns, event))
-        for text in event.point.disturbed:
-            self._print(wrapped(f"disturbed: {text}", 6, 12))
-        for outcome in event.outcomes:
-            self._print(wrapped(outcome_text(outcome), 6, 12))
+        self._sentences(f"disturbed: {text}" for text in event.point.disturbed)
+        self._sentences(map(outcome_text, event.outcomes))
 
     def failed(self, event: PointFailed) -> None:
         """Write a run that failed: the reason stands below the table."""
@@ -113,24 +98,16 @@ class SweepTable:
         for line in results.passes:
             self._print(line)
 
-    def _print(self, text: str) -> None:
-        units.print_line(text, self._out)
-
 
 FIGURES = (
-    Column("point/iops", "IOPS", 5, units.number), Column("point/bw", "MiB/s", 5, units.mib),
-    Column("point/latency_ns", "mean", 7, units.latency),
-    Column("point/p50_ns", "p50", 7, units.latency),
-    Column("point/p99_ns", "p99", 7, units.latency),
-    Column("point/p999_ns", "p99.9", 7, units.latency),
-    Column("point/aqu_sz", "aqu-sz", 6, units.number),
-    Column("little/seen", "N=X*R", 5, units.number),
+    *(POINT[name].column() for name in (
+        "iops", "bw", "latency_ns", "p50_ns", "p99_ns", "p999_ns", "aqu_sz", "seen")),
     Column("little", "of", 4, lambda law: units.or_dash(law.asked) + ("" if law.holds else "!")),
 )  # fmt: skip
 MEANS = (
     Column("point/runs", "runs", 4), FIGURES[0],
     Column("point/iops_within", "95 %", 13, lambda rows: interval_text(rows, units.number)),
-    Column("point/latency_ns", "latency", 8, units.latency),
+    replace(FIGURES[2], title="latency", width=8),
     Column("point/latency_within", "95 %", 15, lambda rows: interval_text(rows, units.latency)),
     FIGURES[7],
 )  # fmt: skip
@@ -166,7 +143,7 @@ def mean_rows(plan: Plan, points: Sequence[PointFinished]) -> Iterator[str]:
     yield from (row_line(columns, event) for event in points)
 
 
-class SweepJson:
+class SweepJson(ExperimentRows[SweepResults]):
     """JSON lines: the session, the sweep, a line a point, its outcomes, a line a curve."""
 
     def __init__(self, plan: Plan, lines: JsonLines) -> None:
@@ -224,37 +201,22 @@ def curve_object(curve: LoadCurve[PointFinished]) -> Object:
     }
 
 
-_CSV = ("seconds", "ios", "iops", "bw", "read_iops", "write_iops", "latency_ns", "latency_of",
-        "p50_ns", "p99_ns", "p999_ns", "device_iops", "aqu_sz", "util", "cpu_us", "in_flight",
-        "steady", "device_p50_ns", "device_p99_ns", "stayed", "watts", "ios_per_joule")  # fmt: skip
-_LAST = ("asked", "repeat", "error", "others", "disturbed")
-
-
-class SweepCsv:
-    """A sweep as CSV: one row per point; outcomes and curves are printed as messages."""
-
-    def __init__(self, plan: Plan, out: TextIO) -> None:
-        self._axes = [axis.name for axis in plan.axes]
-        self._file = CsvFile(out, ["index", "job", *map(printable, self._axes), *_CSV, *_LAST])
-
-    def point(self, event: PointFinished) -> None:
-        """Write one point."""
-        settings = dict(event.settings)
-        values = [getattr(event.point, name) for name in _CSV]
-        names = [printable(name) for name in (event.job, *(settings[name] for name in self._axes))]
-        last = [event.little.asked, event.repeat, None, event.point.others]
-        self._file.row([event.index, *names, *values, *last, "; ".join(event.point.disturbed)])
-
-    def failed(self, event: PointFailed) -> None:
-        """Write one run that failed: a row without figures."""
-        settings = dict(event.settings)
-        names = [printable(name) for name in (event.job, *(settings[name] for name in self._axes))]
-        empty = [None] * (len(_CSV) + 1)
-        last = [event.repeat, printable(event.error), None, None]
-        self._file.row([event.index, *names, *empty, *last])
-
-    def end(self, results: SweepResults) -> None:
-        """Do nothing: a CSV file holds rows only."""
+def sweep_cells(plan: Plan) -> list[Cell]:
+    """The columns of CSV: one row per run."""
+    settings = [(printable(axis.name), _setting(axis.name)) for axis in plan.axes]
+    return [
+        ("index", "index"),
+        ("job", lambda event: printable(event.job)),
+        *((name, lambda event, value=value: printable(value(event))) for name, value in settings),
+        *cells("seconds ios iops bw read_iops write_iops latency_ns latency_of p50_ns p99_ns "
+               "p999_ns device_iops aqu_sz util cpu_us in_flight steady device_p50_ns "
+               "device_p99_ns stayed watts ios_per_joule"),
+        ("asked", "little/asked"),
+        ("repeat", "repeat"),
+        ("error", lambda event: getattr(event, "error", None) and printable(event.error)),
+        ("others", "point/others"),
+        ("disturbed", disturbed_text),
+    ]  # fmt: skip
 
 
 def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:

@@ -15,42 +15,41 @@ from iopstui.model.experiment.comparison_text import (
     value_text,
 )
 from iopstui.model.experiment.plan import variant_letter
-from iopstui.model.experiment.point import Point
+from iopstui.tables import Column
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, linear_axis
 from iopstui.ui.draw.charts.xy_chart import Point as XY
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
-from iopstui.ui.draw.style import BOLD, DIM, FINDING, FIO, MARK, WARNING, Charset
+from iopstui.ui.draw.rows import Line, Piece, Row, Table, fit
+from iopstui.ui.draw.style import DIM, FINDING, MARK, Charset
 from iopstui.ui.experiment.rows import (
-    DISTURBED,
     FIGURES,
     RESULT,
     STYLES,
+    StepTable,
     pane_title,
-    point_text,
     position_note,
     result_pane,
     sentence_rows,
     window,
 )
-from iopstui.ui.experiment.sorting import SortOrder, sort_points, title_at
+from iopstui.ui.experiment.sorting import SortOrder, title_at
 from iopstui.ui.state.experiment import ExperimentState, Trace, variant_names
 
 NAME_WIDTH = 25
 LABEL_WIDTH = 7
 
 
-def _busiest_cpu_text(run: Point) -> str:
-    busiest = max(run.completions.items(), key=lambda item: item[1], default=None)
+def _busiest_cpu_text(event: PointFinished) -> str:
+    busiest = max(event.point.completions.items(), key=lambda item: item[1], default=None)
     return "" if busiest is None else f"CPU{busiest[0]} {100 * busiest[1]:.0f}%"
 
 
-COLUMNS: tuple[Column[PointFinished], ...] = (
+COLUMNS = (
     *FIGURES,
-    Column("CPU/IO", 8, point_text(lambda p: cpu_text(p.cpu_us).replace(" ", "")), drop=1),
-    Column("most on", 12, point_text(_busiest_cpu_text), drop=2),
-)  # fmt: skip
+    Column("point/cpu_us", "CPU/IO", 7, lambda us: _without_blanks(cpu_text(us)), rank=1),
+    Column("", "most on", 11, read=_busiest_cpu_text, rank=2),
+)
 
 
 class CompareView:
@@ -153,34 +152,11 @@ def runs_pane(
     order: SortOrder | None = None,
 ) -> list[Row]:  # fmt: skip
     """A row a run, in the order they are made or by a column."""
-    table: Table[PointFinished] = Table(COLUMNS, LABEL_WIDTH, width, charset)
-    running = state.current_point.index if state.current_point is not None else None
-    focus = len(state.points) if running is None else running
-    visible, steps = max(1, height - 2), state.steps
-    default_top = focus - visible + 2 if order is None else 0
-    first = max(0, min(len(steps) - visible, default_top if top is None else top))
-    rows = []
-    for step in sort_points(steps, state.points, order)[first : first + visible]:
-        mark = ">" if step.index == running else " "
-        result = state.points.get(step.index)
-        mark = DISTURBED if result is not None and result.point.disturbed else mark
-        label = f"{mark}{step.index + 1:>4} {variant_letter(step.variant)}"
-        if result is not None:
-            rows.append(table.row(label, result, label_style=None))
-            continue
-        line = Line(width, charset).add(label, BOLD if step.index == running else DIM)
-        if step.index == running:
-            line.fill_to(table.used_width - sum(column_width for _, column_width in table.columns))
-            iops = "" if state.iops is None else f.number(state.iops)
-            line.add(iops.rjust(table.columns[0][1]), FIO).add(
-                f"  {state.activity_text()}", WARNING
-            )
-        rows.append(line.build())
-    visible_rows, _ = window(rows, visible, width, 0, 0)
-    parts = (order.text if order is not None else "", position_note(first, visible, len(steps)))
-    head = table.header("    #", order.title if order is not None else "")
-    note = "  ".join(part for part in parts if part)
-    return [pane_title("runs", width, charset, note), head, *visible_rows][:height]
+    return StepTable(
+        "runs", Table(COLUMNS, LABEL_WIDTH, width, charset), "    #", state.steps, state.points,
+        frozenset(), state.current_point.index if state.current_point is not None else None,
+        lambda step: f"{step.index + 1:>4} {variant_letter(step.variant)}",
+    ).rows(state, (width, height), charset, top, order)  # fmt: skip
 
 
 def figures_pane(

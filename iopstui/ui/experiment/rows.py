@@ -2,41 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from rich.style import Style
 
 from iopstui import format as f
 from iopstui.events import PointFinished
-from iopstui.model.experiment.point import Point
+from iopstui.model.experiment.plan import PlannedPoint
+from iopstui.model.experiment.point import POINT
+from iopstui.tables import Column
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import Column, Line, Piece, Row, capital, pad, rule, wrap
-from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P50, P99, Charset
+from iopstui.ui.draw.rows import (
+    Line,
+    Piece,
+    Row,
+    Table,
+    capital,
+    figure_column,
+    pad,
+    rule,
+    wrap,
+)
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P50, P99, WARNING, Charset
+from iopstui.ui.experiment.sorting import SortOrder, sort_points
 from iopstui.ui.state.experiment import ExperimentState
 
 STYLES: tuple[Style | None, ...] = (FIO, DEVICE, P99, MARK, None, P50)
 """For lines side by side; their letters distinguish them."""
 
 
-def point_text(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
-    """A column's text, from the figures of a run."""
-    return lambda event: show(event.point)
-
-
 RESULT = "result"
 DISTURBED = "~"
 """Mark before a run that was disturbed; the result says by what."""
 MIN_RESULT_ROWS = 4
-FIGURES: tuple[Column[PointFinished], ...] = (
-    Column("IOPS", 7, point_text(lambda p: f.number(p.iops)), style=FIO),
-    Column("MiB/s", 7, point_text(lambda p: f.mib(p.bw)), drop=6),
-    Column("mean", 8, point_text(lambda p: f.latency(p.latency_ns, ""))),
-    Column("p50", 8, point_text(lambda p: f.latency(p.p50_ns, "")), drop=5),
-    Column("p99", 8, point_text(lambda p: f.latency(p.p99_ns, ""))),
-    Column("p99.9", 8, point_text(lambda p: f.latency(p.p999_ns, "")), drop=3),
-)  # fmt: skip
+
+
+def columns(*names: str) -> list[Column]:
+    """Figures of a point as columns."""
+    made = [figure_column(POINT[name], FIO if name == "iops" else None) for name in names]
+    return [replace(column, width=max(6, column.width)) for column in made]
+
+
+FIGURES = columns("iops", "bw", "latency_ns", "p50_ns", "p99_ns", "p999_ns")
 """The columns that a sweep's points and a comparison's runs share."""
+
+
+@dataclass(frozen=True)
+class StepTable:
+    """A table with a row a step: a point of a sweep, a run of a comparison. ``measured`` has those
+    that are done, by their index; ``label`` is the text of a step behind its mark."""
+
+    name: str
+    table: Table[PointFinished]
+    head: str
+    steps: Sequence[PlannedPoint]
+    measured: Mapping[int, PointFinished]
+    failed: frozenset[int]
+    running: int | None
+    label: Callable[[PlannedPoint], str]
+
+    def rows(
+        self, state: ExperimentState, box: tuple[int, int], charset: Charset, top: int | None,
+        order: SortOrder | None,
+    ) -> list[Row]:  # fmt: skip
+        """The rows of the pane in a ``box`` (width, height) from row ``top`` on, by default such
+        that the running step is visible; its row is marked, later ones are dim."""
+        width, height = box
+        focus = len(self.measured) if self.running is None else self.running
+        visible = max(1, height - 2)
+        default_top = focus - visible + 2 if order is None else 0
+        first = max(0, min(len(self.steps) - visible, default_top if top is None else top))
+        shown = sort_points(self.steps, self.measured, order)[first : first + visible]
+        rows = pad((self._row(state, step, width, charset) for step in shown), visible, width)
+        place = position_note(first, visible, len(self.steps))
+        by = order.text if order is not None else ""
+        note = "  ".join(part for part in (by, place) if part)
+        head = self.table.header(self.head, order.title if order is not None else "")
+        return [pane_title(self.name, width, charset, note), head, *rows][:height]
+
+    def _row(self, state: ExperimentState, step: PlannedPoint, width: int, charset: Charset) -> Row:
+        event, runs = self.measured.get(step.index), step.index == self.running
+        disturbed = event is not None and bool(event.point.disturbed)
+        text = f"{'>' if runs else DISTURBED if disturbed else ' '}{self.label(step)}"
+        if event is not None and not runs:
+            return self.table.row(text, event, label_style=None)
+        line = Line(width, charset)
+        if step.index in self.failed and not runs:
+            return line.add(text, BOLD).add("  failed", WARNING).build()
+        line.add(text, BOLD if runs else DIM)
+        if runs:
+            columns = self.table.columns
+            line.fill_to(self.table.used_width - sum(column_width for _, column_width in columns))
+            iops = "" if state.iops is None else f.number(state.iops)
+            line.add(iops.rjust(columns[0][1]), FIO).add(f"  {state.activity_text()}", WARNING)
+        return line.build()
 
 
 def pane_title(text: str, width: int, charset: Charset, note: str = "") -> Row:

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui.events import PointFinished
 from iopstui.model.experiment.plan import PlannedPoint
+from iopstui.model.experiment.point import POINT
 from iopstui.ui.draw.rows import Table
 
-VALUES: Mapping[str, Callable[[PointFinished], float | None]] = {
-    "IOPS": lambda event: event.point.iops,
-    "MiB/s": lambda event: event.point.bw,
-    "mean": lambda event: event.point.latency_ns,
-    "p50": lambda event: event.point.p50_ns,
-    "p99": lambda event: event.point.p99_ns,
-    "p99.9": lambda event: event.point.p999_ns,
-    "aqu-sz": lambda event: event.point.aqu_sz,
-    "N=X*R": lambda event: event.little.seen,
-    "of": lambda event: event.little.asked,
-    "CPU/IO": lambda event: event.point.cpu_us,
-    "most on": lambda event: max(event.point.completions.values(), default=None),
-}
-"""Sort value of each column."""
+VALUES = {figure.title: figure for figure in POINT.values() if figure.title}
+"""What a click on a title sorts by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +47,7 @@ def sort_points(
     """Sort the points; those without a value come last, in the order of the plan."""
     if order is None:
         return list(steps)
-    value = VALUES[order.title]
+    value = VALUES[order.title].value
 
     def key(step: PlannedPoint) -> tuple[bool, float]:
         event = measured.get(step.index)

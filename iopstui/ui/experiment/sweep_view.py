@@ -11,24 +11,22 @@ from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.load_curve import LOAD_OPTIONS, LoadCurve, interval_text
 from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
+from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis, values_axis
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
-from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
+from iopstui.ui.draw.rows import Piece, Row, Table, fit
+from iopstui.ui.draw.style import FIO, P99, Charset
 from iopstui.ui.experiment.rows import (
-    DISTURBED,
     FIGURES,
     RESULT,
     STYLES,
-    pane_title,
-    point_text,
-    position_note,
+    StepTable,
+    columns,
     result_pane,
-    window,
 )
-from iopstui.ui.experiment.sorting import SortOrder, sort_points, title_at
+from iopstui.ui.experiment.sorting import SortOrder, title_at
 from iopstui.ui.state.experiment import ExperimentState
 
 MAX_DRAWN = 9
@@ -38,14 +36,13 @@ LETTERS = "abcdefghi"
 PointCurve = LoadCurve[PointFinished]
 
 
-COLUMNS: tuple[Column[PointFinished], ...] = (
+COLUMNS = (
     *FIGURES,
-    Column("aqu-sz", 7, point_text(lambda p: f.number(p.aqu_sz)), drop=4),
-    Column("N=X*R", 7, lambda e: f.number(e.little.seen), drop=1),
-    Column("of", 6, lambda e: _depth_text(e), drop=1),
-)  # fmt: skip
+    *columns("aqu_sz", "seen"),
+    Column("", "of", 5, read=lambda e: _depth_text(e), rank=1),
+)
 INTERVAL_COLUMN = Column(
-    "95 %", 14, point_text(lambda p: interval_text(p.iops_within, f.number)), drop=0
+    "point/iops_within", "95 %", 13, lambda within: interval_text(within, f.number)
 )
 
 
@@ -105,11 +102,9 @@ class SweepView:
 
     def title_at(self, pane: str, state: ExperimentState, width: int, column: int) -> str | None:
         """The title over a column of the table; ``None`` in other panes."""
-        return (
-            title_at(_points_table(state.plan, len(state.rows), width, self._charset)[0], column)
-            if (pane == "points")
-            else None
-        )
+        if pane != "points":
+            return None
+        return title_at(_points_table(state.plan, len(state.rows), width, self._charset)[0], column)
 
 
 # -- the table
@@ -123,8 +118,8 @@ def _points_table(
     number = max(2, len(str(steps)))
     label = 2 + number + sum(width + 1 for width in widths)
     # IOPS are then means
-    columns = (COLUMNS[0], INTERVAL_COLUMN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
-    return Table(columns, label, width, charset), widths, number
+    shown = (COLUMNS[0], INTERVAL_COLUMN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
+    return Table(shown, label, width, charset), widths, number
 
 
 def points_pane(
@@ -133,41 +128,16 @@ def points_pane(
 ) -> list[Row]:  # fmt: skip
     """A row for each point; the running one is marked, later ones are dim."""
     plan, steps = state.plan, state.rows
-    measured, failed = (
-        state.points_by_place(),
-        {state.place(step) for step in state.failed.values()},
-    )
-    points, widths, number = _points_table(plan, len(steps), width, charset)
-    names = [
-        fit(name, width).rjust(width) for (name, _), width in zip(_axes(plan), widths, strict=True)
-    ]
-    label = " ".join(["  " + "#".rjust(number), *names])
-    head = points.header(label, order.title if order is not None else "")
-    running = (
-        state.place(state.steps[state.current_point.index])
-        if state.current_point is not None
-        else None
-    )
-    focus = len(measured) if running is None else running
-    visible = max(1, height - 2)
-    default_top = focus - visible + 2 if order is None else 0
-    first = max(0, min(len(steps) - visible, default_top if top is None else top))
-    rows = []
-    for step in sort_points(steps, measured, order)[first : first + visible]:
-        event = measured.get(step.index)
-        is_disturbed = event is not None and bool(event.point.disturbed)
-        mark = ">" if step.index == running else DISTURBED if is_disturbed else " "
-        text = _label(step, plan, widths, number, mark, charset)
-        if event is not None and step.index != running:
-            rows.append(points.row(text, event, label_style=None))
-        elif step.index in failed and step.index != running:
-            rows.append(Line(width, charset).add(text, BOLD).add("  failed", WARNING).build())
-        else:
-            rows.append(_unmeasured_row(text, state, step.index == running, width, points, charset))
-    visible_rows, _ = window(rows, visible, width, 0, 0)
-    parts = (order.text if order is not None else "", position_note(first, visible, len(steps)))
-    note = "  ".join(part for part in parts if part)
-    return [pane_title("points", width, charset, note), head, *visible_rows][:height]
+    table, widths, number = _points_table(plan, len(steps), width, charset)
+    names = [fit(name, wide).rjust(wide) for (name, _), wide in zip(_axes(plan), widths,
+             strict=True)]  # fmt: skip
+    current = state.current_point
+    return StepTable(
+        "points", table, " ".join(["  " + "#".rjust(number), *names]), steps,
+        state.points_by_place(), frozenset(map(state.place, state.failed.values())),
+        None if current is None else state.place(state.steps[current.index]),
+        lambda step: _label(step, plan, widths, number),
+    ).rows(state, (width, height), charset, top, order)  # fmt: skip
 
 
 def _axes(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
@@ -175,32 +145,13 @@ def _axes(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
     return [*jobs, *((axis.name, axis.values) for axis in plan.axes)]
 
 
-def _label(
-    step: PlannedPoint, plan: Plan, widths: list[int], number: int, mark: str, charset: Charset
-) -> str:
+def _label(step: PlannedPoint, plan: Plan, widths: list[int], number: int) -> str:
     values = {setting.name: setting.value for setting in step.settings} | {"job": step.job}
     cells = [
         fit(printable(values[name]), width).strip().rjust(width)
         for (name, _), width in zip(_axes(plan), widths, strict=True)
     ]
-    return " ".join([f"{mark} " + str(step.index + 1).rjust(number), *cells])
-
-
-def _unmeasured_row(
-    label: str,
-    state: ExperimentState,
-    running: bool,
-    width: int,
-    table: Table[PointFinished],
-    charset: Charset,
-) -> Row:
-    line = Line(width, charset).add(label, BOLD if running else DIM)
-    line.fill_to(table.used_width - sum(column_width for _, column_width in table.columns))
-    if running:
-        first = table.columns[0][1]
-        iops = "" if state.iops is None else f.number(state.iops)
-        line.add(iops.rjust(first), FIO).add(f"  {state.activity_text()}", WARNING)
-    return line.build()
+    return " ".join([" " + str(step.index + 1).rjust(number), *cells])
 
 
 # -- the charts

@@ -19,6 +19,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.format import clock
+from iopstui.model.experiment.comparison import variant_runs
 from iopstui.model.experiment.comparison_text import ComparisonResults, method_text
 from iopstui.model.experiment.load_curve import (
     LoadCurve,
@@ -30,7 +31,7 @@ from iopstui.model.experiment.load_curve import (
     measured_points,
 )
 from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand_plan, variant_letter
-from iopstui.model.experiment.point import Point, SettlingFilter
+from iopstui.model.experiment.point import SettlingFilter
 from iopstui.model.experiment.repeated_points import Key, point_indexes, point_key, points_in_order
 from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.text import printable
@@ -283,12 +284,9 @@ class ExperimentState:
     def _comparison_conclusions(
         self, points: Sequence[PointFinished]
     ) -> tuple[list[str], list[LoadCurve[PointFinished]], ComparisonResults | None]:
-        runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]
-        for event in points:
-            runs[event.variant][event.repeat] = event.point
         if not points:
             return [], [], None
-        results = ComparisonResults(self.plan, runs)
+        results = ComparisonResults(self.plan, variant_runs(self.plan, points))
         if self.finished is None:
             return [], [], results
         lines = list(results.verdicts())

@@ -35,8 +35,8 @@ from iopstui.model.experiment.plan import (
 )
 from iopstui.model.experiment.point import Point
 from iopstui.model.metrics.statistics.power import power
-from iopstui.output.experiment.compare import CompareCsv, CompareJson, CompareTable
-from iopstui.output.experiment.sink import JsonLines
+from iopstui.output.experiment.compare import CompareJson, CompareTable, csv_cells
+from iopstui.output.experiment.sink import ExperimentCsv, JsonLines
 
 
 def words(found: Runs, repeats: int = 5) -> str:
@@ -289,7 +289,7 @@ def test_the_table_keeps_to_80_columns(rates: tuple[float, ...]) -> None:
 def test_json_and_csv() -> None:
     found, chosen = runs(random.Random(9), 2, 1e5, 2e5), plan(2, "iodepth=1", "iodepth=2")
     out, rows = io.StringIO(), io.StringIO()
-    sink, table = CompareJson(chosen, JsonLines(out, "h")), CompareCsv(chosen, rows)
+    sink, table = CompareJson(chosen, JsonLines(out, "h")), ExperimentCsv(csv_cells(chosen), rows)
     for event in finished(chosen, found):
         sink.point(event)
         table.point(event)
