@@ -215,6 +215,13 @@ def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
+def shorten(text: str, width: int) -> str:
+    """Cut ``text`` to ``width`` characters, with a mark; of a path the end is kept."""
+    if len(text) > width > 1 and text.startswith("/") and ", " not in text:
+        return "…" + text[1 - width :]
+    return cut(text, width)
+
+
 def replace_unprintable(text: str, encoding: str | None) -> str:
     """``text`` with what ``encoding`` can't print replaced; the width stays the same, but for
     arrows, which stand in sentences and not in columns.

@@ -55,7 +55,8 @@ class Column:
 
     def place(self, row: Any) -> Any:
         """What a list is sorted by."""
-        return (self.value(row) or 0) if self.key is None else self.key(row)
+        value = self.value(row) if self.key is None else self.key(row)
+        return 0 if value is None else value
 
     @property
     def cells(self) -> int:

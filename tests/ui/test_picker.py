@@ -16,6 +16,7 @@ from test_hotplug import names, words
 from textual.pilot import Pilot
 from textual.widgets import DataTable, OptionList, Static
 
+from iopstui import format as f
 from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.block.device import BlockDevice, Mount
@@ -35,9 +36,8 @@ from iopstui.ui.home.rows import (
     Activity,
     column_widths,
     device_tree,
-    live_cells,
+    model_text,
     mount_text,
-    static_cells,
     use_above,
 )
 from iopstui.ui.home.screen import HomeScreen
@@ -71,10 +71,6 @@ def table(*devices: BlockDevice) -> dict[str, BlockDevice]:
 )
 def test_the_use_of_a_disk(disk: BlockDevice, devices: dict[str, BlockDevice], use: str) -> None:
     assert use_above(disk, devices) == use
-
-
-def test_a_new_disk_has_no_figures_yet() -> None:
-    assert set(live_cells(None).values()) == {""}
 
 
 def row_of(app: IopstuiApp) -> list[str]:
@@ -193,7 +189,7 @@ def test_related_disks_are_a_tree() -> None:
     assert tree == [(0, "sda"), (1, "md0"), (0, "sdb"), (0, "nvme0n1")]
     assert (1, "nvme0n1p1") in [(depth, device.name) for depth, device in device_tree(LEGS, True)]
     assert mount_text(LEGS["sdb"], LEGS) == "/backup" and mount_text(LEGS["md0"], LEGS) == "/backup"
-    assert "raid1 on sda, sdb" in static_cells(LEGS["md0"], LEGS)["MODEL"]
+    assert "raid1 on sda, sdb" in model_text(LEGS["md0"])
     # a cycle is shown once
     ring = {"a": replace(DM, name="a", slaves=("b",), holders=("b",)),
             "b": replace(DM, name="b", slaves=("a",), holders=("a",))}  # fmt: skip
@@ -218,9 +214,9 @@ def test_names_of_a_tree_and_long_paths() -> None:
     assert rows.label("dm-0", 2, False, wide=True) == "  └ dm-0"
     assert rows.label("dm-0", 2, True, wide=False) == " └●dm-0"
     assert rows.label("sda", 0, True, wide=False) == "● sda"
-    assert rows.shorten("/srv/backup/archive", 9) == "…/archive"
-    assert rows.shorten("/boot/efi, /, swap", 9) == "/boot/ef…"
-    assert rows.shorten("short", 9) == "short"
+    assert f.shorten("/srv/backup/archive", 9) == "…/archive"
+    assert f.shorten("/boot/efi, /, swap", 9) == "/boot/ef…"
+    assert f.shorten("short", 9) == "short"
 
 
 def test_the_last_minute_shows_its_worst_seconds() -> None:

@@ -3,7 +3,7 @@ opens one as a timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -16,8 +16,10 @@ from iopstui.model.metrics.probe import BUILT_IN
 from iopstui.model.metrics.slow.common_properties import CommonProperty, common_properties
 from iopstui.model.metrics.slow.slow_requests import completion_second
 from iopstui.model.samples import Exemplar
+from iopstui.tables import DOWN, UP, Column
 from iopstui.text import printable
 from iopstui.ui.core import pages
+from iopstui.ui.core.list_table import ListTable
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dashboard.heat_cursor import ChosenCell, frames_of, requests_of
 from iopstui.ui.dashboard.pages.slow_view import timeline
@@ -59,53 +61,32 @@ class ListedRequest:
         return "random"
 
 
-Value = Callable[[ListedRequest], "float | str"]
-
-
-@dataclass(frozen=True, slots=True)
-class SlowColumn:
-    """A column: its title, its text, and its sort key."""
-
-    title: str
-    text: Callable[[ListedRequest], str]
-    value: Value
-    left_aligned: bool = False
+def _sector(request: ListedRequest) -> int:
+    return -1 if request.exemplar.sector is None else request.exemplar.sector
 
 
 COLUMNS = (
-    SlowColumn("TOTAL", lambda r: f.latency(r.exemplar.total_ns), lambda r: -r.exemplar.total_ns),
-    SlowColumn("WHAT", lambda r: r.exemplar.kind, lambda r: r.exemplar.kind, left_aligned=True),
-    SlowColumn("PROCESS",
-               lambda r: f"{printable(r.exemplar.comm) or f.MISSING} ({r.exemplar.pid})",
-               lambda r: r.exemplar.comm.lower(), left_aligned=True),
-    SlowColumn("plugged", lambda r: f.latency(r.exemplar.plugged_ns),
-               lambda r: -(r.exemplar.plugged_ns or 0)),
-    SlowColumn("queued", lambda r: f.latency(r.exemplar.queued_ns),
-               lambda r: -(r.exemplar.queued_ns or 0)),
-    SlowColumn("device", lambda r: f.latency(r.exemplar.device_ns),
-               lambda r: -r.exemplar.device_ns),
-    SlowColumn("tried", lambda r: f.latency(r.exemplar.tried_ns),
-               lambda r: -(r.exemplar.tried_ns or 0)),
-    SlowColumn("TIME", lambda r: r.time_text, lambda r: r.exemplar.completed_ns),
-    SlowColumn("FLAGS", lambda r: r.exemplar.flags, lambda r: r.exemplar.flags, left_aligned=True),
-    SlowColumn("SIZE", lambda r: f.size(r.exemplar.size), lambda r: -r.exemplar.size),
-    SlowColumn("SECTOR",
-               lambda r: f.MISSING if r.exemplar.sector is None else str(r.exemplar.sector),
-               lambda r: -1 if r.exemplar.sector is None else r.exemplar.sector),
-    SlowColumn("CPU", lambda r: f"{r.exemplar.cpu} → {r.exemplar.cpu_done}",
-               lambda r: r.exemplar.cpu_done),
-    SlowColumn("HCTX", lambda r: str(r.exemplar.hctx), lambda r: r.exemplar.hctx),
-    SlowColumn("DISK", lambda r: printable(r.exemplar.disk), lambda r: r.exemplar.disk,
-               left_aligned=True),
-    SlowColumn("CGROUP", lambda r: printable(r.exemplar.group) or f.MISSING,
-               lambda r: r.exemplar.group, left_aligned=True),
+    Column("exemplar/total_ns", "TOTAL", form=f.latency, sorts=DOWN),
+    Column("exemplar/kind", "WHAT", left=True, sorts=UP),
+    Column("", "PROCESS", left=True, sorts=UP, key=lambda r: r.exemplar.comm.lower(),
+           read=lambda r: f"{printable(r.exemplar.comm) or f.MISSING} ({r.exemplar.pid})"),
+    *(Column(f"exemplar/{name}_ns", name, form=f.latency, sorts=DOWN)
+      for name in ("plugged", "queued", "device", "tried")),
+    Column("time_text", "TIME", sorts=UP, key=lambda r: r.exemplar.completed_ns),
+    Column("exemplar/flags", "FLAGS", left=True, sorts=UP),
+    Column("exemplar/size", "SIZE", form=f.size, sorts=DOWN),
+    Column("exemplar/sector", "SECTOR", sorts=UP, key=_sector),
+    Column("", "CPU", sorts=UP, key=lambda r: r.exemplar.cpu_done,
+           read=lambda r: f"{r.exemplar.cpu} → {r.exemplar.cpu_done}"),
+    Column("exemplar/hctx", "HCTX", sorts=UP),
+    Column("exemplar/disk", "DISK", form=printable, left=True, sorts=UP),
+    Column("exemplar/group", "CGROUP", form=lambda group: printable(group) or f.MISSING, left=True,
+           sorts=UP),
 )  # fmt: skip
 CELL_COLUMNS = (
-    SlowColumn(
-        "CELL", lambda r: "in" if r.in_cell else "", lambda r: not r.in_cell, left_aligned=True
-    ),
+    Column("in_cell", "CELL", form=lambda inside: "in" if inside else "", left=True, sorts=DOWN),
     *COLUMNS,
-    SlowColumn("KEPT", lambda r: r.kept_reason, lambda r: r.kept_reason, left_aligned=True),
+    Column("kept_reason", "KEPT", left=True, sorts=UP),
 )
 """For a cell of the heat map."""
 
@@ -142,45 +123,29 @@ class SlowList(TypeToFilter, Modal[None]):
         self._charset = charset
         self._content = content
         self._columns = CELL_COLUMNS if content.for_cell else COLUMNS
-        self._sort, self._descending = self._columns[0], False
-        self._visible: list[ListedRequest] = []
+        self._table = ListTable(self._columns, charset, self._columns[0].title, classes="modal-fit")
 
     def content(self) -> ComposeResult:
         """The lines, and the table."""
         text = "\n".join(self._content.lines)
         yield Static(Text(self._charset.text(text)), id="slow-common")
-        yield DataTable(cursor_type="row", classes="modal-fit")
+        yield self._table
 
     def on_mount(self) -> None:
         """The table has the keys."""
-        table = self._table()
-        for column in self._columns:
-            justify = "left" if column.left_aligned else "right"
-            title = Text(column.title, justify=justify)  # type: ignore[arg-type]
-            table.add_column(title, key=column.title)
-        table.focus()
+        self._table.focus()
         self._fill()
 
-    def _table(self) -> DataTable[Text]:
-        return self.query_one(DataTable)
-
     def _fill(self) -> None:
-        table = self._table()
-        table.clear()
+        table = self._table
         # among equal ones the slowest first
         slowest = sorted(self._content.requests, key=lambda request: -request.exemplar.total_ns)
-        ordered = sorted(slowest, key=self._sort.value, reverse=self._descending)
-        self._visible = [request for request in ordered if self.matches(*self._texts(request))]
-        for request in self._visible:
-            table.add_row(*(
-                Text(self.clean(text), justify="left" if column.left_aligned else "right")
-                for column, text in zip(self._columns, self._texts(request), strict=True)
-            ))  # fmt: skip
-        suffix = ", reversed" if self._descending else ""
-        self.set_title(self.heading, f"sorted by {self._sort.title}{suffix}")
-
-    def _texts(self, request: ListedRequest) -> list[str]:
-        return [column.text(request) for column in self._columns]
+        table.show(
+            request for request in table.in_order(slowest)
+            if self.matches(*(column.text(request) for column in self._columns))
+        )  # fmt: skip
+        suffix = ", reversed" if table.reverse else ""
+        self.set_title(self.heading, f"sorted by {table.order}{suffix}")
 
     def apply_filter(self) -> None:
         """Show the requests that have all of the words."""
@@ -189,15 +154,10 @@ class SlowList(TypeToFilter, Modal[None]):
 
     def action_sort(self, by: int) -> None:
         """Sort by the next column or the one before."""
-        self._sort = self._columns[(self._columns.index(self._sort) + by) % len(self._columns)]
-        self._descending = False
-        self._fill()
+        self._table.sort_next(by)
 
-    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
-        """Sort by this column; again: reverse the order."""
-        column = next(c for c in self._columns if c.title == event.column_key.value)
-        self._descending = not self._descending if column is self._sort else False
-        self._sort = column
+    def on_list_table_sorted(self) -> None:
+        """Show the new order."""
         self._fill()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
@@ -206,10 +166,9 @@ class SlowList(TypeToFilter, Modal[None]):
 
     def action_open(self) -> None:
         """Open the request under the cursor as a timeline."""
-        index = self._table().cursor_row
-        if not 0 <= index < len(self._visible):
+        request, charset, nearby = self._table.selected, self._charset, self._content.nearby
+        if request is None:
             return
-        request, charset, nearby = self._visible[index], self._charset, self._content.nearby
 
         def rows(width: int) -> Sequence[Row]:
             return timeline(request.exemplar, nearby, request.time_text, width, charset)

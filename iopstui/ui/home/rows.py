@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.style import Style
 
 from iopstui import format as f
 from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import DiskRates
+from iopstui.tables import DOWN, UP, Column
+from iopstui.ui.draw.style import BOLD, DIM, load_style
 from iopstui.ui.home.disk_charts import chart_values, new_history
 
 PROGRAM_NAME = "iopstui"
@@ -17,33 +22,15 @@ MAX_USES = 4
 MEAN_SECONDS = 60
 """How far back the column of the last minute goes."""
 BARS, PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
-Cells = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """``min_terminal`` is the least width of a terminal that shows it, ``growth`` how many spare
-    columns it takes at most."""
-
-    title: str
-    width: int
-    right: bool = False
-    min_terminal: int = 0
-    growth: int = 0
-
-
-COLUMNS = (
-    Column("NAME", 10, growth=8), Column("MODEL", 14, min_terminal=100, growth=10),
-    Column("SIZE", 8, True),
-    Column("MOUNTED", 8, growth=16), Column("READ/s", 7, True), Column("WRITE/s", 7, True),
-    Column("MiB/s", 6, True), Column("UTIL", 5, True), Column("LAST 60 s", 9, growth=21),
-)  # fmt: skip
 NAME, MODEL, MOUNTED, LAST_TITLE = "NAME", "MODEL", "MOUNTED", "LAST 60 s"
-LIVE = ("READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s")
-LONGEST_NAME, WIDE_NAMES = 24, 100
-"""From ``WIDE_NAMES`` columns on a tree has blanks between its lines and the names."""
+MODEL_FROM = 100
+"""The least width of a terminal that shows the model."""
+GROWTH = {LAST_TITLE: 21, MOUNTED: 16, MODEL: 10, NAME: 8}
+"""Spare columns that a column takes first."""
 LONG_TEXT = 48
 """Columns of a long model or mount point."""
+LONGEST_NAME, WIDE_NAMES = 24, 100
+"""From ``WIDE_NAMES`` columns on a tree has blanks between its lines and the names."""
 CELL_PADDING = 1
 """Blanks on each side of a cell."""
 
@@ -51,31 +38,23 @@ CELL_PADDING = 1
 def column_widths(total: int, name: int = 0) -> dict[str, int]:
     """Widths of the columns that fit into ``total`` cells. ``name`` is the length of the longest
     name: names are cut last."""
-    columns = [column for column in COLUMNS if total + 4 >= column.min_terminal]
-    columns[0] = replace(columns[0], width=max(columns[0].width, min(name, LONGEST_NAME)))
-    needed = sum(column.width + 2 * CELL_PADDING for column in columns)
-    columns = [
-        replace(column, width=max(len(MOUNTED), column.width - max(0, needed - total)))
-        if column.title == MOUNTED else column
-        for column in columns
-    ]  # fmt: skip
-    needed = sum(column.width + 2 * CELL_PADDING for column in columns)
-    columns[0] = replace(
-        columns[0], width=max(COLUMNS[0].width, columns[0].width - max(0, needed - total))
-    )
-    spare = max(0, total - sum(column.width + 2 * CELL_PADDING for column in columns))
-    sizes = {}
-    for column in sorted(columns, key=lambda column: column.growth, reverse=True):
-        more = min(column.growth, spare)
-        spare -= more
-        sizes[column.title] = column.width + more
+    widths = {column.title: column.width for column in COLUMNS
+              if column.title != MODEL or total + 4 >= MODEL_FROM}  # fmt: skip
+
+    def grow(title: str, least: int, most: int) -> None:
+        spare = total - sum(widths.values()) - 2 * CELL_PADDING * len(widths)
+        if title in widths:
+            widths[title] = max(least, min(widths[title] + spare, most))
+
+    widths[NAME] = max(widths[NAME], min(name, LONGEST_NAME))
+    grow(MOUNTED, len(MOUNTED), widths[MOUNTED])
+    grow(NAME, COLUMNS[0].width, widths[NAME])
+    for title, growth in GROWTH.items():
+        grow(title, widths.get(title, 0), widths.get(title, 0) + growth)
     # then one column for each second of the minute, and space for long names
-    for title, limit in ((LAST_TITLE, MEAN_SECONDS), ("MODEL", LONG_TEXT), ("MOUNTED", LONG_TEXT)):
-        more = max(0, min(spare, limit - sizes.get(title, limit)))
-        spare -= more
-        if more:
-            sizes[title] += more
-    return {column.title: sizes[column.title] for column in columns}
+    for title, most in ((LAST_TITLE, MEAN_SECONDS), (MODEL, LONG_TEXT), (MOUNTED, LONG_TEXT)):
+        grow(title, widths.get(title, 0), max(widths.get(title, 0), most))
+    return widths
 
 
 class Activity:
@@ -118,6 +97,38 @@ def _bar(utils: Sequence[float], bars: str) -> str:
     return bars[min(top, round(max(utils) / 100 * top))] if utils else " "
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class DiskRow:
+    """A row of the table: a device, or the session that is open (no ``device``). ``name`` is that
+    of the device whose figures it has; ``draw`` draws its last minute."""
+
+    key: str
+    label: str
+    name: str
+    model: str
+    size: str
+    mounted: str
+    activities: Mapping[str, Activity]
+    draw: Callable[[Activity], str]
+    device: BlockDevice | None = None
+
+    @property
+    def activity(self) -> Activity | None:
+        """Its figures, once there are some."""
+        return self.activities.get(self.name)
+
+    @property
+    def mean(self) -> float:
+        """Percent busy in the last minute."""
+        return self.activity.mean if self.activity is not None else 0.0
+
+    @property
+    def util_style(self) -> Style | None:
+        """The style of the last second."""
+        util = self.activity.rates.util if self.activity and self.activity.rates else None
+        return None if util is None else load_style(util) if util >= 1 else DIM
+
+
 def label(name: str, depth: int, marked: bool, wide: bool) -> str:
     """A name behind the lines of its tree, and its mark."""
     blank = " " if wide else ""
@@ -126,11 +137,39 @@ def label(name: str, depth: int, marked: bool, wide: bool) -> str:
     return f"{branch}{mark}{name}"
 
 
-def shorten(text: str, width: int) -> str:
-    """Cut ``text`` to ``width`` characters, with a mark; of a path the end is kept."""
-    if len(text) > width > 1 and text.startswith("/") and ", " not in text:
-        return "…" + text[1 - width :]
-    return f.cut(text, width)
+def _words(id_: str, title: str, width: int, key: Callable[[DiskRow], Any] | None = None) -> Column:
+    return Column(id_, title, width, left=True, sorts=UP, key=key,
+                  style_of=lambda row: BOLD if row.device is None else None)  # fmt: skip
+
+
+def _live(name: str, title: str, width: int, form: Callable[[float | None], str],
+          style_of: Callable[[DiskRow], Style | None] | None = None) -> Column:  # fmt: skip
+    """A figure of the last second; empty until there was one."""
+
+    def read(row: DiskRow) -> float | str | None:
+        rates = row.activity.rates if row.activity is not None else None
+        return "" if rates is None else getattr(rates, name)
+
+    return Column(
+        name, title, width, lambda value: "" if value == "" else form(value), read=read,
+        sorts=DOWN, key=lambda row: (read(row) or 0.0, row.name), style_of=style_of,
+    )  # fmt: skip
+
+
+COLUMNS = (
+    _words("label", NAME, 10, lambda row: row.name),
+    _words("model", MODEL, 14),
+    Column("size", "SIZE", 8, sorts=DOWN,
+           key=lambda row: ((row.device and row.device.size) or 0.0, row.name)),
+    _words("mounted", MOUNTED, 8),
+    _live("r_s", "READ/s", 7, f.number),
+    _live("w_s", "WRITE/s", 7, f.number),
+    _live("bytes_s", "MiB/s", 6, f.mib),
+    _live("util", "UTIL", 5, lambda util: f"{f.percent(util)} %", lambda row: row.util_style),
+    Column("", LAST_TITLE, 9, left=True, sorts=DOWN, key=lambda row: (row.mean, row.name),
+           read=lambda row: row.draw(row.activity) if row.activity is not None else "",
+           style_of=lambda row: load_style(row.mean)),
+)  # fmt: skip
 
 
 def device_tree(
@@ -164,22 +203,11 @@ def device_tree(
     return rows
 
 
-def static_cells(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> dict[str, str]:
-    """Cells that don't change each second, without the name."""
+def model_text(device: BlockDevice) -> str:
+    """Its model, or what it is made of."""
     slaves = ", ".join(device.slaves)
     kind = " ".join(part for part in (device.layer or "", f"on {slaves}" if slaves else "") if part)
-    model = device.model or device.backing_file or kind or device.kind
-    return {"MODEL": model, "SIZE": f.size(device.size), "MOUNTED": mount_text(device, devices)}
-
-
-def live_cells(rates: DiskRates | None) -> dict[str, str]:
-    """Rates and util of the last second; empty until there was one."""
-    if rates is None:
-        return dict.fromkeys(LIVE[:4], "")
-    return {
-        "READ/s": f.number(rates.r_s), "WRITE/s": f.number(rates.w_s),
-        "MiB/s": f.mib(rates.bytes_s), "UTIL": f"{f.percent(rates.util)} %",
-    }  # fmt: skip
+    return device.model or device.backing_file or kind or device.kind
 
 
 def mount_text(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:

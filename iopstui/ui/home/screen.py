@@ -16,8 +16,8 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
-from textual.widgets.data_table import RowDoesNotExist
 
+from iopstui import format as f
 from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.device import BlockDevice
@@ -25,17 +25,18 @@ from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
 from iopstui.ui.core.backend import Recent
 from iopstui.ui.core.clipboard import row_text
+from iopstui.ui.core.list_table import ListTable
 from iopstui.ui.core.messages import Discover, Loads, MakeWatch
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.answer_row import answer_row
 from iopstui.ui.draw.rows import Row, rows_text
-from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset
 from iopstui.ui.home import disk_charts, rows
 from iopstui.ui.home.answer import HomeAnswer
 from iopstui.ui.home.disk_charts import DiskCharts
 from iopstui.ui.home.recent import RecentRecordings
-from iopstui.ui.home.rows import COLUMNS, LIVE, MODEL, NAME, PROGRAM_NAME, Activity
+from iopstui.ui.home.rows import COLUMNS, PROGRAM_NAME, Activity, DiskRow
 
 SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 CHART_INTERVAL_S = 2
@@ -131,9 +132,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         "safe anywhere. A session that is open is the first row: Enter returns to it. q quits."
     )
 
-    _sort = ""
-    """Title of the column that the disks are sorted by; "": by activity."""
-    _descending = True
     _show_partitions = False
     _message = _busiest_process_text = _open_text = ""
     _rescan_pending = _reading_processes = False
@@ -167,11 +165,12 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._first_run = first_run
         self._devices: Mapping[str, BlockDevice] | None = None
         self._activity: dict[str, Activity] = {}
-        self._table_cells: dict[str, dict[str, Text]] = {}
-        self._widths: dict[str, int] = {}
-        self._order: list[str] = []
         self._marked: list[str] = []
+        self._texts: dict[str, tuple[str, str]] = {}
+        """Model and mount point of each device."""
         self._charset = charset
+        self._table = ListTable(COLUMNS, charset, key=lambda row: row.key, id="home-table",
+                                cell_padding=rows.CELL_PADDING)  # fmt: skip
         self._opened = opened
         self._footer_hints = (*FOOTER_HINTS, QUIT)
         self._keys = KeyLine(self._footer_hints, charset)
@@ -191,7 +190,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         yield Static(id="picker-words")
         with Vertical(id="home-disks", classes=box):
             yield Static(SEARCHING, id="home-none")
-            yield DataTable(id="home-table", cursor_type="row", cell_padding=rows.CELL_PADDING)
+            yield self._table
         yield Static(id="home-line")
         yield self._charts
         if self._recent is not None:
@@ -221,7 +220,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self.query_one("#home-actions").border_title = "What do you want to do?"
         self._show_usual_text()
         self._fit()
-        self._table().focus()
+        self._table.focus()
         self.action_rescan()
         if self._recent is not None:
             self.run_worker(self._read_recent, thread=True)
@@ -261,20 +260,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         has_charts = height >= ROOMY_HEIGHT and free_rows - needed >= disk_charts.MIN_HEIGHT
         self._charts.display = has_charts and bool(self._devices)
         self.query_one("#home-disks").styles.height = needed if self._charts.display else "1fr"
-
-    def _fit_columns(self, names: Sequence[str]) -> None:
-        """Show the columns that fit."""
-        longest = max((len(name) for name in names), default=0)
-        widths = rows.column_widths(self.app.size.width - FRAME_COLUMNS, longest)
-        if widths == self._widths:
-            return
-        self._widths = widths
-        table = self._table()
-        table.clear(columns=True)
-        for column in COLUMNS:
-            if column.title in widths:
-                title = Text(column.title, justify="right" if column.right else "left")
-                table.add_column(title, key=column.title, width=widths[column.title])
 
     def _read_recent(self) -> None:
         """Look through recent recordings in a thread, as each is opened."""
@@ -322,15 +307,14 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     def _show_error(self, message: str) -> None:
         self._show_status(message, ERROR)
 
-    def _table(self) -> DataTable[Text]:
-        return self.query_one("#home-table", DataTable)
-
     def _set_devices(self, devices: Mapping[str, BlockDevice]) -> None:
         previous, self._devices = self._devices, devices
         if previous == devices:
             return
         paths = {device.path for device in devices.values()}
         self._marked = [path for path in self._marked if path in paths]
+        self._texts = {device.name: (rows.model_text(device), rows.mount_text(device, devices))
+                       for device in devices.values()}  # fmt: skip
         self._share_rows()
         self._fill_table()
         if previous is not None:
@@ -338,149 +322,72 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     # -- the table
 
-    def _visible_rows(self) -> list[tuple[int, BlockDevice]]:
+    def _visible_rows(self) -> list[DiskRow]:
         """Rows that match the filter: trees of disks, the busiest first or by the chosen column."""
-        devices = self._devices or {}
-        trees: list[list[tuple[int, BlockDevice]]] = []
-        for depth, device in rows.device_tree(devices, self._show_partitions):
+        trees: dict[DiskRow, list[DiskRow]] = {}
+        tree: list[DiskRow] = []
+        for depth, device in rows.device_tree(self._devices or {}, self._show_partitions):
+            model, mounted = self._texts[device.name]
+            row = DiskRow(
+                device.path, self._label(depth, device), device.name, model, f.size(device.size),
+                mounted, self._activity, self._minute, device,
+            )  # fmt: skip
             if depth == 0 or not trees:
-                trees.append([])
-            trees[-1].append((depth, device))
-        if self._sort:
-            trees.sort(key=lambda tree: self._value(tree[0][1]), reverse=self._descending)
+                tree = trees[row] = []
+            tree.append(row)
+        disks: Sequence[DiskRow] = [*trees]
+        if self._table.order:
+            disks = self._table.in_order(disks)
         else:
-            trees.sort(key=lambda tree: -round(self._mean_util(tree[0][1].name)))
+            disks = sorted(disks, key=lambda row: -round(row.mean))
         return [
-            row
-            for tree in trees
-            for row in tree
-            if row[1].path in self._marked
-            or self.matches(row[1].name, *rows.static_cells(row[1], devices).values())
-        ]
+            row for disk in disks for row in trees[disk]
+            if row.key in self._marked or self.matches(row.name, row.model, row.size, row.mounted)
+        ]  # fmt: skip
 
-    def _mean_util(self, name: str) -> float:
-        activity = self._activity.get(name)
-        return activity.mean if activity is not None else 0.0
+    def _minute(self, activity: Activity) -> str:
+        bars = rows.BARS if self._charset.name == "utf8" else rows.PLAIN_BARS
+        width = self._table.widths[rows.LAST_TITLE] or 0
+        return activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
 
-    def _value(self, device: BlockDevice) -> tuple[float, str]:
-        """Sort value of the clicked column."""
-        activity = self._activity.get(device.name)
-        rates = activity.rates if activity is not None else None
-        numbers = {
-            "SIZE": device.size, "READ/s": rates and rates.r_s, "WRITE/s": rates and rates.w_s,
-            "MiB/s": rates and rates.bytes_s, "UTIL": rates and rates.util,
-            "LAST 60 s": self._mean_util(device.name),
-        }  # fmt: skip
-        if self._sort in numbers:
-            return numbers[self._sort] or 0.0, device.name
-        text = rows.static_cells(device, self._devices or {}).get(self._sort, device.name)
-        return 0.0, text
-
-    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
-        """Sort by this column; again: reverse the order."""
-        title = event.column_key.value or ""
-        self._sort_by(title, not self._descending if title == self._sort else _largest_first(title))
-
-    def _sort_by(self, title: str, down: bool) -> None:
-        self._sort, self._descending = title, down
+    def on_list_table_sorted(self) -> None:
+        """Show the new order."""
         self._show_order()
         self._fill_table()
 
     def action_sort(self, by: int) -> None:
         """Sort by the next or previous column; before the first one: by activity."""
-        titles = ["", *self._widths]
-        index = titles.index(self._sort) if self._sort in titles else 0
-        title = titles[(index + by) % len(titles)]
-        self._sort_by(title, _largest_first(title))
+        self._table.sort_next(by)
 
     def action_reverse(self) -> None:
         """Reverse the order."""
-        if self._sort:
-            self._sort_by(self._sort, not self._descending)
+        if self._table.order:
+            self._table.sort_by(self._table.order, not self._table.reverse)
 
     def _show_order(self) -> None:
         """Show the order on the border."""
-        descending = "largest first" if _largest_first(self._sort) else "Z first"
-        ascending = "smallest first" if _largest_first(self._sort) else "A first"
-        order = (
-            f"{self._sort}, {descending if self._descending else ascending}"
-            if self._sort
-            else "activity"
-        )
-        keys = "< > column  R reverse" if self._sort else "< > column"
+        order, keys = "activity", "< > column"
+        if self._table.order:
+            order, keys = self._table.order_text, f"{keys}  R reverse"
         box = self.query_one("#home-disks")
         box.border_subtitle = Text(self._charset.text(f"Sorted by {order} · {keys}"))
 
     def _fill_table(self) -> None:
         """Fill the table again; the cursor stays on its row, or near it."""
-        table, visible = self._table(), self._visible_rows()
-        selected, cursor = self._key(), table.cursor_row
-        labels = [self._label(depth, device) for depth, device in visible]
-        self._fit_columns(labels + ([self._opened.name] if self._opened else []))
-        self._order = [device.name for _, device in visible]
+        visible, opened = self._visible_rows(), self._opened
+        names = [row.label for row in visible] + ([opened.name] if opened is not None else [])
+        longest = max(map(len, names), default=0)
+        widths = rows.column_widths(self.app.size.width - FRAME_COLUMNS, longest)
         placeholder = self.query_one("#home-none", Static)
         placeholder.display = not visible and not self.filter_hint
         if placeholder.display:
             placeholder.update(SEARCHING if self._devices is None else NO_DISK)
+        if opened is not None and self.matches(opened.name):
+            visible.insert(0, DiskRow(OPEN_ROW, f"▸ {opened.name}", opened.device, opened.running(),
+                                      "", "", self._activity, self._minute))  # fmt: skip
         with self.app.batch_update():
-            table.clear()
-            self._table_cells = {}
-            if self._opened is not None and self.matches(self._opened.name):
-                self._table_cells[OPEN_ROW] = self._open_cells(self._opened)
-                table.add_row(*self._table_cells[OPEN_ROW].values(), key=OPEN_ROW)
-            for depth, device in visible:
-                cells = self._cells(depth, device)
-                self._table_cells[device.path] = cells
-                table.add_row(*cells.values(), key=device.path)
-        if selected is not None and table.row_count:
-            try:
-                cursor = table.get_row_index(selected)
-            except RowDoesNotExist:
-                cursor = min(cursor, table.row_count - 1)
-            table.move_cursor(row=cursor)
+            self._table.show(visible, widths)
         self._explain()
-
-    def _cells(self, depth: int, device: BlockDevice) -> dict[str, Text]:
-        texts = rows.static_cells(device, self._devices or {})
-        cells = {}
-        live = self._live_cells(device.name)
-        for column in COLUMNS:
-            if column.title in self._widths:
-                value = rows.shorten(
-                    self._label(depth, device) if column.title == NAME
-                    else printable(texts.get(column.title, "")),
-                    self._widths[column.title],
-                )  # fmt: skip
-                text = live.get(column.title) or Text(self._charset.text(value))
-                text.justify = "right" if column.right else "left"
-                cells[column.title] = text
-        return cells
-
-    def _open_cells(self, opened: OpenSession) -> dict[str, Text]:
-        live = self._live_cells(opened.device)
-        fixed = {NAME: f"▸ {opened.name}", MODEL: opened.running()}
-        cells = {}
-        for column in (column for column in COLUMNS if column.title in self._widths):
-            value = rows.shorten(fixed.get(column.title, ""), self._widths[column.title])
-            cells[column.title] = live.get(column.title) or Text(self._charset.text(value), BOLD)
-            cells[column.title].justify = "right" if column.right else "left"
-        return cells
-
-    def _live_cells(self, name: str) -> dict[str, Text]:
-        activity = self._activity.get(name)
-        if activity is None:
-            return {}
-        cells = {title: Text(self._charset.text(value)) for title, value in
-                 rows.live_cells(activity.rates).items()}  # fmt: skip
-        util = activity.rates.util if activity.rates is not None else None
-        if util is not None:
-            cells["UTIL"].stylize(load_style(util) if util >= 1 else DIM)
-        width = self._widths.get("LAST 60 s", 0)
-        if width:
-            bars = rows.BARS if self._charset.name == "utf8" else rows.PLAIN_BARS
-            sparkline = activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
-            cells["LAST 60 s"] = Text(sparkline, style=load_style(activity.mean))
-        return cells
 
     def _tick(self) -> None:
         """Update the disks' figures of this second; only changed cells are drawn."""
@@ -526,29 +433,18 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     def _show_loads(self) -> None:
         if self._ticks % CHART_INTERVAL_S == 1:
             self._paint_charts()
-        if (self._ticks == 1 or self._ticks % SORT_INTERVAL_S == 0) and not self._sort:
-            order = [device.name for _, device in self._visible_rows()]
-            if order != self._order:
+        table = self._table
+        if (self._ticks == 1 or self._ticks % SORT_INTERVAL_S == 0) and not table.order:
+            order = [row.key for row in self._visible_rows()]
+            if order != [row.key for row in table.items if row.device is not None]:
                 self._fill_table()
                 if self._ticks == 1:
-                    self._table().move_cursor(row=0)
+                    table.move_cursor(row=0)
                 return
-        table = self._table()
-        names_by_path = {device.path: device.name for device in (self._devices or {}).values()}
-        if self._opened is not None:
-            names_by_path[OPEN_ROW] = self._opened.device
-            if self._is_open_row and self._opened.describe() != self._open_text:
-                self._explain()
-        for path, cells in self._table_cells.items():
-            live = self._live_cells(names_by_path.get(path, ""))
-            for title in LIVE:
-                cell = live.get(title)
-                if cell is None or title not in cells:
-                    continue
-                cell.justify = cells[title].justify
-                if cell != cells[title] or cell.style != cells[title].style:
-                    cells[title] = cell
-                    table.update_cell(path, title, cell)
+        opened = self._opened if self._is_open_row else None
+        if opened is not None and opened.describe() != self._open_text:
+            self._explain()
+        table.show(table.items)
 
     def _paint_charts(self) -> None:
         """Paint the history of the selected disk."""
@@ -562,7 +458,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._keys.show(self._footer_hints, self.filter_hint)
         self._fill_table()
         self.query_one(RecentRecordings).filter(self.matches)
-        if not self._table().row_count:
+        if not self._table.row_count:
             self._show_status(NO_MATCH)
         elif self._message == NO_MATCH:
             self._show_usual_text()
@@ -662,21 +558,14 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._share_rows()
         self._fill_table()
 
-    def _key(self) -> str | None:
-        table = self._table()
-        if not table.row_count:
-            return None
-        return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
-
     @property
     def _is_open_row(self) -> bool:
-        return self._key() == OPEN_ROW
+        row = self._table.selected
+        return row is not None and row.device is None
 
     def _selected(self) -> BlockDevice | None:
-        path = self._key()
-        return next(
-            (device for device in (self._devices or {}).values() if device.path == path), None
-        )
+        row: DiskRow | None = self._table.selected
+        return row.device if row is not None else None
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Watch the marked devices, or the one under the cursor if none is marked."""
@@ -689,18 +578,13 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if name in DIALOG_ACTIONS and self._open_dialog is not None:
             self._open_dialog(name)
             return
-        selected = self._key()
         if self._opened is not None and self._is_open_row and not self._marked:
             self.dismiss(HomeChoice(self._opened.paths, name, name in (*DISK_ACTIONS, LESSONS)))
             return
-        paths = tuple(self._marked) or ((selected,) if selected else ())
+        paths = tuple(self._marked) or ((row.key,) if (row := self._table.selected) else ())
         if name in DISK_ACTIONS and not paths:
             return
         self.dismiss(HomeChoice(paths if name in DISK_ACTIONS else (), name))
-
-
-def _largest_first(title: str) -> bool:
-    return title in (*LIVE, "SIZE")
 
 
 def machine_text() -> str:

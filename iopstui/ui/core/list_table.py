@@ -1,0 +1,119 @@
+"""A list of the screen: rows in columns, sorted by a click on a title."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+from textual.message import Message
+from textual.widgets import DataTable
+
+from iopstui.format import shorten
+from iopstui.tables import DOWN, Column, in_order, sortable
+from iopstui.text import printable
+from iopstui.ui.draw.style import Charset
+
+
+class ListTable(DataTable[Text]):
+    """Its owner shows the items again after ``Sorted``. ``order`` is the title of a column, "": the
+    items as they come. ``key`` gives the name of an item's row: the cursor stays on it."""
+
+    class Sorted(Message):
+        """The order was changed."""
+
+    def __init__(
+        self, columns: Iterable[Column], charset: Charset, order: str = "",
+        key: Callable[[Any], str] | None = None, **more: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(cursor_type="row", **more)
+        self._by_title = {column.title: column for column in columns}
+        self._charset, self._key, self._first_order = charset, key, order
+        self._texts: list[list[Text]] = []
+        self.order, self.reverse = order, False
+        self.widths: Mapping[str, int | None] = {}
+        """Of the columns that are shown, by title; ``None``: as wide as its texts."""
+        self.items: list[Any] = []
+        """Those shown."""
+
+    def in_order(self, items: Sequence[Any]) -> Sequence[Any]:
+        """The items in the order that was chosen."""
+        return in_order(items, self._by_title.values(), self.order, self.reverse)
+
+    def show(self, items: Iterable[Any], widths: Mapping[str, int] | None = None) -> None:
+        """Show these, and columns of these ``widths`` (``None``: those of before, at first all).
+        With the rows of before only changed cells are drawn."""
+        cursor, selected, before = self.cursor_row, self.selected, (self.items, self._texts)
+        same_columns = self._fit(widths or self.widths or dict.fromkeys(self._by_title))
+        self.items = [*items]
+        self._texts = [[*self.texts(item)] for item in self.items]
+        if self._key is None:
+            self._fill([None] * len(self.items))
+            return
+        keys = [*map(self._key, self.items)]
+        if same_columns and keys == [*map(self._key, before[0])]:
+            for key, now, old in zip(keys, self._texts, before[1], strict=True):
+                for title, text, old_text in zip(self.widths, now, old, strict=True):
+                    if (text, text.style) != (old_text, old_text.style):
+                        self.update_cell(key, title, text)
+            return
+        self._fill(keys)
+        if selected is not None and keys:
+            key = self._key(selected)
+            self.move_cursor(row=keys.index(key) if key in keys else min(cursor, len(keys) - 1))
+
+    def _fill(self, keys: Sequence[str | None]) -> None:
+        self.clear()
+        for key, texts in zip(keys, self._texts, strict=True):
+            self.add_row(*texts, key=key)
+
+    def _fit(self, widths: Mapping[str, int | None]) -> bool:
+        """Whether the columns are the same as before."""
+        if widths == self.widths:
+            return True
+        self.widths = widths
+        self.clear(columns=True)
+        for title, width in widths.items():
+            head = Text(title, justify="left" if self._by_title[title].left else "right")
+            self.add_column(head, key=title, width=width)
+        return False
+
+    def texts(self, item: Any) -> Iterable[Text]:
+        """The cells of an item."""
+        for title, width in self.widths.items():
+            column = self._by_title[title]
+            text = printable(column.text(item))
+            text = self._charset.text(text if width is None else shorten(text, width))
+            style = column.style if column.style_of is None else column.style_of(item)
+            yield Text(text, style or "", justify="left" if column.left else "right", no_wrap=True)
+
+    @property
+    def selected(self) -> Any:
+        """The item under the cursor; ``None`` if there is none."""
+        return self.items[self.cursor_row] if 0 <= self.cursor_row < len(self.items) else None
+
+    def sort_by(self, title: str, reverse: bool = False) -> None:
+        """Sort by this column, from its usual end or in ``reverse``."""
+        self.order, self.reverse = title, reverse
+        self.post_message(self.Sorted())
+
+    def sort_next(self, by: int) -> None:
+        """Sort by the next column or the one before; behind the last as at first."""
+        shown = sortable(self._by_title[title] for title in self.widths)
+        titles = shown if self._first_order else ("", *shown)
+        at = titles.index(self.order) if self.order in titles else 0
+        self.sort_by(titles[(at + by) % len(titles)])
+
+    @property
+    def order_text(self) -> str:
+        """The order for people."""
+        falls = self._by_title[self.order].sorts == DOWN
+        usual, other = ("largest", "smallest") if falls else ("A", "Z")
+        return f"{self.order}, {other if self.reverse else usual} first"
+
+    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
+        """Sort by this column; again: the other way round."""
+        event.stop()
+        title = event.column_key.value or ""
+        if self._by_title[title].sorts:
+            self.sort_by(title, title == self.order and not self.reverse)
