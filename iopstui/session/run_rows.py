@@ -9,54 +9,52 @@ from collections.abc import Iterator, Sequence
 
 from iopstui import format as f
 from iopstui.events import Event, FrameReady, Mark, StepFinished, StepStarted, TunableChanged
+from iopstui.model.experiment.point import POINT
 from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory, RunRow
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 WIDTH = 80
-_MARKS = {DONE: "", RUNS: "", STOPPED: "", FAILED: "failed: "}
 
 
-def _dense(ns: float | None) -> str:
-    return f.latency(ns, "")
+def _figure(name: str, width: int, rank: int = 0) -> Column:
+    """A run has this figure of a point, too."""
+    figure = POINT[name]
+    form = f.DENSE.get(figure.form, figure.form)
+    return Column(name, figure.title, width, form, rank=rank)
 
 
 def _seconds(count: float | None) -> str:
     return f.or_dash(count, "{:.0f}")
 
 
+def _ending(outcome: str) -> str:
+    return "no end" if outcome == RUNS else outcome
+
+
 RUN_COLUMNS = (
     Column("step", "run", 4),
     Column("what", "what was changed", 27, printable, left=True),
-    Column("iops", "IOPS", 5, f.number),
-    Column("to_before", "change", 8, f.change),
-    Column("bw", "MiB/s", 5, f.mib),
-    Column("p50_ns", "p50", 6, _dense),
-    Column("p99_ns", "p99", 6, _dense),
-    Column("aqu_sz", "aqu-sz", 6, f.number),
-    Column("util", "util %", 6, f.percent),
-    Column("seconds", "s", 5, _seconds),
-    Column(
-        "ended", "ended", 8, lambda outcome: "no end" if outcome == RUNS else outcome, left=True
-    ),
-)
-_RTT = Column("rtt_ms", "RTT", 6, lambda ms: f.milliseconds(ms, ""))
+    _figure("iops", 5), Column("to_before", "change", 8, f.change), _figure("bw", 5, 1),
+    _figure("p50_ns", 6, 5), _figure("p99_ns", 6), _figure("aqu_sz", 6, 3), _figure("util", 6, 4),
+    Column("seconds", "s", 5, _seconds, rank=2),
+    Column("ended", "ended", 8, _ending, left=True, rank=6),
+)  # fmt: skip
+RTT = Column("rtt_ms", "RTT", 6, f.dense_ms, rank=3)
 _TEXT_COLUMNS = (
     RUN_COLUMNS[0],
-    Column("", "what was changed", 27, left=True,
-           read=lambda row: printable(_MARKS[row.ended] + row.what)),
+    Column("", "what was changed", 27, left=True, read=lambda row: printable(
+        f"{'failed: ' if row.ended == FAILED else ''}{row.what}")),
     *(column for column in RUN_COLUMNS[2:] if column.id not in ("util", "ended")),
 )  # fmt: skip
 MARK_COLUMNS = (
-    Column("time", " time", 15, left=True,
+    Column("", " time", 15, left=True,
            read=lambda interval: f" {f.clock(interval.start)}-{f.clock(interval.end)}"),
     Column("text", "from this mark on", 32, printable, left=True),
-    Column("iops", "IOPS", 7,
+    Column("", "IOPS", 7,
            read=lambda interval: f.number(interval.iops) + ("" if interval.by_fio else " d")),
-    Column("bw", "MiB/s", 7, f.mib),
-    Column("p99_ns", "p99", 8, _dense),
-    Column("seconds", "s", 5, _seconds),
+    _figure("bw", 7), _figure("p99_ns", 8), RUN_COLUMNS[-2],
 )  # fmt: skip
 """IOPS and MiB/s are means; the device's, where no job ran, have a "d"."""
 
@@ -65,8 +63,16 @@ def run_columns(rows: Sequence[RunRow], columns: Sequence[Column] = RUN_COLUMNS)
     """The columns of these runs: those on NFS have the time of an answer, not a device's queue."""
     if all(row.rtt_ms is None for row in rows):
         return [*columns]
-    others = [column for column in columns if column.id != "util"]
-    return [_RTT if column.id == "aqu_sz" else column for column in others]
+    return [RTT if column.id == "aqu_sz" else column for column in columns if column.id != "util"]
+
+
+def against_base(base: int | None) -> Column:
+    """The difference to run ``base``."""
+
+    def text(row: RunRow) -> str:
+        return "" if base is None else "base" if row.step == base else f.change(row.to_base)
+
+    return Column("to_base", "base", 8, read=text)
 
 
 def add_run_event(history: RunHistory, event: Event) -> None:
@@ -123,8 +129,3 @@ def run_table_rows(rows: Sequence[RunRow]) -> Iterator[str]:
     yield head_line(columns)
     for row in rows:
         yield row_line(columns, row)
-
-
-def measured_seconds_text(row: RunRow) -> str:
-    """Number of measured seconds."""
-    return _seconds(row.seconds)

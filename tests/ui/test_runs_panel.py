@@ -190,7 +190,6 @@ def test_columns_depend_only_on_the_width(width: int, charset: Charset) -> None:
 def test_without_a_run_the_panel_explains_how_to_start_one() -> None:
     lines = text(runs_panel.rows(LiveState(), 120, 8, UTF8, "mixed-4k"))
     assert "none yet: r runs mixed-4k" in lines[1] and len(lines) == 8
-    assert "No job has run yet" in text(runs_panel.list_rows(LiveState(), 80, UTF8))[0]
 
 
 def test_the_end_of_a_run_shows_its_result() -> None:

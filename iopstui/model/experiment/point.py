@@ -7,7 +7,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import partial
 from typing import Any
 
-from iopstui.format import latency, mib
+from iopstui.format import latency, mib, percent
 from iopstui.model import histogram
 from iopstui.model.experiment.disturbance import Disturbance, DisturbanceMeter
 from iopstui.model.figures.figure import Figure
@@ -103,7 +103,8 @@ class Point:
     aqu_sz: float | None = _row(
         "", "requests in flight, as the kernel counts them", "disk aqu-sz", title="aqu-sz", rank=4
     )
-    util: float | None = _row("%", "time in which the device had a request", "disk util")
+    util: float | None = _row("%", "time in which the device had a request", "disk util",
+                              title="util %", form=percent)  # fmt: skip
     cpu_us: float | None = _row(
         "us", "CPU time of the whole machine for each I/O", title="CPU/IO", width=7)  # fmt: skip
     busy: Mapping[int, float] = _row("%", "load by CPU", join=_means_by_cpu, default=dict)

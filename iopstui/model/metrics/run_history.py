@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from iopstui.model import histogram
 from iopstui.model.histogram_columns import BinsTotal
@@ -141,22 +142,13 @@ class RunFigures:
     def fill_row(self, row: RunRow) -> RunRow:
         """The row with the figures so far."""
         latencies = histogram.percentiles(self._bins.bins, (50.0, 99.0))
-        values = {name: meter.value for name, meter in self._meters.items()}
+        values: dict[str, Any] = {name: meter.value for name, meter in self._meters.items()}
         data = self._share.data
         return replace(
-            row,
-            seconds=self._seconds or None,
-            iops=values["iops"],
-            bw=values["bw"],
-            p50_ns=latencies.get(50.0),
-            p99_ns=latencies.get(99.0),
-            bins_of=self._bins_of,
-            util=values.get("util"),
-            aqu_sz=values.get("aqu_sz"),
+            row, **values, seconds=self._seconds or None, p50_ns=latencies.get(50.0),
+            p99_ns=latencies.get(99.0), bins_of=self._bins_of, begin=self._begin, end=self._end,
             rtt_ms=data.rtt if data is not None else None,
-            begin=self._begin,
-            end=self._end,
-        )
+        )  # fmt: skip
 
 
 @dataclass

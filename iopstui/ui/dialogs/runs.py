@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 
 from rich.text import Text
 from textual import events
@@ -10,9 +11,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import DataTable
 
-from iopstui.format import change, cut, latency, mib, milliseconds, number, percent
+from iopstui.format import cut
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
-from iopstui.session.run_rows import measured_seconds_text
+from iopstui.session.run_rows import RTT, RUN_COLUMNS, against_base
+from iopstui.tables import Column
 from iopstui.ui.core import pages
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dashboard.overlay import Overlay
@@ -23,21 +25,18 @@ from iopstui.ui.state.live import LiveState
 HINTS: tuple[Hint, ...] = (
     ("Enter", "Select two runs to overlay", "screen.choose"), FILTER_HINT, CLOSE_HINT,
 )  # fmt: skip
-TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p50", "p99", "aqu-sz", "UTIL %",
-          "s", "ENDED")  # fmt: skip
-LEFT_ALIGNED = frozenset({"", "CHANGE", "ENDED"})
-NARROW_TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p99")
-"""Titles on a narrower terminal than ``WIDE_TERMINAL``."""
-WIDE_TERMINAL = 118
-MIN_CHANGE, MAX_CHANGE, OTHER_COLUMNS = 26, 68, 92
-"""Width of the change, and columns of the others and the frame where all are shown."""
-VALUES: dict[str, Callable[[RunRow], float | None]] = {
-    "#": lambda row: row.step, "IOPS": lambda row: row.iops, "BEFORE": lambda row: row.to_before,
-    "BASE": lambda row: row.to_base, "MiB/s": lambda row: row.bw, "p50": lambda row: row.p50_ns,
-    "p99": lambda row: row.p99_ns, "RTT": lambda row: row.rtt_ms, "aqu-sz": lambda row: row.aqu_sz,
-    "UTIL %": lambda row: row.util,
-}  # fmt: skip
+TITLES = {"step": "#", "what": "CHANGE", "to_before": "BEFORE", "to_base": "BASE",
+          "util": "UTIL %", "ended": "ENDED"}  # fmt: skip
+WIDE_ALONE = frozenset({"p50_ns", "aqu_sz", "rtt_ms", "util", "seconds", "ended"})
+"""Columns that a terminal narrower than ``WIDE_TERMINAL`` does not show."""
+SORTED_BY = {
+    TITLES.get(column.id, column.title): column.id
+    for column in (*RUN_COLUMNS, RTT, Column("to_base", ""))
+    if column.id not in ("what", "seconds", "ended")
+}
 """What a click on a title sorts by."""
+WIDE_TERMINAL = 118
+CHANGE_WIDTH = 26
 
 
 class RunsList(TypeToFilter, Modal[None]):
@@ -57,7 +56,7 @@ class RunsList(TypeToFilter, Modal[None]):
         super().__init__("Runs", charset, HINTS, pages.RUNS)
         self._state = state
         self._overlay = overlay
-        self._titles: tuple[str, ...] = ()
+        self._columns: list[Column] = []
         self._sort, self._descending = "#", True
         self._rows: list[tuple[int, list[Text]]] = []
 
@@ -76,25 +75,26 @@ class RunsList(TypeToFilter, Modal[None]):
         self._set_titles()
 
     def _set_titles(self) -> None:
-        titles = self._column_titles(
-            TITLES if self.app.size.width >= WIDE_TERMINAL else NARROW_TITLES
-        )
-        if titles == self._titles:
+        columns = self._columns_now()
+        if columns == self._columns:
             return
         step = self._step_under_cursor()
-        self._titles, self._rows = titles, []
+        self._columns, self._rows = columns, []
         table = self._table()
         table.clear(columns=True)
-        for title in titles:
-            justify = "left" if title in LEFT_ALIGNED else "right"
-            table.add_column(Text(title, justify=justify), key=title)  # type: ignore[arg-type]
+        for column in columns:
+            title = Text(column.title, justify="left" if column.left else "right")
+            table.add_column(title, key=column.title)
         self.paint(step)
 
-    def _column_titles(self, titles: Sequence[str]) -> tuple[str, ...]:
+    def _columns_now(self) -> list[Column]:
         """On NFS there is no device's queue, but the time of an answer."""
-        frame = self._state().frame
+        frame, wide = self._state().frame, self.app.size.width >= WIDE_TERMINAL
         on_nfs = frame is not None and frame.share is not None and frame.share.smb is None
-        return tuple("RTT" if on_nfs and title == "aqu-sz" else title for title in titles)
+        columns = [RTT if on_nfs and c.id == "aqu_sz" else c for c in RUN_COLUMNS]
+        columns.insert(4, Column("to_base", "base"))
+        named = [replace(c, title=TITLES.get(c.id, c.title)) for c in columns]
+        return [Column("", "", left=True), *(c for c in named if wide or c.id not in WIDE_ALONE)]
 
     def _table(self) -> DataTable[Text]:
         return self.query_one(DataTable)
@@ -102,7 +102,7 @@ class RunsList(TypeToFilter, Modal[None]):
     def paint(self, cursor: int | None = None) -> None:
         """Show the newest rows; only what has changed is drawn. ``cursor`` is the run to be under
         it (default: the one that is)."""
-        if not self._titles:
+        if not self._columns:
             return
         rows = [
             (row.step, self._cells(row))
@@ -113,9 +113,9 @@ class RunsList(TypeToFilter, Modal[None]):
         self._rows = rows
         if [step for step, _ in rows] == [step for step, _ in old_rows]:
             for (step, cells), (_, old_cells) in zip(rows, old_rows, strict=True):
-                for title, cell, old_cell in zip(self._titles, cells, old_cells, strict=True):
+                for column, cell, old_cell in zip(self._columns, cells, old_cells, strict=True):
                     if cell != old_cell:
-                        table.update_cell(str(step), title, cell)
+                        table.update_cell(str(step), column.title, cell)
         else:
             selected = self._step_under_cursor() if cursor is None else cursor
             table.clear()
@@ -135,10 +135,10 @@ class RunsList(TypeToFilter, Modal[None]):
 
     def _sorted(self) -> list[RunRow]:
         """The runs, the newest first or by the clicked title; runs without a value last."""
-        value, sign = VALUES[self._sort], -1 if self._descending else 1
+        column, sign = SORTED_BY[self._sort], -1 if self._descending else 1
 
         def place(row: RunRow) -> tuple[bool, float]:
-            figure = value(row)
+            figure = getattr(row, column)
             return figure is None, sign * (figure or 0.0)
 
         return sorted(self._state().runs.rows[::-1], key=place)
@@ -146,33 +146,24 @@ class RunsList(TypeToFilter, Modal[None]):
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
         """Sort by this column; again: the other way round."""
         title = event.column_key.value or ""
-        if title in VALUES:
+        if title in SORTED_BY:
             self._descending = not self._descending if title == self._sort else True
             self._sort = title
             self.paint()
 
-    def _change_width(self) -> int:
-        width = self.app.size.width - OTHER_COLUMNS if self._titles is TITLES else MIN_CHANGE
-        return max(MIN_CHANGE, min(MAX_CHANGE, width))
-
     def _cells(self, row: RunRow) -> list[Text]:
         base = self._state().runs.base
-        outcome = "running" if row.ended == RUNS else row.ended
-        to_base = "" if base is None else "base" if row.step == base else change(row.to_base)
-        queued = milliseconds(row.rtt_ms, "") if "RTT" in self._titles else number(row.aqu_sz)
-        values = (
-            "●" if row.step in self._overlay.steps else " ", str(row.step),
-            cut(row.what, self._change_width()), number(row.iops), change(row.to_before), to_base,
-            mib(row.bw), latency(row.p50_ns, ""), latency(row.p99_ns, ""), queued,
-            percent(row.util), measured_seconds_text(row), outcome,
-        )  # fmt: skip
-        names = tuple("RTT" if "RTT" in self._titles and t == "aqu-sz" else t for t in TITLES)
+        own = {
+            "": "●" if row.step in self._overlay.steps else " ",
+            "what": cut(row.what, CHANGE_WIDTH),
+            "to_base": against_base(base).text(row),
+            "ended": "running" if row.ended == RUNS else row.ended,
+        }
         row_style = "bold" if row.step == base else "italic" if row.ended == FAILED else ""
         return [
-            Text(self.clean(value), style=row_style,
-                 justify="left" if title in LEFT_ALIGNED else "right")
-            for title, value in zip(names, values, strict=True)
-            if title in self._titles
+            Text(self.clean(own[c.id] if c.id in own else c.text(row)), style=row_style,
+                 justify="left" if c.left else "right")
+            for c in self._columns
         ]  # fmt: skip
 
     def apply_filter(self) -> None:

@@ -7,50 +7,44 @@ row when newer runs would push it out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from iopstui import format as f
 from iopstui.model.metrics.run_history import FAILED, RUNS, RunRow
-from iopstui.session.run_rows import measured_seconds_text
+from iopstui.session.run_rows import RTT, RUN_COLUMNS, against_base
+from iopstui.tables import Column
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Column, Piece, Row, Table, pad, rule, wrap
-from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, KEY, MARK, SELECTED, Charset
+from iopstui.ui.draw.rows import Piece, Row, Table, pad, rule, wrap
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, KEY, MARK, Charset
 from iopstui.ui.state.live import LiveState
 
 HEIGHT = 8
 MIN_WHAT, MAX_WHAT = 27, 66
-_STATE_TEXTS = {RUNS: "runs now"}
+_WIDTHS = {"iops": 6, "bw": 6, "p50_ns": 7, "p99_ns": 7, "util": 5, "seconds": 4}
+_TITLES = {"to_before": "before", "util": "util%"}
+_STYLES = {"iops": FIO, "to_before": BOLD}
 
 
-def _columns(base: int | None, shared: bool) -> tuple[Column[RunRow], ...]:
+def _ending(outcome: str) -> str:
+    return "runs now" if outcome == RUNS else outcome
+
+
+def _columns(base: int | None, shared: bool) -> list[Column]:
     """``shared``: the runs are on NFS, which has a round-trip time and no device queue."""
-
-    def to_base(row: RunRow) -> str:
-        if base is None:
-            return ""
-        return "base" if row.step == base else f.change(row.to_base)
-
-    return (
-        Column("IOPS", 7, lambda r: f.number(r.iops), style=FIO),
-        Column("before", 9, lambda r: f.change(r.to_before), style=BOLD),
-        Column("base", 9, to_base),
-        Column("MiB/s", 7, lambda r: f.mib(r.bw), drop=1),
-        Column("p50", 8, lambda r: f.latency(r.p50_ns, ""), drop=5),
-        Column("p99", 8, lambda r: f.latency(r.p99_ns, "")),
-        Column("RTT", 7, lambda r: f.milliseconds(r.rtt_ms, ""), drop=3)
-        if shared
-        else Column("aqu-sz", 7, lambda r: f.number(r.aqu_sz), drop=3),
-        Column("util%", 6, lambda r: f.percent(r.util), drop=4),
-        Column("s", 5, measured_seconds_text, drop=2),
-        Column("ended", 9, lambda r: _STATE_TEXTS.get(r.ended, r.ended), drop=6),
-    )
+    *columns, ended = (
+        replace(column, width=_WIDTHS.get(column.id, column.width), style=_STYLES.get(column.id),
+                title=_TITLES.get(column.id, column.title))
+        for column in RUN_COLUMNS[2:]
+    )  # fmt: skip
+    columns = [RTT if shared and column.id == "aqu_sz" else column for column in columns]
+    return [*columns[:2], against_base(base), *columns[2:], replace(ended, form=_ending)]
 
 
 @lru_cache(8)
 def _table(base: int | None, shared: bool, width: int, charset: Charset) -> Table[RunRow]:
     """Return the table; its columns depend on the width, and whether the runs are on NFS."""
     columns = _columns(base, shared)
-    spare = width - sum(column.width for column in columns)
+    spare = width - sum(column.cells for column in columns)
     return Table(columns, min(MAX_WHAT, max(MIN_WHAT, spare)), width, charset)
 
 
@@ -59,23 +53,10 @@ def _row(row: RunRow, base: int | None, table: Table[RunRow]) -> Row:
     return table.row(f"{row.step:>4}  {printable(row.what)}", row, label_style=style)
 
 
-def _body(
-    state: LiveState,
-    rows: Sequence[RunRow],
-    width: int,
-    charset: Charset,
-    cursor: int | None = None,
-    chosen: Sequence[int] = (),
-) -> list[Row]:
-    shared = any(row.rtt_ms is not None for row in rows)
-    table = _table(state.runs.base, shared, width, charset)
-    body = [_row(row, state.runs.base, table) for row in rows]
-    for at, row in enumerate(rows):
-        if row.step in chosen:
-            body[at] = _with_sign(body[at], charset)
-    if cursor is not None and cursor < len(body):
-        body[cursor] = tuple((text, SELECTED) for text, _ in body[cursor])
-    return [table.header(" run  what was changed"), *body]
+def _body(state: LiveState, rows: Sequence[RunRow], width: int, charset: Charset) -> list[Row]:
+    base = state.runs.base
+    table = _table(base, any(row.rtt_ms is not None for row in rows), width, charset)
+    return [table.header(" run  what was changed"), *(_row(row, base, table) for row in rows)]
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: str) -> list[Row]:
@@ -102,23 +83,3 @@ def value(state: LiveState) -> list[Piece]:
     count = len(state.runs.rows)
     pieces: list[Piece] = [(f"{count} in all", DIM), ("  ", None)] if count else []
     return [*pieces, ("v", KEY), (" list", DIM)]
-
-
-def _with_sign(row: Row, charset: Charset) -> Row:
-    (text, style), *other_pieces = row
-    return ((charset.text("●") + text[1:], style), *other_pieces)
-
-
-def list_rows(
-    state: LiveState,
-    width: int,
-    charset: Charset,
-    cursor: int | None = None,
-    chosen: Sequence[int] = (),
-) -> list[Row]:
-    """All kept runs, the newest first; the one at ``cursor`` is highlighted, and those numbered
-    ``chosen`` have a mark."""
-    newest_first = state.runs.rows[::-1]
-    if not newest_first:
-        return wrap(width, charset, "No job has run yet in this session.")
-    return _body(state, newest_first, width, charset, cursor, chosen)
