@@ -8,29 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 
-from iopstui.model.rates import delta, ratio
+from iopstui.model.figures.figure import SECONDS, Figure
+from iopstui.model.rates import delta
 
 POWER = "power"
 Counters = Mapping[str, int]
-Rate = Callable[["int | None", "int | None", float], "float | None"]
-"""From a counter now and before, and the seconds between."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure of a source, under ``kernel.SOURCE.NAME``. ``rate`` makes it from the counter of the
-    same name."""
-
-    name: str
-    unit: str
-    meaning: str
-    rate: Rate
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file below /proc, read with every sample. ``parse`` gives its counters (KeyError,
+    """A file below /proc, read with every sample. ``figures``, under ``kernel.SOURCE.NAME``, are
+    made from the growth of the counter of the same name. ``parse`` gives its counters (KeyError,
     ValueError or IndexError where the file is another than expected: then it was not read). With a
     ``place`` in words in place of a file a reader of its own gives them (linux/counters)."""
 
@@ -41,21 +31,15 @@ class Source:
     place: str = ""
 
 
-def per_second(now: int | None, before: int | None, seconds: float) -> float | None:
-    """Growth of a counter per second; ``None`` where it went backwards."""
-    return ratio(delta(now, before), seconds)
+def _share(name: str, meaning: str) -> Figure:
+    """A share of the time, from microseconds."""
+    return Figure(name, "%", f"share of the time in which {meaning}", name, SECONDS, per=1e4,
+                  most=100.0)  # fmt: skip
 
 
-def percent_of_time(now: int | None, before: int | None, seconds: float) -> float | None:
-    """Return the percentage of the interval, from microseconds."""
-    rate = per_second(now, before, seconds)
-    return None if rate is None else min(rate / 1e4, 100.0)
-
-
-def watts(now: int | None, before: int | None, seconds: float) -> float | None:
+def _watts(name: str, meaning: str) -> Figure:
     """Mean power of the interval, from microjoules."""
-    rate = per_second(now, before, seconds)
-    return None if rate is None else rate / 1e6
+    return Figure(name, "W", f"mean power of {meaning}", name, SECONDS, per=1e6)
 
 
 def _not_a_file(data: bytes) -> Counters:
@@ -72,47 +56,19 @@ def parse_pressure(data: bytes) -> Counters:
 
 
 SOURCES: tuple[Source, ...] = (
-    Source(
-        "pressure",
-        "pressure/io",
-        parse_pressure,
-        (
-            Figure("some", "%", "share of the time in which at least one task waited for I/O (of "
-                                "any disk)",
-                   percent_of_time),
-            Figure("full", "%", "share of the time in which all tasks with work to do waited for "
-                                "I/O",
-                   percent_of_time),
-        ),
-    ),
-    Source(
-        "memory",
-        "pressure/memory",
-        parse_pressure,
-        (
-            Figure("some", "%", "share of the time in which at least one task waited for memory "
-                                "(reclaim, swap)",
-                   percent_of_time),
-            Figure("full", "%", "share of the time in which all tasks with work to do waited for "
-                                "memory",
-                   percent_of_time),
-        ),
-    ),
-    Source(
-        POWER,
-        "",
-        _not_a_file,
-        (
-            Figure("package", "W", "mean power of all CPU packages; null without RAPL, or if not "
-                                   "root",
-                   watts),
-            Figure("dram", "W", "mean power of the memory, where the CPU counts it", watts),
-            Figure("platform", "W", "mean power of the whole machine, where the CPU counts it "
-                                    "(psys)",
-                   watts),
-        ),
-        place="/sys/class/powercap",
-    ),
+    Source("pressure", "pressure/io", parse_pressure, (
+        _share("some", "at least one task waited for I/O (of any disk)"),
+        _share("full", "all tasks with work to do waited for I/O"),
+    )),
+    Source("memory", "pressure/memory", parse_pressure, (
+        _share("some", "at least one task waited for memory (reclaim, swap)"),
+        _share("full", "all tasks with work to do waited for memory"),
+    )),
+    Source(POWER, "", _not_a_file, (
+        _watts("package", "all CPU packages; null without RAPL, or if not root"),
+        _watts("dram", "the memory, where the CPU counts it"),
+        _watts("platform", "the whole machine, where the CPU counts it (psys)"),
+    ), place="/sys/class/powercap"),
 )  # fmt: skip
 BY_NAME = {source.name: source for source in SOURCES}
 
@@ -122,12 +78,16 @@ def figures(
 ) -> dict[str, dict[str, float | None]]:
     """All figures of the sources that were read, by source and name."""
     return {
-        source.name: {
-            figure.name: figure.rate(
-                now[source.name].get(figure.name), before[source.name].get(figure.name), seconds
-            )
-            for figure in source.figures
-        }
+        source.name: _values(source, now[source.name], before[source.name], seconds)
         for source in SOURCES
         if source.name in now and source.name in before
-    }  # fmt: skip
+    }
+
+
+def _values(
+    source: Source, now: Counters, before: Counters, seconds: float
+) -> dict[str, float | None]:
+    names = [figure.name for figure in source.figures]
+    growths = {name: delta(now.get(name), before.get(name)) for name in names}
+    row = SimpleNamespace(seconds=seconds, **growths)
+    return {figure.name: figure.value(row) for figure in source.figures}

@@ -28,7 +28,8 @@ from iopstui.model.figures.figure import (
 from iopstui.model.fio.interval import FIO as FIO_ROWS
 from iopstui.model.metrics.cpus.cpu_frames import CPU
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.nvme import DRIVES, FIGURES, NVME, PROBLEM, figures_of
+from iopstui.model.metrics.nvme import NVME
+from iopstui.model.metrics.nvme import ROWS as DRIVE_ROWS
 from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.probe import PROBE as PROBE_ROWS
 from iopstui.model.metrics.probe import ProbedRequests
@@ -75,10 +76,6 @@ def _more(source: Source) -> Part:
 def _share(frame: Frame, on_smb: bool) -> Share | None:
     share = frame.share
     return share if share is not None and on_smb == (share.smb is not None) else None
-
-
-def _drives(about: str) -> Rows:
-    return tuple(Figure(row.name, row.unit, f"{about}: {row.meaning}") for row in FIGURES)
 
 
 def _probed(frame: Frame) -> ProbedRequests | None:
@@ -133,9 +130,8 @@ FRAME: Rows = (
     Part(WAIT, WAITS, "waits", source="fio, diskstats"),
     Part("kernel", KERNEL, lambda frame: frame, always=True),
     Part(DEVICE, PROBE_ROWS, _probed, source="probe"),
-    Part(NVME, (*_drives("all drives"), Part(DRIVES, (*_drives("this drive"), Figure(
-        PROBLEM, "", "this drive: why it could not be read; null if it was", kind=TEXT)),
-        many=BY_KEY)), lambda frame: figures_of(frame.nvme), source="NVMe SMART"),
+    Part(NVME, DRIVE_ROWS, lambda frame: frame.nvme or None, about="all drives",
+         source="NVMe SMART"),
     Part("jobs", tuple(replace(row, title=f"job {row.name}") for row in JOB
                        if isinstance(row, Figure)),
          many=IN_LIST, always=True, bulky=True, source="/proc/PID/stat"),

@@ -8,8 +8,10 @@ spare the worst is shown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 
+from iopstui.model.figures.figure import BY_KEY, TEXT, Figure, Part, Rows
 from iopstui.model.rates import delta
 from iopstui.model.samples import DriveReading
 
@@ -25,21 +27,8 @@ MIN_WRITTEN_BYTES = 1 << 30
 itself in the background would count for more than the run."""
 
 Readings = Mapping[str, DriveReading]
-Figures = Mapping[str, "float | None"]
 _ReadFigure = Callable[[DriveReading], "float | None"]
 _Combine = Callable[[Sequence[float]], float]
-
-
-@dataclass(frozen=True, slots=True)
-class DriveFigure:
-    """One figure: ``read`` reads it from one drive, ``combine`` makes one of those
-    of several."""
-
-    name: str
-    unit: str
-    meaning: str
-    read: _ReadFigure
-    combine: _Combine = sum
 
 
 def counter_growth(reading: DriveReading, name: str, factor: int = 1) -> int | None:
@@ -86,52 +75,49 @@ def amplification(reading: DriveReading) -> float | None:
     return media / host
 
 
-FIGURES: tuple[DriveFigure, ...] = (
-    DriveFigure("temperature", "degC", "composite temperature", _latest("kelvin", -_KELVIN), max),
-    DriveFigure("spare", "%", "spare blocks that are left", _latest("spare"), min),
-    DriveFigure("used", "%", "rated endurance used so far; may exceed 100", _latest("used"), max),
-    DriveFigure("critical_warning", "", "bits of the critical warning; 0: none",
-                _latest("critical_warning"), max),
-    DriveFigure("media_errors", "", "media and data integrity errors in the run",
-                _growth("media_errors")),
-    DriveFigure("error_entries", "", "new entries of the error log in the run",
-                _growth("error_entries")),
-    DriveFigure("bytes_read", "B", "read by hosts in the run, in steps of 512,000 bytes",
-                _growth("units_read", UNIT_BYTES)),
-    DriveFigure("bytes_written", "B", "written by hosts in the run, in steps of 512,000 bytes",
-                _growth("units_written", UNIT_BYTES)),
-    DriveFigure("read_commands", "", "read commands in the run", _growth("read_commands")),
-    DriveFigure("write_commands", "", "write commands in the run", _growth("write_commands")),
-    DriveFigure("busy_min", "min", "time in the run with commands under way, in whole minutes",
-                _growth("busy_min")),
-    DriveFigure("thermal_1", "", "times in the run that the drive began to throttle lightly "
-                                 "(thermal management temperature 1)",
-                _growth("thermal_1")),
-    DriveFigure("thermal_2", "", "times in the run that the drive began to throttle heavily "
-                                 "(thermal management temperature 2)",
-                _growth("thermal_2")),
-    DriveFigure("thermal_1_s", "s", "time in the run throttled lightly", _growth("thermal_1_s")),
-    DriveFigure("thermal_2_s", "s", "time in the run throttled heavily", _growth("thermal_2_s")),
-    DriveFigure("warning_min", "min", "time in the run above the warning temperature",
-                _growth("warning_min")),
-    DriveFigure("critical_min", "min", "time in the run above the critical temperature",
-                _growth("critical_min")),
-    DriveFigure("power_state", "", "power state; 0 takes the most and is the fastest",
-                _latest("power_state"), min),
-    DriveFigure("power_limit", "W", "the most that the drive takes in that state, as it says",
-                _watts),
-    DriveFigure("media_bytes_written", "B", "written to the media in the run (OCP page, FDP "
-                                            "statistics or endurance group)",
-                media_written),
-    DriveFigure("write_amplification", "", "bytes written to the media for each byte that the "
-                                           "hosts wrote in the run; null below 1 GiB",
-                amplification, max),
+FIGURES: tuple[Figure, ...] = (
+    Figure("temperature", "degC", "composite temperature", _latest("kelvin", -_KELVIN)),
+    Figure("spare", "%", "spare blocks that are left", _latest("spare")),
+    Figure("used", "%", "rated endurance used so far; may exceed 100", _latest("used")),
+    Figure("critical_warning", "", "bits of the critical warning; 0: none",
+           _latest("critical_warning")),
+    Figure("media_errors", "", "media and data integrity errors in the run",
+           _growth("media_errors")),
+    Figure("error_entries", "", "new entries of the error log in the run",
+           _growth("error_entries")),
+    Figure("bytes_read", "B", "read by hosts in the run, in steps of 512,000 bytes",
+           _growth("units_read", UNIT_BYTES)),
+    Figure("bytes_written", "B", "written by hosts in the run, in steps of 512,000 bytes",
+           _growth("units_written", UNIT_BYTES)),
+    Figure("read_commands", "", "read commands in the run", _growth("read_commands")),
+    Figure("write_commands", "", "write commands in the run", _growth("write_commands")),
+    Figure("busy_min", "min", "time in the run with commands under way, in whole minutes",
+           _growth("busy_min")),
+    Figure("thermal_1", "", "times in the run that the drive began to throttle lightly (thermal "
+           "management temperature 1)", _growth("thermal_1")),
+    Figure("thermal_2", "", "times in the run that the drive began to throttle heavily (thermal "
+           "management temperature 2)", _growth("thermal_2")),
+    Figure("thermal_1_s", "s", "time in the run throttled lightly", _growth("thermal_1_s")),
+    Figure("thermal_2_s", "s", "time in the run throttled heavily", _growth("thermal_2_s")),
+    Figure("warning_min", "min", "time in the run above the warning temperature",
+           _growth("warning_min")),
+    Figure("critical_min", "min", "time in the run above the critical temperature",
+           _growth("critical_min")),
+    Figure("power_state", "", "power state; 0 takes the most and is the fastest",
+           _latest("power_state")),
+    Figure("power_limit", "W", "the most that the drive takes in that state, as it says", _watts),
+    Figure("media_bytes_written", "B", "written to the media in the run (OCP page, FDP statistics "
+           "or endurance group)", media_written),
+    Figure("write_amplification", "", "bytes written to the media for each byte that the hosts "
+           "wrote in the run; null below 1 GiB", amplification),
 )  # fmt: skip
 BY_NAME = {figure.name: figure for figure in FIGURES}
-# of a whole run the worst reading counts, not the last
 WORST: Mapping[str, _Combine] = {
-    name: BY_NAME[name].combine for name in ("temperature", "spare", "used", "critical_warning")
-}
+    "temperature": max, "spare": min, "used": max, "critical_warning": max,
+}  # fmt: skip
+"""Of a whole run the worst reading counts, not the last; of several drives, too."""
+_COMBINED: Mapping[str, _Combine] = {**WORST, "power_state": min, "write_amplification": max}
+"""What several drives have together; all else is added up."""
 
 
 # bits of the critical warning (NVM Express Base Specification 2.0, figure 207)
@@ -156,27 +142,24 @@ def warnings_of(reading: DriveReading) -> Iterator[str]:
 
 def drive_figures(reading: DriveReading) -> dict[str, float | None]:
     """All figures of one drive, by name."""
-    return {figure.name: figure.read(reading) for figure in FIGURES}
+    return {figure.name: figure.value(reading) for figure in FIGURES}
 
 
 def combined_figure(readings: Readings, name: str) -> float | None:
     """A figure of all drives; ``None`` if one of them does not have it."""
-    values = [BY_NAME[name].read(reading) for reading in readings.values()]
-    measured = [value for value in values if value is not None]
-    return BY_NAME[name].combine(measured) if measured and len(measured) == len(values) else None
+    values = [BY_NAME[name].value(reading) for reading in readings.values()]
+    combine: _Combine = _COMBINED.get(name, sum)
+    return combine(values) if values and None not in values else None
 
 
-def figures_of(readings: Readings) -> dict[str, object] | None:
-    """The figures of all drives together, and of each by name; ``None`` without a reading."""
-    if not readings:
-        return None
-    return {
-        **{figure.name: combined_figure(readings, figure.name) for figure in FIGURES},
-        DRIVES: {
-            name: {**drive_figures(reading), PROBLEM: reading.problem or None}
-            for name, reading in readings.items()
-        },
-    }
+ROWS: Rows = (
+    *(replace(row, part=partial(combined_figure, name=row.name)) for row in FIGURES),
+    Part(DRIVES, (*FIGURES, Figure(
+        PROBLEM, "", "this drive: why it could not be read; null if it was",
+        lambda reading: reading.problem or None, kind=TEXT,
+    )), lambda readings: readings, many=BY_KEY, about="this drive"),
+)  # fmt: skip
+"""Of a frame's readings."""
 
 
 class RunDrives:
@@ -191,7 +174,7 @@ class RunDrives:
         self.readings.update(readings)
         for drive, reading in readings.items():
             for name in WORST:
-                self._update_worst(drive, name, BY_NAME[name].read(reading))
+                self._update_worst(drive, name, BY_NAME[name].value(reading))
 
     def join(self, later: RunDrives) -> None:
         """Count the readings that follow."""

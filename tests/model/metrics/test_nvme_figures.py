@@ -8,15 +8,16 @@ import pytest
 from evidence_frames import fio, frame
 
 from iopstui.model.experiment.expectation import ExpectationChecker, parse_expectation
+from iopstui.model.figures.figure import as_object
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, Frame
 from iopstui.model.metrics.nvme import (
     FIGURES,
+    ROWS,
     UNIT_BYTES,
     RunDrives,
     combined_figure,
     drive_figures,
-    figures_of,
 )
 from iopstui.model.samples import DriveReading
 
@@ -65,14 +66,13 @@ def test_write_amplification_of_an_endurance_group() -> None:
 def test_several_drives_add_up_and_the_worst_is_shown() -> None:
     drives = {"nvme0": reading(kelvin=310, media_errors=7, used=9),
               "nvme1": reading(kelvin=320, media_errors=6, spare=80)}  # fmt: skip
-    found = figures_of(drives)
-    assert found is not None
+    found = as_object(ROWS, drives)
     assert (found["media_errors"], found["temperature"]) == (3, 47)
     assert (found["used"], found["spare"]) == (9, 80)
     # a sum without one of its parts would be too small
     drives["nvme2"] = DriveReading({"kelvin": 300}, {})
     assert combined_figure(drives, "media_errors") is None
-    assert figures_of({}) is None
+    assert combined_figure({}, "media_errors") is None
 
 
 def test_a_run_has_its_last_counters_and_its_worst_temperature() -> None:

@@ -17,10 +17,11 @@ from iopstui.events import FrameReady
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.model import sources
 from iopstui.model.experiment.expectation import parse_expectation
+from iopstui.model.figures.figure import SECONDS, Figure
 from iopstui.model.metrics.fields import BY_ID
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.sources import SOURCES, parse_pressure, per_second, percent_of_time
+from iopstui.model.sources import SOURCES, figures, parse_pressure
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.jsonl import frame_object
 from iopstui.recording.coding import Decoder, encoder
@@ -54,10 +55,18 @@ def test_before_linux_5_13_there_was_no_full_line_for_cpus() -> None:
 
 @given(st.integers(0, 2**62), st.integers(0, 10**9), st.floats(0.25, 60))
 def test_a_counter_s_growth(before: int, grown: int, seconds: float) -> None:
-    assert per_second(before + grown, before, seconds) == pytest.approx(grown / seconds)
-    assert per_second(before, before + grown + 1, seconds) is None, "it went backwards"
-    share = percent_of_time(before + grown, before, seconds)
-    assert share == pytest.approx(min(100.0, grown / seconds / 1e4))
+    def used(now: int) -> dict[str, float | None]:
+        counters = {"package": now}, {"package": before}
+        return figures({"power": counters[0]}, {"power": counters[1]}, seconds)["power"]
+
+    def waited(now: int) -> float | None:
+        return figures({"pressure": {"some": now}}, {"pressure": {"some": before}}, seconds)[
+            "pressure"
+        ]["some"]
+
+    assert used(before + grown)["package"] == pytest.approx(grown / seconds / 1e6)
+    assert used(before - 1)["package"] is None, "it went backwards"
+    assert waited(before + grown) == pytest.approx(min(100.0, grown / seconds / 1e4))
 
 
 def test_a_quarter_of_the_time_is_25_percent_everywhere() -> None:
@@ -119,7 +128,7 @@ def test_another_source_takes_one_entry(monkeypatch: pytest.MonkeyPatch) -> None
     def parse(data: bytes) -> sources.Counters:
         return {"forks": int(data)}
 
-    forks = sources.Figure("forks", "1/s", "processes made", per_second)
+    forks = Figure("forks", "1/s", "processes made", "forks", SECONDS)
     more = (*SOURCES, sources.Source("load", "loadavg", parse, (forks,)))
     monkeypatch.setattr(sources, "SOURCES", more)
     found = sources.figures({"load": {"forks": 30}}, {"load": {"forks": 10}}, 2.0)
