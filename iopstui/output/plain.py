@@ -7,7 +7,6 @@ before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TextIO
 
 from iopstui import format as units
@@ -32,13 +31,15 @@ from iopstui.events import (
 )
 from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING, Answer
 from iopstui.model.block.target import Target
+from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import Figure, Totals
 from iopstui.model.findings.headlines import headline_of, severity_of
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory
-from iopstui.model.metrics.shares.share import OperationRates, ShareTotal
+from iopstui.model.metrics.shares.share import OperationRates as OP
+from iopstui.model.metrics.shares.share import ShareTotal
 from iopstui.model.metrics.summary import FramesTotal
-from iopstui.model.watch.totals import WeightedMean
 from iopstui.output.narration import LOG_LINES
 from iopstui.output.summary import interruption, reconciliation
 from iopstui.output.table import EXPLAINED
@@ -55,95 +56,72 @@ MIN_RTT_MS = 0.5
 """An answer that takes so much longer or shorter is no news."""
 QUARTERS = 4
 """Progress of laying out is told so often."""
+IOPS = Figure("iops", "1/s", "fio's I/Os", "fio/total/iops", over="fio/seconds")
+BW = Figure("bw", "B/s", "fio's bytes", "fio/total/bw", over="fio/seconds")
 _ENDED = {DONE: "ended", RUNS: "ended", STOPPED: "stopped", FAILED: "failed"}
 _AS_WORDS = str.maketrans({"→": "to", "×": "x", "·": "*", "–": "-", "…": "...", "µ": "u"})
 
 
-@dataclass
-class _Rates:
-    """Means over some seconds, and the highest p99."""
+class _Rates(Totals):
+    """Means over some seconds, of frames and of the disks in them; the highest p99."""
 
-    fio_iops: WeightedMean = field(default_factory=WeightedMean)
-    fio_bw: WeightedMean = field(default_factory=WeightedMean)
-    reads: WeightedMean = field(default_factory=WeightedMean)
-    writes: WeightedMean = field(default_factory=WeightedMean)
-    bw: WeightedMean = field(default_factory=WeightedMean)
-    util: WeightedMean = field(default_factory=WeightedMean)
-    share: ShareTotal = field(default_factory=ShareTotal)
-    p99_ns: float | None = None
+    FIGURES = (IOPS, BW, DiskRates.r_s, DiskRates.w_s, DiskRates.data_s, DiskRates.util)
 
-    def add(self, frame: Frame, devices: Sequence[str]) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.share = ShareTotal()
+        self.p99_ns: float | None = None
+
+    def add_frame(self, frame: Frame, devices: Sequence[str]) -> None:
         """Add one interval."""
-        fio, disk = frame.fio, frame.combined(devices) if devices else None
+        self.add(frame)
+        self.add(frame.combined(devices) if devices else None)
         self.share.add(frame.share)
-        if fio is not None:
-            self.fio_iops.add(fio.total.iops, fio.seconds)
-            self.fio_bw.add(fio.total.bw, fio.seconds)
-            p99 = fio.total.percentiles.get("p99")
-            if p99 is not None:
-                self.p99_ns = max(self.p99_ns or 0.0, p99)
-        if disk is not None:
-            self.reads.add(disk.r_s, disk.seconds)
-            self.writes.add(disk.w_s, disk.seconds)
-            self.util.add(disk.util, disk.seconds)
-            if disk.r_bytes_s is not None and disk.w_bytes_s is not None:
-                self.bw.add(disk.r_bytes_s + disk.w_bytes_s, disk.seconds)
+        p99 = frame.fio.total.percentiles.get("p99") if frame.fio is not None else None
+        if p99 is not None:
+            self.p99_ns = max(self.p99_ns or 0.0, p99)
 
     @property
     def empty(self) -> bool:
         """Whether nothing was measured."""
-        means = (self.fio_iops, self.reads, self.writes, self.util)
-        return all(mean.value is None for mean in means) and not self.share.operations
+        rows = (IOPS, DiskRates.r_s, DiskRates.w_s, DiskRates.util)
+        return all(self.mean(row) is None for row in rows) and not self.share.operations
 
     def differs(self, other: _Rates) -> bool:
         """Whether a reader should hear of it."""
-        pairs = [
-            (getattr(self, name).value, getattr(other, name).value)
-            for name in ("fio_iops", "fio_bw", "reads", "writes", "bw")
-        ]
-        pairs += [(getattr(self._data, name, None), getattr(other._data, name, None))
-                  for name in ("ops_s", "kb_s")]  # fmt: skip
+        now, before = self.share.data, other.share.data
+        pairs = [(self.mean(row), other.mean(row)) for row in self.FIGURES]
+        rates, (util, util_before) = pairs[:-1], pairs[-1]
+        rates += [(row.value(now), row.value(before)) for row in (OP.ops_s, OP.kb_s)]
+        answers = [(row.value(now), row.value(before)) for row in (OP.rtt, OP.latency)]
         return (
-            any(_differ_by_share(now, before, CHANGED) for now, before in pairs)
+            any(_differ_by_share(*pair, CHANGED) for pair in rates)
             or _differ_by_share(self.p99_ns, other.p99_ns, CHANGED_LATENCY)
-            or any(
-                _differ_by_share(
-                    getattr(self._data, name, None),
-                    getattr(other._data, name, None),
-                    CHANGED_LATENCY,
-                    MIN_RTT_MS,
-                )
-                for name in ("rtt", "latency")
-            )
-            or _util_differs(self.util.value, other.util.value)
+            or any(_differ_by_share(*pair, CHANGED_LATENCY, MIN_RTT_MS) for pair in answers)
+            or _util_differs(util, util_before)
         )
-
-    @property
-    def _data(self) -> OperationRates | None:
-        return self.share.data
 
     def text(self, name: str) -> str:
         """ "fio 75.1k IOPS, 293 MiB/s, p99 up to 1.79 ms. vda 52.3k reads/s ..."; what was not
         measured is left out."""
+        iops, bw, reads, writes, moved, util = map(self.mean, self.FIGURES)
         fio = []
-        if self.fio_iops.value is not None:
-            fio.append(f"fio {units.number(self.fio_iops.value)} IOPS")
-            fio.append(f"{units.mib(self.fio_bw.value)} MiB/s")
+        if iops is not None:
+            fio += [f"fio {units.number(iops)} IOPS", f"{units.mib(bw)} MiB/s"]
         if self.p99_ns is not None:
             fio.append(f"p99 up to {units.latency(self.p99_ns)}")
         disk = []
-        if self.reads.value is not None and self.writes.value is not None:
-            disk += [f"{name} {units.number(self.reads.value)} reads/s",
-                     f"{units.number(self.writes.value)} writes/s"]  # fmt: skip
-            if self.bw.value is not None:
-                disk.append(f"{units.mib(self.bw.value)} MiB/s")
-            if self.util.value is not None:
-                disk.append(f"util {units.percent(self.util.value)} %")
+        if reads is not None and writes is not None:
+            disk += [f"{name} {units.number(reads)} reads/s", f"{units.number(writes)} writes/s"]
+            if moved is not None:
+                disk.append(f"{units.mib(moved)} MiB/s")
+            if util is not None:
+                disk.append(f"util {units.percent(util)} %")
         return ". ".join(", ".join(part) for part in (fio, disk, self._share_texts()) if part)
 
     def _share_texts(self) -> list[str]:
         """Of NFS and SMB mounts: the server's rates and the time of an answer."""
-        data = self._data
+        data = self.share.data
         if data is None:
             return []
         read, write = (self.share.operations[name] for name in ("read", "write"))
@@ -253,7 +231,7 @@ class PlainSink:
     def _frame(self, frame: Frame) -> Iterator[str]:
         self._total.add_frame(frame)
         yield from self._state(frame)
-        self._rates.add(frame, self._devices)
+        self._rates.add_frame(frame, self._devices)
         if self._rates.empty or (self._next_status_t is not None and frame.t < self._next_status_t):
             return
         rates, self._rates = self._rates, _Rates()

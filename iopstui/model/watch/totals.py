@@ -21,36 +21,6 @@ SHORT_SHARE, LATE_FACTOR = 0.5, 1.5
 MAX_FINDINGS = 200
 
 
-@dataclass
-class WeightedMean:
-    """A figure over all frames, each with its weight."""
-
-    _most: float = 0.0
-    _sum: float = 0.0
-    _weight: float = 0.0
-
-    def add(self, value: float | None, weight: float | None, is_complete: bool = True) -> None:
-        """One frame's value and its weight; ``is_complete``: the frame counts for the
-        highest value."""
-        if value is None or not weight:
-            return
-        self._sum += value * weight
-        self._weight += weight
-        if is_complete:
-            self._most = max(self._most, value)
-
-    @property
-    def value(self) -> float | None:
-        """The weighted mean; ``None`` without any."""
-        return self._sum / self._weight if self._weight else None
-
-    @property
-    def most(self) -> float | None:
-        """The highest of one whole frame; where frames that were not whole had more, at least the
-        mean."""
-        return None if self.value is None else max(self._most, self.value)
-
-
 class DiskTotal(Totals):
     """Totals of a disk over the whole watch; ``seconds`` were measured, ``requests_s`` is the time
     that all its requests took together."""
