@@ -7,8 +7,9 @@ frame, and gone once the session is over.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from iopstui import __version__
 from iopstui.events import (
@@ -22,13 +23,13 @@ from iopstui.events import (
 )
 from iopstui.model.block.target import Target
 from iopstui.model.cgroups.names import group_name
+from iopstui.model.figures.figure import Figure
 from iopstui.model.findings.rule_names import RULE_NAMES
-from iopstui.model.fio.interval import FioInterval
+from iopstui.model.fio.interval import NOTHING, FioInterval
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import BY_NAME, UNIT_BYTES, counter_growth
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import ProbeInterval
-from iopstui.model.metrics.shares.share import OperationRates
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE, DriveReading
 from iopstui.model.sources import SOURCES
 from iopstui.output.export.buckets import Buckets
@@ -46,119 +47,137 @@ from iopstui.text import printable
 
 PREFIX = "iopstui_"
 
-COUNTERS = {
-    "frames": "measured intervals",
-    "runs": "started fio runs",
-    "runs_failed": "failed fio runs",
-    "findings": "findings, by rule",
-    "own_cpu_seconds": "CPU time of iopstui itself",
-    "fio_ios": "I/Os that fio completed, its ramp included",
-    "fio_bytes": "bytes that fio completed, its ramp included",
-    "disk_reads": "read requests completed, after merging",
-    "disk_writes": "write requests completed, after merging",
-    "disk_discards": "discard requests completed, after merging",
-    "disk_read_bytes": "bytes read",
-    "disk_written_bytes": "bytes written",
-    "disk_discarded_bytes": "bytes discarded",
-    "disk_read_time_seconds": "total time of all read requests, queueing included",
-    "disk_write_time_seconds": "total time of all write requests, queueing included",
-    "disk_io_time_seconds": "time with at least one request in flight",
-    "disk_io_time_weighted_seconds": "time with requests in flight, times their number",
-    "nfs_operations": "finished NFS operations of the target's mount",
-    "nfs_bytes": "bytes sent and received by NFS operations, headers included",
-    "nfs_retransmissions": "retransmitted NFS operations",
-    "nfs_errors": "NFS operations answered with an error",
-    "nfs_queue_time_seconds": "total time of NFS operations in the client's queue",
-    "nfs_rtt_seconds": "total time of NFS operations from sending to the answer",
-    "smb_operations": "SMB operations sent for the target's shares",
-    "smb_bytes": "data that SMB reads and writes have transferred",
-    "smb_errors": "SMB operations answered with an error",
-    "smb_answers": "SMB operations answered on the connections of the target's shares",
-    "smb_answer_time_seconds": "total time of smb_answers, from the request to its end",
-    "nvme_read_bytes": "bytes read by hosts, counted by the drive in steps of 512,000",
-    "nvme_written_bytes": "bytes written by hosts, counted by the drive in steps of 512,000",
-    "nvme_media_errors": "media and data integrity errors, counted by the drive",
-    "nvme_throttled": "times that the drive began to throttle itself, lightly or heavily",
-    "nvme_throttled_seconds": "time that the drive throttled itself",
-    "nfs_execution_time_seconds": "total time of NFS operations from the request to its end",
-}
+
+def _row(name: str, meaning: str, part: Any = "", scale: float = 1.0) -> Figure:
+    return Figure(name, "", meaning, part, scale=scale)
+
+
+def _ms(name: str, meaning: str, part: str) -> Figure:
+    return _row(name, meaning, part, 1000)
+
+
+def _grown(name: str, meaning: str, counters: Sequence[str], factor: int = 1) -> Figure:
+    """What counters of a drive have more, together."""
+
+    def read(reading: DriveReading) -> int | None:
+        more = [counter_growth(reading, counter, factor) for counter in counters]
+        known = [part for part in more if part is not None]
+        return sum(known) if len(known) == len(more) else None
+
+    return _row(name, meaning, read)
+
+
+def _share(name: str, meaning: str, part: Any) -> Figure:
+    """A ratio, from percent."""
+    return _row(name, meaning, part, 100)
+
+
+OWN = (
+    _row("frames", "measured intervals"),
+    _row("runs", "started fio runs"),
+    _row("runs_failed", "failed fio runs"),
+    _row("findings", "findings, by rule"),
+    _row("own_cpu_seconds", "CPU time of iopstui itself"),
+)
+FIO = (
+    _row("fio_ios", "I/Os that fio completed, its ramp included", "ios"),
+    _row("fio_bytes", "bytes that fio completed, its ramp included", "bytes"),
+)
+DISK = (
+    _row("disk_reads", "read requests completed, after merging", "reads"),
+    _row("disk_writes", "write requests completed, after merging", "writes"),
+    _row("disk_discards", "discard requests completed, after merging", "discards"),
+    _row("disk_read_bytes", "bytes read", "read_bytes"),
+    _row("disk_written_bytes", "bytes written", "write_bytes"),
+    _row("disk_discarded_bytes", "bytes discarded", "discard_bytes"),
+    _ms("disk_read_time_seconds", "total time of all read requests, queueing included", "read_ms"),
+    _ms("disk_write_time_seconds", "total time of all write requests, queueing included",
+        "write_ms"),
+    _ms("disk_io_time_seconds", "time with at least one request in flight", "io_ms"),
+    _ms("disk_io_time_weighted_seconds", "time with requests in flight, times their number",
+        "weighted_ms"),
+)  # fmt: skip
+NFS = (
+    _row("nfs_operations", "finished NFS operations of the target's mount", "ops"),
+    _row("nfs_bytes", "bytes sent and received by NFS operations, headers included", "bytes"),
+    _row("nfs_retransmissions", "retransmitted NFS operations", "retransmissions"),
+    _row("nfs_errors", "NFS operations answered with an error", "errors"),
+    _ms("nfs_queue_time_seconds", "total time of NFS operations in the client's queue", "queue_ms"),
+    _ms("nfs_rtt_seconds", "total time of NFS operations from sending to the answer", "rtt_ms"),
+)
+EXECUTION = _ms("nfs_execution_time_seconds",
+                "total time of NFS operations from the request to its end", "exe_ms")  # fmt: skip
+SMB = (
+    _row("smb_operations", "SMB operations sent for the target's shares", "ops"),
+    _row("smb_bytes", "data that SMB reads and writes have transferred", "bytes"),
+    _row("smb_errors", "SMB operations answered with an error", "errors"),
+    _row("smb_answers", "SMB operations answered on the connections of the target's shares",
+         "answers"),
+    _ms("smb_answer_time_seconds", "total time of smb_answers, from the request to its end",
+        "answers_ms"),
+)  # fmt: skip
+DRIVE = (
+    _grown("nvme_read_bytes", "bytes read by hosts, counted by the drive in steps of 512,000",
+           ("units_read",), UNIT_BYTES),
+    _grown("nvme_written_bytes", "bytes written by hosts, counted by the drive in steps of 512,000",
+           ("units_written",), UNIT_BYTES),
+    _grown("nvme_media_errors", "media and data integrity errors, counted by the drive",
+           ("media_errors",)),
+    _grown("nvme_throttled", "times that the drive began to throttle itself, lightly or heavily",
+           ("thermal_1", "thermal_2")),
+    _grown("nvme_throttled_seconds", "time that the drive throttled itself",
+           ("thermal_1_s", "thermal_2_s")),
+)  # fmt: skip
+COUNTERS = (*OWN, *FIO, *DISK, *NFS, *SMB, *DRIVE, EXECUTION)
 HISTOGRAMS = {
     "fio_latency_seconds": "fio's latencies: clat from submission to completion, lat with "
     "submission",
     "device_latency_seconds": "requests from issue to completion, counted in the kernel (--probe)",
 }
-GAUGES = {
-    "fio_percentile_seconds": "percentiles of fio's latencies in the newest interval",
-    "cgroup_latency_seconds": "device's p50 and p99 of the requests that a cgroup is charged with, "
-    "in the newest interval (kernel probe)",
-    "fio_progress_ratio": "progress of the run, as reported by fio",
-    "fio_failed_rows": "rows of fio's report that have an error",
-    "disk_in_flight": "requests in flight at the end of the newest interval",
-    "nvme_temperature_celsius": "composite temperature of the drive, as read last",
-    "nvme_spare_ratio": "spare blocks that are left, as read last",
-    "nvme_endurance_used_ratio": "rated endurance used so far; may exceed 1",
-    "nvme_critical_warning": "bits of the drive's critical warning; 0: none",
-    "throttled_ratio": "share of the time in which a cgroup's CPU limit stopped iopstui and fio",
-}
+DRIVE_GAUGES = (
+    _row("nvme_temperature_celsius", "composite temperature of the drive, as read last",
+         BY_NAME["temperature"].part),
+    _share("nvme_spare_ratio", "spare blocks that are left, as read last", BY_NAME["spare"].part),
+    _share("nvme_endurance_used_ratio", "rated endurance used so far; may exceed 1",
+           BY_NAME["used"].part),
+    _row("nvme_critical_warning", "bits of the drive's critical warning; 0: none",
+         BY_NAME["critical_warning"].part),
+)  # fmt: skip
 
 
-def _seconds_of_share(share: float | None, seconds: float, total: float = 1.0) -> float | None:
-    return None if share is None else share / total * seconds
+def _percentiles(frame: Frame) -> dict[Labels, float]:
+    parts = {TOTAL: frame.fio.total, **frame.fio.directions} if frame.fio is not None else {}
+    return {
+        labels(direction=direction, latency=part.bins_of, percentile=name): value / 1e9
+        for direction, part in parts.items()
+        for name, value in part.percentiles.items()
+    }
 
 
-def _seconds(ms: float | None) -> float | None:
-    return None if ms is None else ms / 1000
+def _cgroup_latencies(frame: Frame) -> dict[Labels, float]:
+    return {
+        labels(cgroup=group.group, name=group_name(group.group).text, device=group.disk,
+               percentile=name): ns / 1e9
+        for group in (frame.probe.groups if frame.probe is not None else ()) if group.group
+        for name, ns in (("p50", group.p50_ns), ("p99", group.p99_ns)) if ns is not None
+    }  # fmt: skip
 
 
-DISK: Mapping[str, tuple[str, float]] = {
-    "disk_reads": ("reads", 1),
-    "disk_writes": ("writes", 1),
-    "disk_discards": ("discards", 1),
-    "disk_read_bytes": ("read_bytes", 1),
-    "disk_written_bytes": ("write_bytes", 1),
-    "disk_discarded_bytes": ("discard_bytes", 1),
-    "disk_read_time_seconds": ("read_ms", 1000),
-    "disk_write_time_seconds": ("write_ms", 1000),
-    "disk_io_time_seconds": ("io_ms", 1000),
-    "disk_io_time_weighted_seconds": ("weighted_ms", 1000),
-}
-"""The growth of a disk that a counter adds up, and its divisor."""
-
-
-OPERATION: Mapping[str, Callable[[OperationRates], float | None]] = {
-    "nfs_operations": lambda o: o.ops,
-    "nfs_bytes": lambda o: o.bytes,
-    "nfs_retransmissions": lambda o: o.retransmissions,
-    "nfs_errors": lambda o: o.errors,
-    "nfs_queue_time_seconds": lambda o: _seconds(o.queue_ms),
-    "nfs_rtt_seconds": lambda o: _seconds(o.rtt_ms),
-    "nfs_execution_time_seconds": lambda o: _seconds(o.exe_ms),
-}
-"""The same of one NFS operation."""
-SMB_OPERATION: Mapping[str, Callable[[OperationRates], float | None]] = {
-    "smb_operations": lambda o: o.ops,
-    "smb_bytes": lambda o: o.bytes,
-    "smb_errors": lambda o: o.errors,
-    "smb_answers": lambda o: o.answers,
-    "smb_answer_time_seconds": lambda o: _seconds(o.answers_ms),
-}
-"""The same of one SMB operation."""
-
-DRIVE: Mapping[str, tuple[tuple[str, ...], int]] = {
-    "nvme_read_bytes": (("units_read",), UNIT_BYTES),
-    "nvme_written_bytes": (("units_written",), UNIT_BYTES),
-    "nvme_media_errors": (("media_errors",), 1),
-    "nvme_throttled": (("thermal_1", "thermal_2"), 1),
-    "nvme_throttled_seconds": (("thermal_1_s", "thermal_2_s"), 1),
-}
-"""The drive's counters that are added up, and the factor to the metric's unit."""
-DRIVE_GAUGES = {
-    "nvme_temperature_celsius": ("temperature", 1),
-    "nvme_spare_ratio": ("spare", 100),
-    "nvme_endurance_used_ratio": ("used", 100),
-    "nvme_critical_warning": ("critical_warning", 1),
-}
-"""The drive's figures with their divisors."""
+FRAME_GAUGES = (
+    _row("fio_percentile_seconds", "percentiles of fio's latencies in the newest interval",
+         _percentiles),
+    _row("cgroup_latency_seconds", "device's p50 and p99 of the requests that a cgroup is charged "
+         "with, in the newest interval (kernel probe)", _cgroup_latencies),
+    _row("fio_progress_ratio", "progress of the run, as reported by fio", "fio/progress"),
+    _row("fio_failed_rows", "rows of fio's report that have an error", "fio/errors"),
+    _row("disk_in_flight", "requests in flight at the end of the newest interval",
+         lambda frame: {labels(device=name): d.in_flight for name, d in frame.disks.items()}),
+    _share("throttled_ratio", "share of the time in which a cgroup's CPU limit stopped iopstui and "
+           "fio", "throttled"),
+)  # fmt: skip
+"""A value, or several by their labels."""
+_SUFFIX = {"%": "_ratio", "W": "_watts"}
+"""How the names of gauges end, by the unit of the field."""
 
 
 class Metrics:
@@ -167,7 +186,7 @@ class Metrics:
     def __init__(self, host: str) -> None:
         self._host = host
         self._target = ""
-        self._totals: dict[str, dict[Labels, float]] = {name: {} for name in COUNTERS}
+        self._totals: dict[str, dict[Labels, float]] = {row.name: {} for row in COUNTERS}
         # a counter that begins later than its exporter is taken for one that was never less
         for name in ("frames", "runs", "runs_failed"):
             self._count(name, 0)
@@ -213,14 +232,8 @@ class Metrics:
         if self._latest_frame is not None:
             yield _gauge("last_sample_timestamp_seconds", "when the newest interval ended",
                          {(): round(self._latest_frame.wall_ms / 1000, 3)})  # fmt: skip
-        for name, meaning in COUNTERS.items():
-            rows = self._totals[name].items()
-            yield Family(
-                PREFIX + name,
-                COUNTER,
-                meaning,
-                [Sample("", row_labels, n) for row_labels, n in rows],
-            )
+        for row in COUNTERS:
+            yield _family(row, COUNTER, self._totals[row.name])
         for name, meaning in HISTOGRAMS.items():
             samples = [
                 sample
@@ -230,34 +243,34 @@ class Metrics:
             yield Family(PREFIX + name, HISTOGRAM, meaning, samples)
         yield _gauge("expectation_met", "1 if the last run met it", self._expectations)
         if self._latest_frame is not None and not self._has_ended:
-            yield from _moment(self._latest_frame)
-            yield from _drive_gauges(self._drives)
+            yield from _gauges(self._latest_frame, self._drives)
 
     def _count(self, name: str, by: float | None = 1, series: Labels = ()) -> None:
         if by is not None:
             values = self._totals[name]
             values[series] = values.get(series, 0) + by
 
+    def _add(self, rows: Sequence[Figure], counted: object, **series: str) -> None:
+        for row in rows:
+            self._count(row.name, row.shown(counted), labels(**series))
+
     def _begin(self, run: StepStarted) -> None:
         self._count("runs")
         # from 0 on, so that a rate has the first interval, too
         for direction in _directions(run):
-            for name in ("fio_ios", "fio_bytes"):
-                self._count(name, 0, labels(direction=direction))
+            self._add(FIO, NOTHING, direction=direction)
 
     def _frame(self, frame: Frame) -> None:
         self._latest_frame = frame
         self._count("frames")
-        self._count("own_cpu_seconds", _seconds_of_share(frame.own_cpu, frame.seconds or 0.0, 100))
+        if frame.own_cpu is not None:
+            self._count("own_cpu_seconds", frame.own_cpu / 100 * (frame.seconds or 0.0))
         for name, disk in frame.disks.items():
-            for key, (growth, divisor) in DISK.items():
-                count = getattr(disk, growth)
-                more = count if count is None or divisor == 1 else count / divisor
-                self._count(key, more, labels(device=name))
+            self._add(DISK, disk, device=name)
         if frame.share is not None:
+            rows = SMB if frame.share.smb else (*NFS, EXECUTION)
             for name, operation in frame.share.operations.items():
-                for key, count in (SMB_OPERATION if frame.share.smb else OPERATION).items():
-                    self._count(key, count(operation), labels(operation=name))
+                self._add(rows, operation, operation=name)
         for name, reading in frame.nvme.items():
             self._drive(name, reading)
         if frame.fio is not None:
@@ -268,16 +281,11 @@ class Metrics:
     def _drive(self, name: str, reading: DriveReading) -> None:
         before, self._drives[name] = self._drives.get(name), reading
         began = reading.began if before is None or before.problem else before.counts
-        started = replace(reading, began=began)
-        for key, (counters, factor) in DRIVE.items():
-            more = [counter_growth(started, counter, factor) for counter in counters]
-            parts = [part for part in more if part is not None]
-            self._count(key, sum(parts) if len(parts) == len(more) else None, labels(drive=name))
+        self._add(DRIVE, replace(reading, began=began), drive=name)
 
     def _fio(self, fio: FioInterval) -> None:
         for direction, part in fio.directions.items():
-            self._count("fio_ios", part.ios, labels(direction=direction))
-            self._count("fio_bytes", part.bytes, labels(direction=direction))
+            self._add(FIO, part, direction=direction)
             if part.bins:
                 mean = part.clat_ns if part.bins_of == "clat" else part.lat_ns
                 series = labels(direction=direction, latency=part.bins_of)
@@ -305,56 +313,27 @@ def _directions(run: StepStarted) -> Sequence[str]:
     return (READ, *more) if run.read_only else (READ, WRITE, *more)
 
 
-def _gauge(name: str, meaning: str, values: Mapping[Labels, float | None]) -> Family:
+def _family(row: Figure, kind: str, values: Mapping[Labels, float | None]) -> Family:
     samples = [Sample("", series, value) for series, value in values.items() if value is not None]
-    return Family(PREFIX + name, GAUGE, meaning, samples)
+    return Family(PREFIX + row.name, kind, row.meaning, samples)
 
 
-def _moment(frame: Frame) -> Iterator[Family]:
-    """Gauges of the newest interval alone."""
-    fio = frame.fio
-    values_by_gauge: dict[str, dict[Labels, float | None]] = {name: {} for name in GAUGES}
-    if fio is not None:
-        values_by_gauge["fio_percentile_seconds"] = dict(_percentiles(fio))
-        values_by_gauge["fio_progress_ratio"] = {(): fio.progress}
-        values_by_gauge["fio_failed_rows"] = {(): sum(1 for job in fio.jobs if job.error)}
-    values_by_gauge["disk_in_flight"] = {
-        labels(device=name): disk.in_flight for name, disk in frame.disks.items()
-    }
-    values_by_gauge["cgroup_latency_seconds"] = {
-        labels(cgroup=group.group, name=group_name(group.group).text, device=group.disk,
-               percentile=name): ns / 1e9
-        for group in (frame.probe.groups if frame.probe is not None else ()) if group.group
-        for name, ns in (("p50", group.p50_ns), ("p99", group.p99_ns)) if ns is not None
-    }  # fmt: skip
-    values_by_gauge["throttled_ratio"] = {(): _seconds_of_share(frame.throttled, 1, 100)}
-    for name, meaning in GAUGES.items():
-        if name not in DRIVE_GAUGES:
-            yield _gauge(name, meaning, values_by_gauge[name])
+def _gauge(name: str, meaning: str, values: Mapping[Labels, float | None]) -> Family:
+    return _family(_row(name, meaning), GAUGE, values)
+
+
+def _gauges(frame: Frame, drives: Mapping[str, DriveReading]) -> Iterator[Family]:
+    """Gauges of the newest interval alone, and of the drives as they were read last."""
+    for row in FRAME_GAUGES:
+        value = row.shown(frame)
+        yield _family(row, GAUGE, value if isinstance(value, Mapping) else {(): value})
     for source in SOURCES:
         for figure in source.figures:
             name = re.sub(r"[^a-z0-9]+", "_", f"{source.name}_{figure.name}".lower())
-            value = frame.more.get(source.name, {}).get(figure.name)
-            share = figure.unit == "%"
-            yield _gauge(name + _SUFFIX.get(figure.unit, ""), figure.meaning,
-                         {(): _seconds_of_share(value, 1, 100) if share else value})  # fmt: skip
-
-
-def _drive_gauges(drives: Mapping[str, DriveReading]) -> Iterator[Family]:
-    for name, (figure, divisor) in DRIVE_GAUGES.items():
-        values = {drive: BY_NAME[figure].read(reading) for drive, reading in drives.items()}
-        yield _gauge(name, GAUGES[name], {
-            labels(drive=drive): None if value is None else value / divisor
-            for drive, value in values.items()
-        })  # fmt: skip
-
-
-_SUFFIX = {"%": "_ratio", "W": "_watts"}
-"""How the names of gauges end, by the unit of the field."""
-
-
-def _percentiles(fio: FioInterval) -> Iterator[tuple[Labels, float]]:
-    for direction, part in ((TOTAL, fio.total), *fio.directions.items()):
-        for name, value in part.percentiles.items():
-            series = labels(direction=direction, latency=part.bins_of, percentile=name)
-            yield series, value / 1e9
+            scale = 100 if figure.unit == "%" else 1.0
+            row = _row(name + _SUFFIX.get(figure.unit, ""), figure.meaning,
+                       f"more/{source.name}/{figure.name}", scale)  # fmt: skip
+            yield _family(row, GAUGE, {(): row.shown(frame)})
+    for row in DRIVE_GAUGES:
+        values = {labels(drive=drive): row.shown(reading) for drive, reading in drives.items()}
+        yield _family(row, GAUGE, values)
