@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from iopstui import format as f
-from iopstui.model.figures.figure import BY_KEY, SECONDS, Figure, Part, Rows
+from iopstui.model.figures.figure import BY_KEY, SECONDS, Figure, Part, Rows, figures_of
 from iopstui.model.rates import ratio
 from iopstui.model.sizes import KIB
 
@@ -20,6 +21,14 @@ SOURCE = "nfs"
 NFS_PROTOCOL, SMB_PROTOCOL = "NFS", "SMB"
 READS, WRITE = ("read", "read_plus"), "write"
 """Servers with NFS 4.2 may be asked for READ_PLUS in place of READ."""
+
+
+def _percent(name: str, meaning: str, part: str) -> Figure:
+    return Figure(name, "%", meaning, part, "ops", per=0.01, form=f.percent)
+
+
+def _mean_time(name: str, span: str) -> Figure:
+    return Figure(name, "ms", f"mean time {span}", f"{name}_ms", "ops", form=f.milliseconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,59 +53,16 @@ class OperationRates:
     answers_ms: float | None = None
 
     ops_s = Figure("ops/s", "1/s", "finished per second", "ops", SECONDS)
-    kb_s = Figure(
-        "kB/s",
-        "KiB/s",
-        "sent and received with headers (KiB, as nfsiostat)",
-        "bytes",
-        SECONDS,
-        per=KIB,
-    )
+    kb_s = Figure("kB/s", "KiB/s", "sent and received with headers (KiB, as nfsiostat)", "bytes",
+                  SECONDS, per=KIB)  # fmt: skip
     kb_op = Figure("kB/op", "KiB", "mean size of one, sent and received", "bytes", "ops", per=KIB)
     resent = Figure("retrans", "", "retransmissions in this interval", "retransmissions")
-    retrans_percent = Figure(
-        "retrans%",
-        "%",
-        "retransmissions for 100 of them",
-        "retransmissions",
-        "ops",
-        per=0.01,
-        form=f.percent,
-    )
-    rtt = Figure(
-        "rtt",
-        "ms",
-        "mean time from sending to the answer: network and server",
-        "rtt_ms",
-        "ops",
-        form=f.milliseconds,
-    )
-    exe = Figure(
-        "exe",
-        "ms",
-        "mean time from the request to its end: queue, RTT and the client's own work",
-        "exe_ms",
-        "ops",
-        form=f.milliseconds,
-    )
-    queue = Figure(
-        "queue",
-        "ms",
-        "mean time in the client's queue before it was sent",
-        "queue_ms",
-        "ops",
-        form=f.milliseconds,
-    )
+    retrans_percent = _percent("retrans%", "retransmissions for 100 of them", "retransmissions")
+    rtt = _mean_time("rtt", "from sending to the answer: network and server")
+    exe = _mean_time("exe", "from the request to its end: queue, RTT and the client's own work")
+    queue = _mean_time("queue", "in the client's queue before it was sent")
     n_errors = Figure("errors", "", "answers with an error in this interval", "errors")
-    errors_percent = Figure(
-        "errors%",
-        "%",
-        "answers with an error for 100 of them",
-        "errors",
-        "ops",
-        per=0.01,
-        form=f.percent,
-    )
+    errors_percent = _percent("errors%", "answers with an error for 100 of them", "errors")
     latency = Figure(
         "latency", "ms", "mean time from the request to its end, of all shares on the connection; "
         "null on kernels built without CONFIG_CIFS_STATS2 and with SMB 1", "answers_ms", "answers",
@@ -107,6 +73,10 @@ class OperationRates:
     def waiting_ms(self) -> int:
         """Sum of the times in this client, ms: all but network and server; 0 if not known."""
         return 0 if self.exe_ms is None or self.rtt_ms is None else self.exe_ms - self.rtt_ms
+
+
+_COUNTED = ("ops", "bytes", "retransmissions", "queue_ms", "rtt_ms", "exe_ms", "errors")
+_ANSWERED = ("answers", "answers_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,19 +133,17 @@ class Share:
     @property
     def read(self) -> OperationRates:
         """READ and READ_PLUS together; all 0 if there was none."""
-        present = (self.operations[name] for name in READS if name in self.operations)
-        operations = tuple(present)
-        return sum_operations(operations, self.seconds) if operations else self._no_operations()
+        return self._together(self.operations[name] for name in READS if name in self.operations)
 
     @property
     def write(self) -> OperationRates:
         """WRITE; all 0 if there was none."""
-        return self.operations.get(WRITE) or self._no_operations()
+        return self.operations.get(WRITE) or self._together(())
 
     @property
     def data(self) -> OperationRates:
         """READ and WRITE together."""
-        return sum_operations((self.read, self.write), self.seconds)
+        return self._together((self.read, self.write))
 
     @property
     def others(self) -> dict[str, OperationRates]:
@@ -186,27 +154,22 @@ class Share:
     @property
     def other(self) -> OperationRates:
         """All those together."""
-        operations = self.others.values()
-        return sum_operations(operations, self.seconds) if operations else self._no_operations()
+        return self._together(self.others.values())
 
     @property
     def total(self) -> OperationRates:
         """All operations together."""
-        operations = self.operations.values()
-        return sum_operations(operations, self.seconds) if operations else self._no_operations()
+        return self._together(self.operations.values())
 
-    def _no_operations(self) -> OperationRates:
-        """No operation at all: 0 of what is counted."""
+    def _together(self, operations: Iterable[OperationRates]) -> OperationRates:
+        """Of none 0 of what is counted."""
         zero = None if self.smb is not None else 0
-        return OperationRates(self.seconds, 0, 0, zero, zero, zero, zero, 0)
+        none = OperationRates(self.seconds, 0, 0, zero, zero, zero, zero, 0)
+        return sum_operations(tuple(operations) or (none,), self.seconds)
 
 
 _OPERATION = OperationRates
-OPERATION: Rows = (
-    _OPERATION.ops_s, _OPERATION.kb_s, _OPERATION.kb_op, _OPERATION.resent,
-    _OPERATION.retrans_percent, _OPERATION.rtt, _OPERATION.exe, _OPERATION.queue,
-    _OPERATION.n_errors, _OPERATION.errors_percent,
-)  # fmt: skip
+OPERATION: Rows = tuple(row for row in figures_of(_OPERATION) if row is not _OPERATION.latency)
 SMB_OTHER: Rows = (
     replace(_OPERATION.ops_s, meaning="sent per second"),
     replace(_OPERATION.n_errors, meaning=f"{_OPERATION.n_errors.meaning}; null with SMB 1"),
@@ -375,26 +338,15 @@ def share_rates(
 def sum_operations(operations: Iterable[OperationRates], seconds: float) -> OperationRates:
     """Several operations of one interval as one."""
     parts = tuple(operations)
-    answers = [part for part in parts if part.answers is not None and part.answers_ms is not None]
-    return OperationRates(
-        seconds,
-        ops=sum(part.ops for part in parts),
-        bytes=_sum(part.bytes for part in parts),
-        retransmissions=_sum(part.retransmissions for part in parts),
-        queue_ms=_sum(part.queue_ms for part in parts),
-        rtt_ms=_sum(part.rtt_ms for part in parts),
-        exe_ms=_sum(part.exe_ms for part in parts),
-        errors=_sum(part.errors for part in parts),
-        answers=sum(part.answers or 0 for part in answers) if answers else None,
-        answers_ms=sum(part.answers_ms or 0.0 for part in answers) if answers else None,
-    )
+    answered = [part for part in parts if part.answers is not None and part.answers_ms is not None]
 
+    def total(name: str, of: Iterable[OperationRates]) -> Any:
+        values = [getattr(part, name) for part in of]
+        return None if None in values else sum(values)
 
-def _sum(values: Iterable[int | None]) -> int | None:
-    """``None`` where one of them is not known."""
-    counts = tuple(values)
-    known_counts = [count for count in counts if count is not None]
-    return sum(known_counts) if len(known_counts) == len(counts) else None
+    growths = {name: total(name, parts) for name in _COUNTED}
+    growths |= {name: total(name, answered) for name in _ANSWERED if answered}
+    return OperationRates(seconds, **growths)
 
 
 def _operation(name: str, growth: Mapping[str, int], seconds: float) -> OperationRates:
