@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, TextIO
 
 from iopstui.events import Event, FrameReady, Mark, StepStarted, TunableChanged
-from iopstui.model.metrics.fields import BY_ID, FIELDS, Field
+from iopstui.model.metrics.fields import FIELDS
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import FIGURES as DRIVE_FIGURES
 from iopstui.model.metrics.nvme import NVME
@@ -22,7 +22,7 @@ from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import clean, main_figures
 from iopstui.text import printable
 
-_FIRST_COLUMNS = ("t", "wall_ms", "utc", "step", "seconds", "flags.*")
+_FIRST_COLUMNS = ("t", "wall_ms", "utc", "step", "seconds", "flags")
 _FORMULA = ("=", "+", "-", "@")
 _WAITS = ("ios", "cpu", "above", "queue", "device", "unknown", "cache", "unsent")
 RUN_COLUMNS = ("run", "job", "iodepth", "numjobs", "bs", "tunables", "marks")
@@ -135,49 +135,30 @@ def session_columns(
     """The columns of a session with these devices: of several their sum, then each; the flags
     are one. ``layers`` are the devices in which I/Os may wait; ``share_source``: "nfs" or
     "smb" if the target is on such a mount, ``on_nvme``: on an NVMe drive."""
-    paths = [field.path for field in columns()]
-    for path in paths:
-        if path == ("flags", ANY):
-            yield ("flags",)
-        elif path[:2] == ("kernel", TOTAL):
-            if len(devices) > 1 and path[-1] != "util":
-                yield path
-        elif path[0] != "kernel":
-            yield path
+    yield from ((name,) for name in _FIRST_COLUMNS)
+    for direction in (READ, WRITE, TRIM, TOTAL):
+        yield from _paths("fio", direction)
+    for kind in (READ, WRITE, TOTAL):
+        yield from (path for path in _paths(DEVICE, kind) if len(path) == 3)
+    if len(devices) > 1:
+        yield from (path for path in _paths("kernel", TOTAL) if path[-1] != "util")
     for device in devices:
-        for path in paths:
-            if path[:2] == ("kernel", "disks"):
-                yield tuple(device if key == ANY else key for key in path)
-    yield from (path for path in paths if path[0] == "kernel" and path[1] in BY_NAME)
+        for path in _paths("kernel", "disks"):
+            yield tuple(device if key == ANY else key for key in path)
+    for source in BY_NAME:
+        yield from _paths("kernel", source)
     if share_source:
-        shares = (field.path for field in FIELDS if field.path[:2] == ("kernel", share_source))
-        yield from (path for path in shares if ANY not in path)
+        yield from (path for path in _paths("kernel", share_source) if ANY not in path)
     if on_nvme:
         yield from ((NVME, figure.name) for figure in DRIVE_FIGURES)
     yield from ((WAIT, name) for name in _WAITS)
     yield from ((WAIT, "layers", name) for name in layers)
 
 
-def columns() -> list[Field]:
-    """The fields that have a column, in order; ``*`` in a disk's path is any of the devices that
-    the jobs work on."""
-    chosen = [BY_ID[name] for name in _FIRST_COLUMNS]
-    for direction in (READ, WRITE, TRIM, TOTAL):
-        chosen += [
-            field
-            for field in FIELDS
-            if field.path[:2] == ("fio", direction) and not _OMITTED & set(field.path)
-        ]
-    for kind in (READ, WRITE, TOTAL):
-        chosen += [
-            field
-            for field in FIELDS
-            if field.path[:2] == (DEVICE, kind) and len(field.path) == 3
-            and not _OMITTED & set(field.path)
-        ]  # fmt: skip
-    for group in (TOTAL, "disks", *BY_NAME):
-        chosen += [field for field in FIELDS if field.path[:2] == ("kernel", group)]
-    return chosen
+def _paths(*owner: str) -> list[tuple[str, ...]]:
+    """The fields of an object that have a column."""
+    paths = (field.path for field in FIELDS)
+    return [path for path in paths if path[:2] == owner and not _OMITTED & set(path)]
 
 
 def value_at(row: Any, path: Sequence[str]) -> Any:
