@@ -110,11 +110,12 @@ def _other_counters(data: ReportData) -> Iterator[Block]:
     drives = words.drive_rows(data)
     if drives:
         yield Heading(2, words.DRIVES)
-        yield from (Text(words.DRIVES_NOTE), Table(words.DRIVE_HEAD, drives, left_columns=2))
-    energy = words.energy_rows(data)
+        yield Text(words.DRIVES_NOTE)
+        yield Table.from_rows(words.DRIVE_COLUMNS, drives, left_columns=2)
+    energy = [run for run in data.runs if run.energy.joules]
     if energy:
         yield Heading(2, words.ENERGY)
-        yield from (Text(words.ENERGY_NOTE), Table(words.ENERGY_HEAD, energy, left_columns=1))
+        yield from (Text(words.ENERGY_NOTE), Table.from_rows(words.ENERGY_COLUMNS, energy))
     for protocol, note in words.SHARE_NOTES.items():
         shares = words.share_rows(data, protocol)
         if shares:
@@ -229,16 +230,16 @@ def _run(run: Run) -> Iterator[Block]:
     ending = words.ending(run)
     if ending:
         yield Text(ending, "warn")
-    rows = [*words.run_rows(run)]
-    if rows:
-        yield from (Text(words.run_title(run)), Table(words.RUN_HEAD, rows, left_columns=3))
+    table = words.run_table(run)
+    if table is not None:
+        yield from (Text(words.run_title(run)), table)
     yield Text(words.reconciled(run))
-    captured = [*words.captured_rows(run)]
-    if captured:
-        yield from (Text(words.CAPTURED), Table(words.CAPTURED_HEAD, captured, left_columns=2))
-    probed = [*words.probe_rows(run)]
-    if probed:
-        yield from (Text(words.PROBED), Table(words.PROBE_HEAD, probed, left_columns=2))
+    for title, columns, rows in (
+        (words.CAPTURED, words.CAPTURED_COLUMNS, run.captured),
+        (words.PROBED, words.PROBE_COLUMNS, words.probe_rows(run)),
+    ):
+        if rows:
+            yield from (Text(title), Table.from_rows(columns, rows, left_columns=2))
     if bound := words.bound_cpus(run):
         yield Text(bound)
 

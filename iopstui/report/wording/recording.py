@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from iopstui import format as units
@@ -11,7 +13,6 @@ from iopstui.events import FindingReported
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
-from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import period_text
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
@@ -23,22 +24,46 @@ from iopstui.output.summary import interruption, reconciliation
 from iopstui.output.watch.share_table import columns_of
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.folding.run import Device, Run
+from iopstui.report.markup import Table
 from iopstui.report.report_data import FindingEnds, ReportData
 from iopstui.session.tick.outcomes import outcome_event_text
-from iopstui.tables import texts, titles
+from iopstui.tables import Column, texts, titles
 from iopstui.text import printable
 
 Row = tuple[str, ...]
 MAX_BOUND = 32
 _UNITS = frozenset({"ns", "µs", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB", "TiB"})
 
-RUN_HEAD: Row = ("run", "what", "", "I/Os", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max")
-PROBE_HEAD: Row = ("run", "", "requests", "mean", "p50", "p99", "p99.9", "max", "waited before")
-PROBED = "Device latency (probe, issue to completion):"
-DEVICE_HEAD: Row = (
-    "run", "I/Os", "IO/s", "read MiB/s", "write MiB/s", "aqu-sz", "util %", "all I/Os: p50", "p99",
-    "p99.9", "p99.99",
+
+def _mib(count: float | None) -> str:
+    return units.MISSING if count is None else f"{count / MIB:.2f}"
+
+
+RANKS = tuple(
+    Column(f"percentiles/{name}", name, form=units.latency) for name in ("p50", "p99", "p99.9")
+)
+RUN = Column("step", "run")
+RUN_COLUMNS = (
+    RUN, Column("name", "what"), Column("direction", ""),
+    Column("completed", "I/Os"),
+    Column("iops", "IOPS", form=partial(units.or_dash, form="{:.1f}")),
+    Column("bw_bytes", "MiB/s", form=_mib),
 )  # fmt: skip
+LATENCY_COLUMNS = (
+    Column("clat_mean_ns", "mean", form=units.latency), *RANKS,
+    Column("lat_max_ns", "max", form=units.latency),
+)  # fmt: skip
+PROBED = "Device latency (probe, issue to completion):"
+PROBE_COLUMNS = (
+    RUN, Column("kind", ""), Column("device/ios", "requests"),
+    Column("device/mean_ns", "mean", form=units.latency),
+    *(replace(column, id=f"device/{column.id}") for column in RANKS),
+    Column("device/max_ns", "max", form=units.latency),
+    Column("waiting/mean_ns", "waited before",
+           form=lambda ns: "" if ns is None else units.latency(ns)),
+)  # fmt: skip
+DEVICE_TITLES = ("IO/s", "read MiB/s", "write MiB/s", "aqu-sz", "util %")
+DEVICE_HEAD: Row = ("run", "I/Os", *DEVICE_TITLES, "all I/Os: p50", "p99", "p99.9", "p99.99")
 SIDE_BY_SIDE = "Runs. Figures exclude the ramp; the change is in IOPS from the previous run:"
 
 
@@ -150,23 +175,25 @@ def device_facts(device: BlockDevice) -> Iterator[tuple[str, str]]:
         yield "interrupts", ", ".join(irqs) + (" ..." if len(device.irqs) > 8 else "")
 
 
-def run_rows(run: Run) -> Iterator[Row]:
+def run_table(run: Run) -> Table | None:
     """fio's final figures of a run, exactly as fio states them."""
     summary: dict[str, Any] = dict(run.finished.summary) if run.finished else {}
-    rows = summary.get("rows", ())
-    per_cpu = rows if len(rows) <= 16 else ()
-    for row in per_cpu:
-        name = printable(str(row["name"])) or "(no name)"
-        for direction, figures in row["directions"].items():
-            yield (
-                str(run.step), name, direction, units.or_dash(figures["completed"]),
-                units.or_dash(figures["iops"], "{:.1f}"), _mib(figures["bw_bytes"]),
-                units.latency(figures["clat_mean_ns"]),
-                *(units.latency(figures["percentiles"].get(p)) for p in ("p50", "p99", "p99.9")),
-                units.latency(figures["lat_max_ns"]),
-            )  # fmt: skip
-    if len(rows) > 1:
-        yield from _sum_rows(run, summary)
+    columns, rows = (*RUN_COLUMNS, *LATENCY_COLUMNS), summary.get("rows", ())
+    cells = [
+        texts(columns, {"step": run.step, "direction": direction, **figures,
+                        "name": printable(str(row["name"])) or "(no name)"})
+        for row in (rows if len(rows) <= 16 else ())
+        for direction, figures in row["directions"].items()
+    ]  # fmt: skip
+    groups = summary.get("sums", ()) if len(rows) > 1 else ()
+    for group in groups:
+        name = "sum" if len(groups) == 1 else f"sum, group {group['group']}"
+        cells += [
+            texts(RUN_COLUMNS, {"step": run.step, "name": name, "direction": each,
+                                **group["directions"][each]}) + ("",) * len(LATENCY_COLUMNS)
+            for each in DIRECTIONS if each in group["directions"]
+        ]  # fmt: skip
+    return Table(titles(columns), cells, left_columns=3) if cells else None
 
 
 CAPTURED = (
@@ -174,23 +201,14 @@ CAPTURED = (
     "keeps the rate, and latency is the result; of a closed loop the rate is. Size: mean of a "
     "request."
 )
-CAPTURED_HEAD = (
-    "section", "direction", "captured IOPS", "replayed", "ratio", "captured size", "replayed",
+CAPTURED_COLUMNS = (
+    Column("section", "section", form=printable), Column("direction", "direction"),
+    Column("captured/rate", "captured IOPS", form=units.number),
+    Column("replayed/rate", "replayed", form=units.number),
+    Column("ratio", "ratio", form=partial(units.or_dash, form="{:.2f}")),
+    Column("captured/size", "captured size", form=units.size),
+    Column("replayed/size", "replayed", form=units.size),
 )  # fmt: skip
-
-
-def captured_rows(run: Run) -> Iterator[Row]:
-    """A captured job's sections beside the run's figures."""
-    for row in run.captured:
-        replayed = row.replayed
-        yield (
-            printable(row.section), row.direction,
-            units.number(row.captured.rate), units.number(replayed.rate if replayed else None),
-            units.or_dash(row.ratio, "{:.2f}"),
-            units.size(row.captured.size), units.size(replayed.size if replayed else None),
-        )  # fmt: skip
-
-
 MARK_INTERVALS = "Means between marks: of fio, or of the device (d) without a job."
 
 
@@ -228,26 +246,27 @@ def wait_table(data: ReportData) -> tuple[Row, list[Row]]:
 
 DRIVES = "NVMe drives"
 DRIVES_NOTE = "The drives' own counters (SMART): the worst reading, and what each run added."
-DRIVE_HEAD = (
-    "run", "drive", "°C", "written", "read", "media errors", "throttled", "spare %", "used %",
-    "write amplification",
+_WHOLE, _TENTHS = (partial(units.or_dash, form=text) for text in ("{:.0f}", "{:.1f}"))
+DRIVE_COLUMNS = (
+    RUN, Column("drive", "drive", form=printable), Column("temperature", "°C", form=_WHOLE),
+    Column("bytes_written", "written", form=units.size),
+    Column("bytes_read", "read", form=units.size),
+    Column("media_errors", "media errors", form=_WHOLE),
+    Column("throttled", "throttled", form=_WHOLE), Column("spare", "spare %", form=_WHOLE),
+    Column("used", "used %", form=_WHOLE),
+    Column("write_amplification", "write amplification",
+           form=partial(units.or_dash, form="{:.2f}")),
 )  # fmt: skip
 
 
-def drive_rows(data: ReportData) -> list[Row]:
+def drive_rows(data: ReportData) -> list[dict[str, Any]]:
     """The NVMe drives' own figures, a row for each run and drive."""
     rows = []
     for run in data.runs:
         for drive, of in run.drives.rows():
             light, heavy = of["thermal_1"], of["thermal_2"]
             throttled = None if light is None or heavy is None else light + heavy
-            rows.append((
-                str(run.step), printable(drive), units.or_dash(of["temperature"], "{:.0f}"),
-                *(units.size(of[name]) for name in ("bytes_written", "bytes_read")),
-                *(units.or_dash(cell, "{:.0f}") for cell in (of["media_errors"], throttled,
-                                                           of["spare"], of["used"])),
-                units.or_dash(of["write_amplification"], "{:.2f}"),
-            ))  # fmt: skip
+            rows.append({"step": run.step, "drive": drive, "throttled": throttled, **of})
     return rows
 
 
@@ -256,23 +275,14 @@ ENERGY_NOTE = (
     "Mean power by the CPU's own counters (RAPL) while fio measured, idle power included. I/Os per "
     "joule are those of the CPU packages."
 )
-ENERGY_HEAD = ("run", "CPU packages W", "memory W", "machine W", "I/Os per joule")
-
-
-def energy_rows(data: ReportData) -> list[Row]:
-    """Power of each run with counters."""
-    return [
-        (
-            str(run.step),
-            *(units.or_dash(run.energy.watts(kind), "{:.1f}")
-              for kind in ("package", "dram", "platform")),
-            units.number(run.energy.ios_per_joule),
-        )
-        for run in data.runs
-        if run.energy.joules
-    ]  # fmt: skip
-
-
+ENERGY_COLUMNS = (
+    RUN,
+    Column("package", "CPU packages W", 0, _TENTHS, read=lambda run: run.energy.watts("package")),
+    Column("dram", "memory W", 0, _TENTHS, read=lambda run: run.energy.watts("dram")),
+    Column("platform", "machine W", 0, _TENTHS, read=lambda run: run.energy.watts("platform")),
+    Column("energy/ios_per_joule", "I/Os per joule", form=units.number),
+)
+"""Of the runs with counters."""
 SHARE_NOTES = {
     NFS_PROTOCOL: "What each run's reads and writes took at the server and in this client:",
     SMB_PROTOCOL: "What each run asked of the server. The latency is of all shares on the "
@@ -295,31 +305,10 @@ def share_rows(data: ReportData, protocol: str) -> list[Row]:
     ]
 
 
-def probe_rows(run: Run) -> Iterator[Row]:
+def probe_rows(run: Run) -> list[dict[str, Any]]:
     """The probe's counts for a run, by direction: device times and waiting times."""
-    for kind, device, waiting in run.probe.parts():
-        yield (
-            str(run.step), kind, str(device.ios), units.latency(device.mean_ns),
-            *(units.latency(device.percentiles.get(p)) for p in ("p50", "p99", "p99.9")),
-            units.latency(device.max_ns), units.latency(waiting.mean_ns) if waiting else "",
-        )  # fmt: skip
-
-
-def _sum_rows(run: Run, summary: dict[str, Any]) -> Iterator[Row]:
-    groups = summary.get("sums", ())
-    for group in groups:
-        name = "sum" if len(groups) == 1 else f"sum, group {group['group']}"
-        for direction in DIRECTIONS:
-            figures = group["directions"].get(direction)
-            if figures is not None:
-                yield (
-                    str(run.step), name, direction, str(figures["completed"]),
-                    f"{figures['iops']:.1f}", _mib(figures["bw_bytes"]), "", "", "", "", "",
-                )  # fmt: skip
-
-
-def _mib(count: float | None) -> str:
-    return units.MISSING if count is None else f"{count / MIB:.2f}"
+    return [{"step": run.step, "kind": kind, "device": device, "waiting": waiting}
+            for kind, device, waiting in run.probe.parts()]  # fmt: skip
 
 
 def run_title(run: Run) -> str:
@@ -379,12 +368,8 @@ def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def _device_cells(name: str, device: Device) -> Row:
-    return (
-        name, units.MISSING if device.ios is None else str(device.ios),
-        units.number(device.mean(DiskRates.ios_s)), units.mib(device.mean(DiskRates.r_bytes_s)),
-        units.mib(device.mean(DiskRates.w_bytes_s)), units.number(device.mean(DiskRates.aqu_sz)),
-        units.percent(device.mean(DiskRates.util)),
-    )  # fmt: skip
+    means = (row.form(device.mean(row)) for row in Device.FIGURES)
+    return (name, units.or_dash(device.ios), *means)
 
 
 def side_by_side(data: ReportData) -> list[RunRow]:
