@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.figures.disk import DiskRates
@@ -434,38 +435,37 @@ def _waits_at_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:
     return Waits(sum(layers.values()), None, None, layers, None, None, 0.0, stalled=True)
 
 
+_NO_PLACE = {"ios": 0.0, "unknown": 0.0, "cpu": None, "above": None, "queue": None,
+             "device": None, "cache": 0.0, "unsent": 0.0}  # fmt: skip
+"""Each place that is not a layer, and its mean where some intervals lack it."""
+
+
 class MeanWaits:
     """The mean of the waits of some intervals, weighted by their length."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
-        self._sums: dict[str, float] = {}
-        self._layers: dict[str, float] = {}
-        self._counts: dict[str, float] = {}
+        # by "layers" or "", and name: I/Os times seconds, and the seconds in which it was known
+        self._sums: dict[tuple[str, str], tuple[float, float]] = {}
 
     def add(self, waits: Waits | None, seconds: float | None) -> None:
         """Count one interval; stalled ones have counts of a moment and no means."""
         if waits is None or not seconds or waits.stalled:
             return
-        self._seconds += seconds
-        for name in ("ios", "unknown", "cpu", "above", "queue", "device", "cache", "unsent"):
-            value = getattr(waits, name)
-            if value is not None:
-                self._sums[name] = self._sums.get(name, 0.0) + value * seconds
-                self._counts[name] = self._counts.get(name, 0.0) + seconds
-        for name, value in waits.layers.items():
-            self._layers[name] = self._layers.get(name, 0.0) + value * seconds
+        known = {("", name): getattr(waits, name) for name in _NO_PLACE}
+        known |= {("layers", name): value for name, value in waits.layers.items()}
+        parts = {key: (ios * seconds, seconds) for key, ios in known.items() if ios is not None}
+        self._add(parts, seconds)
 
     def join(self, later: MeanWaits) -> None:
         """Count the intervals that another one counted."""
-        self._seconds += later._seconds
-        for sums, added in (
-            (self._sums, later._sums),
-            (self._layers, later._layers),
-            (self._counts, later._counts),
-        ):
-            for name, value in added.items():
-                sums[name] = sums.get(name, 0.0) + value
+        self._add(later._sums, later._seconds)
+
+    def _add(self, parts: Mapping[tuple[str, str], tuple[float, float]], seconds: float) -> None:
+        self._seconds += seconds
+        for key, (part, length) in parts.items():
+            before = self._sums.get(key, (0.0, 0.0))
+            self._sums[key] = before[0] + part, before[1] + length
 
     @property
     def empty(self) -> bool:
@@ -477,23 +477,14 @@ class MeanWaits:
         """The mean so far; ``None`` of nothing. A part that some intervals lack is ``None``."""
         if self.empty:
             return None
-        seconds = self._seconds
-        means = {
-            name: total / seconds
-            for name, total in self._sums.items()
-            if self._counts[name] >= seconds * (1 - ROUNDING)
-        }
-        return Waits(
-            ios=means.get("ios", 0.0),
-            cpu=means.get("cpu"),
-            above=means.get("above"),
-            layers={name: total / seconds for name, total in self._layers.items()},
-            queue=means.get("queue"),
-            device=means.get("device"),
-            unknown=means.get("unknown", 0.0),
-            cache=means.get("cache", 0.0),
-            unsent=means.get("unsent", 0.0),
-        )
+        means: dict[str, Any] = dict(_NO_PLACE)
+        layers = {}
+        for (kind, name), (part, length) in self._sums.items():
+            if kind:
+                layers[name] = part / self._seconds
+            elif length >= self._seconds * (1 - ROUNDING):
+                means[name] = part / self._seconds
+        return Waits(layers=layers, **means)
 
 
 def wait_parts(waits: Waits) -> list[tuple[str, float]]:
