@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from iopstui.cli.candidate import FILES, Candidate, CandidateSource
 from iopstui.errors import IopstuiError
@@ -19,24 +20,12 @@ def devices() -> Iterator[Candidate]:
             yield Candidate(device.path, device.model or device.kind)
 
 
-def places() -> Iterator[Candidate]:
-    """Devices and files."""
-    yield from devices()
-    yield Candidate(FILES)
-
-
 def jobs() -> Iterator[Candidate]:
     """The shipped ones."""
     from iopstui.fio.library import shipped_jobs
 
     for job in shipped_jobs():
         yield Candidate(job.name, job.title)
-
-
-def jobs_and_files() -> Iterator[Candidate]:
-    """Shipped jobs, and files of one's own."""
-    yield from jobs()
-    yield Candidate(FILES)
 
 
 def lessons() -> Iterator[Candidate]:
@@ -98,12 +87,6 @@ def fio_options() -> Iterator[Candidate]:
         yield Candidate(f"{name}=", meaning)
 
 
-def settings() -> Iterator[Candidate]:
-    """Settings that a sweep or a comparison can vary."""
-    yield from tunables()
-    yield from fio_options()
-
-
 def host_counts() -> Iterator[Candidate]:
     """The axis of a fleet."""
     yield Candidate("hosts=", "the first 1, 2, 4 ... hosts in turn")
@@ -122,32 +105,35 @@ def files() -> Iterator[Candidate]:
     yield Candidate(FILES)
 
 
-def recordings() -> Iterator[Candidate]:
-    """Files, and the one that comes along."""
+def demo() -> Iterator[Candidate]:
+    """The recording that comes along."""
     yield Candidate("demo", "comes with iopstui")
-    yield Candidate(FILES)
+
+
+def _both(first: CandidateSource, then: CandidateSource) -> CandidateSource:
+    return lambda: chain(first(), then())
 
 
 VALUES: Mapping[str, CandidateSource] = {
-    "TARGET": places,
-    "--destroy-data": places,
-    "--job": jobs_and_files,
-    "JOB": jobs_and_files,
+    "TARGET": _both(devices, files),
+    "--destroy-data": _both(devices, files),
+    "--job": _both(jobs, files),
+    "JOB": _both(jobs, files),
     "jobs NAME": jobs,
     "volumes NAME": volumes,
     "--volume": volumes,
     "--instance": instances,
     "lesson NAME": lessons,
     "--set": fio_options,
-    "--axis": settings,
+    "--axis": _both(tunables, fio_options),
     "fleet --axis": host_counts,
-    "--variant": settings,
+    "--variant": _both(tunables, fio_options),
     "--knob": tunables,
     "--expect": fields,
     "--trigger": fields,
     "--probe-with": probe_parts,
-    "replay FILE": recordings,
-    "report FILE": recordings,
+    "replay FILE": _both(demo, files),
+    "report FILE": _both(demo, files),
     "FILE": files,
     "OUT": files,
 }
