@@ -24,11 +24,10 @@ from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import DRIVES, NVME
 from iopstui.model.metrics.paths import DEVICE, TOTAL
-from iopstui.model.metrics.probe import KINDS
 from iopstui.model.metrics.shares.share import SOURCE as NFS
 from iopstui.model.metrics.shares.smb import SOURCE as SMB
 from iopstui.model.samples import DIRECTIONS
-from iopstui.model.sources import SOURCES
+from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import frame_object
 from iopstui.text import printable
 
@@ -96,31 +95,30 @@ class InfluxSink:
 
 def _points(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], Mapping[str, Any]]]:
     """The measurements in a frame object, with their own tags and values."""
-    figures = {key: value for key, value in row.items() if not isinstance(value, (dict, list, str))}
-    yield "frame", {}, {key: value for key, value in figures.items() if key not in ("wall_ms",)}
-    fio = row["fio"]
+    yield "frame", {}, {key: value for key, value in _scalars(row).items() if key != "wall_ms"}
+    fio, kernel = row["fio"], row["kernel"]
     if fio is not None:
-        yield "fio_run", {}, {key: v for key, v in fio.items() if not isinstance(v, (dict, list))}
-        for direction in (*DIRECTIONS, TOTAL):
-            if fio[direction] is not None:
-                yield "fio", {"direction": direction}, fio[direction]
-    kernel = row["kernel"]
-    for name, disk in kernel["disks"].items():
-        yield "disk", {"device": name}, disk
-    for cpu, load in kernel["cpus"].items():
-        yield "cpu", {"cpu": cpu}, load
-    for source in SOURCES:
-        yield source.name, {}, kernel[source.name]
-    for name in (NFS, SMB):
+        yield "fio_run", {}, _scalars(fio)
+        yield from _tagged("fio", "direction", {name: fio[name] for name in (*DIRECTIONS, TOTAL)})
+    yield from _tagged("disk", "device", kernel["disks"])
+    yield from _tagged("cpu", "cpu", kernel["cpus"])
+    for name in (*BY_NAME, NFS, SMB):
         if kernel[name] is not None:
             yield name, {}, kernel[name]
-    for name, drive in (row[NVME] or {}).get(DRIVES, {}).items():
-        yield NVME, {"drive": name}, drive
-    probe = row[DEVICE]
-    for name, kinds in (probe or {}).get("disks", {}).items():
-        for kind in (*KINDS, TOTAL):
-            if kinds[kind] is not None:
-                yield DEVICE, {"device": name, "direction": kind}, kinds[kind]
+    yield from _tagged(NVME, "drive", (row[NVME] or {}).get(DRIVES, {}))
+    for device, kinds in (row[DEVICE] or {}).get("disks", {}).items():
+        for name, tags, values in _tagged(DEVICE, "direction", kinds):
+            yield name, {"device": device, **tags}, values
+
+
+def _tagged(
+    name: str, tag: str, parts: Mapping[str, Any]
+) -> Iterator[tuple[str, dict[str, str], Mapping[str, Any]]]:
+    yield from ((name, {tag: key}, part) for key, part in parts.items() if part is not None)
+
+
+def _scalars(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: v for key, v in values.items() if not isinstance(v, (dict, list, str))}
 
 
 def _numbers(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:

@@ -21,10 +21,6 @@ from iopstui.model.figures.figure import as_object
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.frame_figures import FRAME
 from iopstui.model.metrics.paths import SCHEMA
-from iopstui.model.metrics.probe import SLOW_REQUEST, SlowRequest
-from iopstui.model.metrics.shares.share import OPERATION, SMB_DATA, SMB_OTHER, OperationRates
-from iopstui.model.metrics.waits import WAITS, Waits
-from iopstui.model.samples import Exemplar
 
 DECIMALS = 6
 Object = dict[str, Any]
@@ -131,23 +127,3 @@ def clean(value: Any) -> Any:
             field.name: clean(getattr(value, field.name)) for field in dataclasses.fields(value)
         }
     return value if value is None or isinstance(value, (str, int, bool)) else str(value)
-
-
-def wait_data(waits: Waits | None) -> Object | None:
-    """Waits of the I/Os, as an object with the fields ``wait.*``."""
-    return None if waits is None else as_object(WAITS, waits)
-
-
-def exemplar_object(request: Exemplar, t: float) -> Object:
-    """A request that completed at ``t``, with the names of the fields ``device.slowest.*``."""
-    return as_object(SLOW_REQUEST, SlowRequest(request, t))
-
-
-def operation_data(rates: OperationRates) -> Object:
-    """The figures of an NFS operation by their names in nfsiostat."""
-    return as_object(OPERATION, rates)
-
-
-def smb_operation_data(rates: OperationRates, with_bytes: bool = False) -> Object:
-    """The figures of an SMB operation; of reads and writes with their data."""
-    return as_object(SMB_DATA if with_bytes else SMB_OTHER, rates)

@@ -89,17 +89,17 @@ def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
 
 
 def _slowest(data: ReportData) -> Iterator[Block]:
-    rows = [*slowest_requests.rows(data)]
+    rows = slowest_requests.rows(data)
     if rows:
         yield from (Heading(2, slowest_requests.TITLE), Text(slowest_requests.NOTE))
-        yield Table(slowest_requests.HEAD, rows, left_columns=slowest_requests.LEFT)
+        yield Table.from_rows(slowest_requests.COLUMNS, rows, slowest_requests.LEFT)
         claims = slowest_requests.claims(data)
         if claims:
             yield from (Text(slowest_requests.COMMON), Bullets(claims))
-    of_fio = [*slowest_requests.io_rows(data)]
+    of_fio = slowest_requests.io_rows(data)
     if of_fio:
         yield from (Heading(2, slowest_requests.IOS_TITLE), Text(slowest_requests.IOS_NOTE))
-        yield Table(slowest_requests.IOS_HEAD, of_fio, left_columns=2)
+        yield Table.from_rows(slowest_requests.IOS_COLUMNS, of_fio, left_columns=2)
         shared = slowest_requests.io_claims(data)
         if shared:
             yield from (Text(slowest_requests.IOS_COMMON), Bullets(shared))

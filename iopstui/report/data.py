@@ -8,15 +8,12 @@ from dataclasses import asdict
 from typing import Any
 
 from iopstui import __version__
-from iopstui.model.metrics.shares.share import SMB_PROTOCOL
+from iopstui.model.figures.figure import as_object
+from iopstui.model.metrics.probe import SLOW_REQUEST, SlowRequest
+from iopstui.model.metrics.shares.share import OPERATION, SMB_DATA, SMB_OTHER, SMB_PROTOCOL
 from iopstui.model.metrics.slow.common_properties import common_properties
-from iopstui.output.jsonl import (
-    clean,
-    exemplar_object,
-    operation_data,
-    smb_operation_data,
-    wait_data,
-)
+from iopstui.model.metrics.waits import WAITS, Waits
+from iopstui.output.jsonl import clean
 from iopstui.report.experiment import as_data
 from iopstui.report.folding.run import Run
 from iopstui.report.folding.series import points
@@ -55,12 +52,14 @@ def _report_object(data: ReportData) -> dict[str, Any]:
         ],
         "runs": [_run(data, run) for run in data.runs],
         "side_by_side": [asdict(row) for row in data.rows],
-        "wait_without_job": wait_data(data.idle_waits.value),
+        "wait_without_job": _waits(data.idle_waits.value),
         "findings": [
             {"t": finding.t, **asdict(finding.finding), "ceased": _ends(data, place)}
             for place, finding in enumerate(data.findings)
         ],
-        "slowest": [exemplar_object(request, t) for t, request in data.slowest.all()],
+        "slowest": [
+            as_object(SLOW_REQUEST, SlowRequest(each, t)) for t, each in data.slowest.all()
+        ],
         "slowest_in_common": [
             asdict(claim) for claim in common_properties(data.slowest.selection())
         ],
@@ -104,7 +103,7 @@ def _run(data: ReportData, run: Run) -> dict[str, Any]:
         "reconciled": reconciled(run),
         "latencies_ns": run.latencies(),
         "bins": run.bins,
-        "wait": wait_data(run.waits.value),
+        "wait": _waits(run.waits.value),
         "nvme": dict(run.drives.rows()) or None,
         "energy": run.energy.data(),
         **_shares(run),
@@ -121,11 +120,15 @@ def _run(data: ReportData, run: Run) -> dict[str, Any]:
 
 def _shares(run: Run) -> dict[str, Any]:
     """The run's operations on its NFS or SMB mount."""
-    operations = run.share.operations.items()
-    if run.share.protocol == SMB_PROTOCOL:
-        objects = {name: smb_operation_data(rates, name != "other") for name, rates in operations}
-        return {"nfs": None, "smb": objects}
-    return {"nfs": {name: operation_data(rates) for name, rates in operations} or None, "smb": None}
+    is_smb = run.share.protocol == SMB_PROTOCOL
+    data, other = (SMB_DATA, SMB_OTHER) if is_smb else (OPERATION, OPERATION)
+    objects = {name: as_object(other if name == "other" else data, rates)
+               for name, rates in run.share.operations.items()}  # fmt: skip
+    return {"nfs": None, "smb": objects} if is_smb else {"nfs": objects or None, "smb": None}
+
+
+def _waits(waits: Waits | None) -> dict[str, Any] | None:
+    return None if waits is None else as_object(WAITS, waits)
 
 
 def _ends(data: ReportData, place: int) -> dict[str, Any] | None:

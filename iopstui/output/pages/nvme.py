@@ -10,11 +10,14 @@ from iopstui import format as units
 from iopstui.linux.nvme.topology import DriveFacts, NamespaceTopology, NvmePath
 from iopstui.model.block.device import BlockDevice, IrqVector
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import as_object
 from iopstui.model.metrics.nvme import UNIT_BYTES
 from iopstui.model.sizes import MIB
 
 _KELVIN = 273
 MOST_QUEUES = 32
+PATH = (DiskRates.r_s, DiskRates.w_s, DiskRates.r_await, DiskRates.w_await, DiskRates.n_in_flight)
+"""What is told of a path, in JSON."""
 Devices = Mapping[str, BlockDevice]
 Rates = Mapping[str, DiskRates]
 
@@ -46,13 +49,7 @@ class NamespaceReport:
 
     def json(self) -> dict[str, object]:
         """As data: unknown is null, latencies are in ms, sizes in bytes."""
-        rates = {
-            name: {
-                "r/s": rates.r_s, "w/s": rates.w_s, "r_await": rates.r_await,
-                "w_await": rates.w_await, "in-flight": rates.in_flight,
-            }
-            for name, rates in self.rates.items()
-        }  # fmt: skip
+        rates = {name: as_object(PATH, rates) for name, rates in self.rates.items()}
         return {"namespace": asdict(self.topology), "rates": rates, "drive": asdict(self.facts)}
 
 
@@ -109,12 +106,8 @@ def _rates(name: str, rates: DiskRates | None) -> tuple[object, ...]:
     if rates is None:
         return (name, *[None] * 6)
     moved = None if rates.bytes_s is None else rates.bytes_s / MIB
-    waits = (
-        None if wait is None else units.latency(wait * 1e6)
-        for wait in (rates.r_await, rates.w_await)
-    )
-    return (name, units.number(rates.r_s), units.number(rates.w_s), units.number(moved), *waits,
-            rates.in_flight)  # fmt: skip
+    waits = (units.milliseconds(wait) for wait in (rates.r_await, rates.w_await))
+    return (name, *map(units.number, (rates.r_s, rates.w_s, moved)), *waits, rates.in_flight)
 
 
 def _queue_lines(topology: NamespaceTopology, devices: Devices) -> Iterator[str]:

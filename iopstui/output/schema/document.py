@@ -10,6 +10,7 @@ from iopstui.linux.devices.zones import Zones
 from iopstui.linux.nvme.topology import DriveFacts, NamespaceTopology
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.metrics.paths import SCHEMA
+from iopstui.output.pages.nvme import PATH
 from iopstui.output.schema.fleet_report import fleet_report_schema
 from iopstui.output.schema.lines import line_schemas
 from iopstui.output.schema.notation import (
@@ -70,7 +71,7 @@ def _documents(strict: bool) -> dict[str, Schema]:
 
 def _devices(strict: bool) -> Schema:
     devices = record({"schema": {"const": 1}, "devices": array(_device(strict))}, strict)
-    rates = dict.fromkeys(("r/s", "w/s", "r_await", "w_await", "in-flight"), NUMBER)
+    rates = dict.fromkeys((row.name for row in PATH), NUMBER)
     nvme = {
         "namespace": of_type(NamespaceTopology, strict),
         "rates": keyed(record(rates, strict)),

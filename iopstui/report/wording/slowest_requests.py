@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from iopstui import format as units
+from iopstui.model.metrics.probe import SlowRequest
 from iopstui.model.metrics.slow.common_properties import common_properties
 from iopstui.model.metrics.slow.slow_ios import slow_ios
-from iopstui.model.samples import Exemplar
 from iopstui.report.report_data import ReportData
+from iopstui.tables import Column
 from iopstui.text import printable
 
 TITLE = "Slowest requests"
@@ -17,9 +16,23 @@ NOTE = (
     "inserted into the scheduler or queue, queued until issued to the driver, then in the device. "
     "Process: who sent it."
 )
-HEAD = (
-    "time", "disk", "direction", "rwbs", "sector", "offset", "size", "process", "cgroup", "CPUs",
-    "total", "tried", "plugged", "queued", "device",
+
+
+def _time(part: str, title: str) -> Column:
+    return Column(f"exemplar/{part}", title, form=units.latency)
+
+
+COLUMNS = (
+    Column("t", "time", form=units.clock), Column("exemplar/disk", "disk", form=printable),
+    Column("exemplar/kind", "direction"), Column("exemplar/flags", "rwbs"),
+    Column("exemplar/sector", "sector"), Column("exemplar/offset", "offset", form=units.size),
+    Column("exemplar/size", "size", form=units.size),
+    Column("exemplar", "process",
+           form=lambda each: f"{printable(each.comm) or units.MISSING} ({each.pid})"),
+    Column("exemplar/group", "cgroup", form=lambda name: printable(name) or units.MISSING),
+    Column("exemplar", "CPUs", form=lambda each: f"{each.cpu} → {each.cpu_done}"),
+    _time("total_ns", "total"), _time("tried_ns", "tried"), _time("plugged_ns", "plugged"),
+    _time("queued_ns", "queued"), _time("device_ns", "device"),
 )  # fmt: skip
 LEFT = 4
 COMMON = (
@@ -33,44 +46,25 @@ def claims(data: ReportData) -> list[str]:
     return [f"{printable(claim.text)}." for claim in common_properties(data.slowest.selection())]
 
 
-def rows(data: ReportData) -> Iterator[tuple[str, ...]]:
-    """A row for each, by direction, the slowest first."""
-    for t, request in data.slowest.all():
-        yield (
-            units.clock(t),
-            printable(request.disk),
-            request.kind,
-            request.flags,
-            *_cells(request),
-        )
-
-
-def _cells(request: Exemplar) -> tuple[str, ...]:
-    process = f"{printable(request.comm) or units.MISSING} ({request.pid})"
-    group = printable(request.group) or units.MISSING
-    sector = units.MISSING if request.sector is None else str(request.sector)
-    return (
-        sector, units.size(request.offset), units.size(request.size), process, group,
-        f"{request.cpu} → {request.cpu_done}",
-        *(units.latency(ns) for ns in (request.total_ns, request.tried_ns, request.plugged_ns,
-                                      request.queued_ns, request.device_ns)),
-    )  # fmt: skip
+def rows(data: ReportData) -> list[SlowRequest]:
+    """All by direction, the slowest first."""
+    return [SlowRequest(request, t) for t, request in data.slowest.all()]
 
 
 IOS_TITLE = "Slowest I/Os"
-IOS_HEAD = ("run", "direction", "clat", "size", "offset", "job", "s into the job")
+IOS_COLUMNS = (
+    Column("run", "run"), Column("io/direction", "direction"),
+    Column("io/latency_ns", "clat", form=units.latency),
+    Column("io/size", "size", form=units.size), Column("io/offset", "offset", form=units.size),
+    Column("io/job", "job"), Column("io/t", "s into the job", form="{:.3f}".format),
+)  # fmt: skip
 IOS_NOTE = "From fio's own log of each I/O: the job's side alone, nothing is known of the kernel's."
 IOS_COMMON = "What they have in common beyond chance (not necessarily the cause):"
 
 
-def io_rows(data: ReportData) -> Iterator[tuple[str, ...]]:
-    """A row for each of the slowest I/Os of each run."""
-    for run in data.runs:
-        for io in slow_ios(run.slowest_ios):
-            yield (
-                str(run.step), io.direction, units.latency(io.latency_ns), units.size(io.size),
-                units.size(io.offset), str(io.job), f"{io.t:.3f}",
-            )  # fmt: skip
+def io_rows(data: ReportData) -> list[dict[str, object]]:
+    """The slowest I/Os of each run."""
+    return [{"run": run.step, "io": io} for run in data.runs for io in slow_ios(run.slowest_ios)]
 
 
 def io_claims(data: ReportData) -> list[str]:
