@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 UP, DOWN = 1, -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """``id`` is the attribute or key of a row that is shown ("point/iops"), unless ``read`` gets
     the value; the value of a part that is ``None`` is ``None``. ``form`` makes its text for people,

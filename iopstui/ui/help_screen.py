@@ -12,14 +12,12 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from iopstui.ui.core import pages
-from iopstui.ui.core.modal import CLOSE_HINT, Hint
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw.style import BOLD, KEY, Charset
 from iopstui.ui.help import Section, help_sections
 from iopstui.ui.known_keys import MOVED, keys_moved
 
-HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE_HINT)
 NO_MATCH = "No entry of the help has all of these words."
 
 
@@ -35,7 +33,7 @@ class HelpScreen(TypeToFilter, TextScreen):
     def __init__(self, about: str, sections: Sequence[Section], charset: Charset) -> None:
         self._about, self._sections = about, sections
         super().__init__("Help", _help_text(about, sections, charset), charset)
-        self.keys.show(HINTS, self.filter_hint)
+        self.show_hints(self.filter_hint)
 
     @property
     def filter_hint(self) -> str:
@@ -44,7 +42,6 @@ class HelpScreen(TypeToFilter, TextScreen):
 
     def apply_filter(self) -> None:
         """Show the entries that match the filter, and all entries of a matching title."""
-        self.keys.show(HINTS, self.filter_hint)
         sections = []
         for title, entries in self._sections:
             matching = tuple(entry for entry in entries if self.matches(title, *entry))

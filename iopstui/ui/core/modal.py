@@ -133,8 +133,12 @@ class Modal(ModalScreen[Result]):
         """Make it one of several pages, before it is pushed."""
         self.tabs = tabs
         self.keys.first_hints = (("Tab", "Next page", "screen.tab(1)"),)
-        self.keys.show(self._hints)
+        self.show_hints()
         return self
+
+    def show_hints(self, note: str = "") -> None:
+        """Show its keys, with a ``note`` in front."""
+        self.keys.show(self._hints, note)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without other pages Tab moves the focus."""

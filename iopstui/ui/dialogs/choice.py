@@ -70,7 +70,6 @@ class Choice(TypeToFilter, Modal["str | None"]):
         options.clear_options()
         options.add_options([Option(Text(value)) for value in self._visible_values])
         options.highlighted = 0 if self._visible_values else None
-        self.keys.show(HINTS, self.filter_hint)
 
 
 def ask_last_or_new(

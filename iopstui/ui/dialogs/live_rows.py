@@ -43,11 +43,11 @@ class LiveRows(TypeToFilter, Modal[None]):
         self, title: str, build: RowBuilder, charset: Charset, opened_by: Key | None = None,
         orders: Callable[[], Sequence[str]] = tuple,
     ) -> None:  # fmt: skip
-        self._usual_hints = (HINTS[0], SORT_HINT, *HINTS[1:]) if orders() else HINTS
+        hints = (HINTS[0], SORT_HINT, *HINTS[1:]) if orders() else HINTS
         self.about = "A live list: up and down scroll, typing filters, Esc closes it."
         if orders():
             self.about += " < and > sort by another column, and so does a click on its title."
-        super().__init__(title, charset, self._usual_hints, opened_by)
+        super().__init__(title, charset, hints, opened_by)
         self._orders = orders
         self.order = ""
         """The title of the column that the rows are sorted by; "": as they come."""
@@ -110,7 +110,6 @@ class LiveRows(TypeToFilter, Modal[None]):
 
     def apply_filter(self) -> None:
         """Show the rows that have all of the words."""
-        self.keys.show(self._usual_hints, self.filter_hint)
         self.action_scroll(-1_000_000)
 
     def action_sort(self, by: int) -> None:

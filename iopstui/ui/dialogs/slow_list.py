@@ -149,7 +149,6 @@ class SlowList(TypeToFilter, Modal[None]):
 
     def apply_filter(self) -> None:
         """Show the requests that have all of the words."""
-        self.keys.show(HINTS, self.filter_hint)
         self._fill()
 
     def action_sort(self, by: int) -> None:

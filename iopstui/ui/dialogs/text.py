@@ -77,12 +77,11 @@ class LogScreen(TypeToFilter, TextScreen):
         self._state = state
         text = _log_table(state, charset, lambda text: True)
         super().__init__("Messages", Group(text), charset, at_end=True)
-        self._usual_hints = (self._hints[0], FILTER_HINT, *self._hints[1:])
-        self.keys.show(self._usual_hints)
+        self._hints = (self._hints[0], FILTER_HINT, *self._hints[1:])
+        self.show_hints()
 
     def apply_filter(self) -> None:
         """Show the messages that have all of the words."""
-        self.keys.show(self._usual_hints, self.filter_hint)
         table = _log_table(self._state, self.charset, self.matches)
         self.query_one("#text-body > Static", Static).update(Group(table))
 

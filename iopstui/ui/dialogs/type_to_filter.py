@@ -9,13 +9,16 @@ from __future__ import annotations
 from textual import events
 from textual.screen import Screen
 
+from iopstui.ui.core.modal import Modal
+
 MAX_LETTERS = 40
 FILTER_HINT = ("/", "Filter", "")
 """The key, for the line of keys."""
 
 
 class TypeToFilter:
-    """Mixin before a screen's class. Calls ``apply_filter`` when the filter changes."""
+    """Mixin before a screen's class. Calls ``apply_filter`` when the filter changes; a dialog shows
+    it before its keys."""
 
     filter_text = ""
     letters_filter = True
@@ -79,6 +82,8 @@ class TypeToFilter:
         changed = (text, typing) != (self.filter_text, self._typing)
         self.filter_text, self._typing = text, typing
         if changed:
+            if isinstance(self, Modal):
+                self.show_hints(self.filter_hint)
             self.apply_filter()
 
 

@@ -292,6 +292,14 @@ class Table(Generic[T]):
         return line.add(run, style).build()
 
 
+@lru_cache(32)
+def table_for(
+    columns: Sequence[tables.Column], label: int, width: int, charset: Charset
+) -> Table[Any]:
+    """The table that was made before, with its head."""
+    return Table(columns, label, width, charset)
+
+
 def order_text(columns: Iterable[tables.Column], order: str) -> str:
     """How a list is sorted; ``order``: the title of a column."""
     return f"sorted by {order}" if order in tables.sortable(columns) else "busiest first"

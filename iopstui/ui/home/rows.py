@@ -220,16 +220,15 @@ def mount_text(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
 
 def detail_rows(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple[str, str]]:
     """(label, text) for the selected disk."""
-    size, kind, _, model, _ = facts(device)
     usage = use_above(device, devices)
     jobs = (
         "only those that read"
         if _is_in_use(device, devices)
         else "those that read; others need --destroy-data"
     )
-    kinds = ", ".join(part for part in (kind, size, _queue(device)) if part)
+    kinds = ", ".join(filter(None, (_kind(device), f.size(device.size), _queue(device))))
     rows = [
-        ("Model", model), ("Type", kinds),
+        ("Model", device.model or device.backing_file or ""), ("Type", kinds),
         ("In use", "no" if usage == "free" else usage.removeprefix("carries ")),
         ("Jobs", jobs),
     ]  # fmt: skip
@@ -255,11 +254,10 @@ def _queue(device: BlockDevice) -> str:
 
 def summary_line(device: BlockDevice, devices: Mapping[str, BlockDevice], width: int) -> str:
     """Facts missing from the table, as many as fit into one line of a low terminal."""
-    _, kind, _, model, _ = facts(device)
     line = (
         f"{device.name}: {'in use, only jobs that read' if _is_in_use(device, devices) else 'free'}"
     )
-    for part in (model or kind, *_queue(device).split(", ")):
+    for part in (device.model or device.backing_file or _kind(device), *_queue(device).split(", ")):
         if part and len(line) + 3 + len(part) <= width:
             line += f" · {part}"
     return line
@@ -270,16 +268,10 @@ def _is_in_use(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:
     return bool(device.mounts or device.swap or device.holders or usage.startswith("carries"))
 
 
-def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:
-    """Size, kind, use, model and scheduler of a device, in words."""
-    kind = device.kind
+def _kind(device: BlockDevice) -> str:
     if device.disk:
-        kind = f"partition of {device.disk}"
-    elif device.slaves:
-        kind += f" on {', '.join(device.slaves)}"
-    model = device.model or device.backing_file or ""
-    scheduler = (device.queue.scheduler if device.queue else None) or ""
-    return (f.size(device.size), kind, use_text(device), model, scheduler)
+        return f"partition of {device.disk}"
+    return device.kind + (f" on {', '.join(device.slaves)}" if device.slaves else "")
 
 
 def use_text(device: BlockDevice) -> str:

@@ -117,14 +117,10 @@ class ViewKeys(Part):
         from iopstui.ui.dashboard.finding_line import list_rows
 
         port, charset = self.port, self.port.charset
-        self._open_list(
+        page = self._list(
             "Findings", lambda width: list_rows(port.shown_state, width, charset), pages.FINDINGS
         )
-
-    def _open_list(self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key) -> None:
-        from iopstui.ui.dialogs.live_rows import LiveRows
-
-        self.port.push(LiveRows(title, rows, self.port.charset, opened_by))
+        port.push(page)
 
     def runs(self) -> None:
         """Open the list of runs."""

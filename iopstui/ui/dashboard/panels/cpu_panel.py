@@ -20,7 +20,7 @@ from iopstui.model.metrics.queue_map import (
 from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.draw import cpu_grid
-from iopstui.ui.draw.rows import Line, Piece, Row, Table, message, pad, rule, wrap
+from iopstui.ui.draw.rows import Line, Piece, Row, Table, message, pad, rule, table_for, wrap
 from iopstui.ui.draw.style import BOLD, BORDER, DIM, Charset, load_style
 from iopstui.ui.state.live import LiveState
 
@@ -42,6 +42,7 @@ COLUMNS = (
       for name, rank in (("usr", 0), ("sys", 0), ("iowait", 5), ("irq", 6), ("soft", 0),
                          ("idle", 0), ("steal", 9))),
 )  # fmt: skip
+WITHOUT_IRQ = tuple(column for column in COLUMNS if column.title != "irq")
 
 
 def queues(row: CpuRow) -> str:
@@ -134,9 +135,8 @@ def _blocks(
 ) -> list[Row]:
     block_width = (width - (blocks - 1)) // blocks
     with_bar = block_width >= BLOCK_WIDTH
-    table = _table_for(
-        block_width - (BAR + 2 if with_bar else 0), charset, topology.irq_time is not False
-    )
+    columns = COLUMNS if topology.irq_time is not False else WITHOUT_IRQ
+    table = table_for(columns, LABEL, block_width - (BAR + 2 if with_bar else 0), charset)
     per_block = -(-len(cpus) // blocks)
     block_rows = [_head(table, blocks, width, charset, with_bar)]
     for line in range(per_block):
@@ -151,12 +151,6 @@ def _blocks(
             row += [(" ", None)] * bool(block) + list(part)
         block_rows.append(Line(width, charset).extend(row).build())
     return block_rows
-
-
-@lru_cache(8)
-def _table_for(width: int, charset: Charset, with_irq: bool) -> Table[CpuRow]:
-    columns = [column for column in COLUMNS if column.title != "irq" or with_irq]
-    return Table(columns, LABEL, width, charset)
 
 
 @lru_cache(8)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from iopstui import format as f
-from iopstui.model.fio.interval import DirectionInterval, FioInterval
+from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.tables import Column
-from iopstui.ui.draw.rows import Line, Piece, Row, Table, pad, rule, wrap
+from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule, table_for, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -68,13 +66,8 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) 
     return pad([title, *body, *note], height, width)
 
 
-@lru_cache(8)
-def _table_for(width: int, charset: Charset) -> Table[DirectionInterval]:
-    return Table(COLUMNS, LABEL, width, charset)
-
-
 def _table(fio: FioInterval, width: int, charset: Charset, dim: bool) -> list[Row]:
-    table = _table_for(width, charset)
+    table = table_for(COLUMNS, LABEL, width, charset)
     table_rows = [table.header()]
     for name, direction in fio.directions.items():
         table_rows.append(table.row(name, direction, dim))

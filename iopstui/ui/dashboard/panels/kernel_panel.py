@@ -4,8 +4,6 @@ devices below several."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from rich.style import Style
 
 from iopstui import format as f
@@ -23,6 +21,7 @@ from iopstui.ui.draw.rows import (
     message,
     pad,
     rule,
+    table_for,
     wrap,
 )
 from iopstui.ui.draw.style import BOLD, BORDER, DEVICE, DIM, WARNING_FROM, Charset, load_style
@@ -126,7 +125,8 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     labels = [_label(layer) for layer in layers] + [
         SUM_OF.format(len(target.devices_below))
     ] * several
-    table = _table_for(min(LONGEST, max(LABEL, *map(cells, labels))), width, charset)
+    label = min(LONGEST, max(LABEL, *map(cells, labels)))
+    table: Table[DiskRates] = table_for(COLUMNS, label, width, charset)
     body = [table.header("device")]
     notes: list[Row] = []
     if several:
@@ -152,11 +152,6 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     if target.without_device and several:
         notes.append(message(width, charset, _uncounted_text(target)))
     return [*body, *notes]
-
-
-@lru_cache(8)
-def _table_for(label: int, width: int, charset: Charset) -> Table[DiskRates]:
-    return Table(COLUMNS, label, width, charset)
 
 
 def _sum_row(
