@@ -8,8 +8,9 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from iopstui import format as f
+from iopstui.tables import Column
 from iopstui.ui.draw import layout
-from iopstui.ui.draw.rows import Column, Line, Row, Table, capital, fit, part, rule, wrap
+from iopstui.ui.draw.rows import Line, Row, Table, capital, fit, part, rule, wrap
 from iopstui.ui.draw.style import ASCII, CONSOLE, UTF8, charset_for
 
 
@@ -45,8 +46,8 @@ def test_a_part_of_a_row_equals_textual_s_crop(texts: list[str], begin: int, wid
 
 @pytest.mark.parametrize("width", [10, 20, 40, 80, 200])
 def test_tables_fit_and_columns_do_not_move(width: int) -> None:
-    columns = [Column(f"c{i}", 6, lambda v: f.number(v), drop=i) for i in range(8)]
-    table = Table(columns, 5, width, UTF8)
+    columns = [Column("", f"c{i}", 5, f.number, read=lambda v: v, rank=i) for i in range(8)]
+    table: Table[int] = Table(columns, 5, width, UTF8)
     small, large = plain(table.row("a", 1)), plain(table.row("a", 999_000))
     assert len(small) == len(large) == len(plain(table.header())) == width
     ends = [i for i, (c, d) in enumerate(zip(small, small[1:] + " ", strict=True)) if c != " " == d]

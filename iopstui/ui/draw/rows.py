@@ -11,9 +11,9 @@ from rich.cells import cached_cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from iopstui import tables
 from iopstui.format import DENSE
 from iopstui.model.figures.figure import Figure
+from iopstui.tables import Column, in_order, sortable
 from iopstui.text import with_breaks, without_breaks
 from iopstui.ui.draw.style import BOLD, DIM, PLAIN, WARNING, Charset
 
@@ -192,29 +192,12 @@ def _wrapped(width: int, charset: Charset, text: str, style: Style | None) -> tu
     return tuple(rows)
 
 
-class Column(tables.Column, Generic[T]):
-    """A column by the text of a row, and its width with the blank before it."""
-
-    def __init__(
-        self, title: str, width: int, show: Callable[[T], str], drop: int = 0,
-        style: Style | None = None, style_of: Callable[[T], Style | None] | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(
-            "", title, width, str, read=show, rank=drop, style=style, style_of=style_of
-        )
-
-    @property
-    def cells(self) -> int:
-        """Its width."""
-        return self.width
-
-
 def figure_column(
     figure: Figure,
     style: Style | None = None,
     style_of: Callable[[Any], Style | None] | None = None,
     title: str = "",
-) -> tables.Column:
+) -> Column:
     """A figure of a subject as a column; units of times stand next to them."""
     column = figure.column()
     return replace(
@@ -226,9 +209,7 @@ def figure_column(
 class Table(Generic[T]):
     """A table whose columns depend only on its width, so numbers never move other numbers."""
 
-    def __init__(
-        self, columns: Sequence[tables.Column], label: int, width: int, charset: Charset
-    ) -> None:
+    def __init__(self, columns: Sequence[Column], label: int, width: int, charset: Charset) -> None:
         self._width = width
         self._charset = charset
         fitting = list(columns)
@@ -245,7 +226,7 @@ class Table(Generic[T]):
         self._headers: dict[tuple[str, str], Row] = {}
 
     @property
-    def columns(self) -> Sequence[tuple[tables.Column, int]]:
+    def columns(self) -> Sequence[tuple[Column, int]]:
         """Visible columns with their widths."""
         return self._columns
 
@@ -293,20 +274,18 @@ class Table(Generic[T]):
 
 
 @lru_cache(32)
-def table_for(
-    columns: Sequence[tables.Column], label: int, width: int, charset: Charset
-) -> Table[Any]:
+def table_for(columns: Sequence[Column], label: int, width: int, charset: Charset) -> Table[Any]:
     """The table that was made before, with its head."""
     return Table(columns, label, width, charset)
 
 
-def order_text(columns: Iterable[tables.Column], order: str) -> str:
+def order_text(columns: Iterable[Column], order: str) -> str:
     """How a list is sorted; ``order``: the title of a column."""
-    return f"sorted by {order}" if order in tables.sortable(columns) else "busiest first"
+    return f"sorted by {order}" if order in sortable(columns) else "busiest first"
 
 
 def list_title(
-    title: str, columns: Iterable[tables.Column], order: str, frozen: bool, width: int,
+    title: str, columns: Iterable[Column], order: str, frozen: bool, width: int,
     charset: Charset,
 ) -> Row:  # fmt: skip
     """A list's title and order; ``frozen``: the screen shows an earlier second."""
@@ -316,17 +295,17 @@ def list_title(
 
 
 def listing(
-    columns: Sequence[tables.Column], items: Sequence[Any], width: int, charset: Charset,
+    columns: Sequence[Column], items: Sequence[Any], width: int, charset: Charset,
     most: int, order: str = "",
 ) -> list[Row]:  # fmt: skip
     """A table of items: the first column is their label; ``most`` have a row. ``order``: the title
     of the column that they are sorted by, "": as they come."""
     label, *others = columns
-    order = order if order in tables.sortable(columns) else ""
+    order = order if order in sortable(columns) else ""
     table: Table[Any] = Table(others, label.width, width, charset)
     rows = [table.header(label.title, order)]
     rows += [table.row(label.text(item), item) for item in
-             tables.in_order(items, columns, order)[:most]]  # fmt: skip
+             in_order(items, columns, order)[:most]]  # fmt: skip
     if len(items) > most:
         rows.append(message(width, charset, f"and {len(items) - most} more"))
     return rows

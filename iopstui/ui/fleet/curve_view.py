@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui import format as f
@@ -10,10 +10,11 @@ from iopstui.fleet.fleet_state import IOPS, FleetState, active_hosts_text
 from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve
 from iopstui.format import counted
 from iopstui.model.experiment.scaling import Scaling, ScalingLaw
+from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, values_axis
-from iopstui.ui.draw.rows import Column, Line, Row, Table, pad
+from iopstui.ui.draw.rows import Line, Row, Table, pad
 from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.experiment.rows import pane_title, position_note, sentence_rows, window
 
@@ -37,9 +38,10 @@ class MeasuredPoint:
         share = self.point.efficiency(self.first)
         return f.MISSING if share is None else f"{100 * share:.3g} %"
 
-    def percentile(self, name: str) -> str:
-        """A percentile of all I/Os."""
-        return f.latency(self.point.percentiles().get(name), "")
+    @property
+    def percentiles(self) -> Mapping[str, int]:
+        """Those of all I/Os."""
+        return self.point.percentiles()
 
     def extreme_host(self, lowest: bool) -> str:
         """Figures of the slowest or the fastest host."""
@@ -48,17 +50,16 @@ class MeasuredPoint:
         return f.number(value)
 
 
-COLUMNS: tuple[Column[MeasuredPoint], ...] = (
-    Column("IOPS", 7, lambda point: f.number(point.point.iops), style=FIO),
-    Column("MiB/s", 7, lambda point: f.mib(point.point.bw), drop=2),
-    Column("p50", 8, lambda point: point.percentile("p50"), drop=6),
-    Column("p99", 8, lambda point: point.percentile("p99"), style=P99),
-    Column("p99.9", 8, lambda point: point.percentile("p99.9"), drop=5),
-    Column("a host", 7, lambda point: f.number(point.point.iops / point.point.hosts)),
-    Column("lowest", 7, lambda point: point.extreme_host(lowest=True), drop=3),
-    Column("highest", 8, lambda point: point.extreme_host(lowest=False), drop=4),
-    Column("linear", 8, lambda point: point.linear),
-)
+COLUMNS = (
+    Column("point/iops", "IOPS", 6, f.number, style=FIO),
+    Column("point/bw", "MiB/s", 6, f.mib, rank=2),
+    *(Column(f"percentiles/{name}", name, 7, f.dense, rank=rank, style=style)
+      for name, rank, style in (("p50", 6, None), ("p99", 0, P99), ("p99.9", 5, None))),
+    Column("", "a host", 6, f.number, read=lambda point: point.point.iops / point.point.hosts),
+    Column("", "lowest", 6, read=lambda point: point.extreme_host(lowest=True), rank=3),
+    Column("", "highest", 7, read=lambda point: point.extreme_host(lowest=False), rank=4),
+    Column("linear", "linear", 7),
+)  # fmt: skip
 
 
 class CurveView:

@@ -32,10 +32,11 @@ from iopstui.fleet.fleet_state import (
     sort_key,
 )
 from iopstui.fleet.hosts.node_sets import expand_node_set, has_ranges
+from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.draw import density
 from iopstui.ui.draw.charts import plotting
-from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule
+from iopstui.ui.draw.rows import Line, Piece, Row, Table, message, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.fleet.host_map import HostMap
 
@@ -297,18 +298,17 @@ class HostsView:
             return None if is_starting or no_wait else host.value(figure, second)
 
         columns = [
-            Column[HostState]("IOPS", 7, lambda host: f.number(now(IOPS, host)), style=FIO),
-            Column[HostState]("MiB/s", 7, lambda host: f.mib(now(BW, host))),
-            Column[HostState]("p99" if fio else "await", 8,
-                             lambda host: f.latency(now(WAIT, host), "")),
+            Column("", "IOPS", 6, f.number, read=lambda host: now(IOPS, host), style=FIO),
+            Column("", "MiB/s", 6, f.mib, read=lambda host: now(BW, host)),
+            Column("", "p99" if fio else "await", 7, f.dense, read=lambda host: now(WAIT, host)),
             # without a job it takes the place of p99
-            *([Column[HostState]("await", 8, lambda host: f.latency(now(AWAIT, host), ""), drop=2)]
+            *([Column("", "await", 7, f.dense, read=lambda host: now(AWAIT, host), rank=2)]
               if fio else []),
-            Column[HostState]("util%", 6, lambda host: f.percent(now(UTIL, host)), drop=1),
-            Column[HostState]("state", 9, lambda host: host.state),
+            Column("", "util%", 5, f.percent, read=lambda host: now(UTIL, host), rank=1),
+            Column("state", "state", 8),
         ]  # fmt: skip
         # the sparkline to the right must not widen the columns
-        used = label + sum(column.width for column in columns)
+        used = label + sum(column.cells for column in columns)
         return Table(columns, label, min(width, used), self._charset)
 
     # -- many
