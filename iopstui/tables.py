@@ -55,8 +55,7 @@ class Column:
 
     def place(self, row: Any) -> Any:
         """What a list is sorted by."""
-        value = self.value(row) if self.key is None else self.key(row)
-        return 0 if value is None else value
+        return self.value(row) if self.key is None else self.key(row)
 
     @property
     def cells(self) -> int:
@@ -72,11 +71,14 @@ def sortable(columns: Iterable[Column]) -> tuple[str, ...]:
 def in_order(
     rows: Sequence[Row], columns: Iterable[Column], title: str, reverse: bool = False
 ) -> Sequence[Row]:
-    """The rows by the column with this title, equal ones as they come; all of them without one."""
+    """The rows by the column with this title (without one as they come); those without a value are
+    the last."""
     column = next((column for column in columns if column.sorts and column.title == title), None)
     if column is None:
         return rows
-    return sorted(rows, key=column.place, reverse=reverse != (column.sorts == DOWN))
+    known = [row for row in rows if column.place(row) is not None]
+    known.sort(key=column.place, reverse=reverse != (column.sorts == DOWN))
+    return [*known, *(row for row in rows if column.place(row) is None)]
 
 
 def titles(columns: Iterable[Column]) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class ListTable(DataTable[Text]):
         """The items in the order that was chosen."""
         return in_order(items, self._by_title.values(), self.order, self.reverse)
 
-    def show(self, items: Iterable[Any], widths: Mapping[str, int] | None = None) -> None:
+    def show(self, items: Iterable[Any], widths: Mapping[str, int | None] | None = None) -> None:
         """Show these, and columns of these ``widths`` (``None``: those of before, at first all).
         With the rows of before only changed cells are drawn."""
         cursor, selected, before = self.cursor_row, self.selected, (self.items, self._texts)

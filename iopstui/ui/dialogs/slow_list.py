@@ -3,7 +3,7 @@ opens one as a timeline."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -65,12 +65,16 @@ def _sector(request: ListedRequest) -> int:
     return -1 if request.exemplar.sector is None else request.exemplar.sector
 
 
+def _known(stage: str) -> Callable[[ListedRequest], int]:
+    return lambda request: getattr(request.exemplar, f"{stage}_ns") or 0
+
+
 COLUMNS = (
     Column("exemplar/total_ns", "TOTAL", form=f.latency, sorts=DOWN),
     Column("exemplar/kind", "WHAT", left=True, sorts=UP),
     Column("", "PROCESS", left=True, sorts=UP, key=lambda r: r.exemplar.comm.lower(),
            read=lambda r: f"{printable(r.exemplar.comm) or f.MISSING} ({r.exemplar.pid})"),
-    *(Column(f"exemplar/{name}_ns", name, form=f.latency, sorts=DOWN)
+    *(Column(f"exemplar/{name}_ns", name, form=f.latency, sorts=DOWN, key=_known(name))
       for name in ("plugged", "queued", "device", "tried")),
     Column("time_text", "TIME", sorts=UP, key=lambda r: r.exemplar.completed_ns),
     Column("exemplar/flags", "FLAGS", left=True, sorts=UP),

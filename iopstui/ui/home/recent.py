@@ -21,7 +21,15 @@ RECORDING, TARGET, BEGAN = "RECORDING", "TARGET", "BEGAN"
 COLUMNS = (
     Column("path", RECORDING, left=True, sorts=UP, key=lambda recording: str(recording.path)),
     Column("target", TARGET, 16, lambda target: target or "unreadable", left=True, sorts=UP),
-    Column("began_ms", BEGAN, 12, lambda ms: start_text(ms), left=True, sorts=DOWN),
+    Column(
+        "began_ms",
+        BEGAN,
+        12,
+        lambda ms: start_text(ms),
+        left=True,
+        sorts=DOWN,
+        key=lambda recording: recording.began_ms or 0.0,
+    ),
     Column("size", "SIZE", 9, f.size, sorts=DOWN),
 )
 """The first one takes the spare width, the second a share of it."""

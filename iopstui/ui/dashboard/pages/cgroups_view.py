@@ -33,7 +33,8 @@ def _pressure(name: str, rank: int = 0, sorts: int = 0) -> Column:
         return WARNING if group.pressure.get(name, 0.0) >= HIGH_PRESSURE else None
 
     title = name.removesuffix(".some").replace("memory", "mem")
-    return Column(f"pressure/{name}", title, 4, f.percent, rank=rank, style_of=style, sorts=sorts)
+    return Column(f"pressure/{name}", title, 4, f.percent, rank=rank, style_of=style, sorts=sorts,
+                  key=lambda group: group.pressure.get(name, 0.0))  # fmt: skip
 
 
 def _of_limit(form: Callable[[float | None], str], now: float | None, limit: float | None) -> str:
