@@ -7,13 +7,38 @@ A producer declares its columns once. They are shown as lines of text, as cells 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from iopstui.format import cut, or_dash
 
 Row = TypeVar("Row")
 UP, DOWN = 1, -1
+
+
+def _reader(path: str) -> Callable[[Any], Any]:
+    names = path.split("/")
+
+    def walk(row: Any) -> Any:
+        for name in names:
+            if row is None:
+                return None
+            row = row.get(name) if isinstance(row, Mapping) else getattr(row, name)
+        return row
+
+    if "." in path:
+        return walk
+    attributes = attrgetter(".".join(names))
+
+    def read(row: Any) -> Any:
+        # the usual case, three times as fast; else a part is a mapping, or None
+        try:
+            return attributes(row)
+        except AttributeError:
+            return walk(row)
+
+    return read
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,23 +64,19 @@ class Column:
     sorts: int = 0
     key: Callable[[Any], Any] | None = None
 
-    def value(self, row: Any) -> Any:
-        """The value of a row."""
-        if self.read is not None:
-            return self.read(row)
-        for name in self.id.split("/"):
-            if row is None:
-                return None
-            row = row.get(name) if isinstance(row, Mapping) else getattr(row, name)
-        return row
+    get: Callable[[Any], Any] = field(init=False, repr=False)
+    """The value of a row."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "get", self.read or _reader(self.id))
 
     def text(self, row: Any) -> str:
         """The value of a row for people."""
-        return self.form(self.value(row))
+        return self.form(self.get(row))
 
     def place(self, row: Any) -> Any:
         """What a list is sorted by."""
-        return self.value(row) if self.key is None else self.key(row)
+        return (self.key or self.get)(row)
 
     @property
     def cells(self) -> int:

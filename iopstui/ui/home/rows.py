@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from rich.style import Style
@@ -81,14 +82,8 @@ class Activity:
         """Percent busy over the last minute, the newest at the right; the worst of each part.
         Seconds without a measurement are blank."""
         utils = [*[None] * (MEAN_SECONDS - len(self._utils)), *self._utils]
-        parts = [
-            utils[
-                n * MEAN_SECONDS // width : max(
-                    n * MEAN_SECONDS // width + 1, (n + 1) * MEAN_SECONDS // width
-                )
-            ]
-            for n in range(width)
-        ]
+        edges = [n * MEAN_SECONDS // width for n in range(width + 1)]
+        parts = [utils[begin : max(begin + 1, end)] for begin, end in pairwise(edges)]
         return "".join(_bar([util for util in part if util is not None], bars) for part in parts)
 
 

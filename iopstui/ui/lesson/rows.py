@@ -16,8 +16,6 @@ from iopstui.ui.draw.rows import Line, Piece, Row, capital, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, SELECTED, WARNING, Charset
 from iopstui.ui.lesson.state import END, LessonProgress
 
-TEXT_WIDTH = 76
-INDENT = 2
 PANES = {
     "iops": ("IOPS", 0), "latency": ("latency", 1), "heat": ("heat map", 1),
     "fio": ("fio, this second", 2), "kernel": ("Device (iostat)", 2),

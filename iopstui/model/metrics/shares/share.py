@@ -28,7 +28,8 @@ def _percent(name: str, meaning: str, part: str) -> Figure:
 
 
 def _mean_time(name: str, span: str) -> Figure:
-    return Figure(name, "ms", f"mean time {span}", f"{name}_ms", "ops", form=f.milliseconds)
+    return Figure(name, "ms", f"mean time {span}", f"{name}_ms", "ops", width=8,
+                  form=f.milliseconds)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +56,20 @@ class OperationRates:
     ops_s = Figure("ops/s", "1/s", "finished per second", "ops", SECONDS)
     kb_s = Figure("kB/s", "KiB/s", "sent and received with headers (KiB, as nfsiostat)", "bytes",
                   SECONDS, per=KIB)  # fmt: skip
-    kb_op = Figure("kB/op", "KiB", "mean size of one, sent and received", "bytes", "ops", per=KIB)
+    kb_op = Figure("kB/op", "KiB", "mean size of one, sent and received", "bytes", "ops", per=KIB,
+                   rank=2)  # fmt: skip
     resent = Figure("retrans", "", "retransmissions in this interval", "retransmissions")
     retrans_percent = _percent("retrans%", "retransmissions for 100 of them", "retransmissions")
     rtt = _mean_time("rtt", "from sending to the answer: network and server")
     exe = _mean_time("exe", "from the request to its end: queue, RTT and the client's own work")
     queue = _mean_time("queue", "in the client's queue before it was sent")
-    n_errors = Figure("errors", "", "answers with an error in this interval", "errors")
+    n_errors = Figure("errors", "", "answers with an error in this interval", "errors",
+                      form=f.or_dash, rank=1)  # fmt: skip
     errors_percent = _percent("errors%", "answers with an error for 100 of them", "errors")
     latency = Figure(
         "latency", "ms", "mean time from the request to its end, of all shares on the connection; "
         "null on kernels built without CONFIG_CIFS_STATS2 and with SMB 1", "answers_ms", "answers",
-        form=f.tick_milliseconds,
+        form=f.tick_milliseconds, width=8,
     )  # fmt: skip
 
     @property

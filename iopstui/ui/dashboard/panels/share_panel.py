@@ -3,32 +3,39 @@ operations, and how the mount is mounted. Those of NFS are nfsiostat's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from rich.style import Style
 
 from iopstui import format as f
 from iopstui.model.block.target import Target
+from iopstui.model.figures.figure import Figure
 from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
-from iopstui.tables import Column
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Piece, Row, Table, message, wrap
+from iopstui.ui.draw.rows import Piece, Row, Table, figure_column, message, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 ROWS = 4
 """READ, WRITE, the others, and the mount's options."""
 LABEL = 7
+
+
+def _if_any(figure: Figure) -> Callable[[OperationRates], Style | None]:
+    return lambda row: WARNING if figure.value(row) else None
+
+
 COLUMNS = (
-    Column("ops_s", "ops/s", 6, f.number, style=DEVICE),
-    Column("kb_s", "kB/s", 6, f.number),
-    Column("kb_op", "kB/op", 6, f.number, rank=2),
-    Column("retransmissions", "retrans", 7, f.number,
-           style_of=lambda row: WARNING if row.retransmissions else None),
-    Column("rtt", "avg RTT", 8, f.dense_ms),
-    Column("exe", "avg exe", 8, f.dense_ms),
-    Column("queue", "avg queue", 9, f.dense_ms),
-    Column("errors", "errors", 6, rank=1, style_of=lambda row: WARNING if row.errors else None),
-)  # fmt: skip
-SMB_COLUMNS = (*COLUMNS[:3], COLUMNS[-1], Column("latency", "latency", 8, f.dense_ticks))
+    figure_column(OperationRates.ops_s, DEVICE),
+    figure_column(OperationRates.kb_s),
+    figure_column(OperationRates.kb_op),
+    figure_column(OperationRates.resent, style_of=_if_any(OperationRates.resent)),
+    figure_column(OperationRates.rtt, title="avg RTT"),
+    figure_column(OperationRates.exe, title="avg exe"),
+    figure_column(OperationRates.queue, title="avg queue"),
+    figure_column(OperationRates.n_errors, style_of=_if_any(OperationRates.n_errors)),
+)
+SMB_COLUMNS = (*COLUMNS[:3], COLUMNS[-1], figure_column(OperationRates.latency))
 
 
 def title(target: Target) -> str:
