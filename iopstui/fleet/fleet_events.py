@@ -124,18 +124,17 @@ def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigur
     else:
         sums = interval.sums
         kernel, total, slowest = sums.kernel, sums.fio.get("total"), sums.slowest
-    counts, waits = sum(kernel.counts.values()), sum(kernel.waits.values())
     # thousandths of ms
-    await_ns = waits * 1000 / counts if counts else None
+    await_ns = kernel.waits * 1000 / kernel.requests if kernel.requests else None
     if total is not None:
         p99 = float(slowest[0]) if slowest else None
         return HostFigures(name, interval.number, complete, total.iops, total.bw, p99, await_ns,
                           interval.util)  # fmt: skip
     if not kernel.hosts:
         return HostFigures(name, interval.number, False)
-    rates = kernel.rates
-    iops = (rates.get("r/s", 0) + rates.get("w/s", 0)) / MILLI
-    bw = (rates.get("rMB/s", 0) + rates.get("wMB/s", 0)) / MILLI * (1 << 20)
+    numbers = kernel.numbers
+    iops = (numbers["r/s"] + numbers["w/s"]) / MILLI
+    bw = (numbers["rMB/s"] + numbers["wMB/s"]) / MILLI * (1 << 20)
     return HostFigures(name, interval.number, complete, iops, bw, await_ns, await_ns, interval.util)
 
 

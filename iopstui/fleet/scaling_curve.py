@@ -50,7 +50,7 @@ class ScalePoint:
     def percentiles(self) -> Mapping[str, int]:
         """Return the percentiles in ns; empty without latencies."""
         total = self.sums.total
-        return total.main_latencies[1].percentiles() if total is not None else {}
+        return total.main.percentiles if total is not None else {}
 
     def efficiency(self, first: ScalePoint) -> float | None:
         """The share that a host has of what one had at the first point; ``None``: it had

@@ -19,8 +19,8 @@ from iopstui.events import FrameReady
 from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.figures import AbortCondition, figure, parse_fleet_expectation
+from iopstui.fleet.merging.histogram_text import to_wire
 from iopstui.fleet.merging.merger import MergedInterval, Merger
-from iopstui.fleet.merging.packed_histogram import FIELD, pack, to_wire
 from iopstui.fleet.merging.row_events import event_of
 from iopstui.fleet.merging.sums import MAX_IN_BIN, MalformedRow
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
@@ -180,16 +180,16 @@ def test_rates_of_the_whole_are_those_of_each_host_s_own_time() -> None:
 
 GOOD = device(random.Random(3))
 READ = {bucket_key(50_000): 5}
-OVERFULL = to_wire(((1 << 8 * FIELD) - 1) | 1 << 8 * FIELD)
+OVERFULL = to_wire({0: (1 << 64) - 1, 1: 1})
 
 
 @pytest.mark.parametrize("change", [
     {"read": {"ios": 6, "bins": {str(key): n for key, n in READ.items()}}},
     {"read": {"ios": 5, "bins": {"5.5": 5}}}, {"read": {"ios": 5, "bins": {"-1": 5}}},
     {"read": {"ios": 5, "bins": [5]}}, {"read": {"ios": 5, "packed": "%%%"}},
-    {"read": {"ios": 5, "packed": to_wire(pack({"50": 4}))}}, {"read": {"ios": 5}},
+    {"read": {"ios": 5, "packed": to_wire({50: 4})}}, {"read": {"ios": 5}},
     {"read": {"ios": 1, "packed": OVERFULL}}, {"read": {"ios": 0, "packed": OVERFULL}},
-    {"read": {"ios": 2 * MAX_IN_BIN, "packed": to_wire(2 * MAX_IN_BIN)}},
+    {"read": {"ios": 2 * MAX_IN_BIN, "packed": to_wire({0: 2 * MAX_IN_BIN})}},
     {"read": {"ios": -5, "bins": {}}}, {"read": {"ios": "5", "bins": {}}}, {"read": 7},
     {"seconds": -1.0}, {"seconds": "1"}, {"seconds": float("nan")}, {"missed": 101.0},
     {"missed": -1.0}, {"lost": -1}, {"skipped": 1 << 90}, {"full": []},

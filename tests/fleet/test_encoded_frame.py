@@ -15,11 +15,11 @@ from made import START_MS, Row, direction, frame, frames, stream
 
 from iopstui.cli.fleet.agent import compact_frame, trim_frame
 from iopstui.fleet.hosts.json_objects import parse_object
-from iopstui.fleet.merging import encoded_frame as encoded_frames
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.encoded_frame import (
-    FLUSH_EVERY,
+    MANY,
     MAX_TEXT,
+    NUMBER,
     NUMBER_BITS,
     PARTS,
     PLANE_ALIGNMENT,
@@ -27,17 +27,16 @@ from iopstui.fleet.merging.encoded_frame import (
     FrameSum,
     encode_frame,
 )
+from iopstui.fleet.merging.histogram_text import KEYS
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.packed_histogram import FIELD, KEYS, pack
 from iopstui.fleet.merging.sums import (
-    AWAITS,
-    DISK_RATES,
+    KERNEL_NUMBERS,
     LATENCIES,
     WITH_BINS,
     DirectionSum,
     HostSums,
     KernelSum,
-    LatencyTotals,
+    LatencySum,
     MalformedRow,
 )
 from iopstui.output.fleet.rows import merged_object, second_object
@@ -51,9 +50,8 @@ def parts(draw: st.DrawFn) -> DirectionSum:
     part = DirectionSum(*(draw(number) for _ in range(4)))
     for kind in draw(st.sets(st.sampled_from(LATENCIES))):
         own = draw(bins) if kind in WITH_BINS else {}
-        packed = pack({str(key): count for key, count in own.items()})
         highest = draw(number) if kind in WITH_BINS else 0
-        part.latencies[kind] = LatencyTotals(draw(number) | 1, draw(number), highest, packed)
+        part.latencies[kind] = LatencySum(draw(number) | 1, draw(number), highest, own)
     return part
 
 
@@ -63,9 +61,7 @@ def frames_sums(draw: st.DrawFn) -> HostSums:
     for name in {PARTS[0], *draw(st.sets(st.sampled_from(PARTS)))} if draw(st.booleans()) else ():
         found.fio[name] = draw(parts())
     if draw(st.booleans()):
-        found.kernel = KernelSum(1, {name: draw(number) for name in DISK_RATES})
-        for await_, count in AWAITS:
-            found.kernel.counts[count], found.kernel.waits[await_] = draw(number), draw(number)
+        found.kernel = KernelSum({name: draw(number) for name in KERNEL_NUMBERS} | {"hosts": 1})
     return found
 
 
@@ -82,36 +78,23 @@ def test_what_comes_is_what_was_sent_and_adds_up_to_the_same(made: list[HostSums
     assert pile.drain() == HostSums()
 
 
-def test_layouts_that_are_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded_frames, "_MAX_LAYOUTS", 2)
-    pile, found = FrameSum(), HostSums()
-    for place in range(0, len(KEYS), 97):
-        part = DirectionSum(1, 1, 1, 1)
-        part.latencies["clat"] = LatencyTotals(3, 9, 9, pack({str(KEYS[place]): 3}))
-        one = HostSums({PARTS[0]: part, "read": part})
-        pile.add(EncodedFrame(encode_frame(one)), "h")
-        found.add(one)
-    assert pile.drain() == found
-    assert len(encoded_frames._LAYOUTS) <= 2
-
-
 def test_hosts_with_nearly_the_same_buckets_have_one_layout() -> None:
     texts = []
     for count in range(PLANE_ALIGNMENT):
-        bins = {str(key): 1 for key in KEYS[PLANE_ALIGNMENT : PLANE_ALIGNMENT + 1 + count]}
+        bins = dict.fromkeys(KEYS[PLANE_ALIGNMENT : PLANE_ALIGNMENT + 1 + count], 1)
         part = DirectionSum(1, 1, 1, 1)
-        part.latencies["clat"] = LatencyTotals(count + 1, 9, 9, pack(bins))
+        part.latencies["clat"] = LatencySum(count + 1, 9, 9, bins)
         texts.append(encode_frame(HostSums({PARTS[0]: part, "read": part})))
     assert len({EncodedFrame(text).layout for text in texts}) == 1
 
 
 def test_fields_that_are_full_are_emptied_in_time() -> None:
-    counts = pack({str(key): (1 << 24) - 1 for key in (KEYS[0], KEYS[700], KEYS[-1])})
+    counts = dict.fromkeys((KEYS[0], KEYS[700], KEYS[-1]), (1 << 24) - 1)
     part = DirectionSum(
-        *[(1 << NUMBER_BITS) - 1] * 4, {"clat": LatencyTotals(9, (1 << NUMBER_BITS) - 1, 7, counts)}
+        *[(1 << NUMBER_BITS) - 1] * 4, {"clat": LatencySum(9, (1 << NUMBER_BITS) - 1, 7, counts)}
     )
     one, pile, whole = HostSums({"total": part}), FrameSum(), HostSums()
-    for _ in range(2 * FLUSH_EVERY + 3):
+    for _ in range(2 * MANY + 3):
         pile.add(EncodedFrame(encode_frame(one)), "h")
         whole.add(one)
     assert pile.drain() == whole
@@ -187,7 +170,7 @@ def text(data: bytes) -> str:
 
 ONE = sent(frame("a", random.Random(7), 1.0, START_MS, ios=50))
 RAW = raw(ONE)
-END = 2 + FIELD * (33 + RAW[0] * 11)
+END = 2 + NUMBER * (33 + RAW[0] * 11)
 
 
 def planes(*heads: tuple[int, int], data: bytes) -> bytes:
@@ -198,8 +181,8 @@ def planes(*heads: tuple[int, int], data: bytes) -> bytes:
 
 def field(at: int, value: int) -> bytes:
     """With another value there."""
-    place = 2 + FIELD * at
-    return RAW[:place] + value.to_bytes(FIELD, "little") + RAW[place + FIELD :]
+    place = 2 + NUMBER * at
+    return RAW[:place] + value.to_bytes(NUMBER, "little") + RAW[place + NUMBER :]
 
 
 @pytest.mark.parametrize("sums", [

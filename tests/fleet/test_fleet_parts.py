@@ -34,7 +34,7 @@ def test_figures_of_totals() -> None:
     (second,) = seconds(100)
     assert figure(second.sums, ("fio", "read", "iops")) == 100
     assert figure(second.sums, ("fio", "total", "bw")) == 409600
-    ranks = second.sums.fio["read"].latencies["clat"].percentiles()
+    ranks = second.sums.fio["read"].latencies["clat"].percentiles
     assert figure(second.sums, ("fio", "read", "clat", "p99")) == ranks["p99"]
     assert figure(second.sums, ("fio", "trim", "iops")) is None
     assert full_name("read.p99") == "read.clat.p99" and full_name("p50") == "clat.p50"

@@ -14,7 +14,7 @@ from made import START_MS, Row, frame, stream
 from iopstui.cli.fleet.agent import compact_frame
 from iopstui.fleet.fleet_events import all_host_figures, host_figures
 from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.encoded_frame import FLUSH_EVERY, EncodedFrame
+from iopstui.fleet.merging.encoded_frame import MANY, EncodedFrame
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 
@@ -114,7 +114,7 @@ def same(each: Merger, one: Merger) -> None:
 def test_more_hosts_than_fit_into_a_field_in_one_turn(keep_bins: bool) -> None:
     both, chance = Both(keep_bins), random.Random(4)
     rows = [sent(frame("h", chance, 1.0, START_MS + 1000)) for _ in range(7)]
-    names = [f"h{at:03d}" for at in range(2 * FLUSH_EVERY + 9)]
+    names = [f"h{at:03d}" for at in range(2 * MANY + 9)]
     ios = 0
     for number in range(3):
         at = {"t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000}

@@ -14,7 +14,7 @@ import pytest
 from program import ROOT, UNHURRIED, events, iopstui
 from screen import screen
 
-from iopstui.fleet.merging.packed_histogram import from_wire, unpack
+from iopstui.fleet.merging.histogram_text import from_wire
 
 LAUNCHER = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'} {{host}}"
 JOB = ("--job", "randread-4k", "--size", "4m", *UNHURRIED)
@@ -124,7 +124,7 @@ def test_device_percentiles_merge_the_requests_of_both_hosts(tmp_path: Path) -> 
     counted_frames = [row for row in frames if row["device"] and row["kernel"]["total"]]
     bins: dict[int, int] = {}
     for row in counted_frames:
-        for key, count in unpack(from_wire(row["device"]["read"]["packed"])).items():
+        for key, count in from_wire(row["device"]["read"]["packed"]).items():
             bins[key] = bins.get(key, 0) + count
     assert {int(key): n for key, n in merged["device"]["read"]["bins"].items()} == bins
     # /proc/diskstats counts the same requests, read a moment before: some 50 ms of these two

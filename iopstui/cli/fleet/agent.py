@@ -23,7 +23,7 @@ from iopstui.fleet.hosts.host_tunables import tunables_object
 from iopstui.fleet.hosts.orders import CAPABILITIES, SUMS
 from iopstui.fleet.hosts.same_file_system import find_marks
 from iopstui.fleet.merging.encoded_frame import encode_frame
-from iopstui.fleet.merging.packed_histogram import pack, to_wire
+from iopstui.fleet.merging.histogram_text import to_wire
 from iopstui.fleet.merging.sums import MalformedRow, frame_sums
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.paths import DEVICE
@@ -307,9 +307,7 @@ def _probe_sums(part: Any) -> Any:
     return {
         **{name: part[name] for name in _SENT_DEVICE_FIELDS},
         **{
-            kind: {"ios": figures["ios"], "packed": to_wire(pack(figures["bins"]))}
-            if figures
-            else None
+            kind: {"ios": figures["ios"], "packed": _packed(figures)} if figures else None
             for kind, figures in kinds.items()
         },
     }
@@ -338,4 +336,8 @@ def _pack_bins(part: Any) -> Any:
     if not isinstance(part, dict) or "bins" not in part:
         return part
     figures = {name: value for name, value in part.items() if name != "bins"}
-    return {**figures, "packed": to_wire(pack(part["bins"]))}
+    return {**figures, "packed": _packed(part)}
+
+
+def _packed(part: Object) -> str:
+    return to_wire({int(key): count for key, count in part["bins"].items()})

@@ -6,11 +6,17 @@ unknown; ``util`` is told, because it is a mean of the hosts' and not in the tot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from iopstui.fleet.merging.merger import MergedInterval
-from iopstui.fleet.merging.probe_sums import ProbeSum
-from iopstui.fleet.merging.sums import DirectionSum, HostSums, KernelSum, counted_directions
+from iopstui.fleet.merging.sums import (
+    DeviceSum,
+    DirectionSum,
+    HostSums,
+    KernelSum,
+    counted_directions,
+)
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import from_object
@@ -18,7 +24,7 @@ from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import Bins, percentile_name
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.paths import TOTAL
+from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS, LATENCY, LatencyStats, ProbeInterval, RequestStats
 
 ALL_DEVICES = "all"
@@ -75,28 +81,44 @@ def frame_of_second(
 def _fio(
     sums: HostSums, interval_s: float, flag_names: set[str], times: tuple[int, int | None]
 ) -> FioInterval:
-    parts = {name: direction_interval(part) for name, part in sums.fio.items() if name != TOTAL}
     elapsed, eta = times
     total = elapsed + (eta or 0)
-    bins: dict[int, int] = {}
-    for name, part in sums.fio.items():
-        if part in counted_directions(sums.fio):
-            histogram.add(bins, parts[name].bins)
+    bins = histogram.merge(part.main.bins for part in counted_directions(sums.fio))
+    row = {
+        "seconds": interval_s, "elapsed_s": elapsed, "eta_s": eta,
+        "progress": elapsed / total if eta is not None and total else None,
+    }  # fmt: skip
+    return fio_interval(
+        row, flag_names,
+        {name: direction_interval(part) for name, part in sums.fio.items()
+         if name != TOTAL and part.ios},
+        direction_interval(sums.total or DirectionSum(), bins),
+    )  # fmt: skip
+
+
+def fio_interval(
+    row: Mapping[str, Any],
+    flag_names: Collection[str],
+    directions: Mapping[str, DirectionInterval],
+    total: DirectionInterval,
+) -> FioInterval:
+    """fio's part of a frame; ``row`` has what there is beside the directions, as JSON lines have
+    it."""
     return FioInterval(
-        seconds=interval_s,
-        directions={name: part for name, part in parts.items() if part.ios},
-        total=direction_interval(sums.total or DirectionSum(), bins),
+        seconds=row.get("seconds"),
+        directions=directions,
+        total=total,
         jobs=(),
-        iodepth_level={},
-        usr_cpu=None,
-        sys_cpu=None,
-        ctx_s=None,
-        elapsed_s=elapsed,
-        eta_s=eta,
-        progress=elapsed / total if eta is not None and total else None,
+        iodepth_level=row.get("iodepth_level") or {},
+        usr_cpu=row.get("usr_cpu"),
+        sys_cpu=row.get("sys_cpu"),
+        ctx_s=row.get("ctx/s"),
+        elapsed_s=row.get("elapsed_s"),
+        eta_s=row.get("eta_s"),
+        progress=row.get("progress"),
         ramp=flags.RAMP in flag_names,
-        reset=False,
-        partial=False,
+        reset=flags.RESET in flag_names,
+        partial=flags.PARTIAL in flag_names,
         measures_latency=flags.NO_LATENCY not in flag_names,
         counts_submissions=flags.SUBMITTED in flag_names,
         times_all=flags.SOME_LATENCY not in flag_names,
@@ -111,18 +133,17 @@ def direction_interval(
 ) -> DirectionInterval:
     """Return a direction as a frame has it; ``bins`` are those of a total, which has none of its
     own."""
-    kind, main = part.main_latencies
-    buckets = main.bins() if bins is None else bins
+    kind = part.main_kind
+    buckets = part.main.bins if bins is None else bins
     ranks = histogram.percentiles(buckets)
-    means = {name: totals.mean_ns for name, totals in part.latencies.items()}
     return DirectionInterval(
         ios=part.ios,
         bytes=part.bytes,
         iops=part.iops,
         bw=part.bw,
-        slat_ns=means.get("slat"),
-        clat_ns=means.get("clat"),
-        lat_ns=means.get("lat"),
+        slat_ns=part.latency("slat").mean,
+        clat_ns=part.latency("clat").mean,
+        lat_ns=part.latency("lat").mean,
         percentiles={percentile_name(p): value for p, value in ranks.items()},
         max_ns=histogram.maximum(buckets),
         bins=buckets,
@@ -130,11 +151,11 @@ def direction_interval(
     )
 
 
-def _probe(device: ProbeSum, seconds: float) -> ProbeInterval | None:
+def _probe(device: DeviceSum, seconds: float) -> ProbeInterval | None:
     if not device.hosts:
         return None
-    parts = {kind: device.part(kind) for kind in KINDS}
-    bins = {kind: part.latencies.bins for kind, part in parts.items() if part is not None}
+    parts = {kind: device.parts.get(kind, DirectionSum()) for kind in KINDS}
+    bins = {kind: part.latency(DEVICE).bins for kind, part in parts.items()}
     return probe_interval(seconds, {ALL_DEVICES: bins}, device.counts, device.missed)
 
 

@@ -47,32 +47,18 @@ def figure(sums: HostSums, path: Sequence[str]) -> float | None:
     if not _is_summed(path):
         return None
     if path[0] == DEVICE:
-        return _device_figure(sums, path[1], path[2])
-    part = sums.total if path[1] == TOTAL else sums.fio.get(path[1])
+        part, kind = sums.device.part(path[1]), DEVICE
+    else:
+        part, kind = sums.part(path[1]), path[2]
     if part is None:
         return None
-    if len(path) == 3:
-        return part.iops if path[2] == "iops" else part.bw
-    latencies = part.latencies.get(path[2])
-    if latencies is None:
-        return None
-    if path[3] == "mean":
-        return latencies.mean_ns
-    if path[3] == "max":
-        return float(latencies.max_ns) if latencies.packed else None
-    return latencies.percentiles().get(path[3])
-
-
-def _device_figure(sums: HostSums, kind: str, name: str) -> float | None:
-    part = sums.device.part(kind)
-    if part is None:
-        return None
-    if name == "iops":
-        return part.iops
-    latencies = part.latencies
-    if name == "mean":
-        return latencies.mean_ns
-    return latencies.max_ns if name == "max" else latencies.percentiles.get(name)
+    if path[-1] in ("iops", "bw"):
+        value: float = getattr(part, path[-1])
+        return value
+    latencies = part.latency(kind)
+    if path[-1] in ("mean", "max"):
+        return latencies.mean if path[-1] == "mean" else latencies.highest
+    return latencies.percentiles.get(path[-1])
 
 
 def _is_summed(path: Sequence[str]) -> bool:

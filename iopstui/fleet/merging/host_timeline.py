@@ -16,13 +16,12 @@ from typing import Any
 from iopstui.fleet.merging.encoded_frame import EncodedFrame, FrameSum
 from iopstui.fleet.merging.host_totals import HostTotals
 from iopstui.fleet.merging.sums import (
-    MILLI,
+    DISK_RATES,
     HostSums,
     MalformedRow,
     device_of_frame,
     frame_sums,
     get_object,
-    scaled_integer,
 )
 from iopstui.model.metrics.frame import FINAL, LATE, RAMP
 from iopstui.model.metrics.paths import DEVICE, TOTAL
@@ -36,6 +35,8 @@ MAX_EARLY, MAX_BEHIND = 1.25, 0.75
 MAX_LENGTH_FACTOR = 1.5
 MAX_WALL_S = 1e10
 MAX_CLOCK_DISTANCE_S = 60.0
+FRAMES_OF_A_HOST = 16
+"""So many are kept before they are added: 10 MB of a thousand hosts."""
 _NUMBER_TYPES = frozenset((int, float))
 _NO_FLAGS: set[str] = set()
 EncodedSecond = tuple[str, int, EncodedFrame, float | None, float]
@@ -77,21 +78,22 @@ class HostInterval:
             self.data = HostSums()
             self.sums.add(first)
         previous_s, self.measured_s = self.measured_s, self.measured_s + seconds
-        rates = self.sums.kernel.rates, sums.kernel.rates
-        both_measured = bool(rates[0]) and bool(rates[1])
+        kernel, numbers = self.sums.kernel, sums.kernel.numbers
+        both_measured = kernel.hosts and sums.kernel.hosts
         self.sums.add(sums)
         self.sums.device.set_single_host_rates()
         if not previous_s or not self.measured_s:
             return
         for part in self.sums.fio.values():
-            part.iops_m = scaled_integer(part.ios / self.measured_s, MILLI)
-            part.bw_m = scaled_integer(part.bytes / self.measured_s, MILLI)
-        kernel = self.sums.kernel
-        kernel.hosts = min(kernel.hosts, 1)
-        for name, value in rates[1].items() if both_measured else ():
+            part.set_rates(self.measured_s)
+        if not both_measured:
+            return
+        kernel.numbers["hosts"] = 1
+        for name in DISK_RATES:
             # the sum of both so far
-            old = kernel.rates[name] - value
-            kernel.rates[name] = round((old * previous_s + value * seconds) / self.measured_s)
+            old = kernel.numbers[name] - numbers[name]
+            mean = (old * previous_s + numbers[name] * seconds) / self.measured_s
+            kernel.numbers[name] = round(mean)
 
     def complete(self, interval_s: float) -> bool:
         """Whether it can be counted."""
@@ -119,7 +121,7 @@ class HostTimeline:
         self.last: int | None = None
         self.has_ended = False
         self._totals = HostSums()
-        self._frame_sum = FrameSum()
+        self._frame_sum = FrameSum(many=FRAMES_OF_A_HOST)
         self.measured_s = 0.0
         self.io_totals = HostTotals()
         self.jumped_ms = 0.0
@@ -269,12 +271,7 @@ class HostTimeline:
         sums = self.totals
         sums.device.set_single_host_rates()
         for part in sums.fio.values():
-            part.iops_m = (
-                scaled_integer(part.ios / self.measured_s, MILLI) if self.measured_s else 0
-            )
-            part.bw_m = (
-                scaled_integer(part.bytes / self.measured_s, MILLI) if self.measured_s else 0
-            )
+            part.set_rates(self.measured_s)
         return sums
 
     def _begin_interval(self, number: int) -> list[HostInterval]:

@@ -297,7 +297,8 @@ class Merger:
             self.on_encoded(group)
             open_second.hosts.update(names)
             open_second.incomplete.difference_update(names)
-            open_second.encoded.add_all([(frame, name) for name, _, frame, _, _ in group])
+            for name, _, frame, _, _ in group:
+                open_second.encoded.add(frame, name)
 
     def _report_intervals(self, encoded: Sequence[EncodedSecond]) -> None:
         for name, number, frame, util, seconds in encoded:

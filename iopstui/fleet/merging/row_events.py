@@ -25,9 +25,14 @@ from iopstui.events import (
     StepStarted,
     TunableChanged,
 )
-from iopstui.fleet.merging.combined_frame import direction_interval, disk_rates, probe_interval
+from iopstui.fleet.merging.combined_frame import (
+    direction_interval,
+    disk_rates,
+    fio_interval,
+    probe_interval,
+)
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
-from iopstui.fleet.merging.packed_histogram import from_wire, unpack
+from iopstui.fleet.merging.histogram_text import from_wire
 from iopstui.fleet.merging.sums import DirectionSum, Object
 from iopstui.model.answer.answer import NOTHING, SIGNS, UNKNOWN, WAITS, Answer
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
@@ -36,7 +41,6 @@ from iopstui.model.figures.figure import from_object
 from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import PERCENTILES, Bins, merge, percentile_name
-from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame, JobFrame
 from iopstui.model.metrics.paths import DEVICE as PROBED
@@ -152,11 +156,12 @@ def frame_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
     seconds = row.get("seconds")
     kernel = row.get("kernel") or {}
     disks = {
-        str(name): _disk(disk, seconds or 1.0) for name, disk in (kernel.get("disks") or {}).items()
+        str(name): from_object(DiskRates, disk, seconds or 1.0)
+        for name, disk in (kernel.get("disks") or {}).items()
     }
     total = kernel.get(TOTAL)
     if total and not disks and len(devices) == 1:
-        disks = {devices[0]: _disk(total, seconds or 1.0)}
+        disks = {devices[0]: from_object(DiskRates, total, seconds or 1.0)}
     return Frame(
         seq=int(row.get("seq") or 0),
         step=int(row.get("step") or 0),
@@ -193,7 +198,7 @@ def _probe(row: Mapping[str, Any], devices: tuple[str, ...]) -> ProbeInterval | 
 def _bins(row: Mapping[str, Any]) -> Bins:
     packed = row.get("packed")
     if packed:
-        return unpack(from_wire(packed))
+        return from_wire(packed)
     return {int(key): int(count) for key, count in (row.get("bins") or {}).items()}
 
 
@@ -206,49 +211,22 @@ def _frame_of_sums(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
     disks = {devices[0]: disk} if disk is not None and len(devices) == 1 else {}
     if TOTAL not in sums.fio:
         return dataclasses.replace(bare, disks=disks)
-    empty: dict[str, Any] = {"seconds": seconds, TOTAL: {"ios": 0, "bytes": 0}}
     parts = {name: _direction_interval(sums.fio[name]) for name in DIRECTIONS if name in sums.fio}
     total = _direction_interval(sums.total or DirectionSum())
-    fio = dataclasses.replace(_fio(empty, bare.flags), directions=parts, total=total)
+    fio = fio_interval({"seconds": seconds}, bare.flags, parts, total)
     return dataclasses.replace(bare, disks=disks, fio=fio)
 
 
 def _direction_interval(part: DirectionSum) -> DirectionInterval:
-    return dataclasses.replace(
-        direction_interval(part), max_ns=part.main_latencies[1].max_ns or None
-    )
+    return dataclasses.replace(direction_interval(part), max_ns=part.main.max_ns or None)
 
 
 def _fio(row: Mapping[str, Any], flag_names: Collection[str]) -> FioInterval:
     parts = {name: _direction(row[name]) for name in DIRECTIONS if row.get(name)}
-    return FioInterval(
-        seconds=row.get("seconds"),
-        directions=parts,
-        total=_total(row[TOTAL], parts),
-        jobs=(),
-        iodepth_level=row.get("iodepth_level") or {},
-        usr_cpu=row.get("usr_cpu"),
-        sys_cpu=row.get("sys_cpu"),
-        ctx_s=row.get("ctx/s"),
-        elapsed_s=row.get("elapsed_s"),
-        eta_s=row.get("eta_s"),
-        progress=row.get("progress"),
-        ramp=flags.RAMP in flag_names,
-        reset=flags.RESET in flag_names,
-        partial=flags.PARTIAL in flag_names,
-        measures_latency=flags.NO_LATENCY not in flag_names,
-        counts_submissions=flags.SUBMITTED in flag_names,
-        times_all=flags.SOME_LATENCY not in flag_names,
-        latency_possible=flags.WRONG_LATENCY not in flag_names,
-        ios_elsewhere=flags.APPROX_IOPS in flag_names,
-        bytes_elsewhere=flags.APPROX_BW in flag_names,
-    )
-
-
-def _total(row: Mapping[str, Any], parts: Mapping[str, DirectionInterval]) -> DirectionInterval:
-    """Return the total with the summed histograms of its directions; in a line it has none."""
+    # in a line the total has no histogram
     added = (part.bins for name, part in parts.items() if name != "mixed" or len(parts) == 1)
-    return dataclasses.replace(_direction(row), bins=merge(added))
+    total = dataclasses.replace(_direction(row[TOTAL]), bins=merge(added))
+    return fio_interval(row, flag_names, parts, total)
 
 
 def _direction(row: Mapping[str, Any]) -> DirectionInterval:
@@ -269,10 +247,6 @@ def _direction(row: Mapping[str, Any]) -> DirectionInterval:
         bins=_bins(row),
         bins_of=kind,
     )
-
-
-def _disk(row: Mapping[str, Any], seconds: float) -> DiskRates:
-    return from_object(DiskRates, row, seconds)
 
 
 def _cpu(row: Mapping[str, Any]) -> CpuFrame:

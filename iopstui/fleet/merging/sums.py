@@ -10,14 +10,15 @@ anything of it was added.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iopstui.fleet.merging.packed_histogram import FIELD, KEYS, from_wire, pack, unpack
-from iopstui.fleet.merging.probe_sums import LOSS_COUNTS, MICRO, ProbeDirectionSum, ProbeSum, rate_m
+from iopstui.fleet.merging.histogram_text import KEYS, from_wire
+from iopstui.format import counted
 from iopstui.model import histogram
-from iopstui.model.histogram import PERCENTILES, percentile_name
+from iopstui.model.figures.latency import BY_PERCENTILE
+from iopstui.model.histogram import percentile_name
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS, MIXED
@@ -25,19 +26,16 @@ from iopstui.model.samples import DIRECTIONS, MIXED
 Object = dict[str, Any]
 LATENCIES = ("slat", "clat", "lat")
 WITH_BINS = ("clat", "lat")
-MILLI = 1000
+MILLI, MICRO = 1000, 10**6
 # a rate or a time above this is no measurement; sums of a million of them still fit in 2^63
 MAX_COUNT = 1 << 60
-# so that sums of thousands fit into the fields of packed_histogram.py
 MAX_IN_BIN = 1 << 50
-_TOO_LARGE_COUNTS = int.from_bytes(
-    (((1 << 8 * FIELD) - 2 * MAX_IN_BIN).to_bytes(FIELD, "little")) * len(KEYS), "little"
-)
-# what a number of fields leaves when it is divided by this is the sum of them
-_ALL_FIELDS = (1 << 8 * FIELD) - 1
-
 DISK_RATES = ("r/s", "w/s", "rMB/s", "wMB/s", "aqu-sz", "in-flight")
-AWAITS = (("r_await", "reads"), ("w_await", "writes"))
+AWAITS = {"reads": "r_await", "writes": "w_await"}
+KERNEL_NUMBERS = ("hosts", *DISK_RATES, *AWAITS, *AWAITS.values())
+LOSS_COUNTS = ("missed", "skipped", "lost", "full")
+"""What a probe may lack, by name (model/metrics/probe.py); ``missed`` as requests, not percent."""
+_KEYS = {str(key): key for key in KEYS}
 
 
 class MalformedRow(ValueError):
@@ -74,76 +72,78 @@ def get_object(row: Any, name: str) -> Mapping[str, Any]:
     return {}
 
 
-def _bins(row: Mapping[str, Any]) -> int:
-    """The histogram of a row, packed: as an agent sends it, or the bins of JSON lines."""
+def _bins(row: Mapping[str, Any]) -> dict[int, int]:
+    """The histogram of a row, as an agent sends it, or the bins of JSON lines."""
     wire, bins = row.get("packed"), row.get("bins")
     try:
         if isinstance(wire, str):
-            packed = from_wire(wire)
-            if packed & _TOO_LARGE_COUNTS:
-                raise MalformedRow("a histogram has impossible counts")
-            return packed
-        if bins is None:
-            return 0
-        if not 0 <= max(bins.values(), default=0) <= MAX_IN_BIN:
-            raise MalformedRow("a histogram has impossible counts")
-        return pack(bins)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            found = from_wire(wire)
+        else:
+            found = {
+                _KEYS[key]: count
+                for key, count in ({} if bins is None else bins).items()
+                if count != 0
+            }
+        if not {*map(type, found.values())} <= {int}:
+            raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MalformedRow("a histogram does not have fio's buckets") from error
+    if found and not 0 <= min(found.values()) <= max(found.values()) <= MAX_IN_BIN:
+        raise MalformedRow("a histogram has impossible counts")
+    return found
 
 
 @dataclass(slots=True)
-class LatencyTotals:
-    """``n`` latencies of one kind, their sum and their maximum (ns), and their histogram, packed
-    (packed_histogram.py)."""
+class LatencySum:
+    """``n`` latencies of one kind, their sum and their maximum (ns), and their histogram."""
 
     n: int = 0
     sum_ns: int = 0
     max_ns: int = 0
-    packed: int = 0
+    bins: dict[int, int] = field(default_factory=dict)
 
-    def add(self, n: int, sum_ns: int, max_ns: int, packed: int) -> None:
-        """Add others of the same kind."""
-        self.n += n
-        self.sum_ns += sum_ns
-        self.max_ns = max(self.max_ns, max_ns)
-        self.packed += packed
+    def add(self, other: LatencySum, with_bins: bool = True) -> None:
+        """Add others of the same kind. Without the bins there is no maximum either."""
+        self.n += other.n
+        self.sum_ns += other.sum_ns
+        if with_bins:
+            self.max_ns = max(self.max_ns, other.max_ns)
+            histogram.add(self.bins, other.bins)
 
     @property
-    def mean_ns(self) -> float | None:
+    def mean(self) -> float | None:
         """``None`` if there are none."""
         return self.sum_ns / self.n if self.n else None
 
-    def bins(self) -> dict[int, int]:
-        """The bins by their keys (ns)."""
-        return unpack(self.packed)
+    @property
+    def highest(self) -> int | None:
+        """The maximum in ns; ``None`` without bins."""
+        return self.max_ns if self.bins else None
 
+    @property
     def percentiles(self) -> dict[str, int]:
         """ "p50" ... in ns, of the summed bins; empty without bins."""
-        ranks = histogram.percentiles(self.bins())
+        ranks = histogram.percentiles(self.bins)
         return {percentile_name(p): value for p, value in ranks.items()}
 
     def as_object(self, with_bins: bool = True) -> Object:
-        """Return an object for JSON lines."""
-        ranks = self.percentiles()
-        row: Object = {"mean": self.mean_ns, "n": self.n, "sum_ns": self.sum_ns}
-        row |= {name: ranks.get(name) for name in map(percentile_name, PERCENTILES)}
-        row["max"] = self.max_ns if self.packed else None
+        """What the histogram says, for JSON lines."""
+        row: Object = {**dict.fromkeys(BY_PERCENTILE), **self.percentiles, "max": self.highest}
         if with_bins:
-            row["bins"] = {str(key): count for key, count in self.bins().items()}
+            row["bins"] = {str(key): count for key, count in sorted(self.bins.items())}
         return row
 
 
 @dataclass(slots=True)
 class DirectionSum:
     """Sums of one direction, or the total: completions, bytes, their rates in thousandths,
-    latencies by kind ("slat", "clat", "lat")."""
+    latencies by kind ("slat", "clat", "lat"; "device": a probe's)."""
 
     ios: int = 0
     bytes: int = 0
     iops_m: int = 0
     bw_m: int = 0
-    latencies: dict[str, LatencyTotals] = field(default_factory=dict)
+    latencies: dict[str, LatencySum] = field(default_factory=dict)
 
     @property
     def iops(self) -> float:
@@ -155,161 +155,197 @@ class DirectionSum:
         """Bytes per second of all hosts."""
         return self.bw_m / MILLI
 
-    def latency_sum(self, kind: str) -> LatencyTotals:
-        """The latencies of this kind, to be added to."""
-        return self.latencies.setdefault(kind, LatencyTotals())
+    def latency(self, kind: str) -> LatencySum:
+        """The latencies of this kind, perhaps none."""
+        return self.latencies.get(kind) or LatencySum()
 
     def add(self, other: DirectionSum, with_bins: bool = True) -> None:
-        """Add another host's, or another second's; rates only mean something for hosts. Without
-        the bins there is no maximum either."""
+        """Add another host's, or another second's; rates only mean something for hosts."""
         self.ios += other.ios
         self.bytes += other.bytes
         self.iops_m += other.iops_m
         self.bw_m += other.bw_m
-        latencies = self.latencies
-        for kind, added in other.latencies.items():
-            # several of them for each frame of each host: no call for it
-            totals = latencies.get(kind)
-            if totals is None:
-                totals = latencies[kind] = LatencyTotals()
-            totals.n += added.n
-            totals.sum_ns += added.sum_ns
-            if with_bins:
-                totals.packed += added.packed
-                if added.max_ns > totals.max_ns:
-                    totals.max_ns = added.max_ns
+        for kind, latencies in other.latencies.items():
+            self.latencies.setdefault(kind, LatencySum()).add(latencies, with_bins)
 
-    @property
-    def main_latencies(self) -> tuple[str, LatencyTotals]:
-        """The latencies that a histogram is of, and their kind."""
-        kinds = [kind for kind in WITH_BINS if kind in self.latencies]
-        kind = max(kinds, key=lambda k: self._binned_count(k), default="clat")
-        return kind, self.latencies.get(kind, LatencyTotals())
-
-    def _binned_count(self, kind: str) -> int:
-        totals = self.latencies[kind]
-        return totals.n if totals.packed else -1
+    def set_rates(self, seconds: float) -> None:
+        """Return rates for the counts of a single host in so many seconds."""
+        self.iops_m = scaled_integer(self.ios / seconds, MILLI) if seconds else 0
+        self.bw_m = scaled_integer(self.bytes / seconds, MILLI) if seconds else 0
 
     def as_object(self, with_bins: bool = True) -> Object:
         """Return an object for JSON lines."""
-        row: Object = {"iops": self.iops, "bw": self.bw, "ios": self.ios, "bytes": self.bytes}
+        row: Object = {name: getattr(self, name) for name in ("iops", "bw", "ios", "bytes")}
         for kind in LATENCIES:
-            totals = self.latencies.get(kind, LatencyTotals())
-            row[kind] = totals.as_object(with_bins and kind in WITH_BINS)
-            if kind not in WITH_BINS:
-                row[kind] = {name: row[kind][name] for name in ("mean", "n", "sum_ns")}
+            latencies = self.latency(kind)
+            row[kind] = {name: getattr(latencies, name) for name in ("mean", "n", "sum_ns")}
+            row[kind] |= latencies.as_object(with_bins) if kind in WITH_BINS else {}
         return row
 
+    @property
+    def main_kind(self) -> str:
+        """The latencies that a histogram is of."""
+        kinds = [kind for kind in WITH_BINS if kind in self.latencies]
+        return max(kinds, key=lambda kind: self.latencies[kind].n if self.latencies[kind].bins
+                   else -1, default="clat")  # fmt: skip
 
-def direction_of_frame(row: Mapping[str, Any], seconds: float) -> DirectionSum:
-    """A direction of a frame (``seconds`` long), as JSON lines have it. Malformed."""
+    @property
+    def main(self) -> LatencySum:
+        """The latencies that a histogram is of."""
+        return self.latency(self.main_kind)
+
+
+def _direction(row: Mapping[str, Any], seconds: float | None) -> DirectionSum:
+    """A direction of a frame, or (``None``) of a merger's total, as JSON lines have it.
+    Malformed."""
     part = DirectionSum(scaled_integer(row.get("ios")), scaled_integer(row.get("bytes")))
-    part.iops_m = scaled_integer(part.ios / seconds, MILLI)
-    part.bw_m = scaled_integer(part.bytes / seconds, MILLI)
-    bins_of = row.get("bins_of")
+    if seconds is None:
+        part.iops_m, part.bw_m = (scaled_integer(row.get(name), MILLI) for name in ("iops", "bw"))
+    else:
+        part.set_rates(seconds)
     for kind in LATENCIES:
-        latency_row = get_object(row, kind)
-        n = scaled_integer(latency_row.get("n"))
-        if not n:
-            continue
-        mean = latency_row.get("mean")
-        part.latencies[kind] = LatencyTotals(
-            n, scaled_integer(mean, n), scaled_integer(latency_row.get("max")),
-            _bins(row) if kind == bins_of else 0,
-        )  # fmt: skip
-    return part
-
-
-def direction_of_total(row: Mapping[str, Any]) -> DirectionSum:
-    """A direction of a merger's total, as JSON lines have it. Malformed."""
-    part = DirectionSum(
-        scaled_integer(row.get("ios")), scaled_integer(row.get("bytes")),
-        scaled_integer(row.get("iops"), MILLI), scaled_integer(row.get("bw"), MILLI),
-    )  # fmt: skip
-    for kind in LATENCIES:
-        latency_row = get_object(row, kind)
-        if scaled_integer(latency_row.get("n")):
-            part.latencies[kind] = LatencyTotals(
-                scaled_integer(latency_row.get("n")), scaled_integer(latency_row.get("sum_ns")),
-                scaled_integer(latency_row.get("max")), _bins(latency_row),
+        latencies = get_object(row, kind)
+        if n := scaled_integer(latencies.get("n")):
+            total = seconds is None
+            mean, sum_ns = latencies.get("mean"), latencies.get("sum_ns")
+            bins = latencies if total else row if kind == row.get("bins_of") else {}
+            part.latencies[kind] = LatencySum(
+                n, scaled_integer(sum_ns) if total else scaled_integer(mean, n),
+                scaled_integer(latencies.get("max")), _bins(bins),
             )  # fmt: skip
     return part
 
 
 @dataclass(slots=True)
 class KernelSum:
-    """The devices under the jobs of ``hosts`` hosts: rates in thousandths, requests, and how long
-    they took together (thousandths of ms)."""
+    """The devices under the jobs of ``hosts`` hosts, by ``KERNEL_NUMBERS``: rates in thousandths,
+    requests, and how long they took together (thousandths of ms)."""
 
-    hosts: int = 0
-    rates: dict[str, int] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    waits: dict[str, int] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: KernelSum) -> None:
         """Add other hosts'."""
-        self.hosts += other.hosts
-        for target, added in (
-            (self.rates, other.rates), (self.counts, other.counts), (self.waits, other.waits)
-        ):  # fmt: skip
-            for name, value in added.items():
-                target[name] = target.get(name, 0) + value
+        add_counts(self.numbers, other.numbers)
+
+    @property
+    def hosts(self) -> int:
+        """Of how many hosts a device was measured."""
+        return self.numbers.get("hosts", 0)
+
+    @property
+    def requests(self) -> int:
+        """Reads and writes."""
+        return sum(self.numbers.get(name, 0) for name in AWAITS)
+
+    @property
+    def waits(self) -> int:
+        """How long they took together."""
+        return sum(self.numbers.get(name, 0) for name in AWAITS.values())
 
     def rate(self, name: str) -> float | None:
         """ "r/s" ... of all hosts; ``None`` if no device was measured."""
-        return self.rates.get(name, 0) / MILLI if self.hosts else None
+        return self.numbers.get(name, 0) / MILLI if self.hosts else None
 
     def as_object(self) -> Object | None:
         """Return an object for JSON lines; ``None`` if no device was measured."""
         if not self.hosts:
             return None
-        row: Object = {"hosts": self.hosts}
-        row |= {name: self.rate(name) for name in DISK_RATES}
-        for await_, count in AWAITS:
-            requests, wait = self.counts.get(count, 0), self.waits.get(await_, 0)
+        row: Object = {"hosts": self.hosts, **{name: self.rate(name) for name in DISK_RATES}}
+        for count, await_ in AWAITS.items():
+            requests, waits = self.numbers.get(count, 0), self.numbers.get(await_, 0) / MILLI
             row[count] = requests
-            row[await_] = wait / MILLI / requests if requests else None
-            row[f"{await_}_sum"] = wait / MILLI
+            row[await_] = waits / requests if requests else None
+            row[f"{await_}_sum"] = waits
         return row
 
 
-def kernel_of_frame(row: Mapping[str, Any]) -> KernelSum:
-    """The devices of a frame together. Malformed."""
-    disk = get_object(get_object(row, "kernel"), TOTAL)
+def _kernel(disk: Mapping[str, Any], is_total: bool) -> KernelSum:
+    """The devices of a frame, or of a merger's total, together. Malformed."""
     if not disk:
         return KernelSum()
-    kernel = KernelSum(1, {name: scaled_integer(disk.get(name), MILLI) for name in DISK_RATES})
-    for await_, count in AWAITS:
-        requests = kernel.counts[count] = scaled_integer(disk.get(count))
-        kernel.waits[await_] = scaled_integer(disk.get(await_), requests * MILLI)
-    return kernel
+    numbers = {"hosts": scaled_integer(disk.get("hosts")) if is_total else 1}
+    numbers |= {name: scaled_integer(disk.get(name), MILLI) for name in DISK_RATES}
+    for count, await_ in AWAITS.items():
+        requests = numbers[count] = scaled_integer(disk.get(count))
+        took = f"{await_}_sum" if is_total else await_
+        numbers[await_] = scaled_integer(disk.get(took), MILLI if is_total else requests * MILLI)
+    return KernelSum(numbers)
 
 
-def kernel_of_total(row: Mapping[str, Any]) -> KernelSum:
-    """The devices of a merger's total. Malformed."""
-    disk = get_object(row, "kernel")
-    if not disk:
-        return KernelSum()
-    kernel = KernelSum(
-        scaled_integer(disk.get("hosts")),
-        {name: scaled_integer(disk.get(name), MILLI) for name in DISK_RATES},
-    )
-    for await_, count in AWAITS:
-        kernel.counts[count] = scaled_integer(disk.get(count))
-        kernel.waits[await_] = scaled_integer(disk.get(f"{await_}_sum"), MILLI)
-    return kernel
+@dataclass(slots=True)
+class DeviceSum:
+    """The devices under the jobs of the ``hosts`` whose probes counted, ``us`` microseconds of all
+    of them together. ``parts`` has the directions in which there was a request, with their
+    latencies from issue to completion."""
+
+    hosts: int = 0
+    us: int = 0
+    parts: dict[str, DirectionSum] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, other: DeviceSum, with_bins: bool = True) -> None:
+        """Add other hosts', or other seconds'; rates only mean something for hosts."""
+        if not other.hosts:
+            return
+        self.hosts += other.hosts
+        self.us += other.us
+        for kind, part in other.parts.items():
+            self.parts.setdefault(kind, DirectionSum()).add(part, with_bins)
+        add_counts(self.counts, other.counts)
+
+    def set_single_host_rates(self) -> None:
+        """Return rates for sums of a single host, over all of its time."""
+        self.hosts = min(self.hosts, 1)
+        for part in self.parts.values():
+            part.iops_m = round(part.ios * MILLI * MICRO / self.us) if self.us else 0
+
+    def part(self, kind: str) -> DirectionSum | None:
+        """A direction, or all of them as "total"; ``None`` if nobody's probe counted."""
+        if not self.hosts:
+            return None
+        total = DirectionSum()
+        for name, part in self.parts.items():
+            if kind in (name, TOTAL):
+                total.add(part)
+        return total
+
+    def directions(self) -> Iterator[tuple[str, DirectionSum]]:
+        """Directions with a request, always in the same order."""
+        return ((kind, self.parts[kind]) for kind in KINDS if kind in self.parts)
+
+    @property
+    def missed(self) -> float | None:
+        """Percent of the completions, not matched with their beginning; ``None`` of none."""
+        missed = self.counts.get("missed", 0)
+        completed = sum(part.ios for part in self.parts.values()) + missed
+        return 100 * missed / completed if completed else None
+
+    def describe(self, host_count: int) -> str:
+        """Number of hosts whose probe counted, in words; "" if none did."""
+        return f"device: {self.hosts} of {counted(host_count, 'host')}" if self.hosts else ""
+
+    def as_object(self) -> Object | None:
+        """Return an object for JSON lines; ``None`` if no probe counted."""
+        if not self.hosts:
+            return None
+        row: Object = {"hosts": self.hosts, "seconds": self.us / MICRO}
+        for kind in (*KINDS, TOTAL):
+            part = self.part(kind) or DirectionSum()
+            latencies = part.latency(DEVICE)
+            row[kind] = {"iops": part.iops, "ios": part.ios, "mean": latencies.mean,
+                         **latencies.as_object(kind != TOTAL)}  # fmt: skip
+        counts = {name: self.counts.get(name, 0) for name in LOSS_COUNTS}
+        return {**row, **counts, "missed": self.missed, "missed_ios": counts["missed"]}
 
 
-def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
+def device_of_frame(row: Mapping[str, Any]) -> DeviceSum:
     """Probe figures of a frame; nothing where the devices were not followed. Malformed."""
     probe = get_object(row, DEVICE)
     us = scaled_integer(probe.get("seconds"), MICRO)
     if not us or any(not get_object(probe, kind) for kind in KINDS):
-        return ProbeSum()
-    device = _device(probe, us)
-    device.hosts = 1
-    for part in device.parts.values():
-        part.iops_m = rate_m(part.ios, us)
+        return DeviceSum()
+    device = _device(probe, 1)
+    device.set_single_host_rates()
     completed = sum(part.ios for part in device.parts.values())
     share = scaled_integer(probe.get("missed"), MILLI)
     if share > 100 * MILLI:
@@ -320,32 +356,38 @@ def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
     return device
 
 
-def device_of_total(row: Mapping[str, Any]) -> ProbeSum:
+def _device_of_total(row: Mapping[str, Any]) -> DeviceSum:
     """Probe figures of a merger's total. Malformed."""
     probe = get_object(row, DEVICE)
     hosts = scaled_integer(probe.get("hosts"))
     if not hosts:
-        return ProbeSum()
-    device = _device(probe, scaled_integer(probe.get("seconds"), MICRO))
-    device.hosts = hosts
+        return DeviceSum()
+    device = _device(probe, hosts)
     for kind, part in device.parts.items():
         part.iops_m = scaled_integer(get_object(probe, kind).get("iops"), MILLI)
     device.counts["missed"] = scaled_integer(probe.get("missed_ios"))
     return device
 
 
-def _device(row: Mapping[str, Any], us: int) -> ProbeSum:
-    device = ProbeSum(
-        us=us, counts={name: scaled_integer(row.get(name)) for name in LOSS_COUNTS[1:]}
-    )
+def _device(row: Mapping[str, Any], hosts: int) -> DeviceSum:
+    counts = {name: scaled_integer(row.get(name)) for name in LOSS_COUNTS[1:]}
+    device = DeviceSum(hosts, scaled_integer(row.get("seconds"), MICRO), counts=counts)
     for kind in KINDS:
         part = get_object(row, kind)
-        ios, packed = scaled_integer(part.get("ios")), _bins(part)
-        if packed % _ALL_FIELDS != ios:
+        ios, bins = scaled_integer(part.get("ios")), _bins(part)
+        if sum(bins.values()) != ios:
             raise MalformedRow("a device's histogram does not match its requests")
         if ios:
-            device.parts[kind] = ProbeDirectionSum(ios, 0, packed)
+            took_ns = sum(key * count for key, count in bins.items())
+            latencies = LatencySum(ios, took_ns, histogram.maximum(bins) or 0, bins)
+            device.parts[kind] = DirectionSum(ios, latencies={DEVICE: latencies})
     return device
+
+
+def add_counts(counts: dict[str, int], more: Mapping[str, int]) -> None:
+    """Add counts by name."""
+    for name, count in more.items():
+        counts[name] = counts.get(name, 0) + count
 
 
 @dataclass(slots=True)
@@ -356,7 +398,7 @@ class HostSums:
     fio: dict[str, DirectionSum] = field(default_factory=dict)
     kernel: KernelSum = field(default_factory=KernelSum)
     slowest: tuple[int, str] | None = None
-    device: ProbeSum = field(default_factory=ProbeSum)
+    device: DeviceSum = field(default_factory=DeviceSum)
 
     def add(self, other: HostSums, with_bins: bool = True) -> None:
         """Add other hosts', or other seconds'."""
@@ -364,8 +406,13 @@ class HostSums:
             self.fio.setdefault(name, DirectionSum()).add(part, with_bins)
         self.kernel.add(other.kernel)
         self.device.add(other.device, with_bins)
-        candidates = [slowest for slowest in (self.slowest, other.slowest) if slowest is not None]
-        self.slowest = max(candidates, default=None)
+        if other.slowest is not None:
+            self.note_slowest(*other.slowest)
+
+    def note_slowest(self, p99_ns: int, host: str) -> None:
+        """A host's p99."""
+        if self.slowest is None or (p99_ns, host) > self.slowest:
+            self.slowest = p99_ns, host
 
     @property
     def total(self) -> DirectionSum | None:
@@ -373,25 +420,29 @@ class HostSums:
         total = self.fio.get(TOTAL)
         if total is None:
             return None
-        combined = DirectionSum(total.ios, total.bytes, total.iops_m, total.bw_m)
-        for kind, totals in total.latencies.items():
-            combined.latency_sum(kind).add(totals.n, totals.sum_ns, totals.max_ns, 0)
+        combined = DirectionSum()
+        combined.add(total)
+        for latencies in combined.latencies.values():
+            latencies.bins = {}
         for part in counted_directions(self.fio):
-            for kind, totals in part.latencies.items():
-                combined.latency_sum(kind).add(
-                    0, 0, totals.max_ns if totals.packed else 0, totals.packed
-                )
+            for kind, latencies in part.latencies.items():
+                # how many they are the total says itself
+                binned = LatencySum(0, 0, latencies.highest or 0, latencies.bins)
+                combined.latencies.setdefault(kind, LatencySum()).add(binned)
         return combined
+
+    def part(self, name: str) -> DirectionSum | None:
+        """A direction of fio, or all of them as "total"."""
+        return self.total if name == TOTAL else self.fio.get(name)
 
     def fio_object(self) -> Object | None:
         """Return fio's part for JSON lines; ``None`` without fio."""
         total = self.total
         if total is None:
             return None
-        row: Object = {
-            name: self.fio[name].as_object() if name in self.fio else None for name in DIRECTIONS
-        }
-        return {**row, TOTAL: total.as_object(with_bins=False)}
+        parts = {name: self.fio.get(name) for name in DIRECTIONS}
+        return {**{name: part and part.as_object() for name, part in parts.items()},
+                TOTAL: total.as_object(with_bins=False)}  # fmt: skip
 
 
 def counted_directions(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum]:
@@ -403,11 +454,8 @@ def counted_directions(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum
 def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
     """Figures that a frame of ``host`` adds to the total. Malformed."""
     fio = get_object(row, "fio")
-    sums = HostSums(kernel=kernel_of_frame(row), device=device_of_frame(row))
-    for name in (*DIRECTIONS, TOTAL) if fio else ():
-        part = get_object(fio, name)
-        if part:
-            sums.fio[name] = direction_of_frame(part, seconds)
+    kernel = _kernel(get_object(get_object(row, "kernel"), TOTAL), is_total=False)
+    sums = HostSums(_fio(fio, seconds), kernel, device=device_of_frame(row))
     p99 = [
         scaled_integer(get_object(get_object(fio, TOTAL), kind).get("p99")) for kind in WITH_BINS
     ]
@@ -418,13 +466,14 @@ def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
 
 def total_sums(row: Mapping[str, Any]) -> HostSums:
     """Figures that a merger's total adds. Malformed."""
-    fio = get_object(row, "fio")
-    sums = HostSums(kernel=kernel_of_total(row), device=device_of_total(row))
-    for name in (*DIRECTIONS, TOTAL) if fio else ():
-        part = get_object(fio, name)
-        if part:
-            sums.fio[name] = direction_of_total(part)
+    kernel = _kernel(get_object(row, "kernel"), is_total=True)
+    sums = HostSums(_fio(get_object(row, "fio"), None), kernel, device=_device_of_total(row))
     slowest = get_object(row, "slowest")
     if slowest:
         sums.slowest = (scaled_integer(slowest.get("p99")), str(slowest.get("host")))
     return sums
+
+
+def _fio(fio: Mapping[str, Any], seconds: float | None) -> dict[str, DirectionSum]:
+    parts = {name: get_object(fio, name) for name in (*DIRECTIONS, TOTAL)}
+    return {name: _direction(part, seconds) for name, part in parts.items() if part}

@@ -69,7 +69,7 @@ def figure_cells(sums: HostSums) -> list[object]:
     """A value for each of ``figure_columns``."""
     row: list[object] = []
     for name in _FIO_PARTS:
-        row += _of_fio(sums.total if name == TOTAL else sums.fio.get(name))
+        row += _of_fio(sums.part(name))
     kernel = sums.kernel.as_object() or {}
     row += [kernel.get(name) for name in _KERNEL_FIELDS]
     device = sums.device.as_object() or {}
@@ -82,8 +82,7 @@ def figure_cells(sums: HostSums) -> list[object]:
 def _of_fio(part: DirectionSum | None) -> list[object]:
     if part is None:
         return [None] * len(_FIO_FIELDS)
-    _, main = part.main_latencies
-    ranks = main.percentiles()
-    means = [part.latency_sum(kind).mean_ns for kind in ("clat", "lat")]
-    return [part.iops, part.bw, part.ios, part.bytes, *means, *map(ranks.get, PERCENTILE_NAMES),
-            main.max_ns if main.packed else None]  # fmt: skip
+    main = part.main
+    means = [part.latency(kind).mean for kind in ("clat", "lat")]
+    return [part.iops, part.bw, part.ios, part.bytes, *means,
+            *map(main.percentiles.get, PERCENTILE_NAMES), main.highest]  # fmt: skip

@@ -172,7 +172,7 @@ def _fio_row(second: MergedInterval) -> str:
     fio, total = second.sums.fio, second.sums.total
     cells = [f"{number(fio[name].iops) if name in fio else MISSING:>6}" for name in (READ, WRITE)]
     cells.append(f"{number(total.bw / MIB) if total else MISSING:>7}")
-    ranks = total.main_latencies[1].percentiles() if total else {}
+    ranks = total.main.percentiles if total else {}
     cells += [f"{latency(ranks.get(name)):>7}" for name in SHOWN_PERCENTILES]
     slowest = second.sums.slowest
     name = f"  {cut(printable(slowest[1]), NAME_WIDTH)}" if slowest else ""

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.fleet.merging.certificate import MergeCertificate
 from iopstui.fleet.merging.merger import MergedInterval
-from iopstui.fleet.merging.sums import DirectionSum, HostSums
+from iopstui.fleet.merging.sums import DirectionSum, HostSums, LatencySum
 from iopstui.format import counted, cut, latency, number
 from iopstui.model.experiment.expectation import Outcome
+from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sizes import MIB
 from iopstui.output.summary import RAMP_WORDS
@@ -96,10 +97,7 @@ def _device_rows(sums: HostSums, certificate: MergeCertificate) -> Iterator[str]
     if lines:
         yield f"{lines}, from a request's issue to its completion"
     for kind, part in sums.device.directions():
-        latencies = part.latencies
-        yield _row(
-            kind, part.iops, None, latencies.mean_ns, latencies.percentiles, latencies.max_ns
-        )
+        yield _row(kind, part.iops, None, part.latency(DEVICE))
 
 
 def totals_text(sums: HostSums, certificate: MergeCertificate) -> str:
@@ -118,16 +116,12 @@ def totals_text(sums: HostSums, certificate: MergeCertificate) -> str:
 
 def direction_row(name: str, part: DirectionSum) -> str:
     """Return the row of one direction."""
-    _, main = part.main_latencies
-    latencies = (main.mean_ns, main.percentiles(), main.max_ns or None)
-    return _row(name, part.iops, part.bw, *latencies)
+    return _row(name, part.iops, part.bw, part.main)
 
 
-def _row(
-    name: str, iops: float, bw: float | None, mean: float | None, ranks: Mapping[str, int],
-    highest: int | None,
-) -> str:  # fmt: skip
-    values = [mean, *(ranks.get(rank) for rank in SHOWN_PERCENTILES), highest]
+def _row(name: str, iops: float, bw: float | None, latencies: LatencySum) -> str:
+    ranks = latencies.percentiles
+    values = [latencies.mean, *map(ranks.get, SHOWN_PERCENTILES), latencies.max_ns or None]
     cells = [f"{latency(value):>9}" for value in values]
     moved = number(None if bw is None else bw / MIB)
     return f"{name:<10} {number(iops):>9} {moved:>9} {' '.join(cells)}"

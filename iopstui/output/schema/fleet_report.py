@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.fleet.merging.probe_sums import LOSS_COUNTS
-from iopstui.fleet.merging.sums import LATENCIES, WITH_BINS
+from iopstui.fleet.merging.sums import LATENCIES, LOSS_COUNTS, WITH_BINS
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS

@@ -15,8 +15,8 @@ from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.fleet.merging.host_timeline import HostInterval, HostTimeline
 from iopstui.fleet.merging.merger import MergedInterval
-from iopstui.fleet.merging.packed_histogram import unpack
 from iopstui.fleet.merging.sums import HostSums, KernelSum, counted_directions
+from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.sizes import MIB
 from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.output.fleet.wording import is_last
@@ -145,15 +145,13 @@ class FleetReportData:
         self.seconds.append(SecondRow(
             place * self.interval_s, second.wall_ms, second.counted, second.expected,
             _rates(second.sums), _moved(second.sums),
-            total.main_latencies[1].percentiles() if total else {},
+            total.main.percentiles if total else {},
             self.names(slowest[1]) if slowest else "",
             {name: second.sums.kernel.rate(name) for name in KERNEL}, _of_hosts(utils),
         ))  # fmt: skip
-        self.heat.add(
-            place, (part.main_latencies[1].bins() for part in counted_directions(second.sums.fio))
-        )
+        self.heat.add(place, (part.main.bins for part in counted_directions(second.sums.fio)))
         self.device_heat.add(
-            place, (unpack(part.packed) for part in second.sums.device.parts.values())
+            place, (part.latency(DEVICE).bins for part in second.sums.device.parts.values())
         )
 
     def slot(self, host: str, slot: HostInterval, in_totals: bool) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from iopstui.fleet.merging.sums import LatencySum
 from iopstui.format import MISSING, counted, duration, latency, number, utc
+from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sizes import MIB
 from iopstui.output.fleet.wording import ending, executed_text
@@ -70,21 +72,19 @@ def totals_rows(data: FleetReportData) -> Iterator[Row]:
     for name in DIRECTIONS:
         part = data.totals.fio.get(name)
         if part is not None:
-            main = part.main_latencies[1]
-            ranks = main.percentiles()
-            yield (
-                name, number(part.iops), number(part.bw / MIB), latency(main.mean_ns),
-                *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns or None),
-            )  # fmt: skip
+            yield name, number(part.iops), number(part.bw / MIB), *_latencies(part.main)
     device = data.totals.device
     for kind, direction in device.directions():
-        latencies = direction.latencies
-        yield (
-            f"device {kind} ({device.hosts} of {counted(data.certificate.hosts, 'host')})",
-            number(direction.iops), MISSING, latency(latencies.mean_ns),
-            *(latency(latencies.percentiles.get(rank)) for rank in SHOWN),
-            latency(latencies.max_ns),
-        )  # fmt: skip
+        hosts = f"{device.hosts} of {counted(data.certificate.hosts, 'host')}"
+        yield (f"device {kind} ({hosts})", number(direction.iops), MISSING,
+               *_latencies(direction.latency(DEVICE)))  # fmt: skip
+
+
+def _latencies(latencies: LatencySum) -> Row:
+    """The mean, percentiles and the maximum."""
+    ranks = latencies.percentiles
+    return (latency(latencies.mean), *(latency(ranks.get(rank)) for rank in SHOWN),
+            latency(latencies.max_ns or None))  # fmt: skip
 
 
 def totals_title(data: FleetReportData) -> str:
@@ -97,7 +97,7 @@ def run_rows(data: FleetReportData) -> list[Row]:
     rows = []
     for row in data.runs:
         total = row.totals.total
-        ranks = total.main_latencies[1].percentiles() if total is not None else {}
+        ranks = total.main.percentiles if total is not None else {}
         # what was said names hosts
         text = "; ".join((row.ending, *(() if data.redact else row.messages)))
         rows.append((
@@ -114,8 +114,8 @@ def host_rows(data: FleetReportData) -> list[Row]:
     rows = []
     for name, host in data.hosts.items():
         total = host.run_sums().total
-        main = total.main_latencies[1] if total is not None else None
-        ranks = main.percentiles() if main is not None else {}
+        main = total.main if total is not None else None
+        ranks = main.percentiles if main is not None else {}
         outcome = host.outcome or ("ended" if host.has_ended else "lost")
         error = data.errors.get(name, "")
         rows.append((-ranks.get("p99", 0), (

@@ -1,0 +1,49 @@
+"""Histograms as text, and sums of many rows: the same counts, added exactly."""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.fleet.merging import histogram_text
+from iopstui.fleet.merging.histogram_text import KEYS, column_sums, from_wire, to_wire
+from iopstui.model.histogram import bucket_key
+
+bins = st.dictionaries(st.sampled_from(KEYS), st.integers(1, 1 << 60), max_size=40)
+
+
+@given(st.integers(0, (1 << 63) - 1), bins)
+def test_nothing_is_lost_on_the_wire(latency_ns: int, found: dict[int, int]) -> None:
+    found[bucket_key(latency_ns)] = 1
+    assert from_wire(to_wire(found)) == found
+    assert from_wire(to_wire({})) == {}
+
+
+@pytest.mark.parametrize("rows", [1, 256])
+@pytest.mark.parametrize(("form", "most"), [("B", 255), ("Q", (1 << 55) - 1)])
+def test_sums_are_exact_with_numpy_and_without(
+    rows: int, form: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = [struct.pack(f"<3{form}", most, row, 0) for row in range(rows)]
+    sums = [rows * most, rows * (rows - 1) // 2, 0]
+    assert column_sums(data, form) == sums
+    monkeypatch.setattr(histogram_text, "_numpy", lambda: None)
+    assert column_sums(data, form) == sums
+
+
+@pytest.mark.parametrize("text", [
+    "x", "####", base64.b64encode(b"no zlib").decode(),
+    base64.b64encode(zlib.compress(b"\x00")).decode(),
+    base64.b64encode(zlib.compress(b"\xff\xff" + b"1" * 99)).decode(),
+    # a small text that would be large
+    base64.b64encode(zlib.compress(bytes(1 << 24))).decode(),
+    base64.b64encode(zlib.compress(b"\x00\x00abc")[:-3]).decode(),
+])  # fmt: skip
+def test_what_is_no_histogram(text: str) -> None:
+    with pytest.raises(ValueError):
+        from_wire(text)
