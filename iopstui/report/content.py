@@ -172,10 +172,7 @@ def _experiment(experiment: Experiment, curves: Sequence[str]) -> Iterator[Block
         left_columns=3 if experiment.plan.variants else 1,
     )
     if experiment.plan.variants:
-        for head, rows in (
-            *experiment_pages.differences(experiment),
-            *experiment_pages.cpu_tables(experiment),
-        ):
+        for head, rows in experiment_pages.compared_tables(experiment):
             yield Table(head, rows)
         yield Text(experiment_pages.method(experiment), "dim")
         return

@@ -62,9 +62,25 @@ _WAITS = Column("point/most_waits", "waits most in", form=_most_waits)
 _INTERVALS = (
     MEANS[0], replace(MEANS[2], title="IOPS, 95 %"), replace(MEANS[4], title="mean, 95 %")
 )  # fmt: skip
-CPUS_HEAD: Row = ("#", "settings", "CPU/IO", "completions ran on", "busiest")
 MAX_CPUS = 16
 NAMED_CPUS = 4
+
+
+def _busiest_text(percent: Mapping[int, float]) -> str:
+    """ "CPU 3 81 %, CPU 0 19 %": the CPUs with most of it."""
+    most = sorted(percent.items(), key=lambda cpu: (-cpu[1], cpu[0]))
+    cpus = [f"CPU {cpu} {value:.0f} %" for cpu, value in most[:NAMED_CPUS] if value >= 0.5]
+    return ", ".join(cpus) or units.MISSING
+
+
+CPU_COLUMNS = (
+    Column("index", "#", form=lambda index: str(index + 1)),
+    Column("label", "settings", form=printable),
+    Column("point/cpu_us", "CPU/IO", form=cpu_text),
+    Column("point/completions", "completions ran on",
+           form=lambda shares: _busiest_text({cpu: 100 * n for cpu, n in shares.items()})),
+    Column("point/busy", "busiest", form=_busiest_text),
+)  # fmt: skip
 
 
 @dataclass
@@ -186,7 +202,7 @@ def _swept(experiment: Experiment) -> tuple[Row, list[Row]]:
     columns = [*labels(replace(experiment.plan, repeats=1)), *FIGURES, _WAITS]
     columns += _INTERVALS if experiment.plan.repeats > 1 else ()
     columns += _disturbed_column(experiment.measured)
-    return titles(columns), [texts(columns, event) for event in experiment.measured]
+    return _table(columns, experiment.measured)
 
 
 def _disturbed_column(events: Sequence[PointFinished]) -> list[Column]:
@@ -207,11 +223,7 @@ def _verdict(event: PointFinished) -> str:
 
 def result_sentences(experiment: Experiment) -> list[str]:
     """Everything the points say together, in sentences."""
-    failed = (
-        failure_lines(experiment.plan, list(experiment.failed.values()))
-        if experiment.failed
-        else []
-    )
+    failed = failure_lines(experiment.plan, list(experiment.failed.values()))
     if not experiment.points:
         return failed
     if experiment.plan.variants:
@@ -231,31 +243,27 @@ def outcome_lines(experiment: Experiment) -> list[str]:
 
 def verdict_grid(experiment: Experiment) -> str:
     """The outcomes of several jobs at a glance, as text with columns; "" if that says nothing."""
-    return (
-        ""
-        if experiment.plan.variants
-        else "\n".join(pass_table(experiment.plan, experiment.measured)).strip("\n")
-    )
+    if experiment.plan.variants:
+        return ""
+    return "\n".join(pass_table(experiment.plan, experiment.measured)).strip("\n")
 
 
-def differences(experiment: Experiment) -> Iterator[tuple[Row, list[Row]]]:
-    """Return, for each variant after the first, every figure of both, and the difference."""
+def compared_tables(experiment: Experiment) -> Iterator[tuple[Row, list[Row]]]:
+    """Return, for each variant after the first, every figure of both, and the difference; then the
+    CPUs whose load changed most."""
     results = experiment.results()
-    if results.complete >= results.least:
-        for number, tested in enumerate(results.tested, 1):
-            columns = difference_columns(number)
-            yield titles(columns), [texts(columns, figure) for figure in tested]
-
-
-def cpu_tables(experiment: Experiment) -> Iterator[tuple[Row, list[Row]]]:
-    """Return, for each variant after the first, the CPUs whose load changed most."""
-    results = experiment.results()
-    if results.complete >= results.least:
-        for number, shifts in enumerate(results.shifts, 1):
-            columns = cpu_columns(number)
+    if results.complete < results.least:
+        return
+    for number, tested in enumerate(results.tested, 1):
+        yield _table(difference_columns(number), tested)
+    for number, shifts in enumerate(results.shifts, 1):
+        if shifts:
             rows = sorted(shifts[:MAX_CPUS], key=lambda shift: shift.cpu)
-            if rows:
-                yield titles(columns), [texts(columns, shift) for shift in rows]
+            yield _table(cpu_columns(number), rows)
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Any]) -> tuple[Row, list[Row]]:
+    return titles(columns), [texts(columns, row) for row in rows]
 
 
 def point_cpus(experiment: Experiment) -> tuple[Row, list[Row]]:
@@ -263,21 +271,7 @@ def point_cpus(experiment: Experiment) -> tuple[Row, list[Row]]:
     measured = [
         event for event in experiment.measured if event.point.completions or event.point.busy
     ]
-    return CPUS_HEAD, [
-        (
-            str(event.index + 1), printable(event.label), cpu_text(event.point.cpu_us),
-            _busiest_text({cpu: 100 * share for cpu, share in event.point.completions.items()}),
-            _busiest_text(event.point.busy),
-        )
-        for event in measured
-    ]  # fmt: skip
-
-
-def _busiest_text(percent: Mapping[int, float]) -> str:
-    """ "CPU 3 81 %, CPU 0 19 %": the CPUs with most of it."""
-    most = sorted(percent.items(), key=lambda cpu: (-cpu[1], cpu[0]))
-    cpus = [f"CPU {cpu} {value:.0f} %" for cpu, value in most[:NAMED_CPUS] if value >= 0.5]
-    return ", ".join(cpus) or units.MISSING
+    return _table(CPU_COLUMNS, measured)
 
 
 def method(experiment: Experiment) -> str:

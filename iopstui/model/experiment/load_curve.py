@@ -20,46 +20,38 @@ from iopstui.text import printable
 LOAD_OPTIONS = ("iodepth", "numjobs")
 
 
-class MeasuredPoint(Protocol):
-    """A run of a sweep (events.py, PointFinished), or all runs of one point together."""
+class _Measured(Protocol):
+    """A run that is done, or a point: the mean of its runs (events.PointFinished). ``index`` is the
+    place of a run in the order of the runs, of a point among the points."""
 
     @property
-    def index(self) -> int:
-        """A run's place in the order of the runs, a point's among the points, from 0."""
-        ...
+    def index(self) -> int: ...
+    @property
+    def job(self) -> str: ...
+    @property
+    def repeat(self) -> int: ...
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]: ...
+    @property
+    def point(self) -> Point: ...
+    @property
+    def little(self) -> LittlesLaw: ...
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]: ...
+
+
+class _Failed(Protocol):
+    """A run that failed (events.PointFailed)."""
 
     @property
-    def job(self) -> str:
-        """The job of this point."""
-        ...
-
+    def job(self) -> str: ...
     @property
-    def repeat(self) -> int:
-        """The how many-th run of its point it is, from 0."""
-        ...
-
+    def settings(self) -> tuple[tuple[str, str], ...]: ...
     @property
-    def settings(self) -> tuple[tuple[str, str], ...]:
-        """(name, value) of all that is varied."""
-        ...
-
-    @property
-    def point(self) -> Point:
-        """The figures."""
-        ...
-
-    @property
-    def little(self) -> LittlesLaw:
-        """Whether the figures agree with Little's law."""
-        ...
-
-    @property
-    def outcomes(self) -> tuple[Outcome, ...]:
-        """Outcomes of the expectations."""
-        ...
+    def error(self) -> str: ...
 
 
-PointT = TypeVar("PointT", bound=MeasuredPoint)
+PointT = TypeVar("PointT", bound=_Measured)
 
 
 class LoadCurve(Generic[PointT]):
@@ -239,7 +231,7 @@ def interval_text(within: tuple[float, float] | None, show: Callable[[float], st
     return "" if within is None else "-".join(show(value).replace(" ", "") for value in within)
 
 
-def little_lines(points: Sequence[MeasuredPoint]) -> Iterator[str]:
+def little_lines(points: Sequence[_Measured]) -> Iterator[str]:
     """Lines that say whether N = X * R holds, and if not, why."""
     judged = [event for event in points if event.little.holds is not None]
     if not judged:
@@ -250,7 +242,7 @@ def little_lines(points: Sequence[MeasuredPoint]) -> Iterator[str]:
         f"of {counted(len(judged), 'point')} within 10 % of the requested depth x jobs"
         + ("" if not bad else " (the others are marked with !)")
     )
-    reasons: dict[str, list[MeasuredPoint]] = {}
+    reasons: dict[str, list[_Measured]] = {}
     for event in bad:
         reasons.setdefault(event.little.why, []).append(event)
     for why, events in reasons.items():
@@ -259,26 +251,7 @@ def little_lines(points: Sequence[MeasuredPoint]) -> Iterator[str]:
         yield f"  {numbers}{more}: {why}"
 
 
-class FailedPoint(Protocol):
-    """A run that failed (events.py, PointFailed)."""
-
-    @property
-    def job(self) -> str:
-        """The job of this point."""
-        ...
-
-    @property
-    def settings(self) -> tuple[tuple[str, str], ...]:
-        """(name, value) of all that is varied."""
-        ...
-
-    @property
-    def error(self) -> str:
-        """Why, in one sentence."""
-        ...
-
-
-def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
+def failure_lines(plan: Plan, failed: Sequence[_Failed]) -> list[str]:
     """Return which points failed, and why, a line for each reason."""
     place = point_indexes(plan)
     reasons: dict[str, list[int]] = {}
@@ -292,7 +265,7 @@ def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
     ]
 
 
-def disturbed_line(points: Sequence[MeasuredPoint]) -> str:
+def disturbed_line(points: Sequence[_Measured]) -> str:
     """Name the disturbed points, and by what they were; "" if none was."""
     text = disturbance_text([event.point for event in points], "points")
     numbers = [f"#{event.index + 1}" for event in points if event.point.disturbed]
@@ -300,7 +273,7 @@ def disturbed_line(points: Sequence[MeasuredPoint]) -> str:
     return text and (f"disturbed: {some}: {text}" if numbers else f"disturbed: {text}")
 
 
-def best_value_text(points: Sequence[MeasuredPoint]) -> str:
+def best_value_text(points: Sequence[_Measured]) -> str:
     """What is recommended of points without a load axis; "" if there is nothing to choose."""
     settings = [dict(event.settings) for event in points]
     names = [" ".join(f"{name}={printable(value)}" for name, value in s.items()) for s in settings]
@@ -310,7 +283,7 @@ def best_value_text(points: Sequence[MeasuredPoint]) -> str:
 
 
 def conclusions(
-    points: Sequence[MeasuredPoint], curves: Sequence[LoadCurve[PointT]], complete: bool = True
+    points: Sequence[_Measured], curves: Sequence[LoadCurve[PointT]], complete: bool = True
 ) -> list[str]:
     """Conclusions from the whole sweep, in sentences; ``points`` from ``measured_points``.
     ``complete``: there is nothing to come, so that something can be recommended."""

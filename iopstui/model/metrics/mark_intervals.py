@@ -39,22 +39,18 @@ class MarkInterval:
     p99_ns: float | None
 
 
-@dataclass
-class _IntervalSum:
-    seconds: float = 0.0
-    ios: float = 0.0
-    bytes: float = 0.0
+Sums = tuple[float, float, float]
+"""Seconds, I/Os and bytes."""
 
-    def add(self, seconds: float, iops: float | None, bw: float | None) -> None:
-        if seconds > 0 and iops is not None:
-            self.seconds += seconds
-            self.ios += iops * seconds
-            self.bytes += (bw or 0.0) * seconds
 
-    def join(self, later: _IntervalSum) -> None:
-        self.seconds += later.seconds
-        self.ios += later.ios
-        self.bytes += later.bytes
+def _added(sums: Sums, more: Sums) -> Sums:
+    return sums[0] + more[0], sums[1] + more[1], sums[2] + more[2]
+
+
+def _counted(sums: Sums, seconds: float, iops: float | None, bw: float | None) -> Sums:
+    if seconds <= 0 or iops is None:
+        return sums
+    return _added(sums, (seconds, iops * seconds, (bw or 0.0) * seconds))
 
 
 @dataclass
@@ -64,8 +60,8 @@ class IntervalFigures:
 
     end: float = 0.0
     fio_end: float = 0.0
-    fio: _IntervalSum = field(default_factory=_IntervalSum)
-    device: _IntervalSum = field(default_factory=_IntervalSum)
+    fio: Sums = (0.0, 0.0, 0.0)
+    device: Sums = (0.0, 0.0, 0.0)
     bins: BinsTotal = field(default_factory=BinsTotal)
 
     def add(self, frame: Frame, devices: Sequence[str]) -> None:
@@ -75,18 +71,18 @@ class IntervalFigures:
         fio, self.end = frame.fio, frame.t
         disk = frame.combined(devices)
         if disk is not None:
-            self.device.add(disk.seconds, disk.ios_s, disk.bytes_s)
+            self.device = _counted(self.device, disk.seconds, disk.ios_s, disk.bytes_s)
         if fio is not None:
             self.fio_end = frame.t
-            self.fio.add(fio.seconds or 0.0, fio.total.iops, fio.total.bw)
+            self.fio = _counted(self.fio, fio.seconds or 0.0, fio.total.iops, fio.total.bw)
             self.bins.add(fio.total.bins)
 
     def join(self, later: IntervalFigures) -> None:
         """Add the figures of the following intervals."""
         self.end = later.end or self.end
         self.fio_end = later.fio_end or self.fio_end
-        self.fio.join(later.fio)
-        self.device.join(later.device)
+        self.fio = _added(self.fio, later.fio)
+        self.device = _added(self.device, later.device)
         self.bins.add(later.bins.bins)
 
 
@@ -104,18 +100,19 @@ class _OpenInterval:
 
     @property
     def had_job(self) -> bool:
-        return bool(self.figures.fio.seconds or self.figures.device.seconds)
+        return bool(self.figures.fio[0] or self.figures.device[0])
 
     def to_interval(self) -> MarkInterval | None:
         figures = self.figures
-        by_fio = figures.fio.seconds > 0
-        sums = figures.fio if by_fio else figures.device
-        if not sums.seconds:
+        by_fio = figures.fio[0] > 0
+        seconds, ios, moved = figures.fio if by_fio else figures.device
+        if not seconds:
             return None
         p99 = histogram.percentiles(figures.bins.bins, (99.0,)).get(99.0)
-        mean, bw = sums.ios / sums.seconds, sums.bytes / sums.seconds
         end = max(self.start, figures.fio_end if by_fio else figures.end)
-        return MarkInterval(self.start, end, self.text, by_fio, sums.seconds, mean, bw, p99)
+        return MarkInterval(
+            self.start, end, self.text, by_fio, seconds, ios / seconds, moved / seconds, p99
+        )
 
 
 class MarkIntervals:
