@@ -18,7 +18,6 @@ from iopstui.events import (
 from iopstui.model.experiment.comparison import PRIMARY_FIGURES
 from iopstui.model.experiment.comparison_text import (
     ComparisonResults,
-    cpu_text,
     method_text,
 )
 from iopstui.model.experiment.expectation import Expectation
@@ -32,6 +31,7 @@ from iopstui.model.experiment.load_curve import (
     measured_points,
 )
 from iopstui.model.experiment.plan import IOPS, Axis, Plan, variant_letter
+from iopstui.model.experiment.point import POINT
 from iopstui.output.experiment.compare import COLUMNS as COMPARED
 from iopstui.output.experiment.compare import (
     comparison_results,
@@ -76,7 +76,7 @@ def _busiest_text(percent: Mapping[int, float]) -> str:
 CPU_COLUMNS = (
     Column("index", "#", form=lambda index: str(index + 1)),
     Column("label", "settings", form=printable),
-    Column("point/cpu_us", "CPU/IO", form=cpu_text),
+    POINT["cpu_us"].column(),
     Column("point/completions", "completions ran on",
            form=lambda shares: _busiest_text({cpu: 100 * n for cpu, n in shares.items()})),
     Column("point/busy", "busiest", form=_busiest_text),

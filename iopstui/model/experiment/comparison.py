@@ -8,13 +8,13 @@ corrected for their number (Holm). docs/statistics.md has the error rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from iopstui.model.experiment.disturbance import disturbance_text
 from iopstui.model.experiment.plan import IOPS, Plan
-from iopstui.model.experiment.point import Point
+from iopstui.model.experiment.point import POINT, Point
 from iopstui.model.histogram import MAX_RELATIVE_ERROR
 from iopstui.model.metrics.statistics.paired_comparison import (
     CONFIDENCE,
@@ -37,30 +37,43 @@ Runs = Mapping[int, Point]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A figure to compare. ``better`` is the direction of improvement; ``relative``: differences
-    are shares rather than absolute; ``resolution`` is the smallest step, likewise; ``option`` is
-    the name on the command line ("": it can't be the primary figure)."""
+    """A figure to compare: ``of`` is its row of a point. ``better`` is the direction of
+    improvement; ``relative``: differences are shares rather than absolute; ``resolution`` is the
+    smallest step, likewise; ``option`` is the name on the command line ("": it can't be the primary
+    figure)."""
 
     name: str
-    read: Callable[[Point], float | None]
-    unit: str
+    of: str
     better: str
     relative: bool = True
     resolution: float = 0.0
     option: str = ""
 
+    @property
+    def unit(self) -> str:
+        """The unit of its values."""
+        return POINT[self.of].unit
+
+    def text(self, value: float) -> str:
+        """A value for people."""
+        return POINT[self.of].form(value)
+
+    def read(self, point: Point) -> float | None:
+        """Its value of a run."""
+        value: float | None = getattr(point, self.of)
+        return value
+
 
 METRICS = (
-    Metric(IOPS, lambda p: p.iops, "1/s", HIGHER, option="iops"),
-    Metric("mean latency", lambda p: p.latency_ns, "ns", LOWER, option="mean"),
-    Metric("p50", lambda p: p.p50_ns, "ns", LOWER, resolution=RESOLUTION, option="p50"),
-    Metric("p99", lambda p: p.p99_ns, "ns", LOWER, resolution=RESOLUTION, option="p99"),
-    Metric("p99.9", lambda p: p.p999_ns, "ns", LOWER, resolution=RESOLUTION, option="p99.9"),
-    Metric("CPU per I/O", lambda p: p.cpu_us, "us", LOWER, option="cpu"),
-    Metric("I/Os per joule", lambda p: p.ios_per_joule, "1/J", HIGHER, option="joule"),
-    Metric("busiest CPU's completions", lambda p: p.most_completions, "share",
-           NEITHER, relative=False),
-)  # fmt: skip
+    Metric(IOPS, "iops", HIGHER, option="iops"),
+    Metric("mean latency", "latency_ns", LOWER, option="mean"),
+    Metric("p50", "p50_ns", LOWER, resolution=RESOLUTION, option="p50"),
+    Metric("p99", "p99_ns", LOWER, resolution=RESOLUTION, option="p99"),
+    Metric("p99.9", "p999_ns", LOWER, resolution=RESOLUTION, option="p99.9"),
+    Metric("CPU per I/O", "cpu_us", LOWER, option="cpu"),
+    Metric("I/Os per joule", "ios_per_joule", HIGHER, option="joule"),
+    Metric("busiest CPU's completions", "most_completions", NEITHER, relative=False),
+)
 
 
 PRIMARY_FIGURES = {metric.option: metric.name for metric in METRICS if metric.option}

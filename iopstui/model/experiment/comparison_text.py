@@ -250,17 +250,3 @@ def _unknown_cpu_cost(
         "cannot tell which CPU does more work: no load differs by more than its noise from run to "
         f"run ({loads}); cpus_allowed in the job keeps it on the same CPUs"
     )
-
-
-def value_text(unit: str, value: float) -> str:
-    """A figure of a comparison (``Metric.unit``)."""
-    if unit == "ns":
-        return units.latency(value)
-    if unit == "us":
-        return cpu_text(value)
-    return f"{100 * value:.0f} %" if unit == "share" else units.number(value)
-
-
-def cpu_text(cpu_us: float | None) -> str:
-    """CPU time of one I/O."""
-    return units.latency(None if cpu_us is None else cpu_us * 1000)

@@ -341,26 +341,18 @@ def _job_user(frame: Frame) -> tuple[float, dict[int, float]]:
     return user, by_cpu
 
 
-class MeasuredRun(Protocol):
+class _Measured(Protocol):
     """The disturbances of one run (model/experiment/point.py, Point)."""
 
     @property
-    def others(self) -> float | None:
-        """Share (0..1) of others' I/O."""
-        ...
-
+    def others(self) -> float | None: ...
     @property
-    def disturbed(self) -> tuple[str, ...]:
-        """Sentences on what spoiled the figures."""
-        ...
-
+    def disturbed(self) -> tuple[str, ...]: ...
     @property
-    def irq_cpus(self) -> Mapping[str, int]:
-        """The CPU that served each interrupt."""
-        ...
+    def irq_cpus(self) -> Mapping[str, int]: ...
 
 
-def moved_between(runs: Sequence[MeasuredRun]) -> str:
+def moved_between(runs: Sequence[_Measured]) -> str:
     """The interrupt that other CPUs served in some of these runs than in others; "" if none."""
     seen: dict[str, int] = {}
     for run in runs:
@@ -370,7 +362,7 @@ def moved_between(runs: Sequence[MeasuredRun]) -> str:
     return ""
 
 
-def disturbance_text(runs: Sequence[MeasuredRun], unit: str = "runs") -> str:
+def disturbance_text(runs: Sequence[_Measured], unit: str = "runs") -> str:
     """How many of these runs were disturbed, by what and by how much; "" if none was."""
     disturbed = [run for run in runs if run.disturbed]
     moved = moved_between(runs)
@@ -389,7 +381,7 @@ def span_text(low: float, high: float) -> str:
     return f"{last} %" if first == last else f"{first} to {last} %"
 
 
-def uncertainty_text(runs: Sequence[MeasuredRun]) -> str:
+def uncertainty_text(runs: Sequence[_Measured]) -> str:
     """That others used the disk, ", on a shared disk: others did up to 66 % of its I/O"; how much
     more the job would have done alone is not known. "" without any disturbance."""
     shares = [run.others or 0.0 for run in runs if run.disturbed]

@@ -63,6 +63,14 @@ _mean = _of_known(lambda known: sum(known) / len(known))
 _least, _most = _of_known(min), _of_known(max)
 
 
+def _cpu_text(microseconds: float | None) -> str:
+    return latency(None if microseconds is None else microseconds * 1000)
+
+
+def _share_text(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
 def _row(
     unit: str, meaning: str, path: str = "", join: Joined = _mean, default: Any = None, **more: Any
 ) -> Any:
@@ -106,7 +114,8 @@ class Point:
     util: float | None = _row("%", "time in which the device had a request", "disk util",
                               title="util %", form=percent)  # fmt: skip
     cpu_us: float | None = _row(
-        "us", "CPU time of the whole machine for each I/O", title="CPU/IO", width=7)  # fmt: skip
+        "us", "CPU time of the machine for each I/O", title="CPU/IO", width=7, form=_cpu_text
+    )
     busy: Mapping[int, float] = _row("%", "load by CPU", join=_means_by_cpu, default=dict)
     completions: Mapping[int, float] = _row(
         "share", "share of the completions by CPU", join=_means_by_cpu, default=dict)  # fmt: skip
@@ -187,8 +196,10 @@ POINT: Mapping[str, Figure] = {
     **{one.name: one.metadata[FIGURE](one.name, part=f"point/{one.name}") for one in fields(Point)},
     **{figure.name: figure for figure in (
         Figure("in_flight", "", "I/Os in flight: IOPS x mean latency", "point/in_flight"),
+        Figure("ios_per_joule", "1/J", "I/Os for each joule of the CPU packages",
+               "point/ios_per_joule"),
         Figure("most_completions", "share", "completions on the CPU that did most",
-               "point/most_completions", title="most on", width=12),
+               "point/most_completions", title="most on", width=12, form=_share_text),
         Figure("seen", "", "I/Os in flight by Little's law", "little/seen", title="N=X*R", width=5,
                rank=1),
         Figure("asked", "", "I/Os that the job keeps in flight", "little/asked", title="of",

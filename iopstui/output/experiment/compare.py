@@ -11,12 +11,11 @@ from iopstui.model.experiment.comparison import CpuShift, FigureComparison, vari
 from iopstui.model.experiment.comparison_text import (
     CPUS_SHOWN,
     ComparisonResults,
-    cpu_text,
     difference_text,
     method_text,
-    value_text,
 )
 from iopstui.model.experiment.plan import Plan, variant_letter
+from iopstui.model.experiment.point import POINT
 from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.output.experiment.sink import (
     Cell,
@@ -43,7 +42,7 @@ def _busiest_cpu_text(completions: Mapping[int, float]) -> str:
 
 COLUMNS = (
     *(replace(column, width=7) for column in FIGURES[:6]),
-    Column("point/cpu_us", "CPU/IO", 7, cpu_text),
+    POINT["cpu_us"].column(),
     Column("point/completions", "most on", 12, _busiest_cpu_text, left=True),
 )
 
@@ -77,10 +76,8 @@ def difference_columns(number: int) -> Sequence[Column]:
     first, second = variant_letter(0), variant_letter(number)
     return (
         Column("metric/name", "figure", NAME_WIDTH, left=True),
-        Column("first", first, 8, read=lambda figure: value_text(figure.metric.unit, figure.first)),
-        Column(
-            "second", second, 8, read=lambda figure: value_text(figure.metric.unit, figure.second)
-        ),
+        Column("", first, 8, read=lambda figure: figure.metric.text(figure.first)),
+        Column("", second, 8, read=lambda figure: figure.metric.text(figure.second)),
         Column("", f"{second} against {first}, 95 %", 29, read=difference_text),
         Column("", "shown", 5, read=shown_text),
     )

@@ -4,17 +4,17 @@ result."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.comparison import CpuShift, FigureComparison
 from iopstui.model.experiment.comparison_text import (
     CPUS_SHOWN,
-    cpu_text,
     difference_text,
-    value_text,
 )
 from iopstui.model.experiment.plan import variant_letter
+from iopstui.model.experiment.point import POINT
 from iopstui.tables import Column
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, linear_axis
@@ -45,9 +45,10 @@ def _busiest_cpu_text(event: PointFinished) -> str:
     return "" if busiest is None else f"CPU{busiest[0]} {100 * busiest[1]:.0f}%"
 
 
+CPU = POINT["cpu_us"].column()
 COLUMNS = (
     *FIGURES,
-    Column("point/cpu_us", "CPU/IO", 7, lambda us: _without_blanks(cpu_text(us)), rank=1),
+    replace(CPU, form=lambda us: _without_blanks(CPU.form(us)), rank=1),
     Column("", "most on", 11, read=_busiest_cpu_text, rank=2),
 )
 
@@ -190,7 +191,7 @@ def _comparison_rows(
     yield Line(width, charset).add(head, DIM).build()
     for comparison in comparisons:
         means = [
-            _without_blanks(value_text(comparison.metric.unit, mean))
+            _without_blanks(comparison.metric.text(mean))
             for mean in (comparison.first, comparison.second)
         ]
         line = Line(width, charset).add(f" {fit(comparison.metric.name, name)}")

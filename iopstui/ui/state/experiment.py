@@ -50,6 +50,13 @@ class Trace:
     settled_s: float | None = None
 
 
+@dataclass(frozen=True)
+class _Conclusions:
+    lines: Sequence[str] = ()
+    curves: list[LoadCurve[PointFinished]] = field(default_factory=list)
+    results: ComparisonResults | None = None
+
+
 class ExperimentState:
     """``points`` are the measured runs by index, ``failed`` the failed ones, ``current_point`` the
     running one, ``traces`` the runs of a comparison."""
@@ -65,9 +72,7 @@ class ExperimentState:
         self.phase = ""
         self.iops: float | None = None
         self._settling = SettlingFilter(plan.settle, plan.measure)
-        self._cached_conclusions: (
-            tuple[int, list[str], list[LoadCurve[PointFinished]], ComparisonResults | None] | None
-        ) = None
+        self._cached: tuple[object, _Conclusions] | None = None
 
     @property
     def kind(self) -> str:
@@ -201,15 +206,15 @@ class ExperimentState:
 
     def curves(self) -> list[LoadCurve[PointFinished]]:
         """Lines of the charts: along ``axis``, one for every other combination."""
-        return self._conclusions()[2]
+        return self._conclusions().curves
 
     def results(self) -> ComparisonResults | None:
         """Results of a comparison so far; ``None`` before the first run is done."""
-        return self._conclusions()[3]
+        return self._conclusions().results
 
     def sentences(self) -> list[str]:
         """Conclusions in sentences: the final ones once it is over."""
-        lines = list(self._conclusions()[1])
+        lines = list(self._conclusions().lines)
         if self.finished is None:
             return [*self._progress_sentences(), *lines]
         if self.finished.error:
@@ -235,30 +240,29 @@ class ExperimentState:
         )
         return [text, *more]
 
-    def _conclusions(
-        self,
-    ) -> tuple[int, list[str], list[LoadCurve[PointFinished]], ComparisonResults | None]:
+    def _conclusions(self) -> _Conclusions:
         """Recomputed when a point, or the whole experiment, is done."""
-        key = 2 * (len(self.points) + len(self.failed)) + (self.finished is not None)
-        if self._cached_conclusions is None or self._cached_conclusions[0] != key:
+        key = len(self.points), len(self.failed), self.finished is not None
+        if self._cached is None or self._cached[0] != key:
             points = [self.points[index] for index in sorted(self.points)]
-            if self.plan.variants:
-                self._cached_conclusions = (key, *self._comparison_conclusions(points))
-            else:
-                self._cached_conclusions = (key, *self._sweep_conclusions(points))
-        return self._cached_conclusions
+            conclude = self._of_comparison if self.plan.variants else self._of_sweep
+            self._cached = key, conclude(points) if points else _Conclusions()
+        return self._cached[1]
 
-    def _sweep_conclusions(
-        self, points: Sequence[PointFinished]
-    ) -> tuple[list[str], list[LoadCurve[PointFinished]], None]:
-        if not points:
-            return [], [], None
+    def _of_sweep(self, points: Sequence[PointFinished]) -> _Conclusions:
         # before all points are measured, a curve ends at the last one
-        knees = load_curves(self.plan, points) if self.finished is not None else []
         complete = self.finished is not None
+        knees = load_curves(self.plan, points) if complete else []
         lines = conclusions(measured_points(self.plan, points), knees, complete)
         drawn = curves_along(self.plan, self.axis, points)
-        return [printable(line) for line in lines], drawn, None
+        return _Conclusions([printable(line) for line in lines], drawn)
+
+    def _of_comparison(self, points: Sequence[PointFinished]) -> _Conclusions:
+        results = ComparisonResults(self.plan, variant_runs(self.plan, points))
+        lines = [] if self.finished is None else list(results.verdicts())
+        if lines and results.complete >= results.least:
+            lines.append(f"({method_text(self.plan, '*')})")
+        return _Conclusions(lines, results=results)
 
     def points_by_place(self) -> dict[int, PointFinished]:
         """The points of a sweep by position; several runs of one as their mean."""
@@ -280,19 +284,6 @@ class ExperimentState:
     def rows(self) -> tuple[PlannedPoint, ...]:
         """A sweep's points in order, each once."""
         return tuple(points_in_order(self.plan))
-
-    def _comparison_conclusions(
-        self, points: Sequence[PointFinished]
-    ) -> tuple[list[str], list[LoadCurve[PointFinished]], ComparisonResults | None]:
-        if not points:
-            return [], [], None
-        results = ComparisonResults(self.plan, variant_runs(self.plan, points))
-        if self.finished is None:
-            return [], [], results
-        lines = list(results.verdicts())
-        if results.complete >= results.least:
-            lines.append(f"({method_text(self.plan, '*')})")
-        return lines, [], results
 
 
 def variant_names(plan: Plan) -> list[str]:

@@ -10,13 +10,12 @@ from iopstui.format import MISSING
 from iopstui.model.experiment.comparison import METRICS, CpuShift, FigureComparison
 from iopstui.model.experiment.comparison_text import (
     cpu_shift_lines,
-    cpu_text,
     difference_text,
     moved_cpus,
-    value_text,
     verdict,
 )
 from iopstui.model.experiment.plan import Plan, parse_variant
+from iopstui.model.experiment.point import POINT
 from iopstui.model.metrics.statistics.paired_comparison import Difference
 from iopstui.output.experiment.compare import shown_text
 
@@ -151,6 +150,7 @@ def test_where_completions_went() -> None:
 
 
 def test_a_figure_in_its_unit() -> None:
-    assert value_text("ns", 1500.0) == cpu_text(1.5) == value_text("us", 1.5) == "1.50 µs"
-    assert (value_text("share", 0.256), value_text("1/s", 1000.0)) == ("26 %", "1.00k")
-    assert cpu_text(None) == MISSING
+    shown = {name: POINT[name].form for name in ("p50_ns", "cpu_us", "most_completions", "iops")}
+    assert shown["p50_ns"](1500.0) == shown["cpu_us"](1.5) == "1.50 µs"
+    assert (shown["most_completions"](0.256), shown["iops"](1000.0)) == ("26 %", "1.00k")
+    assert shown["cpu_us"](None) == MISSING
