@@ -28,7 +28,9 @@ def text(answer: Answer | None, width: int, ascii_only: bool = False) -> str:
 
 def test_who_is_said_in_fewer_words_where_there_is_no_room() -> None:
     assert text(BUSY, 160).endswith(WHO)
-    assert text(BUSY, 80) == " ▲ vda is busy: I/Os take 8.4 ms on average · fio (965) 64 %"
+    assert (
+        text(BUSY, 80) == " ▲ vda is busy: I/Os take 8.4 ms on average · fio (965): 64 % of bytes"
+    )
     assert text(BUSY, 40) == " ▲ vda is busy: I/Os take 8.4 ms on…"
     assert text(BUSY, 80, ascii_only=True).isascii()
     assert text(None, 80) == ""
@@ -36,10 +38,11 @@ def test_who_is_said_in_fewer_words_where_there_is_no_room() -> None:
 
 def test_short_names() -> None:
     assert (
-        short_who("bash -c x (812) with its children does all of its bytes") == "bash (812) 100 %"
+        short_who("bash -c x (812) with its children does all of its bytes")
+        == "bash (812): 100 % of bytes"
     )
-    assert short_who("dd (7 processes) does 91 % of its bytes") == "dd (7 processes) 91 %"
-    assert short_who("dd if=x (7) does at least 64 % of its bytes") == "dd (7) ≥ 64 %"
+    assert short_who("dd (7 processes) does 91 % of its bytes") == "dd (7 processes): 91 % of bytes"
+    assert short_who("dd if=x (7) does at least 64 % of its bytes") == "dd (7): ≥ 64 % of bytes"
     assert short_who("resync of md0 (md) reads and writes it").startswith("resync of md0")
 
 

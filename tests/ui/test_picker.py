@@ -66,7 +66,7 @@ def table(*devices: BlockDevice) -> dict[str, BlockDevice]:
         (DISK, table(DISK, LVM, DM), "carries /srv"),
         (fakes.PART, table(DISK, fakes.PART), "mounted at /"),
         (DISK, table(DISK), "2 partitions"),
-        (fakes.ODD, table(fakes.ODD), "free"),
+        (fakes.ODD, table(fakes.ODD), "not mounted"),
     ],
 )
 def test_the_use_of_a_disk(disk: BlockDevice, devices: dict[str, BlockDevice], use: str) -> None:
@@ -293,7 +293,7 @@ async def test_low_terminals_show_the_disk_in_a_line_and_no_recordings() -> None
     async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
         app = await open_picker(pilot)
         text = render_pictures(app)[".txt"]
-        assert ": free · " in text, text
+        assert ": not mounted · " in text, text
         assert "Recent" not in text
 
 

@@ -31,12 +31,12 @@ def shortened(text: str, who: str, room: int, width: Callable[[str], int]) -> tu
 
 
 def short_who(who: str) -> str:
-    """ "fio --name=hog (965) does 64 % of its bytes" -> "fio (965) 64 %"."""
+    """ "fio --name=hog (965) does 64 % of its bytes" -> "fio (965): 64 % of bytes"."""
     match = _PERSON.fullmatch(who)
     if match is None:
         return who
     share = "100 %" if match[3] == "all" else match[3].replace("at least ", "≥ ")
-    return f"{match[1]} {match[2].strip()} {share}"
+    return f"{match[1]} {match[2].strip()}: {share} of bytes"
 
 
 def _ranked(text: str, who: str) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ from iopstui.ui.home.disk_charts import chart_values, new_history
 
 PROGRAM_NAME = "iopstui"
 MAX_USES = 4
+UNMOUNTED = "not mounted"
 MEAN_SECONDS = 60
 """How far back the column of the last minute goes."""
 BARS, PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
@@ -206,11 +207,11 @@ def model_text(device: BlockDevice) -> str:
 
 
 def mount_text(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Mount point of the device or of a device on it; else its use; "–" if it is free."""
+    """Mount point of the device or of a device on it; else its use; "–" without one."""
     usage = use_above(device, devices)
     for prefix in ("carries ", "mounted at "):
         usage = usage.removeprefix(prefix)
-    return f.MISSING if usage == "free" or not usage else usage
+    return f.MISSING if usage == UNMOUNTED or not usage else usage
 
 
 def detail_rows(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple[str, str]]:
@@ -224,7 +225,7 @@ def detail_rows(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list
     kinds = ", ".join(filter(None, (_kind(device), f.size(device.size), _queue(device))))
     rows = [
         ("Model", device.model or device.backing_file or ""), ("Type", kinds),
-        ("In use", "no" if usage == "free" else usage.removeprefix("carries ")),
+        ("In use", usage.removeprefix("carries ")),
         ("Jobs", jobs),
     ]  # fmt: skip
     return [(label, text) for label, text in rows if text]
@@ -249,9 +250,8 @@ def _queue(device: BlockDevice) -> str:
 
 def summary_line(device: BlockDevice, devices: Mapping[str, BlockDevice], width: int) -> str:
     """Facts missing from the table, as many as fit into one line of a low terminal."""
-    line = (
-        f"{device.name}: {'in use, only jobs that read' if _is_in_use(device, devices) else 'free'}"
-    )
+    in_use = _is_in_use(device, devices)
+    line = f"{device.name}: {'in use, only jobs that read' if in_use else UNMOUNTED}"
     for part in (device.model or device.backing_file or _kind(device), *_queue(device).split(", ")):
         if part and len(line) + 3 + len(part) <= width:
             line += f" · {part}"
@@ -270,7 +270,7 @@ def _kind(device: BlockDevice) -> str:
 
 
 def use_text(device: BlockDevice) -> str:
-    """Users of the device, in words; "free" if none can be seen."""
+    """Users of the device, in words; UNMOUNTED without one: a program may have it open."""
     parts = [f"mounted at {mount.mountpoint}" for mount in device.mounts]
     if device.swap:
         parts.append("swap")
@@ -280,7 +280,7 @@ def use_text(device: BlockDevice) -> str:
         parts.append("read-only")
     if not parts and device.partitions:
         return f.counted(len(device.partitions), "partition")
-    return ", ".join(parts) or "free"
+    return ", ".join(parts) or UNMOUNTED
 
 
 def use_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:

@@ -30,12 +30,14 @@ TEXTS = (
 
 
 def test_the_least_telling_parts_go_first() -> None:
-    found = ["{} · {}".format(*shortened(LONG, WHO, room, len)) for room in (250, 150, 135, 100)]
+    found = ["{} · {}".format(*shortened(LONG, WHO, room, len)) for room in (250, 161, 146, 111)]
     assert found[0] == f"{LONG} · {WHO}"
-    assert found[1] == f"{LONG.replace(' (last 2 h)', '')} · fio (965) ≥ 64 %"
-    assert found[2].endswith("with 64 in flight, 6× its median at this load · fio (965) ≥ 64 %")
+    assert found[1] == f"{LONG.replace(' (last 2 h)', '')} · fio (965): ≥ 64 % of bytes"
+    assert found[2].endswith(
+        "with 64 in flight, 6× its median at this load · fio (965): ≥ 64 % of bytes"
+    )
     assert found[3] == (
-        "vda is busy: I/Os take 8.4 ms on average with 64 in flight · fio (965) ≥ 64 %"
+        "vda is busy: I/Os take 8.4 ms on average with 64 in flight · fio (965): ≥ 64 % of bytes"
     )
 
 

@@ -18,7 +18,7 @@ MAX_ROWS = 30
 FIRST_SAMPLE = "first sample; rates need two"
 ALL_DISKS = (
     "Bytes that each process read from any disk, and wrote to any disk or the page cache "
-    "(/proc/PID/io). Per-disk figures need the probe with processes (ctrl+p)."
+    "(/proc/PID/io). Who uses this disk alone is in panel 3, until a job runs."
 )
 
 
