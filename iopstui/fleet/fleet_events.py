@@ -113,12 +113,7 @@ def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigur
     data = interval.data
     if isinstance(data, EncodedFrame) and data.fio:
         # nearly always
-        iops_m, bw_m, p99_ns, requests, wait = data.second_figures
-        return HostFigures(
-            name, interval.number, complete, iops_m / MILLI, bw_m / MILLI,
-            float(p99_ns) if p99_ns else None, wait * 1000 / requests if requests else None,
-            interval.util,
-        )  # fmt: skip
+        return _frame_figures(name, interval.number, complete, data, interval.util)
     if isinstance(data, EncodedFrame):
         kernel, total, slowest = data.kernel, None, None
     else:
@@ -138,21 +133,23 @@ def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigur
     return HostFigures(name, interval.number, complete, iops, bw, await_ns, await_ns, interval.util)
 
 
+def _frame_figures(
+    name: str, number: int, complete: bool, frame: EncodedFrame, util: float | None
+) -> HostFigures:
+    iops_m, bw_m, p99_ns, requests, wait = frame.second_figures
+    return HostFigures(
+        name, number, complete, iops_m / MILLI, bw_m / MILLI, float(p99_ns) if p99_ns else None,
+        wait * 1000 / requests if requests else None, util,
+    )  # fmt: skip
+
+
 def all_host_figures(encoded: Iterable[EncodedSecond]) -> list[HostFigures]:
     """Return the seconds of many hosts, all of them counted."""
-    converted, make = [], HostFigures
-    for name, number, frame, util, seconds in encoded:
-        if not frame.first[0]:
-            # without fio
-            interval = HostInterval(name, number, frame, seconds, util=util)
-            converted.append(host_figures(name, interval, True))
-            continue
-        iops_m, bw_m, p99_ns, requests, wait = frame.second_figures
-        converted.append(make(
-            name, number, True, iops_m / MILLI, bw_m / MILLI, float(p99_ns) if p99_ns else None,
-            wait * 1000 / requests if requests else None, util,
-        ))  # fmt: skip
-    return converted
+    return [
+        _frame_figures(name, number, True, frame, util) if frame.fio
+        else host_figures(name, HostInterval(name, number, frame, seconds, util=util), True)
+        for name, number, frame, util, seconds in encoded
+    ]  # fmt: skip
 
 
 def collect_figures(merger: Merger) -> list[HostFigures]:

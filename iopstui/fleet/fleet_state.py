@@ -27,7 +27,7 @@ from iopstui.fleet.fleet_events import (
 from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.row_events import read_answer
-from iopstui.fleet.merging.sums import DISK_RATES, Object
+from iopstui.fleet.merging.sums import Object
 from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
 from iopstui.model.answer.answer import Answer
@@ -340,9 +340,8 @@ class FleetState:
         if total is not None:
             values = {IOPS: total.iops, BW: total.bw}
         elif sums.kernel.hosts:  # no host has a device: nothing was measured, which is not 0
-            rates = {name: sums.kernel.rate(name) or 0.0 for name in DISK_RATES}
-            values = {IOPS: rates["r/s"] + rates["w/s"],
-                      BW: (rates["rMB/s"] + rates["wMB/s"]) * MIB}  # fmt: skip
+            rates = (sums.kernel.rate(name) or 0.0 for name in ("r/s", "w/s"))
+            values = {IOPS: sum(rates), BW: (sums.kernel.mib_s or 0.0) * MIB}
         for name, value in values.items():
             self.sums[name].add(event.number, value if complete else None)
         self._update_oddness(event.number)

@@ -15,10 +15,11 @@ from iopstui.errors import (
 )
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.sums import HostSums
-from iopstui.format import counted
+from iopstui.format import counted, or_dash
 from iopstui.model.experiment.plan import parse_axis
 from iopstui.model.experiment.scaling import MIN_POINTS, Scaling, analyse_scaling
 
+SHOWN_PERCENTILES = ("p50", "p99", "p99.9")
 AXIS, STOPPED = "hosts", "stopped"
 # of a screen, on which stopping is no interruption: what failed before counts for more. Without one
 # (cli/fleet/host_sweep.py) a signal ends it, and that is its exit code whatever was before
@@ -52,11 +53,26 @@ class ScalePoint:
         total = self.sums.total
         return total.main.percentiles if total is not None else {}
 
+    def figures(self, first: ScalePoint) -> dict[str, float | int | None]:
+        """All figures by name; ``first`` is the first point of the curve."""
+        rates, ranks = self.iops_by_host.values(), self.percentiles()
+        return {
+            "hosts": self.hosts, "iops": self.iops, "bw": self.bw,
+            **{name: ranks.get(name) for name in SHOWN_PERCENTILES},
+            "iops_host": self.iops / self.hosts, "iops_lowest": min(rates, default=None),
+            "iops_highest": max(rates, default=None), "linear": self.efficiency(first),
+        }  # fmt: skip
+
     def efficiency(self, first: ScalePoint) -> float | None:
         """The share that a host has of what one had at the first point; ``None``: it had
         nothing."""
         first_share = first.iops / first.hosts
         return self.iops / self.hosts / first_share if first_share else None
+
+
+def linear_text(share: float | None) -> str:
+    """The share that a host has of what one had at the first point, in percent."""
+    return or_dash(share and 100 * share, "{:.3g} %")
 
 
 def scale_point(hosts: int, merger: Merger, expectations_met: bool | None = None) -> ScalePoint:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from iopstui.fleet.merging.merger import FAILED, FINISHED, INTERRUPTED, Merger
-from iopstui.fleet.merging.sums import get_object, scaled_integer
+from iopstui.fleet.merging.sums import Object, get_object, scaled_integer
 from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
+
+_OF_HOSTS = ("finished", "failed", "interrupted", "unseen")
+_COUNT = ("ios", "bytes", "fio_ios", "fio_bytes", "exact", "differs", "unchecked", "ramp")
 
 
 @dataclass(slots=True)
@@ -35,6 +38,15 @@ class MergeCertificate:
     unchecked: tuple[str, ...] = ()
     ramp: tuple[str, ...] = ()
 
+    def as_object(self) -> Object:
+        """Its parts in a merger's row."""
+        values = {name: [*value] if isinstance(value, tuple) else value
+                  for name, value in asdict(self).items()}  # fmt: skip
+        return {
+            "hosts": {"total": self.hosts, **{name: values[name] for name in _OF_HOSTS}},
+            "lost": values["lost"], "count": {name: values[name] for name in _COUNT},
+        }  # fmt: skip
+
     def add(self, other: MergeCertificate) -> None:
         """Add other hosts'."""
         both_sized = self.fio_bytes is not None and other.fio_bytes is not None
@@ -54,21 +66,20 @@ def certify_merge(merger: Merger) -> MergeCertificate:
     """Certificate of all hosts of a merger and of the mergers below it."""
     certificate = MergeCertificate()
     for name, host in merger.hosts.items():
-        io_totals = host.io_totals
-        ios, byte_count = io_totals.finals or (None, None)
-        part = MergeCertificate(
-            1, ios=io_totals.ios, bytes=io_totals.bytes, fio_ios=ios, fio_bytes=byte_count
-        )
-        part.finished = int(host.outcome == FINISHED or (host.has_ended and not host.outcome))
-        part.failed = (name,) if host.outcome == FAILED else ()
-        part.interrupted = (name,) if host.outcome == INTERRUPTED else ()
-        part.exact = int(io_totals.verdict == EXACT)
-        part.differs = (name,) if io_totals.verdict == DIFFERS else ()
-        part.unchecked = (name,) if io_totals.verdict == UNCHECKED else ()
-        part.ramp = (name,) if io_totals.ramp else ()
-        part.lost = () if host.has_ended else (name,)
-        part.unseen = part.lost if host.first is None else ()
-        certificate.add(part)
+        totals = host.io_totals
+        ios, byte_count = totals.finals or (None, None)
+        lost = not host.has_ended
+        named = {
+            "failed": host.outcome == FAILED, "interrupted": host.outcome == INTERRUPTED,
+            "lost": lost, "unseen": lost and host.first is None, "ramp": totals.ramp,
+            "differs": totals.verdict == DIFFERS, "unchecked": totals.verdict == UNCHECKED,
+        }  # fmt: skip
+        certificate.add(MergeCertificate(
+            1, int(host.outcome == FINISHED or (host.has_ended and not host.outcome)),
+            ios=totals.ios, bytes=totals.bytes, fio_ios=ios, fio_bytes=byte_count,
+            exact=int(totals.verdict == EXACT),
+            **{kind: (name,) for kind, is_so in named.items() if is_so},
+        ))  # fmt: skip
     for sub_merger in merger.lost_sub_mergers().values():
         hosts = sub_merger.hosts
         total = sub_merger.sums.total
@@ -83,27 +94,12 @@ def certify_merge(merger: Merger) -> MergeCertificate:
 
 def _parse_certificate(row: Mapping[str, Any]) -> MergeCertificate:
     hosts, count = get_object(row, "hosts"), get_object(row, "count")
-    fio_counts = {name: count.get(name) for name in ("fio_ios", "fio_bytes")}
-    return MergeCertificate(
-        hosts=scaled_integer(hosts.get("total")),
-        finished=scaled_integer(hosts.get("finished")),
-        ios=scaled_integer(count.get("ios")),
-        bytes=scaled_integer(count.get("bytes")),
-        exact=scaled_integer(count.get("exact")),
-        fio_ios=None if fio_counts["fio_ios"] is None else scaled_integer(fio_counts["fio_ios"]),
-        fio_bytes=None
-        if fio_counts["fio_bytes"] is None
-        else scaled_integer(fio_counts["fio_bytes"]),
-        failed=parse_names(hosts, "failed"),
-        interrupted=parse_names(hosts, "interrupted"),
-        lost=parse_names(row, "lost"),
-        unseen=parse_names(hosts, "unseen"),
-        differs=parse_names(count, "differs"),
-        unchecked=parse_names(count, "unchecked"),
-        ramp=parse_names(count, "ramp"),
-    )
-
-
-def parse_names(row: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Names in a merger's row."""
-    return tuple(str(name) for name in row.get(key) or ())
+    values = {**hosts, **count, "hosts": hosts.get("total"), "lost": row.get("lost")}
+    certificate = MergeCertificate()
+    for name, default in asdict(certificate).items():
+        value = values.get(name)
+        if default == ():
+            setattr(certificate, name, tuple(map(str, value or ())))
+        elif value is not None:
+            setattr(certificate, name, scaled_integer(value))
+    return certificate

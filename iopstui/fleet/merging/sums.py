@@ -246,16 +246,26 @@ class KernelSum:
         """ "r/s" ... of all hosts; ``None`` if no device was measured."""
         return self.numbers.get(name, 0) / MILLI if self.hosts else None
 
+    def await_ms(self, count: str) -> float | None:
+        """How long one of the "reads" or "writes" took; ``None`` of none."""
+        requests = self.numbers.get(count, 0)
+        return self.numbers[AWAITS[count]] / MILLI / requests if requests else None
+
+    @property
+    def mib_s(self) -> float | None:
+        """MiB per second of all hosts, read and written."""
+        rates = [rate for name in ("rMB/s", "wMB/s") if (rate := self.rate(name)) is not None]
+        return sum(rates) if rates else None
+
     def as_object(self) -> Object | None:
         """Return an object for JSON lines; ``None`` if no device was measured."""
         if not self.hosts:
             return None
         row: Object = {"hosts": self.hosts, **{name: self.rate(name) for name in DISK_RATES}}
         for count, await_ in AWAITS.items():
-            requests, waits = self.numbers.get(count, 0), self.numbers.get(await_, 0) / MILLI
-            row[count] = requests
-            row[await_] = waits / requests if requests else None
-            row[f"{await_}_sum"] = waits
+            row[count] = self.numbers.get(count, 0)
+            row[await_] = self.await_ms(count)
+            row[f"{await_}_sum"] = self.numbers.get(await_, 0) / MILLI
         return row
 
 

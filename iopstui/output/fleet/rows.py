@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iopstui import __version__
-from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import utc
@@ -45,32 +45,19 @@ def second_object(second: MergedInterval, label: str) -> Object:
 def merged_object(merger: Merger, label: str) -> Object:
     """Totals of all hosts from start to end, and whether they are complete."""
     rates = merger.run_sums()
-    certificate = certify_merge(merger)
+    certificate = certify_merge(merger).as_object()
     slowest = rates.slowest
     return {
         "event": "merged",
         "host": label,
         "schema": SCHEMA,
         "interval_s": merger.interval_s,
-        "hosts": {
-            "total": certificate.hosts, "finished": certificate.finished,
-            "failed": list(certificate.failed), "interrupted": list(certificate.interrupted),
-            "unseen": list(certificate.unseen),
-        },
-        "lost": list(certificate.lost),
+        "hosts": certificate["hosts"],
+        "lost": certificate["lost"],
         "late": dict(sorted(merger.late_frames.items())),
-        "count": _count(certificate),
+        "count": certificate["count"],
         "slowest": {"host": slowest[1], "p99": slowest[0]} if slowest else None,
         "fio": rates.fio_object(),
         "kernel": None,
         "device": rates.device.as_object(),
-    }  # fmt: skip
-
-
-def _count(certificate: MergeCertificate) -> Object:
-    return {
-        "ios": certificate.ios, "bytes": certificate.bytes, "fio_ios": certificate.fio_ios,
-        "fio_bytes": certificate.fio_bytes, "exact": certificate.exact,
-        "differs": list(certificate.differs), "unchecked": list(certificate.unchecked),
-        "ramp": list(certificate.ramp),
-    }  # fmt: skip
+    }

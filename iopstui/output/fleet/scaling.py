@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Protocol, TextIO
 
 from iopstui.fleet.merging.sums import Object
-from iopstui.fleet.scaling_curve import ScalePoint
-from iopstui.format import latency, number, or_dash, print_line
+from iopstui.fleet.scaling_curve import SHOWN_PERCENTILES, ScalePoint, linear_text
+from iopstui.format import latency, number, print_line
 from iopstui.model.experiment.scaling import Scaling, analyse_scaling
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.model.sizes import MIB
 from iopstui.output.csv_out import CsvFile
-from iopstui.output.fleet.wording import SHOWN_PERCENTILES, WIDTH
+from iopstui.output.fleet.wording import WIDTH
 from iopstui.output.jsonl import dumps
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
@@ -26,19 +26,8 @@ COLUMNS = (
     *(Column(name, name, 7, latency) for name in SHOWN_PERCENTILES),
     Column("iops_host", "a host", 6, number), Column("iops_lowest", "lowest", 6, number),
     Column("iops_highest", "highest", 7, number),
-    Column("linear", "linear", 7, lambda share: or_dash(share and 100 * share, "{:.3g} %")),
+    Column("linear", "linear", 7, linear_text),
 )  # fmt: skip
-
-
-def figures(point: ScalePoint, first: ScalePoint) -> dict[str, float | int | None]:
-    """Return the figures by ids of ``COLUMNS``; ``first`` is the first point of the curve."""
-    rates = point.iops_by_host.values()
-    return {
-        "hosts": point.hosts, "iops": point.iops, "bw": point.bw,
-        **{name: point.percentiles().get(name) for name in SHOWN_PERCENTILES},
-        "iops_host": point.iops / point.hosts, "iops_lowest": min(rates, default=None),
-        "iops_highest": max(rates, default=None), "linear": point.efficiency(first),
-    }  # fmt: skip
 
 
 class ScalingSink(Protocol):
@@ -72,7 +61,7 @@ class ScalingTable:
         if not self._has_rows:
             self._has_rows = True
             print_line(head_line(COLUMNS), self._out)
-        print_line(row_line(COLUMNS, figures(point, first)), self._out)
+        print_line(row_line(COLUMNS, point.figures(first)), self._out)
 
     def end(self, scaling: Scaling) -> None:
         """Print the conclusions from all points."""
@@ -91,7 +80,7 @@ class ScalingLines:
     def point(self, point: ScalePoint, first: ScalePoint) -> None:
         """Write one."""
         self._write({
-            "event": "scale_point", "host": LABEL, "schema": SCHEMA, **figures(point, first),
+            "event": "scale_point", "host": LABEL, "schema": SCHEMA, **point.figures(first),
             "met": point.expectations_met,
             "each": {printable(name): iops for name, iops in point.iops_by_host.items()},
             "fio": point.sums.fio_object(),
@@ -126,7 +115,7 @@ class ScalingCsv:
 
     def point(self, point: ScalePoint, first: ScalePoint) -> None:
         """Write one."""
-        self._file.row(figures(point, first).values())
+        self._file.row(point.figures(first).values())
 
     def end(self, scaling: Scaling) -> None:
         """The law has no row."""

@@ -8,19 +8,47 @@ from iopstui.events import AnswerGiven
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import Object
-from iopstui.format import MISSING, clock, cut, latency, milliseconds, number, print_line, utc
+from iopstui.fleet.scaling_curve import SHOWN_PERCENTILES
+from iopstui.format import MISSING, clock, latency, milliseconds, number, print_line, utc
 from iopstui.model.answer.answer import Answer
 from iopstui.model.samples import READ, WRITE
-from iopstui.model.sizes import MIB
 from iopstui.output.csv_out import CsvFile, cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
-from iopstui.output.fleet.wording import SHOWN_PERCENTILES, is_last, missing_hosts, totals_text
+from iopstui.output.fleet.wording import is_last, mib_number, missing_hosts, totals_text
 from iopstui.output.jsonl import dumps, event_object
+from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 HEADER_EVERY = 20
-NAME_WIDTH = 13
+
+
+def _await(count: str, await_: str) -> Column:
+    return Column("", await_, 7, milliseconds, read=lambda row: row.sums.kernel.await_ms(count))
+
+
+def _rate(name: str, width: int) -> Column:
+    return Column("", name, width, number, read=lambda row: row.sums.kernel.rate(name))
+
+
+_HEAD = (
+    Column("", "UTC", 8, left=True, read=lambda row: (utc(row.wall_ms) or MISSING)[11:19]),
+    Column("", "hosts", 9, read=lambda row: f"{row.counted}/{row.expected}"),
+)  # fmt: skip
+_FIO = (
+    *_HEAD,
+    *(Column(f"sums/fio/{name}/iops", name, 6, number) for name in (READ, WRITE)),
+    Column("sums/total/bw", "MiB/s", 7, mib_number),
+    *(Column(f"sums/total/main/percentiles/{name}", name, 7, latency)
+      for name in SHOWN_PERCENTILES),
+    Column("sums/slowest", " slowest", 14, left=True,
+           form=lambda slowest: f" {printable(slowest[1])}" if slowest else ""),
+)  # fmt: skip
+_KERNEL = (
+    *_HEAD, _rate("r/s", 6), _rate("w/s", 6),
+    Column("sums/kernel/mib_s", "MiB/s", 7, number),
+    _await("reads", "r_await"), _await("writes", "w_await"), _rate("aqu-sz", 7),
+)  # fmt: skip
 
 
 class TotalsSink(Protocol):
@@ -140,9 +168,9 @@ class TotalTable:
         fio = bool(second.sums.fio) or (not second.sums.kernel.hosts and self._fio)
         if self._rows % HEADER_EVERY == 0 or fio != self._fio:
             self._rows, self._fio = 0, fio
-            print_line(_head(fio), self._out)
+            print_line(head_line(_FIO if fio else _KERNEL), self._out)
         self._rows += 1
-        print_line(_fio_row(second) if fio else _kernel_row(second), self._out)
+        print_line(row_line(_FIO if fio else _KERNEL, second), self._out)
 
     def answer(self, t: float, answer: Answer) -> None:
         """Print an answer beside the rows."""
@@ -151,41 +179,3 @@ class TotalTable:
     def end(self, merger: Merger) -> None:
         """Print the totals of all hosts."""
         self._messages.print_totals(merger, self._out)
-
-
-def _head(fio: bool) -> str:
-    names = ["read", "write", "MiB/s", *SHOWN_PERCENTILES] if fio else [
-        "r/s", "w/s", "MiB/s", "r_await", "w_await", "aqu-sz"
-    ]  # fmt: skip
-    widths = (6, 6, 7, 7, 7, 7)
-    cells = [f"{name:>{width}}" for name, width in zip(names, widths, strict=True)]
-    last = "  slowest" if fio else ""
-    return f"{'UTC':<8} {'hosts':>9} {' '.join(cells)}{last}"
-
-
-def _start(second: MergedInterval) -> str:
-    hosts = f"{second.counted}/{second.expected}"
-    return f"{(utc(second.wall_ms) or MISSING)[11:19]:<8} {hosts:>9}"
-
-
-def _fio_row(second: MergedInterval) -> str:
-    fio, total = second.sums.fio, second.sums.total
-    cells = [f"{number(fio[name].iops) if name in fio else MISSING:>6}" for name in (READ, WRITE)]
-    cells.append(f"{number(total.bw / MIB) if total else MISSING:>7}")
-    ranks = total.main.percentiles if total else {}
-    cells += [f"{latency(ranks.get(name)):>7}" for name in SHOWN_PERCENTILES]
-    slowest = second.sums.slowest
-    name = f"  {cut(printable(slowest[1]), NAME_WIDTH)}" if slowest else ""
-    return f"{_start(second)} {' '.join(cells)}{name}"
-
-
-def _kernel_row(second: MergedInterval) -> str:
-    kernel = second.sums.kernel
-    figures = kernel.as_object() or {}
-    moved = [kernel.rate(name) for name in ("rMB/s", "wMB/s")]
-    amounts = [value for value in moved if value is not None]
-    cells = [f"{number(kernel.rate(name)):>6}" for name in ("r/s", "w/s")]
-    cells.append(f"{number(sum(amounts)) if amounts else MISSING:>7}")
-    cells += [f"{milliseconds(figures.get(name)):>7}" for name in ("r_await", "w_await")]
-    cells.append(f"{number(kernel.rate('aqu-sz')):>7}")
-    return f"{_start(second)} {' '.join(cells)}"

@@ -8,22 +8,45 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.fleet.merging.certificate import MergeCertificate
 from iopstui.fleet.merging.merger import MergedInterval
-from iopstui.fleet.merging.sums import DirectionSum, HostSums, LatencySum
+from iopstui.fleet.merging.sums import DirectionSum, HostSums, LatencySum, Object
+from iopstui.fleet.scaling_curve import SHOWN_PERCENTILES
 from iopstui.format import counted, cut, latency, number
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sizes import MIB
 from iopstui.output.summary import RAMP_WORDS
+from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
 WIDTH = 80
 MAX_NAMED = 6
-SHOWN_PERCENTILES = ("p50", "p99", "p99.9")
-_HEADING = " ".join((
-    f"{'all hosts':<10}",
-    *(f"{name:>9}" for name in ("IOPS", "MiB/s", "mean", *SHOWN_PERCENTILES, "max")),
-))  # fmt: skip
+
+
+def mib_number(bytes_s: float | None) -> str:
+    """Bytes per second in MiB."""
+    return number(None if bytes_s is None else bytes_s / MIB)
+
+
+def direction_columns(percentiles: Sequence[str], width: int = 0) -> tuple[Column, ...]:
+    """Columns of what ``direction_cells`` gives."""
+    return (
+        Column("iops", "IOPS", width, number), Column("bw", "MiB/s", width, mib_number),
+        Column("latencies/mean", "mean", width, latency),
+        *(Column(f"latencies/percentiles/{name}", name, width, latency) for name in percentiles),
+        Column("latencies/max_ns", "max", width, lambda highest: latency(highest or None)),
+    )  # fmt: skip
+
+
+def direction_cells(part: DirectionSum | None, kind: str = "") -> Object:
+    """The figures of a direction; of requests of a device there are no bytes."""
+    if part is None:
+        return {"iops": None, "bw": None, "latencies": LatencySum()}
+    latencies = part.latency(kind) if kind else part.main
+    return {"iops": part.iops, "bw": None if kind else part.bw, "latencies": latencies}
+
+
+_COLUMNS = (Column("name", "all hosts", 10, left=True), *direction_columns(SHOWN_PERCENTILES, 9))
 
 
 def first_names(names: Sequence[str]) -> str:
@@ -97,34 +120,23 @@ def _device_rows(sums: HostSums, certificate: MergeCertificate) -> Iterator[str]
     if lines:
         yield f"{lines}, from a request's issue to its completion"
     for kind, part in sums.device.directions():
-        yield _row(kind, part.iops, None, part.latency(DEVICE))
+        yield row_line(_COLUMNS, {"name": kind, **direction_cells(part, DEVICE)})
 
 
 def totals_text(sums: HostSums, certificate: MergeCertificate) -> str:
     """A table the whole run of all hosts in at most 80 columns, and how they ended."""
     lines = []
     if sums.fio:
-        lines.append(_HEADING)
-        lines += [direction_row(name, sums.fio[name]) for name in DIRECTIONS if name in sums.fio]
+        parts = {name: sums.fio[name] for name in DIRECTIONS if name in sums.fio}
+        lines.append(head_line(_COLUMNS))
+        lines += [row_line(_COLUMNS, {"name": name, **direction_cells(part)})
+                  for name, part in parts.items()]  # fmt: skip
     elif sums.device.hosts:
-        lines.append(_HEADING)
+        lines.append(head_line(_COLUMNS))
     lines += _device_rows(sums, certificate)
     for line in ending(certificate):
         lines += textwrap.wrap(line, WIDTH)
     return "\n".join(lines)
-
-
-def direction_row(name: str, part: DirectionSum) -> str:
-    """Return the row of one direction."""
-    return _row(name, part.iops, part.bw, part.main)
-
-
-def _row(name: str, iops: float, bw: float | None, latencies: LatencySum) -> str:
-    ranks = latencies.percentiles
-    values = [latencies.mean, *map(ranks.get, SHOWN_PERCENTILES), latencies.max_ns or None]
-    cells = [f"{latency(value):>9}" for value in values]
-    moved = number(None if bw is None else bw / MIB)
-    return f"{name:<10} {number(iops):>9} {moved:>9} {' '.join(cells)}"
 
 
 def outcome_text(text: str, outcomes: Mapping[str, Outcome]) -> str:

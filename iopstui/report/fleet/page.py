@@ -56,20 +56,20 @@ def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[
     if data.runs:
         yield from (
             Heading(2, "Runs"),
-            Table(words.RUN_HEAD, words.run_rows(data), left_columns=2),
+            Table.from_rows(words.RUNS, words.run_rows(data), left_columns=2),
         )
     if rows := [*words.totals_rows(data)]:
-        yield from (Heading(2, words.totals_title(data)), Table(words.WHOLE_HEAD, rows))
+        yield from (Heading(2, words.totals_title(data)), Table.from_rows(words.WHOLE, rows))
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
     hosts = words.host_rows(data)
     yield from (
         Heading(2, "Hosts, slowest first"),
-        Table(words.HOST_HEAD, hosts[:most], left_columns=2),
+        Table.from_rows(words.HOSTS, hosts[:most], left_columns=2),
     )
     if len(hosts) > most:
         yield Text(f"{len(hosts) - most} more hosts: see CSV and JSON.")
-    seconds = Table(words.SECOND_HEAD, words.second_rows(data), left_columns=2)
+    seconds = Table.from_rows(words.SECONDS, words.second_rows(data), left_columns=2)
     yield FoldedBlocks(f"Seconds ({words.which_seconds(data)})", [seconds])
 
 
@@ -98,10 +98,10 @@ def _json(data: FleetReportData) -> str:
         "left_out": data.broken_lines, "fio": data.totals.fio_object(),
         "device": data.totals.device.as_object(), "hosts": hosts,
         "runs": [
-            {"run": row.number, "job": job, "hosts": row.hosts, "finished": row.finished,
+            {"run": row.number, "job": cells["job"], "hosts": row.hosts, "finished": row.finished,
              "how": row.ending, "said": [] if data.redact else list(row.messages),
              "fio": row.totals.fio_object()}
-            for row, (_, job, *_) in zip(data.runs, words.run_rows(data), strict=True)
+            for row, cells in zip(data.runs, words.run_rows(data), strict=True)
         ],
         "seconds": [asdict(row) for row in data.seconds],
     }  # fmt: skip

@@ -15,7 +15,7 @@ from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.fleet.merging.host_timeline import HostInterval, HostTimeline
 from iopstui.fleet.merging.merger import MergedInterval
-from iopstui.fleet.merging.sums import HostSums, KernelSum, counted_directions
+from iopstui.fleet.merging.sums import HostSums, counted_directions
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.sizes import MIB
 from iopstui.output.fleet.labelled_rows import file_rows
@@ -197,16 +197,10 @@ def _rates(sums: HostSums) -> dict[str, float]:
 
 
 def _moved(sums: HostSums) -> float | None:
-    total = sums.total
+    total, mib_s = sums.total, sums.kernel.mib_s
     if total is not None:
         return total.bw
-    return _device_bytes(sums.kernel)
-
-
-def _device_bytes(kernel: KernelSum) -> float | None:
-    rates = [kernel.rate(name) for name in ("rMB/s", "wMB/s")]
-    numbers = [value for value in rates if value is not None]
-    return MIB * sum(numbers) if numbers else None
+    return None if mib_s is None else MIB * mib_s
 
 
 def load_fleet_report(path: Path, redact: bool = False) -> FleetReportData:

@@ -5,31 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from iopstui.fleet.merging.sums import LatencySum
-from iopstui.format import MISSING, counted, duration, latency, number, utc
+from iopstui.fleet.merging.sums import Object
+from iopstui.format import counted, duration, latency, number, utc
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.samples import DIRECTIONS
-from iopstui.model.sizes import MIB
-from iopstui.output.fleet.wording import ending, executed_text
-from iopstui.report.fleet.report_data import FleetReportData
+from iopstui.output.fleet.wording import (
+    direction_cells,
+    direction_columns,
+    ending,
+    executed_text,
+)
+from iopstui.report.fleet.report_data import FleetReportData, SecondRow
 from iopstui.report.redact import REDACTED
+from iopstui.tables import Column, texts
 
 SHOWN = ("p50", "p99", "p99.9", "p99.99")
-WHOLE_HEAD = ("", "IOPS", "MiB/s", "mean", *SHOWN, "max")
-HOST_HEAD = (
-    "host",
-    "ended",
-    "IOPS",
-    "MiB/s",
-    *SHOWN,
-    "max",
-    "seconds not counted",
-    "fio's count",
-)
-SECOND_HEAD = ("UTC", "hosts", "read", "write", "MiB/s", "p50", "p99", "p99.9", "slowest")
-RUN_HEAD = ("run", "job", "hosts", "IOPS", "MiB/s", "p50", "p99", "p99.9", "ended")
+_IOPS, _BW, _MEAN, *_RANKS, _MAX = direction_columns(SHOWN)
+WHOLE = (Column("name", ""), *direction_columns(SHOWN))
+HOSTS = (
+    Column("host", "host"), Column("outcome", "ended"), _IOPS, _BW, *_RANKS, _MAX,
+    Column("absent", "seconds not counted"), Column("verdict", "fio's count"),
+)  # fmt: skip
+RUNS = (
+    Column("run", "run"), Column("job", "job"), Column("hosts", "hosts"), _IOPS, _BW, *_RANKS[:3],
+    Column("ended", "ended"),
+)  # fmt: skip
+SECONDS = (
+    Column("wall_ms", "UTC", form=lambda wall_ms: (utc(wall_ms) or "")[11:19]),
+    Column("", "hosts", read=lambda row: f"{row.counted}/{row.expected}"),
+    *(Column(f"rates/{name}", name, form=number) for name in ("read", "write")), _BW,
+    *(Column(f"latencies/{name}", name, form=latency) for name in SHOWN[:3]),
+    Column("slowest", "slowest"),
+)  # fmt: skip
 MAX_SECONDS = 120
-Row = tuple[str, ...]
 
 
 def heading(data: FleetReportData) -> str:
@@ -67,24 +75,15 @@ def endings(data: FleetReportData) -> Iterator[str]:
         yield f"{line[0].upper()}{line[1:].rstrip('.')}."
 
 
-def totals_rows(data: FleetReportData) -> Iterator[Row]:
+def totals_rows(data: FleetReportData) -> Iterator[Object]:
     """The whole run of all hosts by direction: fio's I/Os, and the requests that probes counted."""
     for name in DIRECTIONS:
-        part = data.totals.fio.get(name)
-        if part is not None:
-            yield name, number(part.iops), number(part.bw / MIB), *_latencies(part.main)
+        if name in data.totals.fio:
+            yield {"name": name, **direction_cells(data.totals.fio[name])}
     device = data.totals.device
     for kind, direction in device.directions():
         hosts = f"{device.hosts} of {counted(data.certificate.hosts, 'host')}"
-        yield (f"device {kind} ({hosts})", number(direction.iops), MISSING,
-               *_latencies(direction.latency(DEVICE)))  # fmt: skip
-
-
-def _latencies(latencies: LatencySum) -> Row:
-    """The mean, percentiles and the maximum."""
-    ranks = latencies.percentiles
-    return (latency(latencies.mean), *(latency(ranks.get(rank)) for rank in SHOWN),
-            latency(latencies.max_ns or None))  # fmt: skip
+        yield {"name": f"device {kind} ({hosts})", **direction_cells(direction, DEVICE)}
 
 
 def totals_title(data: FleetReportData) -> str:
@@ -92,53 +91,35 @@ def totals_title(data: FleetReportData) -> str:
     return f"All I/Os of all hosts{', of all runs together' if data.has_several_runs else ''}"
 
 
-def run_rows(data: FleetReportData) -> list[Row]:
+def run_rows(data: FleetReportData) -> list[Object]:
     """A row for each of several runs, with what was said of it."""
-    rows = []
-    for row in data.runs:
-        total = row.totals.total
-        ranks = total.main.percentiles if total is not None else {}
-        # what was said names hosts
-        text = "; ".join((row.ending, *(() if data.redact else row.messages)))
-        rows.append((
-            str(row.number), data.names.text(row.job),
-            f"{row.finished}/{row.hosts}",
-            number(total.iops if total else None), number(total.bw / MIB if total else None),
-            *(latency(ranks.get(rank)) for rank in ("p50", "p99", "p99.9")), text,
-        ))  # fmt: skip
-    return rows
+    return [
+        {"run": row.number, "job": data.names.text(row.job), "hosts": f"{row.finished}/{row.hosts}",
+         # what was said names hosts
+         "ended": "; ".join((row.ending, *(() if data.redact else row.messages))),
+         **direction_cells(row.totals.total)}
+        for row in data.runs
+    ]  # fmt: skip
 
 
-def host_rows(data: FleetReportData) -> list[Row]:
+def host_rows(data: FleetReportData) -> list[Object]:
     """A row for each host, the one with the highest p99 first."""
     rows = []
     for name, host in data.hosts.items():
-        total = host.run_sums().total
-        main = total.main if total is not None else None
-        ranks = main.percentiles if main is not None else {}
         outcome = host.outcome or ("ended" if host.has_ended else "lost")
         error = data.errors.get(name, "")
-        rows.append((-ranks.get("p99", 0), (
-            data.names(name), f"{outcome}: {error}" if error and error != REDACTED else outcome,
-            number(total.iops if total else None), number(total.bw / MIB if total else None),
-            *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns if main else None),
-            str(data.absent_seconds.get(name, 0)), host.io_totals.verdict,
-        )))  # fmt: skip
-    return [row for _, row in sorted(rows)]
+        row = {
+            "host": data.names(name), "absent": data.absent_seconds.get(name, 0),
+            "outcome": f"{outcome}: {error}" if error and error != REDACTED else outcome,
+            "verdict": host.io_totals.verdict, **direction_cells(host.run_sums().total),
+        }  # fmt: skip
+        rows.append((-row["latencies"].percentiles.get("p99", 0), texts(HOSTS, row), row))
+    return [row for *_, row in sorted(rows, key=lambda placed: placed[:2])]
 
 
-def second_rows(data: FleetReportData) -> list[Row]:
+def second_rows(data: FleetReportData) -> list[SecondRow]:
     """Totals by second; of many every n-th."""
-    step = max(1, -(-len(data.seconds) // MAX_SECONDS))
-    return [
-        (
-            (utc(row.wall_ms) or "")[11:19], f"{row.counted}/{row.expected}",
-            *(number(row.rates.get(name)) for name in ("read", "write")),
-            number(row.bw / MIB if row.bw is not None else None),
-            *(latency(row.latencies.get(name)) for name in ("p50", "p99", "p99.9")), row.slowest,
-        )
-        for row in data.seconds[::step]
-    ]  # fmt: skip
+    return data.seconds[:: max(1, -(-len(data.seconds) // MAX_SECONDS))]
 
 
 def which_seconds(data: FleetReportData) -> str:

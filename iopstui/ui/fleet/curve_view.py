@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from iopstui import format as f
 from iopstui.fleet.fleet_state import IOPS, FleetState, active_hosts_text
-from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve
+from iopstui.fleet.scaling_curve import ScalingCurve, linear_text
 from iopstui.format import counted
 from iopstui.model.experiment.scaling import Scaling, ScalingLaw
 from iopstui.tables import Column
@@ -25,40 +24,16 @@ LABEL_WIDTH = 9
 MIN_CHART = 7
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredPoint:
-    """A point, and the first one of its curve."""
-
-    point: ScalePoint
-    first: ScalePoint
-
-    @property
-    def linear(self) -> str:
-        """IOPS per host, relative to the first point."""
-        share = self.point.efficiency(self.first)
-        return f.MISSING if share is None else f"{100 * share:.3g} %"
-
-    @property
-    def percentiles(self) -> Mapping[str, int]:
-        """Those of all I/Os."""
-        return self.point.percentiles()
-
-    def extreme_host(self, lowest: bool) -> str:
-        """Figures of the slowest or the fastest host."""
-        values = self.point.iops_by_host.values()
-        value = min(values, default=None) if lowest else max(values, default=None)
-        return f.number(value)
-
-
+Figures = Mapping[str, float | int | None]
 COLUMNS = (
-    Column("point/iops", "IOPS", 6, f.number, style=FIO),
-    Column("point/bw", "MiB/s", 6, f.mib, rank=2),
-    *(Column(f"percentiles/{name}", name, 7, f.dense, rank=rank, style=style)
+    Column("iops", "IOPS", 6, f.number, style=FIO),
+    Column("bw", "MiB/s", 6, f.mib, rank=2),
+    *(Column(name, name, 7, f.dense, rank=rank, style=style)
       for name, rank, style in (("p50", 6, None), ("p99", 0, P99), ("p99.9", 5, None))),
-    Column("", "a host", 6, f.number, read=lambda point: point.point.iops / point.point.hosts),
-    Column("", "lowest", 6, read=lambda point: point.extreme_host(lowest=True), rank=3),
-    Column("", "highest", 7, read=lambda point: point.extreme_host(lowest=False), rank=4),
-    Column("linear", "linear", 7),
+    Column("iops_host", "a host", 6, f.number),
+    Column("iops_lowest", "lowest", 6, f.number, rank=3),
+    Column("iops_highest", "highest", 7, f.number, rank=4),
+    Column("linear", "linear", 7, linear_text),
 )  # fmt: skip
 
 
@@ -70,7 +45,7 @@ class CurveView:
         self._chart = XYChart(charset)
         self._curve: ScalingCurve | None = None
         self._scaling = Scaling((), None, "")
-        self._cached_table: tuple[int, Table[MeasuredPoint], dict[int, Row]] | None = None
+        self._cached_table: tuple[int, Table[Figures], dict[int, Row]] | None = None
 
     def set_curve(self, curve: ScalingCurve) -> None:
         """Take the curve to show."""
@@ -107,7 +82,7 @@ class CurveView:
         """A row for each point; the running one is marked, later ones are dim."""
         curve = self.curve
         if self._cached_table is None or self._cached_table[0] != width:
-            table: Table[MeasuredPoint] = Table(COLUMNS, LABEL_WIDTH, width, self._charset)
+            table: Table[Figures] = Table(COLUMNS, LABEL_WIDTH, width, self._charset)
             point_rows = {n: self._point_row(table, n) for n in curve.points}
             self._cached_table = (width, table, point_rows)
         _, table, point_rows = self._cached_table
@@ -124,16 +99,16 @@ class CurveView:
             *visible_rows,
         ]
 
-    def _point_row(self, table: Table[MeasuredPoint], number: int) -> Row:
+    def _point_row(self, table: Table[Figures], number: int) -> Row:
         curve = self.curve
         point, hosts = curve.points[number], curve.counts[number]
         part = "" if point.hosts == hosts else f"{point.hosts} of "
         return table.row(
-            f"{part}{hosts}".rjust(LABEL_WIDTH), MeasuredPoint(point, curve.measured_points[0])
+            f"{part}{hosts}".rjust(LABEL_WIDTH), point.figures(curve.measured_points[0])
         )
 
     def _unmeasured_row(
-        self, number: int, fleet: FleetState, width: int, table: Table[MeasuredPoint]
+        self, number: int, fleet: FleetState, width: int, table: Table[Figures]
     ) -> Row:
         """Row of a point that runs, comes later, or does not count."""
         curve, is_running = self.curve, self.curve.point_number == number
