@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 from textual.app import ComposeResult
+from textual.containers import VerticalScroll
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.modal import LIST_KEYS, Hint, Modal
+from iopstui.ui.core.modal import LIST_KEYS, Hint, Modal, Result
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import Charset
 
@@ -23,7 +24,54 @@ HINTS: tuple[Hint, ...] = (
 )  # fmt: skip
 
 
-class Choice(TypeToFilter, Modal["str | None"]):
+class Picker(Modal[Result]):
+    """A dialog with an option a row. ``take`` is called with the one under the cursor."""
+
+    items: Sequence[Any] = ()
+    """Of each row; ``None`` is a heading."""
+
+    def show_items(self, items: Sequence[Any], labels: Iterable[Text], cursor: int = 0) -> None:
+        """Show these, the cursor on this row."""
+        self.items = items
+        options = self.query_one(OptionList)
+        options.clear_options()
+        options.add_options([
+            Option(label, disabled=item is None) for item, label in zip(items, labels, strict=True)
+        ])  # fmt: skip
+        options.highlighted = cursor if items else None
+
+    @property
+    def selected(self) -> Any:
+        """The item under the cursor; ``None`` if there is none."""
+        index = self.query_one(OptionList).highlighted
+        return self.items[index] if index is not None and index < len(self.items) else None
+
+    def explain(self) -> None:
+        """Show a text about the item under the cursor."""
+
+    def take(self) -> None:
+        """Close with the item under the cursor."""
+        self.dismiss(self.selected)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Explain the item under the cursor."""
+        self.explain()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Take the item under the cursor."""
+        self.take()
+
+    def action_take(self) -> None:
+        """Take the row, like Enter."""
+        self.query_one(OptionList).action_select()
+
+    def action_scroll(self, by: int) -> None:
+        """Scroll the explanation."""
+        scroll = self.query_one(VerticalScroll)
+        scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
+
+
+class Choice(TypeToFilter, Picker["str | None"]):
     """Gives the chosen value, or ``None``."""
 
     BINDINGS = [*LIST_KEYS]  # noqa: RUF012 (Textual's own form)
@@ -39,37 +87,25 @@ class Choice(TypeToFilter, Modal["str | None"]):
         opened_by: Key | None = None,
     ) -> None:
         super().__init__(title, charset, HINTS, opened_by)
-        self._values = self._visible_values = list(values)
+        self._values = list(values)
         self._current = current
 
     def content(self) -> ComposeResult:
         """The values."""
-        yield OptionList(*(Option(Text(value)) for value in self._values))
+        yield OptionList()
 
     def on_mount(self) -> None:
         """Put the cursor on the current value."""
         self.set_title(self.heading, f"now {self._current}" if self._current else "")
-        options = self.query_one(OptionList)
-        options.highlighted = (
-            self._values.index(self._current) if self._current in self._values else 0
-        )
-        options.focus()
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Close with the chosen value."""
-        self.dismiss(self._visible_values[event.option_index])
-
-    def action_take(self) -> None:
-        """Close with the value under the cursor."""
-        self.query_one(OptionList).action_select()
+        values = self._values
+        cursor = values.index(self._current) if self._current in values else 0
+        self.show_items(values, map(Text, values), cursor)
+        self.query_one(OptionList).focus()
 
     def apply_filter(self) -> None:
         """Show the values that have all of the words."""
-        self._visible_values = [value for value in self._values if self.matches(value)]
-        options = self.query_one(OptionList)
-        options.clear_options()
-        options.add_options([Option(Text(value)) for value in self._visible_values])
-        options.highlighted = 0 if self._visible_values else None
+        values = [value for value in self._values if self.matches(value)]
+        self.show_items(values, map(Text, values))
 
 
 def ask_last_or_new(

@@ -9,11 +9,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Input, OptionList, Static
-from textual.widgets.option_list import Option
 
 from iopstui.fio.library import ShippedJob, publisher_heading
 from iopstui.text import printable
-from iopstui.ui.core.modal import Hint, Modal
+from iopstui.ui.core.modal import Hint
+from iopstui.ui.dialogs.choice import Picker
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 
 HINTS: tuple[Hint, ...] = (
@@ -22,7 +22,7 @@ HINTS: tuple[Hint, ...] = (
 )  # fmt: skip
 
 
-class JobChooser(Modal["str | None"]):
+class JobChooser(Picker["str | None"]):
     """Gives the chosen job's name, or ``None``."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
@@ -42,8 +42,6 @@ class JobChooser(Modal["str | None"]):
         super().__init__("Run a job", charset, HINTS)
         self._jobs = list(jobs)
         self._current = current
-        # rows of the list; None is a heading
-        self._rows: list[ShippedJob | None] = []
 
     def content(self) -> ComposeResult:
         """Filter, list, explanation."""
@@ -61,36 +59,30 @@ class JobChooser(Modal["str | None"]):
 
     def _filter(self, text: str) -> None:
         terms = text.lower().split()
-        self._rows = []
-        options: list[Option] = []
+        rows: list[ShippedJob | None] = []
+        labels: list[Text] = []
         heading = ""
         for job in self._jobs:
             if not all(w in f"{job.name} {job.title} {job.measures}".lower() for w in terms):
                 continue
             if publisher_heading(job.source) != heading:
                 heading = publisher_heading(job.source)
-                options.append(Option(self._heading(heading), disabled=True))
-                self._rows.append(None)
-            options.append(Option(self._label(job)))
-            self._rows.append(job)
-        chooser = self.query_one(OptionList)
-        chooser.clear_options()
-        chooser.add_options(options)
-        names = [job.name if job else "" for job in self._rows]
-        if self._rows:
-            # row 0 is a heading
-            chooser.highlighted = names.index(self._current) if self._current in names else 1
-        self._explain()
-
-    def _heading(self, text: str) -> Text:
-        return Text(self.charset.text(printable(text)), style=DIM)
+                labels.append(Text(self.charset.text(printable(heading)), style=DIM))
+                rows.append(None)
+            labels.append(self._label(job))
+            rows.append(job)
+        names = [job.name if job else "" for job in rows]
+        # row 0 is a heading
+        self.show_items(rows, labels, names.index(self._current) if self._current in names else 1)
+        self.explain()
 
     def _label(self, job: ShippedJob) -> Text:
         label = Text(f"{printable(job.name):<22}", style=BOLD)
         return label.append("writes" if job.writes else "", style=WARNING)
 
-    def _explain(self) -> None:
-        job = self._highlighted_job()
+    def explain(self) -> None:
+        """Show what the job under the cursor measures."""
+        job: ShippedJob | None = self.selected
         if job is None:
             text = Text("No job has all of these words.", style=DIM)
         else:
@@ -119,43 +111,23 @@ class JobChooser(Modal["str | None"]):
         lines = (_indent(line) + printable(line) for line in text.splitlines())
         return self.charset.text("\n".join(lines))
 
-    def _highlighted_job(self) -> ShippedJob | None:
-        index = self.query_one(OptionList).highlighted
-        if index is None or not 0 <= index < len(self._rows):
-            return None
-        return self._rows[index]
-
     def on_input_changed(self, event: Input.Changed) -> None:
         """Narrow the list to the jobs that have all words of the filter."""
         self._filter(event.value)
-
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Show the explanation of the job under the cursor."""
-        self._explain()
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Choose the job that was clicked."""
-        self.action_take()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Choose the job under the cursor."""
         self.action_take()
 
-    def action_take(self) -> None:
+    def take(self) -> None:
         """Close with the job under the cursor."""
-        job = self._highlighted_job()
-        if job is not None:
-            self.dismiss(job.name)
+        if self.selected is not None:
+            self.dismiss(self.selected.name)
 
     def action_move(self, by: int) -> None:
         """Move the cursor in the list while the filter keeps the focus."""
         chooser = self.query_one(OptionList)
         (chooser.action_cursor_down if by > 0 else chooser.action_cursor_up)()
-
-    def action_scroll(self, by: int) -> None:
-        """Scroll the explanation."""
-        scroll = self.query_one("#jobs-scroll", VerticalScroll)
-        scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
 
 
 def _options(text: str) -> str:

@@ -10,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import OptionList, Static
-from textual.widgets.option_list import Option
 
 from iopstui.errors import UsageError
 from iopstui.format import cut
@@ -19,15 +18,15 @@ from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
-from iopstui.ui.dialogs.choice import Choice
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint
+from iopstui.ui.dialogs.choice import Choice, Picker
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, WARNING, Charset
 from iopstui.ui.state.live import LiveState, missing_devices_text
 
 HINTS: tuple[Hint, ...] = (
-    ("Enter", "Change", "screen.change"), ("z", "Undo", "screen.undo"), FILTER_HINT, CLOSE_HINT,
+    ("Enter", "Change", "screen.take"), ("z", "Undo", "screen.undo"), FILTER_HINT, CLOSE_HINT,
 )  # fmt: skip
 RESTORED = "restored at the end"
 NOTHING_TO_CHANGE = "none can be changed here"
@@ -37,7 +36,7 @@ UNEQUAL_VALUES = (
 NO_TUNABLES = "No device with a request queue here, so there are no tunables."
 
 
-class Settings(TypeToFilter, Modal[None]):
+class Settings(TypeToFilter, Picker[None]):
     """Changes a tunable with ``set_tunable(name, value)``; the result arrives as a message of the
     session, and the newest one is shown at the bottom."""
 
@@ -66,7 +65,7 @@ class Settings(TypeToFilter, Modal[None]):
         self._read_tunables = read_tunables
         self._set_tunable = set_tunable
         self._state = state
-        self._visible: list[TunableState] = []
+        self.items: Sequence[TunableState] = []
         self._original_values: list[str | None] = []
         self._message = ""
         self._opened_at = state.t
@@ -83,7 +82,7 @@ class Settings(TypeToFilter, Modal[None]):
     def on_mount(self) -> None:
         """The list has the keys."""
         self._ready = True
-        self._explain()
+        self.explain()
         self.paint()
         self.query_one(OptionList).focus()
 
@@ -97,7 +96,7 @@ class Settings(TypeToFilter, Modal[None]):
             if self.matches(knob.name, knob.meaning, knob.now)
         ]
         originals = [self._original_value(knob) for knob in knobs]
-        if (knobs, originals) != (self._visible, self._original_values):
+        if (knobs, originals) != (self.items, self._original_values):
             self._fill(knobs, originals)
         notice = self._state.visible_notice()
         message = notice.text if notice is not None and notice.t >= self._opened_at else ""
@@ -113,24 +112,22 @@ class Settings(TypeToFilter, Modal[None]):
         self._show_keys()
 
     def _show_keys(self) -> None:
-        read_only = self._visible and all(knob.refused for knob in self._visible)
+        read_only = self.items and all(knob.refused for knob in self.items)
         self.set_title(self.heading, NOTHING_TO_CHANGE if read_only else RESTORED)
         self.keys.show((FILTER_HINT, CLOSE_HINT) if read_only else HINTS, self.filter_hint)
 
     def _fill(self, knobs: list[TunableState], originals: list[str | None]) -> None:
         chooser = self.query_one(OptionList)
         highlighted = chooser.highlighted or 0
-        if [knob.name for knob in knobs] != [knob.name for knob in self._visible]:
-            chooser.clear_options()
-            chooser.add_options([Option(self._label(knob)) for knob in knobs])
-            chooser.highlighted = min(highlighted, len(knobs) - 1) if knobs else None
+        if [knob.name for knob in knobs] != [knob.name for knob in self.items]:
+            self.show_items(knobs, map(self._label, knobs), min(highlighted, len(knobs) - 1))
         else:
-            previous = zip(self._visible, self._original_values, strict=True)
+            previous = zip(self.items, self._original_values, strict=True)
             for index, current in enumerate(zip(knobs, originals, strict=True)):
                 if current != next(previous):
                     chooser.replace_option_prompt_at_index(index, self._label(current[0]))
-        self._visible, self._original_values = knobs, originals
-        self._explain()
+        self.items, self._original_values = knobs, originals
+        self.explain()
         self._show_keys()
 
     def _label(self, knob: TunableState) -> Text:
@@ -150,7 +147,7 @@ class Settings(TypeToFilter, Modal[None]):
 
     def action_undo(self) -> None:
         """Restore the original value of the tunable under the cursor."""
-        knob = self._highlighted_tunable()
+        knob: TunableState | None = self.selected
         if knob is None:
             return
         original = self._original_value(knob)
@@ -165,8 +162,9 @@ class Settings(TypeToFilter, Modal[None]):
         self._message = message
         self.query_one("#settings-said", Static).update(Text(self.charset.text(printable(message))))
 
-    def _explain(self) -> None:
-        knob = self._highlighted_tunable()
+    def explain(self) -> None:
+        """Show what the tunable under the cursor means."""
+        knob: TunableState | None = self.selected
         empty_text = (
             "No tunable has all of these words." if self.filter_text else self._empty_text()
         )
@@ -203,21 +201,9 @@ class Settings(TypeToFilter, Modal[None]):
                 text.append(clean(detail) + "\n", style="")
         return text
 
-    def _highlighted_tunable(self) -> TunableState | None:
-        index = self.query_one(OptionList).highlighted
-        return self._visible[index] if index is not None and index < len(self._visible) else None
-
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Show the explanation of the tunable under the cursor."""
-        self._explain()
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+    def take(self) -> None:
         """Ask for the new value of the tunable under the cursor."""
-        self.action_change()
-
-    def action_change(self) -> None:
-        """Ask for the new value of the tunable under the cursor."""
-        knob = self._highlighted_tunable()
+        knob: TunableState | None = self.selected
         if knob is None:
             return
         if knob.values:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textual.widgets import OptionList
-
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.dialogs.choice import Choice
@@ -21,14 +19,15 @@ class ThemeChoice(Choice):
     ) -> None:
         super().__init__("Theme", names, current, charset, opened_by)
 
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+    def explain(self) -> None:
         """Show the theme under the cursor."""
-        if event.option_index < len(self._visible_values):
-            self._try_theme(self._visible_values[event.option_index])
+        if self.selected is not None:
+            self._try_theme(self.selected)
 
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Show the theme from before; Textual then calls Choice's, which closes."""
+    def take(self) -> None:
+        """Show the theme from before."""
         self._try_theme(self._current)
+        super().take()
 
     def action_leave(self) -> None:
         """Show the theme from before."""

@@ -11,14 +11,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import OptionList, Static
-from textual.widgets.option_list import Option
 
 from iopstui.format import counted
 from iopstui.lesson.offers import LessonOffer
 from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable
 from iopstui.ui.core import pages
-from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint
+from iopstui.ui.dialogs.choice import Picker
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.rows import fit
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
@@ -40,7 +40,7 @@ class LessonChoice:
     start_over: bool
 
 
-class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
+class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
     """``target`` is what the lessons measure, ``paused`` (name, position) of the lesson that was
     left before its end, ``results`` are those of finished lessons, by name."""
 
@@ -69,7 +69,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         super().__init__(
             title, charset, (START_HINT, SCROLL_HINT, FILTER_HINT, CLOSE_HINT), pages.LESSONS
         )
-        self._all_offers = self._offers = list(offers)
+        self._offers = self.items = list(offers)
         self._paused = paused
         self._results = dict(results)
 
@@ -81,13 +81,11 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
 
     def on_mount(self) -> None:
         """Focus the list; the paused lesson is under the cursor."""
-        self._fill()
-        chooser = self.query_one(OptionList)
         names = [offer.lesson.name for offer in self._offers]
         current = self._paused[0] if self._paused else self._next_unplayed()
-        chooser.highlighted = names.index(current) if current in names else 0
-        chooser.focus()
-        self._explain()
+        self._fill(names.index(current) if current in names else 0)
+        self.query_one(OptionList).focus()
+        self.explain()
 
     def _next_unplayed(self) -> str:
         """The first lesson without a result."""
@@ -96,26 +94,20 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
 
     def on_resize(self, event: events.Resize) -> None:
         """The columns follow the width."""
-        chooser = self.query_one(OptionList)
-        index = chooser.highlighted
-        self._fill()
-        chooser.highlighted = index
+        self._fill(self.query_one(OptionList).highlighted or 0)
 
-    def _fill(self) -> None:
-        chooser = self.query_one(OptionList)
-        chooser.clear_options()
-        chooser.add_options([Option(self._label(offer)) for offer in self._offers])
+    def _fill(self, cursor: int = 0) -> None:
+        self.show_items(self.items, map(self._label, self.items), cursor)
 
     def apply_filter(self) -> None:
         """Show the lessons that match the filter."""
-        self._offers = [
+        self.items = [
             offer
-            for offer in self._all_offers
+            for offer in self._offers
             if self.matches(offer.lesson.name, offer.lesson.title, offer.lesson.teaches)
         ]
         self._fill()
-        self.query_one(OptionList).highlighted = 0 if self._offers else None
-        self._explain()
+        self.explain()
 
     def _label(self, offer: LessonOffer) -> Text:
         """Number, title, duration and state. The title gets the most space."""
@@ -135,11 +127,12 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         possible = len(offer.lesson.runs) - len(offer.impossible_runs)
         return "" if not offer.impossible_runs else "partly here" if possible else "not here"
 
-    def _explain(self) -> None:
-        offer = self._highlighted_offer()
+    def explain(self) -> None:
+        """Show the description of the lesson under the cursor."""
+        offer: LessonOffer | None = self.selected
         hints: tuple[Hint, ...] = (START_HINT,)
         empty_text = (
-            "No lesson has all of these words." if self._all_offers else "There are no lessons."
+            "No lesson has all of these words." if self._offers else "There are no lessons."
         )
         text = Text(empty_text, style=DIM)
         if offer is not None:
@@ -169,20 +162,8 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
                 text.append(self.clean(value) + "\n\n", style=style)
         return text
 
-    def _highlighted_offer(self) -> LessonOffer | None:
-        index = self.query_one(OptionList).highlighted
-        return self._offers[index] if index is not None and index < len(self._offers) else None
-
-    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Show the description of the lesson under the cursor."""
-        self._explain()
-
-    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+    def take(self) -> None:
         """Start the lesson under the cursor, or continue a paused one."""
-        self._choose(start_over=False)
-
-    def action_take(self) -> None:
-        """Take the row, like Enter."""
         self._choose(start_over=False)
 
     def action_anew(self) -> None:
@@ -190,15 +171,10 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         self._choose(start_over=True)
 
     def _choose(self, start_over: bool) -> None:
-        offer = self._highlighted_offer()
+        offer: LessonOffer | None = self.selected
         if offer is not None:
             is_paused = self._paused is not None and offer.lesson.name == self._paused[0]
             self.dismiss(LessonChoice(offer.lesson, start_over or not is_paused))
-
-    def action_scroll(self, by: int) -> None:
-        """Scroll the explanation."""
-        scroll = self.query_one("#lessons-scroll", VerticalScroll)
-        scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
 
 
 def _possible_text(offer: LessonOffer) -> str:
