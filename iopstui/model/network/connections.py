@@ -47,10 +47,8 @@ class Connection:
     rwnd_limited: float | None
     sndbuf_limited: float | None
 
-    @property
-    def retrans_percent(self) -> float | None:
-        """Segments that were sent again, for 100 sent."""
-        return ratio(None if self.retrans is None else 100 * self.retrans, self.segments)
+    retrans_percent = Figure("retrans%", "%", "segments sent again for 100 sent", "retrans",
+                             "segments", per=0.01)  # fmt: skip
 
 
 CONNECTION: Rows = (
@@ -61,7 +59,7 @@ CONNECTION: Rows = (
     Figure("rttvar", "ms", "its mean deviation"),
     Figure("min_rtt", "ms", "the shortest lately"),
     Figure("retrans", "", "segments sent again in this interval"),
-    Figure("retrans%", "%", "segments sent again for 100 sent", "retrans_percent"),
+    Connection.retrans_percent,
     Figure("sent", "B/s", "bytes sent", "sent_s"),
     Figure("received", "B/s", "bytes received", "received_s"),
     Figure("send_queue", "B", "bytes not acknowledged yet, at the interval's end"),
