@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from iopstui.format import (
@@ -14,6 +15,7 @@ from iopstui.format import (
     latency,
     milliseconds,
     number,
+    or_dash,
     size,
     tick_milliseconds,
 )
@@ -32,6 +34,7 @@ from iopstui.model.metrics.slow.slow_requests import (
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
 from iopstui.model.sizes import MIB
+from iopstui.tables import Column, head_line, line, texts
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -54,6 +57,21 @@ _GROWN = (
     ("busy_min", "busy +{:.0f} min"),
 )  # fmt: skip
 _SHOWN_PERCENTILES = ("p50", "p99", "p99.9")
+FINAL_RATES = (
+    Column("iops", "IOPS", 10, partial(or_dash, form="{:.1f}")),
+    Column("bw_bytes", "MiB/s", 8,
+           lambda count: MISSING if count is None else f"{count / MIB:.2f}"),
+)  # fmt: skip
+FINAL_RANKS = (
+    *(Column(f"percentiles/{name}", name, 7, latency) for name in _SHOWN_PERCENTILES),
+    Column("lat_max_ns", "max", 7, latency),
+)
+_COLUMNS = (
+    *FINAL_RATES,
+    Column("mean", "mean", 7, latency, read=lambda part: part[f"{part['percentiles_of']}_mean_ns"]),
+    *FINAL_RANKS,
+)
+"""fio's final figures (fio_summary)."""
 
 
 def summary_text(
@@ -342,9 +360,7 @@ def _split(directions: Mapping[str, Any]) -> Mapping[str, Any]:
 def _heading(rows: list[Mapping[str, Any]]) -> str:
     kinds = {part["percentiles_of"] for row in rows for part in row["directions"].values()}
     latencies = f"latency: {kinds.pop()}" if len(kinds) == 1 else "latency"
-    cells = ["IOPS".rjust(10), "MiB/s".rjust(8), "mean".rjust(7)]
-    cells += [name.rjust(7) for name in (*_SHOWN_PERCENTILES, "max")]
-    return f"{latencies:{NAME_WIDTH}} {'':5} {' '.join(cells)}"
+    return f"{latencies:{NAME_WIDTH}} {'':5} {head_line(_COLUMNS)}"
 
 
 def _table_rows(
@@ -352,17 +368,11 @@ def _table_rows(
 ) -> Iterator[str]:
     for direction, part in directions.items():
         # a report that is not final divides I/Os that were counted late by an earlier run time
-        rates = (part["iops"], part["bw_bytes"]) if final else (None, None)
-        cells = [_fixed(rates[0], 1).rjust(10), _mib(rates[1]).rjust(8)]
+        cells = texts(FINAL_RATES, part if final else {})
         if "percentiles" in part:
-            cells += [latency(value).rjust(7) for value in _latencies(part)]
-        line = f"{cut(name, NAME_WIDTH):{NAME_WIDTH}} {direction:5} {' '.join(cells)}"
-        yield line.rstrip()
-
-
-def _latencies(part: Mapping[str, Any]) -> list[float | None]:
-    mean = part[f"{part['percentiles_of']}_mean_ns"]
-    return [mean, *map(part["percentiles"].get, _SHOWN_PERCENTILES), part["lat_max_ns"]]
+            cells += texts(_COLUMNS[len(cells) :], part)
+        title = f"{cut(name, NAME_WIDTH):{NAME_WIDTH}} {direction:5}"
+        yield f"{title} {line(_COLUMNS, cells)}".rstrip()
 
 
 def _errors(rows: list[Mapping[str, Any]]) -> Iterator[str]:
@@ -370,11 +380,3 @@ def _errors(rows: list[Mapping[str, Any]]) -> Iterator[str]:
         if row["error"]:
             name = cut(printable(row["name"]), 40)
             yield f"{name}: error {row['error']} ({os.strerror(row['error'])})"
-
-
-def _fixed(value: float | None, decimals: int) -> str:
-    return MISSING if value is None else f"{value:.{decimals}f}"
-
-
-def _mib(value: float | None) -> str:
-    return MISSING if value is None else f"{value / MIB:.2f}"

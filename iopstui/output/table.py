@@ -98,14 +98,14 @@ QUEUE = (DiskRates.aqu_sz.column(), DiskRates.util.column())
 DEVICE = (*RATES, *QUEUE)
 SHARE = (
     Column("read/ops_s", "r/s", 5, units.number), Column("write/ops_s", "w/s", 5, units.number),
-    Column("data/rtt", "RTT", 6, lambda value: units.milliseconds(value, "")),
+    Column("data/rtt", "RTT", 6, units.dense_ms),
     Column("data/retransmissions", "retr", 4, units.number),
 )  # fmt: skip
 """In place of the device's where the target is an NFS mount: reads, writes, and of both the time of
 an answer and how many were sent again."""
 SMB_SHARE = (
     *SHARE[:2],
-    Column("data/latency", "lat", 6, lambda value: units.tick_milliseconds(value, "")),
+    Column("data/latency", "lat", 6, units.dense_ticks),
     Column("data/errors", "err", 4, units.number),
 )
 """The same of an SMB mount: the latency of both on the connection, and their errors."""

@@ -19,8 +19,7 @@ from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.samples import DIRECTIONS
-from iopstui.model.sizes import MIB
-from iopstui.output.summary import interruption, reconciliation
+from iopstui.output.summary import FINAL_RANKS, FINAL_RATES, interruption, reconciliation
 from iopstui.output.watch.share_table import columns_of
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.folding.run import Device, Run
@@ -35,29 +34,17 @@ MAX_BOUND = 32
 _UNITS = frozenset({"ns", "µs", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB", "TiB"})
 
 
-def _mib(count: float | None) -> str:
-    return units.MISSING if count is None else f"{count / MIB:.2f}"
-
-
-RANKS = tuple(
-    Column(f"percentiles/{name}", name, form=units.latency) for name in ("p50", "p99", "p99.9")
-)
 RUN = Column("step", "run")
 RUN_COLUMNS = (
     RUN, Column("name", "what"), Column("direction", ""),
-    Column("completed", "I/Os"),
-    Column("iops", "IOPS", form=partial(units.or_dash, form="{:.1f}")),
-    Column("bw_bytes", "MiB/s", form=_mib),
+    Column("completed", "I/Os"), *FINAL_RATES,
 )  # fmt: skip
-LATENCY_COLUMNS = (
-    Column("clat_mean_ns", "mean", form=units.latency), *RANKS,
-    Column("lat_max_ns", "max", form=units.latency),
-)  # fmt: skip
+LATENCY_COLUMNS = (Column("clat_mean_ns", "mean", form=units.latency), *FINAL_RANKS)
 PROBED = "Device latency (probe, issue to completion):"
 PROBE_COLUMNS = (
     RUN, Column("kind", ""), Column("device/ios", "requests"),
     Column("device/mean_ns", "mean", form=units.latency),
-    *(replace(column, id=f"device/{column.id}") for column in RANKS),
+    *(replace(column, id=f"device/{column.id}") for column in FINAL_RANKS[:-1]),
     Column("device/max_ns", "max", form=units.latency),
     Column("waiting/mean_ns", "waited before",
            form=lambda ns: "" if ns is None else units.latency(ns)),
