@@ -6,7 +6,7 @@ A producer declares its columns once. They are shown as lines of text, as cells 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -129,3 +129,12 @@ def head_line(columns: Sequence[Column]) -> str:
 def row_line(columns: Sequence[Column], row: Any) -> str:
     """A row in its columns."""
     return line(columns, texts(columns, row))
+
+
+def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
+    """Cells in columns as wide as their longest; the ``right`` ones hold numbers."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.rjust(width) if n in right else cell.ljust(width)
+                 for n, (cell, width) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
+        yield "  ".join(cells).rstrip()

@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print each value with its source, and what is wrong in the file."""
     from iopstui.cli.config import KEYS, read_config
+    from iopstui.tables import aligned
     from iopstui.text import printable
 
     config = read_config()
@@ -23,9 +24,9 @@ def run(arguments: argparse.Namespace) -> int:
     for name, key in KEYS.items():
         setting = config.settings.get(name)
         source = f"{config.path}, line {setting.line}" if setting else "default"
-        rows.append((name, printable(setting.text) if setting else key.default, source))
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    show("\n".join(f"{a:<{widths[0]}}  {b:<{widths[1]}}  {printable(c)}" for a, b, c in rows))
+        text = printable(setting.text) if setting else key.default
+        rows.append((name, text, printable(source)))
+    show("\n".join(aligned(rows)))
     if not config.settings and not config.problems and config.path is not None:
         show(f"\nNothing is set; the file would be {printable(str(config.path))}")
     for sentence in config.problem_texts():

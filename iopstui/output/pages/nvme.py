@@ -13,6 +13,7 @@ from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import as_object
 from iopstui.model.metrics.nvme import UNIT_BYTES
 from iopstui.model.sizes import MIB
+from iopstui.tables import aligned
 
 _KELVIN = 273
 MOST_QUEUES = 32
@@ -218,6 +219,4 @@ def _errors(facts: DriveFacts) -> str:
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:
     cells = [[units.MISSING if cell in (None, "") else str(cell) for cell in row] for row in rows]
-    widths = [max(len(row[n]) for row in (heads, *cells)) for n in range(len(heads))]
-    for row in (heads, *cells):
-        yield "  ".join(text.ljust(size) for text, size in zip(row, widths, strict=True)).rstrip()
+    yield from aligned([heads, *cells])

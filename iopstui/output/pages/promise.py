@@ -14,6 +14,7 @@ from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS
 from iopstui.output.pages.volumes import outdated, volume_json
 from iopstui.output.status_line import ProgressShare, StatusLine
+from iopstui.tables import aligned
 from iopstui.text import printable, with_breaks, without_breaks
 
 HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LIMIT")
@@ -48,12 +49,8 @@ def promise_text(
     size = f", {promised.size_gib:,.4g} GiB" if promised.size_gib else ""
     instance = f", on {promised.instance.id}" if promised.instance is not None else ""
     cells = [HEAD, *(_cells(row, title) for row, title in zip(rows, titles, strict=True))]
-    widths = [max(len(row[n]) for row in cells) for n in range(len(HEAD))]
     lines = [printable(f"{promised.volume.id}: {promised.volume.title}{size}{instance}"), ""]
-    lines += [
-        "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in cells
-    ]
+    lines += aligned(cells)
     notes = [(title, row.why) for row, title in zip(rows, titles, strict=True) if row.why]
     if notes:
         lines.append("")

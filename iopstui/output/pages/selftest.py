@@ -10,6 +10,7 @@ from typing import Any
 
 from iopstui.selftest.check import FAIL, MISSING, OK, Check
 from iopstui.selftest.evidence import Evidence
+from iopstui.tables import aligned
 from iopstui.text import printable
 
 HEAD = ("CHECK", "EXPECTED", "MEASURED", "RESULT")
@@ -28,9 +29,7 @@ def selftest_text(checks: Sequence[Check], evidence: Evidence, width: int) -> st
     ]
     cells = [tuple(_short(printable(cell)) if n else cell for n, cell in enumerate(row))
              for row in rows]  # fmt: skip
-    widths = [max(len(row[n]) for row in cells) for n in range(len(HEAD))]
-    lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
-             for row in cells]  # fmt: skip
+    lines = [*aligned(cells)]
     for verdict, head in ((FAIL, "Failed"), (MISSING, "Not checked")):
         of_verdict = [check for check in checks if check.verdict == verdict]
         if of_verdict:

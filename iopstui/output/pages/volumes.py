@@ -21,6 +21,7 @@ from iopstui.model.volumes.volume import (
     InstanceLimit,
     VolumeClass,
 )
+from iopstui.tables import aligned
 from iopstui.text import printable
 
 NARROWEST = 40
@@ -74,21 +75,8 @@ def _distinct(volume: VolumeClass) -> Iterator[tuple[str, str]]:
 
 def instances_table(instances: Iterable[Instance]) -> str:
     """Instance sizes with their limits."""
-    rows = [("INSTANCE", "UNCACHED", "CACHED", "BURST")]
-    for instance in instances:
-        rows.append(
-            (
-                instance.id,
-                _limit(instance.uncached),
-                _limit(instance.cached),
-                _limit(instance.burst),
-            )
-        )
-    widths = [max(len(row[n]) for row in rows) for n in range(4)]
-    return "\n".join(
-        "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    rows = [(each.id, *map(_limit, (each.uncached, each.cached, each.burst))) for each in instances]
+    return "\n".join(aligned([("INSTANCE", "UNCACHED", "CACHED", "BURST"), *rows]))
 
 
 def _limit(limit: InstanceLimit | None) -> str:

@@ -13,6 +13,7 @@ from iopstui.model.workload.fidelity import Distance
 from iopstui.model.workload.job import describe
 from iopstui.model.workload.phases import Phase
 from iopstui.model.workload.workload import Stream, Workload
+from iopstui.tables import aligned
 from iopstui.text import printable
 
 MAX_SHOWN = 12
@@ -131,11 +132,7 @@ def _as_job(path: Path) -> str:
 def _table(comparison: Sequence[Distance]) -> Iterator[str]:
     rows = [_HEAD, *((distance.name, distance.captured, distance.replayed, _distance(distance),
                       _word(distance)) for distance in comparison)]  # fmt: skip
-    widths = [max(len(row[n]) for row in rows) for n in range(len(_HEAD))]
-    for row in rows:
-        first = row[0].ljust(widths[0])
-        yield "  ".join([first, *(cell.rjust(w) for cell, w in
-                                  zip(row[1:4], widths[1:4], strict=True)), row[4]])  # fmt: skip
+    yield from aligned(rows, right=(1, 2, 3))
 
 
 def _distance(distance: Distance) -> str:
