@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from math import inf
+from typing import Any
 
 from iopstui.model import rates, sources
 from iopstui.model.block.target import DeviceLinks
@@ -297,22 +298,11 @@ class FrameBuilder:
         sent: Sent | None,
     ) -> Frame:
         """``frame`` with the kernel's figures since ``previous``."""
-        kernel = raw.kernel
-        seconds, disks, cpus, irqs = _kernel_rates(kernel, previous, ipi_before)
-        share = _share(kernel, previous, seconds)
-        return replace(
-            frame,
-            seconds=seconds,
-            disks=disks,
-            cpus=cpus,
-            irqs=irqs,
-            throttled=_throttled(kernel, previous, seconds),
-            more=_more_figures(kernel, previous, seconds),
-            waits=self._waits(raw, seconds, disks, frame.fio, frame.jobs, frame.probe, share, sent),
-            share=share,
-            groups=_groups(kernel, previous, seconds),
-            connections=_connections(kernel, previous, seconds),
-        )
+        kernel, seconds = raw.kernel, _seconds(raw.kernel, previous)
+        if kernel is not None and previous is not None and seconds and seconds > 0:
+            figures = _kernel_figures(kernel, previous, ipi_before, seconds)
+            frame = replace(frame, seconds=seconds, **figures)
+        return replace(frame, waits=self._waits(raw, frame, sent))
 
     def _start_step(self, step: int) -> None:
         self._step = step
@@ -357,44 +347,23 @@ class FrameBuilder:
                 increase = rates.delta(job.workers_wait_ns, old.workers_wait_ns or 0)
                 workers = rates.ratio(increase, seconds * 1e7)
             pinned = job.allowed == (job.cpu,)
-            frames.append(
-                JobFrame(
-                    job.index,
-                    job.cpu,
-                    pinned,
-                    busy,
-                    job.pid,
-                    waited,
-                    workers,
-                    job.nice,
-                    job.policy,
-                    job.state,
-                )
-            )
+            frames.append(JobFrame(job.index, job.cpu, pinned, busy, job.pid, waited, workers,
+                                   job.nice, job.policy, job.state))  # fmt: skip
         return tuple(frames)
 
-    def _waits(
-        self,
-        raw: RawSample,
-        seconds: float | None,
-        disks: Mapping[str, DiskRates],
-        fio: FioInterval | None,
-        jobs: Sequence[JobFrame],
-        probe: ProbeInterval | None,
-        share: Share | None,
-        sent: Sent | None,
-    ) -> Waits | None:
-        load = None
+    def _waits(self, raw: RawSample, frame: Frame, sent: Sent | None) -> Waits | None:
+        load, share = None, frame.share
         if raw.fio is not None:
-            waited = [job.cpu_wait for job in jobs if job.cpu_wait is not None]
-            workers = sum(job.workers_wait for job in jobs if job.workers_wait is not None)
-            load = job_load(raw.fio, fio, waited, workers, seconds, sent)
+            waited = [job.cpu_wait for job in frame.jobs if job.cpu_wait is not None]
+            workers = sum(job.workers_wait for job in frame.jobs if job.workers_wait is not None)
+            load = job_load(raw.fio, frame.fio, waited, workers, frame.seconds, sent)
         if raw.kernel is None or (raw.step and load is None and self._fio_arrived_ns is not None):
             return None
         # the SMB client counts no times of a share, only of connections
         if share is not None and share.smb is None and not self._stack.tops:
             return place_on_share(share, load)
-        return place_waits(self._stack, disks, load, _request_times(probe, self._stack))
+        times = _request_times(frame.probe, self._stack)
+        return place_waits(self._stack, frame.disks, load, times)
 
     def _fio_interval(self, raw: RawSample, flags: set[str]) -> FioInterval | None:
         if raw.handover:
@@ -470,79 +439,36 @@ def _request_times(probe: ProbeInterval | None, stack: Stack) -> RequestTimes | 
     )
 
 
-def _more_figures(
-    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
-) -> dict[str, dict[str, float | None]]:
-    if current is None or previous is None or not seconds:
-        return {}
-    return sources.figures(current.more, previous.more, seconds)
-
-
-def _share(
-    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
-) -> Share | None:
-    if current is None or previous is None:
-        return None
-    if SMB in current.more:
-        return smb_rates(current.more[SMB], previous.more.get(SMB), seconds)
-    return share_rates(current.more.get(NFS), previous.more.get(NFS), seconds)
-
-
-def _groups(
-    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
-) -> tuple[GroupRates, ...] | None:
-    if current is None or previous is None:
-        return None
-    return group_rates(current.more.get(GROUPS), previous.more.get(GROUPS), seconds)
-
-
-def _connections(
-    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
-) -> tuple[Connection, ...] | None:
-    if current is None or previous is None:
-        return None
-    return connections(current.more.get(TCP), previous.more.get(TCP), seconds)
-
-
-def _throttled(
-    current: KernelSample | None, previous: KernelSample | None, seconds: float | None
-) -> float | None:
-    if current is None or previous is None or not seconds:
-        return None
-    throttled_us = rates.delta(current.throttled_us, previous.throttled_us)
-    return rates.ratio(throttled_us, seconds * 1e4)
-
-
 def _skew(raw: RawSample) -> float | None:
     if raw.fio is None or raw.kernel is None:
         return None
     return raw.kernel.wall_ms - raw.fio.timestamp_ms
 
 
-def _kernel_rates(
-    current: KernelSample | None,
-    previous: KernelSample | None,
-    ipi_before: KernelSample | None,
-) -> tuple[
-    float | None,
-    dict[str, DiskRates],
-    Mapping[int, CpuFrame],
-    Mapping[int, Mapping[int, float]],
-]:
-    if current is None or previous is None:
-        return None, {}, {}, {}
-    seconds = _seconds(current, previous) or 0.0
-    if seconds <= 0:
-        return None, {}, {}, {}
-    disks = {}
-    for name, counters in current.disks.items():
-        if name in previous.disks:
-            rate = disk_rates(counters, previous.disks[name], seconds)
-            if rate is not None:
-                disks[name] = rate
+def _kernel_figures(
+    current: KernelSample, previous: KernelSample, ipi_before: KernelSample | None, seconds: float
+) -> dict[str, Any]:
+    """What a frame has of two readings, by its fields."""
+    now, before = current.more, previous.more
+    disks = {
+        name: disk_rates(counters, previous.disks[name], seconds)
+        for name, counters in current.disks.items()
+        if name in previous.disks
+    }
     irqs = IrqRates(current.irqs, previous.irqs, seconds)
     ipi = LazyDict(partial(_ipi_rates, current, ipi_before))
-    return seconds, disks, CpuFrames(CpuInterval(current, previous, seconds, irqs, ipi)), irqs
+    throttled_us = rates.delta(current.throttled_us, previous.throttled_us)
+    return {
+        "disks": {name: disk for name, disk in disks.items() if disk is not None},
+        "cpus": CpuFrames(CpuInterval(current, previous, seconds, irqs, ipi)),
+        "irqs": irqs,
+        "throttled": rates.ratio(throttled_us, seconds * 1e4),
+        "more": sources.figures(now, before, seconds),
+        "share": smb_rates(now[SMB], before.get(SMB), seconds)
+        if SMB in now else share_rates(now.get(NFS), before.get(NFS), seconds),
+        "groups": group_rates(now.get(GROUPS), before.get(GROUPS), seconds),
+        "connections": connections(now.get(TCP), before.get(TCP), seconds),
+    }  # fmt: skip
 
 
 def _ipi_rates(current: KernelSample, before: KernelSample | None) -> dict[int, float]:
