@@ -124,7 +124,7 @@ def chart(
         if path:
             parts.append(f'<path class="line {curve.style}" d="{path}"/>')
     parts += _labels(curves, scale)
-    return _svg(title, parts)
+    return picture(title, parts)
 
 
 def stacked(
@@ -159,7 +159,7 @@ def stacked(
             middle = (floor[last][1] + tops[last][1]) / 2
             labels.append(Curve(curve.label, curve.style, [(tops[last][0], middle)]))
         floor = tops
-    return _svg(title, [*parts, *_marks(marks, times), *_labels(labels, scale)])
+    return picture(title, [*parts, *_marks(marks, times), *_labels(labels, scale)])
 
 
 def _areas(
@@ -220,7 +220,7 @@ def heat(
         )
     parts = _frame(title, scale, unit, times)
     parts += [f'<path class="h{shade}" d="{"".join(groups[shade])}"/>' for shade in sorted(groups)]
-    return _svg(title, [*parts, *_marks(marks, times)])
+    return picture(title, [*parts, *_marks(marks, times)])
 
 
 def _shade(share: float) -> int:
@@ -228,7 +228,8 @@ def _shade(share: float) -> int:
     return min(SHADES - 1, max(0, round(SHADES - 1 + math.log10(max(share, 1e-9)) * 1.3)))
 
 
-def _svg(title: str, parts: Sequence[str]) -> str:
+def picture(title: str, parts: Sequence[str]) -> str:
+    """The whole of a chart."""
     inner = "\n".join(parts)
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">\n'

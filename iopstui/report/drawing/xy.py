@@ -17,6 +17,7 @@ from iopstui.report.drawing.svg import (
     WIDTH,
     Scale,
     Unit,
+    picture,
     short_label,
 )
 from iopstui.text import printable
@@ -102,11 +103,7 @@ def xy_chart(
     parts += _point_labels(curves, axis, scale)
     labelled = [curve for curve in curves if curve.labelled]
     parts += _legend(labelled) if len(labelled) > 1 else []
-    inner = "\n".join(parts)
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">\n'
-        f"{inner}\n</svg>"
-    )
+    return picture(title, parts)
 
 
 def _ticks(axis: Axis) -> list[str]:
