@@ -87,13 +87,11 @@ def summary_text(
     I/Os were in flight, ``answer`` the last one given of it; one that only has the figures of its
     second is left out. Of many rows only the groups' sums are shown.
     """
-    import textwrap
-
     rows = summary["rows"]
     by_device = len(rows) <= MAX_ROWS
     lines = []
     if answer is not None and answer.rule != OF_A_SECOND:
-        lines += textwrap.wrap(printable(answer.sentence), WIDTH)
+        lines += _wrapped(printable(answer.sentence), "")
     lines += [_title(summary), _heading(rows)]
     if by_device:
         for row in rows:
@@ -106,10 +104,18 @@ def summary_text(
         lines += _table_rows(name, shown, is_final(summary))
     lines += _errors(rows)
     if waits is not None:
-        lines += textwrap.wrap(waits_line(waits), WIDTH, subsequent_indent="  ")
+        lines += _wrapped(waits_line(waits))
     if frames_total is not None:
-        lines += textwrap.wrap(reconciliation(summary, frames_total), WIDTH)
+        lines += _wrapped(reconciliation(summary, frames_total), "")
     return "\n".join(lines)
+
+
+def _wrapped(text: str, more: str = "  ", first: str = "") -> list[str]:
+    """Lines of at most 80 columns; ``first`` stands before the first one, ``more`` before the
+    others."""
+    import textwrap
+
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=more)
 
 
 def interruption(summary: Mapping[str, Any]) -> str:
@@ -185,8 +191,6 @@ def _unverified(intervals: str, ios: str, moved: str, why: str) -> str:
 
 def probe_text(total: ProbeTotal) -> str:
     """Device times of the run's requests, in at most 80 columns; "" if the probe counted none."""
-    import textwrap
-
     lines: list[str] = []
     counted_ios = 0
     for kind, device, waiting in total.parts():
@@ -197,7 +201,7 @@ def probe_text(total: ProbeTotal) -> str:
         text = f"{kind} {device.ios} requests: mean {latency(device.mean_ns)}, {ranks}"
         if waiting is not None:
             text += f"; before that they waited {latency(waiting.mean_ns)} on average"
-        lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+        lines += _wrapped(text, "    ", "  ")
     missing = 100 * total.missed / (total.missed + counted_ios) if counted_ios else 0.0
     if lines and missing >= SHOWN_MISSING:
         lines.append(f"  {missing:.2f} % of the requests are not in these figures")
@@ -208,8 +212,6 @@ def probe_text(total: ProbeTotal) -> str:
 
 def slowest_text(total: SlowestTotal) -> str:
     """The slowest requests of the run, in at most 80 columns; "" if none was kept."""
-    import textwrap
-
     lines: list[str] = []
     for kind in SLOW_KINDS:
         for t, request in total.slowest_of(kind)[:SHOWN_SLOWEST]:
@@ -217,11 +219,9 @@ def slowest_text(total: SlowestTotal) -> str:
                 lines.append("slowest requests, from allocation to completion:")
             text = (f"{clock(t)} {kind} {latency(request.total_ns)}: {stages_text(request)}; "
                     f"{request_text(request)}")  # fmt: skip
-            lines += textwrap.wrap(
-                printable(text), WIDTH, initial_indent="  ", subsequent_indent="    "
-            )
+            lines += _wrapped(printable(text), "    ", "  ")
     for claim in common_properties(total.selection()):
-        lines += textwrap.wrap(printable(claim.text), WIDTH, subsequent_indent="    ")
+        lines += _wrapped(printable(claim.text), "    ")
     return "\n".join(lines)
 
 
@@ -230,8 +230,6 @@ def slow_ios_text(summary: Mapping[str, Any]) -> str:
     ios = summary.get("slowest_ios")
     if not ios:
         return ""
-    import textwrap
-
     from iopstui.model.metrics.slow.slow_ios import slow_ios
 
     lines = [f"slowest of {ios['ios']:,} I/Os, from fio's own log (clat: no kernel side):"]
@@ -241,7 +239,7 @@ def slow_ios_text(summary: Mapping[str, Any]) -> str:
         if count_by_kind[io.direction] <= SHOWN_SLOWEST:
             lines.append(f"  {slow_io_text(io)}")
     for claim in ios["in_common"]:
-        lines += textwrap.wrap(printable(claim), WIDTH, subsequent_indent="    ")
+        lines += _wrapped(printable(claim), "    ")
     return "\n".join(lines)
 
 
@@ -256,13 +254,11 @@ def slow_io_text(io: SlowIo) -> str:
 
 def share_text(share: RunShare) -> str:
     """The run's operations on its NFS or SMB mount, in at most 80 columns; "": there were none."""
-    import textwrap
-
     lines: list[str] = []
     for name, rates in share.operations.items():
         if rates.ops:
             text = f"{share.protocol} {name}: {operation_text(rates)}"
-            lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+            lines += _wrapped(text)
     return "\n".join(lines)
 
 
@@ -286,8 +282,6 @@ def operation_text(rates: OperationRates) -> str:
 def drives_text(drives: RunDrives) -> str:
     """What the run did to its NVMe drives by their own counters, in at most 80 columns; "" if none
     was read."""
-    import textwrap
-
     lines: list[str] = []
     for name, figures in drives.rows():
         problem = drives.readings[name].problem
@@ -295,7 +289,7 @@ def drives_text(drives: RunDrives) -> str:
         if problem:
             sentences = "".join(f"{sentence}. " for sentence in drive_texts(figures))
             title = f"{name}: {sentences}{printable(problem)}"
-        lines += textwrap.wrap(title, WIDTH, subsequent_indent="  ")
+        lines += _wrapped(title)
     return "\n".join(lines)
 
 
@@ -304,8 +298,6 @@ KIND_NAMES = {"package": "CPU packages", "dram": "memory", "platform": "machine"
 
 def energy_text(energy: RunEnergy) -> str:
     """What CPUs and memory used in the run, in at most 80 columns; "" if no counter was read."""
-    import textwrap
-
     parts = [
         f"{title} {energy.watts(kind):.1f} W ({number(energy.joules[kind])} J)"
         for kind, title in KIND_NAMES.items()
@@ -315,9 +307,7 @@ def energy_text(energy: RunEnergy) -> str:
         return ""
     if energy.ios_per_joule is not None:
         parts.append(f"{number(energy.ios_per_joule)} I/Os per joule of the CPU packages")
-    return "\n".join(
-        textwrap.wrap(f"energy (RAPL): {', '.join(parts)}", WIDTH, subsequent_indent="  ")
-    )
+    return "\n".join(_wrapped(f"energy (RAPL): {', '.join(parts)}"))
 
 
 def drive_texts(figures: Mapping[str, float | None]) -> Iterator[str]:
