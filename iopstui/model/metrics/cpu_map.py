@@ -7,11 +7,12 @@ draws the same live and replayed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.topology import Domain, Topology
+from iopstui.model.figures.figure import read
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import CpuLoad
 
@@ -127,29 +128,27 @@ def _list(numbers: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GridMeasure:
-    """The measure of one row of the grid. ``scale`` is the value of a full cell; ``None``: the
-    largest value of this second. ``unit`` is "%", "/s" or ""."""
+    """The measure of one row of the grid: ``part`` of a CpuRow. ``scale`` is the value of a full
+    cell; ``None``: the largest value of this second. ``unit`` is "%", "/s" or ""."""
 
     name: str
     unit: str
-    value: Callable[[CpuRow], float | None] = field(compare=False)
+    part: str | Callable[[CpuRow], float]
     scale: float | None = None
 
-
-def _load(name: str) -> GridMeasure:
-    def value(row: CpuRow) -> float | None:
-        return None if row.load is None else float(getattr(row.load, name))
-
-    return GridMeasure(name, "%", value, 100.0)
+    def value(self, row: CpuRow) -> float | None:
+        """The value of a CPU; ``None``: not measured."""
+        value: float | None = read(row, self.part)
+        return value
 
 
 MEASURES: tuple[GridMeasure, ...] = (
-    GridMeasure("busy", "%", lambda row: row.busy, 100.0),
-    GridMeasure("irq/s", "/s", lambda row: row.irq_s),
-    GridMeasure("BLOCK/s", "/s", lambda row: row.block_s),
-    GridMeasure("IPI/s", "/s", lambda row: row.ipi_s),
-    _load("sys"),
-    _load("soft"),
+    GridMeasure("busy", "%", "busy", 100.0),
+    GridMeasure("irq/s", "/s", "irq_s"),
+    GridMeasure("BLOCK/s", "/s", "block_s"),
+    GridMeasure("IPI/s", "/s", "ipi_s"),
+    GridMeasure("sys", "%", "load/sys", 100.0),
+    GridMeasure("soft", "%", "load/soft", 100.0),
     GridMeasure("jobs", "", lambda row: float(len(row.jobs))),
 )
 
