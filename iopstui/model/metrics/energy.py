@@ -20,20 +20,20 @@ class RunEnergy:
     def add(self, frame: Frame) -> None:
         """Count a frame."""
         power = frame.more.get(POWER, {})
-        known_watts = {kind: watts for kind, watts in power.items() if watts is not None}
-        if frame.fio is None or not frame.seconds or not known_watts:
-            return
-        for kind, watts in known_watts.items():
-            self._joules[kind] = self._joules.get(kind, 0.0) + watts * frame.seconds
-        self._seconds += frame.seconds
-        self._ios += frame.fio.total.ios
+        seconds = frame.seconds or 0.0
+        used = {kind: watts * seconds for kind, watts in power.items() if watts is not None}
+        if frame.fio is not None and seconds and used:
+            self._add(used, seconds, frame.fio.total.ios)
 
     def join(self, later: RunEnergy) -> None:
         """Add the frames that follow."""
-        for kind, joules in later._joules.items():
-            self._joules[kind] = self._joules.get(kind, 0.0) + joules
-        self._seconds += later._seconds
-        self._ios += later._ios
+        self._add(later._joules, later._seconds, later._ios)
+
+    def _add(self, joules: Mapping[str, float], seconds: float, ios: int) -> None:
+        for kind, used in joules.items():
+            self._joules[kind] = self._joules.get(kind, 0.0) + used
+        self._seconds += seconds
+        self._ios += ios
 
     @property
     def joules(self) -> Mapping[str, float]:

@@ -14,7 +14,7 @@ from iopstui.model.metrics.frame_figures import owners_of, row_at
 from iopstui.model.metrics.nvme import BY_NAME as DRIVE_FIGURES
 from iopstui.model.metrics.nvme import NVME, WORST, combined_figure
 from iopstui.model.metrics.paths import WAIT
-from iopstui.model.metrics.waits import MeanWaits, Waits
+from iopstui.model.metrics.waits import MeanWaits
 
 LATENCIES = ("slat", "clat", "lat")
 
@@ -144,30 +144,24 @@ class Meter:
         return value
 
 
-class RunWaits:
+class RunWaits(MeanWaits):
     """Waits of a run, as means over the frames of fio that ``Meter`` counts: in the last interval,
     which has no jobs left, nobody knows who waited for a CPU."""
 
     def __init__(self) -> None:
-        self._mean = MeanWaits()
+        super().__init__()
         self._idle = False
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: Frame) -> None:  # type: ignore[override]
         """Count one frame."""
         idle = has_idle_end(frame)
-        if frame.fio is None or UNCOUNTED & frame.flags or (idle and not self._mean.empty):
+        if frame.fio is None or UNCOUNTED & frame.flags or (idle and not self.empty):
             return
-        self._mean.add(frame.waits, frame.whole.seconds)
-        self._idle |= idle and not self._mean.empty
+        super().add(frame.waits, frame.whole.seconds)
+        self._idle |= idle and not self.empty
 
-    def join(self, later: RunWaits) -> None:
+    def join(self, later: RunWaits) -> None:  # type: ignore[override]
         """Count the frames that follow."""
-        if later._idle and not self._mean.empty:
-            return
-        self._idle |= later._idle
-        self._mean.join(later._mean)
-
-    @property
-    def value(self) -> Waits | None:
-        """The mean so far; ``None`` of nothing."""
-        return self._mean.value
+        if not (later._idle and not self.empty):
+            self._idle |= later._idle
+            super().join(later)

@@ -369,8 +369,8 @@ class ProbeTotal:
     work on."""
 
     def __init__(self) -> None:
-        self._device: dict[str, dict[int, int]] = {}
-        self._waiting: dict[str, dict[int, int]] = {}
+        # by "device" or "waiting", and direction
+        self._bins: dict[tuple[str, str], Bins] = {}
         self.doubtful = False
         self.seconds = 0.0
         self.missed = 0.0
@@ -384,26 +384,28 @@ class ProbeTotal:
         self.missed += interval.missed_ios
         for kind in KINDS:
             part = interval.combined(opened, (kind,))
-            if part is None:
-                continue
-            waited = part.waiting.bins if part.waiting is not None else {}
-            for total, bins in ((self._device, part.device.bins), (self._waiting, waited)):
-                if bins:
-                    total[kind] = histogram.merge((total.get(kind, {}), bins))
+            if part is not None:
+                self._add("device", kind, part.device.bins)
+                self._add("waiting", kind, part.waiting.bins if part.waiting is not None else {})
 
     def join(self, later: ProbeTotal) -> None:
         """Add the counts of another total over the following frames."""
         self.doubtful = self.doubtful or later.doubtful
         self.seconds += later.seconds
         self.missed += later.missed
-        for sums, added in ((self._device, later._device), (self._waiting, later._waiting)):
-            for kind, bins in added.items():
-                sums[kind] = histogram.merge((sums.get(kind, {}), bins))
+        for (times, kind), bins in later._bins.items():
+            self._add(times, kind, bins)
+
+    def _add(self, times: str, kind: str, bins: Bins) -> None:
+        if bins:
+            before = self._bins.get((times, kind), {})
+            self._bins[times, kind] = histogram.merge((before, bins))
 
     def parts(self) -> list[tuple[str, LatencyStats, LatencyStats | None]]:
         """(direction, the device's, waiting) of those that had requests."""
-        waits = {kind: LatencyStats.from_bins(bins) for kind, bins in self._waiting.items()}
-        return [(k, LatencyStats.from_bins(b), waits.get(k)) for k, b in self._device.items()]
+        stats = {key: LatencyStats.from_bins(bins) for key, bins in self._bins.items()}
+        return [(kind, each, stats.get(("waiting", kind)))
+                for (times, kind), each in stats.items() if times == "device"]  # fmt: skip
 
 
 def _interval(

@@ -78,14 +78,15 @@ class FindingCount:
 class WatchTotals:
     """Fed with every frame and finding of a watch, a sample each ``interval_s``. ``watched_s`` is
     its length, ``gap_s`` of that without samples of their own (a sample came too late);
-    ``fired`` counts how often each trigger did."""
+    ``fired`` counts how often each trigger did; ``share`` has the operations on the watched
+    mounts."""
 
     def __init__(self, names: Sequence[str], interval_s: float) -> None:
         self.disks = {name: DiskTotal() for name in names}
         self.findings: dict[str, FindingCount] = {}
         self.answers = AnswerTotal()
         self.fired: dict[str, int] = {}
-        self._share = ShareTotal()
+        self.share = ShareTotal()
         self.groups: dict[str, GroupTotal] = {}
         self._grouped_s = 0.0
         self.watched_s = 0.0
@@ -103,7 +104,7 @@ class WatchTotals:
             disk = frame.disks.get(name)
             if disk is not None:
                 total.add(disk, is_complete)
-        self._share.add(frame.share)
+        self.share.add(frame.share)
         if frame.groups is not None and frame.seconds:
             self._grouped_s += frame.seconds
             for group in frame.groups:
@@ -115,11 +116,6 @@ class WatchTotals:
         """Each cgroup and its means over the watch, the busiest first."""
         totals = [(group, group.mean(self._grouped_s)) for group in self.groups.values()]
         return sorted(totals, key=lambda pair: (-pair[1].bytes_s, -pair[1].ios_s, pair[0].name))
-
-    @property
-    def share(self) -> ShareTotal:
-        """The operations on the watched NFS or SMB mounts."""
-        return self._share
 
     def found(self, t: float, finding: Finding) -> None:
         """Record a finding reported at second ``t``."""

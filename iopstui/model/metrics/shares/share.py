@@ -260,31 +260,30 @@ class ShareTotal:
             )
 
 
-class RunShare:
+class RunShare(ShareTotal):
     """The operations from the first second that fio reported to the last one. Seconds between them
     belong to the run, too: fio reports nothing while it hangs on a mount."""
 
     def __init__(self) -> None:
-        self._total = ShareTotal()
+        super().__init__()
         self._reported = False
         # seconds without a report before the first one and after the last one
-        self._before = ShareTotal()
-        self._after = ShareTotal()
+        self._before, self._after = ShareTotal(), ShareTotal()
 
-    def add(self, share: Share | None, *, reported: bool) -> None:
+    def add(self, share: Share | None, *, reported: bool = True) -> None:
         """Add an interval, which fio ``reported`` or not."""
         if reported:
             self._end_gap()
-            self._total.add(share)
+            super().add(share)
         else:
             self._gap.add(share)
 
-    def join(self, later: RunShare) -> None:
+    def join(self, later: RunShare) -> None:  # type: ignore[override]
         """Add the intervals that follow."""
         self._gap.join(later._before)
         if later._reported:
             self._end_gap()
-            self._total.join(later._total)
+            super().join(later)
             self._after.join(later._after)
 
     @property
@@ -293,24 +292,9 @@ class RunShare:
         return self._after if self._reported else self._before
 
     def _end_gap(self) -> None:
-        self._total.join(self._after)
+        super().join(self._after)
         self._after = ShareTotal()
         self._reported = True
-
-    @property
-    def operations(self) -> Mapping[str, OperationRates]:
-        """As ShareTotal's."""
-        return self._total.operations
-
-    @property
-    def protocol(self) -> str:
-        """As ShareTotal's."""
-        return self._total.protocol
-
-    @property
-    def data(self) -> OperationRates | None:
-        """As ShareTotal's."""
-        return self._total.data
 
 
 def share_rates(
