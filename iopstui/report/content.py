@@ -63,9 +63,7 @@ def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
     yield Heading(2, "Runs")
     yield from _several_runs(data)
     yield from _folded(data, [*_runs(data)])
-    head, waits = words.wait_table(data)
-    if waits:
-        yield from (Heading(2, words.WAITS), Text(words.WAITS_MEAN), Table(head, waits))
+    yield from _section(words.WAITS, words.WAITS_MEAN, Table(*words.wait_table(data)))
     yield from _slowest(data)
     yield from _other_counters(data)
     if data.promised is not None:
@@ -89,38 +87,34 @@ def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
 
 
 def _slowest(data: ReportData) -> Iterator[Block]:
-    rows = slowest_requests.rows(data)
-    if rows:
-        yield from (Heading(2, slowest_requests.TITLE), Text(slowest_requests.NOTE))
-        yield Table.from_rows(slowest_requests.COLUMNS, rows, slowest_requests.LEFT)
-        claims = slowest_requests.claims(data)
-        if claims:
-            yield from (Text(slowest_requests.COMMON), Bullets(claims))
-    of_fio = slowest_requests.io_rows(data)
-    if of_fio:
-        yield from (Heading(2, slowest_requests.IOS_TITLE), Text(slowest_requests.IOS_NOTE))
-        yield Table.from_rows(slowest_requests.IOS_COLUMNS, of_fio, left_columns=2)
-        shared = slowest_requests.io_claims(data)
-        if shared:
-            yield from (Text(slowest_requests.IOS_COMMON), Bullets(shared))
+    slow = slowest_requests
+    requests = Table.from_rows(slow.COLUMNS, slow.rows(data), slow.LEFT)
+    yield from _section(slow.TITLE, slow.NOTE, requests)
+    if requests.rows and (claims := slow.claims(data)):
+        yield from (Text(slow.COMMON), Bullets(claims))
+    of_fio = Table.from_rows(slow.IOS_COLUMNS, slow.io_rows(data), left_columns=2)
+    yield from _section(slow.IOS_TITLE, slow.IOS_NOTE, of_fio)
+    if of_fio.rows and (claims := slow.io_claims(data)):
+        yield from (Text(slow.IOS_COMMON), Bullets(claims))
+
+
+def _section(title: str, note: str, table: Table) -> Iterator[Block]:
+    """A table with its heading and a note; nothing if it is empty."""
+    if table.rows:
+        yield from (Heading(2, title), Text(note), table)
 
 
 def _other_counters(data: ReportData) -> Iterator[Block]:
     """What the runs did to drives, power and mounts, by counters that are not the disks'."""
-    drives = words.drive_rows(data)
-    if drives:
-        yield Heading(2, words.DRIVES)
-        yield Text(words.DRIVES_NOTE)
-        yield Table.from_rows(words.DRIVE_COLUMNS, drives, left_columns=2)
-    energy = [run for run in data.runs if run.energy.joules]
-    if energy:
-        yield Heading(2, words.ENERGY)
-        yield from (Text(words.ENERGY_NOTE), Table.from_rows(words.ENERGY_COLUMNS, energy))
+    drives = Table.from_rows(words.DRIVE_COLUMNS, words.drive_rows(data), left_columns=2)
+    yield from _section(words.DRIVES, words.DRIVES_NOTE, drives)
+    counted = [run for run in data.runs if run.energy.joules]
+    energy = Table.from_rows(words.ENERGY_COLUMNS, counted)
+    yield from _section(words.ENERGY, words.ENERGY_NOTE, energy)
     for protocol, note in words.SHARE_NOTES.items():
         shares = words.share_rows(data, protocol)
-        if shares:
-            yield Heading(2, f"{protocol} mount")
-            yield from (Text(note), Table(words.share_head(protocol), shares, left_columns=2))
+        table = Table(words.share_head(protocol), shares, left_columns=2)
+        yield from _section(f"{protocol} mount", note, table)
 
 
 def _promised(data: ReportData, figures: PromisedFigures) -> Iterator[Block]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import isnan
-from typing import Any
 
 from iopstui.model.block.tunable import TUNABLES
 from iopstui.output.csv_out import CsvSink, cell_text
@@ -85,8 +84,7 @@ def _rows(data: ReportData) -> Iterator[list[str]]:
         return
     yield ["job", "direction", *_FIGURES, *(f"{name}_ns" for name in _PERCENTILES)]
     for run in data.runs:
-        summary: Mapping[str, Any] = run.finished.summary if run.finished else {}
-        for row in summary.get("rows", ()):
+        for row in run.summary.get("rows", ()):
             for direction, figures in row["directions"].items():
                 numbers = [figures[name] for name in _FIGURES]
                 numbers += [figures["percentiles"].get(name) for name in _PERCENTILES]

@@ -199,14 +199,17 @@ class Run:
         }
 
     @property
+    def summary(self) -> Mapping[str, Any]:
+        """fio's final figures (fio_summary); empty if the run has no end."""
+        return self.finished.summary if self.finished else {}
+
+    @property
     def slowest_ios(self) -> Mapping[str, Any]:
         """The slowest I/Os by fio's own log; empty without one."""
-        summary: Mapping[str, Any] = self.finished.summary if self.finished else {}
-        slowest: Mapping[str, Any] = summary.get("slowest_ios") or {}
+        slowest: Mapping[str, Any] = self.summary.get("slowest_ios") or {}
         return slowest
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """fio's final figures by direction, of all rows; empty if the run has no end."""
-        summary: Mapping[str, Any] = self.finished.summary if self.finished else {}
-        total = summary.get("total", {})
+        total = self.summary.get("total", {})
         return {name: total[name] for name in DIRECTIONS if name in total}

@@ -164,15 +164,14 @@ def device_facts(device: BlockDevice) -> Iterator[tuple[str, str]]:
 
 def run_table(run: Run) -> Table | None:
     """fio's final figures of a run, exactly as fio states them."""
-    summary: dict[str, Any] = dict(run.finished.summary) if run.finished else {}
-    columns, rows = (*RUN_COLUMNS, *LATENCY_COLUMNS), summary.get("rows", ())
+    columns, rows = (*RUN_COLUMNS, *LATENCY_COLUMNS), run.summary.get("rows", ())
     cells = [
         texts(columns, {"step": run.step, "direction": direction, **figures,
                         "name": printable(str(row["name"])) or "(no name)"})
         for row in (rows if len(rows) <= 16 else ())
         for direction, figures in row["directions"].items()
     ]  # fmt: skip
-    groups = summary.get("sums", ()) if len(rows) > 1 else ()
+    groups = run.summary.get("sums", ()) if len(rows) > 1 else ()
     for group in groups:
         name = "sum" if len(groups) == 1 else f"sum, group {group['group']}"
         cells += [
@@ -300,10 +299,9 @@ def probe_rows(run: Run) -> list[dict[str, Any]]:
 
 def run_title(run: Run) -> str:
     """Title of the run that ``run_rows`` describe."""
-    summary = run.finished.summary if run.finished else {}
-    if not is_final(summary):
+    if not is_final(run.summary):
         return "fio's last report before it was killed:"
-    return "From the logs:" if summary.get("logged") else "fio's final figures:"
+    return "From the logs:" if run.summary.get("logged") else "fio's final figures:"
 
 
 HISTOGRAM_HEAD: Row = ("latency", "I/Os", "of all", "and faster")
