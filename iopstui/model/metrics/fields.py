@@ -59,13 +59,8 @@ def find_field(path: Sequence[str]) -> Field | None:
 
 def fields_json() -> str:
     """The registry as one JSON object: ``schema`` and ``fields``."""
-    rows = [
-        {
-            "id": field.id, "title": field.title, "unit": field.unit, "source": field.source,
-            "meaning": field.meaning,
-        }
-        for field in FIELDS
-    ]  # fmt: skip
+    names = ("id", "title", "unit", "source", "meaning")
+    rows = [{name: getattr(field, name) for name in names} for field in FIELDS]
     return json.dumps({"schema": SCHEMA, "fields": rows}, indent=1)
 
 

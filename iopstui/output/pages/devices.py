@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from iopstui import format as units
@@ -23,7 +23,7 @@ _RIGHT_ALIGNED = frozenset({"SIZE", "RQ_AFF"})
 @dataclass(slots=True)
 class _Column:
     title: str
-    cells: list[str]
+    cells: Sequence[str]
     width: int
 
 
@@ -42,17 +42,14 @@ def devices_table(
         return "No block devices found.\n"
     cells = [_cells(device, depth, devices) for device, depth in rows]
     titles = ("NAME", "SIZE", "TYPE", "MODEL", "SCHED", "RQ_AFF", "HCTX>CPUS", "IRQ", "IN USE")
-    columns = [_Column(t, column, 0) for t, column in zip(titles, zip_lists(cells), strict=True)]
+    columns = [
+        _Column(t, column, 0) for t, column in zip(titles, zip(*cells, strict=True), strict=True)
+    ]
     columns = _fit(columns, width)
     heads = [column.title for column in columns]
     lines = [_line(heads, columns)]
     lines += [_line([c.cells[i] for c in columns], columns) for i in range(len(rows))]
     return "".join(line[: max(width, 1)].rstrip() + "\n" for line in lines)
-
-
-def zip_lists(rows: list[list[str]]) -> list[list[str]]:
-    """Rows to columns."""
-    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def devices_json(devices: Devices, online: Collection[int] = ()) -> dict[str, object]:
@@ -219,14 +216,10 @@ def _json(device: BlockDevice, devices: Devices, online: Collection[int]) -> dic
         for hctx in device.hctxs
     ]
     reasons = uses_of_device(device.name, devices)
-    values["rq_affinity_cannot_matter"] = _why_rq_affinity_cannot(device, online)
+    values["rq_affinity_cannot_matter"] = why_rq_affinity_cannot_matter(device, sorted(online))
     values["in_use"] = bool(reasons)
     values["in_use_by"] = list(reasons)
     return values
-
-
-def _why_rq_affinity_cannot(device: BlockDevice, online: Collection[int]) -> str | None:
-    return why_rq_affinity_cannot_matter(device, sorted(online))
 
 
 def _serves(vector: IrqVector, hctx: Hctx) -> bool:

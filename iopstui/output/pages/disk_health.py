@@ -7,8 +7,13 @@ from collections.abc import Iterator
 
 from iopstui import format as units
 from iopstui.linux.devices.health.smart import Attribute, DiskHealth
+from iopstui.tables import Column, head_line, row_line
 
-_WIDTHS = (3, 26, 5, 5, 5)
+_COLUMNS = (
+    Column("number", "ID", 3),
+    Column("name", "ATTRIBUTE", 26, lambda name: name or units.MISSING, left=True),
+    Column("value", "VALUE", 5), Column("worst", "WORST", 5), Column("limit", "LIMIT", 5),
+)  # fmt: skip
 
 
 def health_text(health: DiskHealth, width: int = 80) -> str:
@@ -17,8 +22,7 @@ def health_text(health: DiskHealth, width: int = 80) -> str:
         return _wrapped(f"Health: {health.problem}", width)
     lines = _wrapped(f"Health (SMART): {', '.join(_words(health))}", width)
     if health.attributes:
-        rows = [_row(("ID", "ATTRIBUTE", "VALUE", "WORST", "LIMIT"), "RAW")]
-        rows += [_attribute(attribute) for attribute in health.attributes]
+        rows = [f"{head_line(_COLUMNS)}  RAW", *map(_attribute, health.attributes)]
         lines += "".join(row[: max(width, 1)].rstrip() + "\n" for row in rows)
     return lines
 
@@ -45,20 +49,5 @@ def _words(health: DiskHealth) -> Iterator[str]:
 
 
 def _attribute(attribute: Attribute) -> str:
-    cells = (
-        attribute.number,
-        attribute.name or units.MISSING,
-        attribute.value,
-        attribute.worst,
-        attribute.limit,
-    )
     failed = f"  failed: {attribute.failed}" if attribute.failed else ""
-    return _row(tuple(units.or_dash(cell) if cell is None else str(cell) for cell in cells),
-                (attribute.raw or units.MISSING) + failed)  # fmt: skip
-
-
-def _row(cells: tuple[str, ...], raw: str) -> str:
-    number, name, *counts = cells
-    title = f"{number:>{_WIDTHS[0]}} {units.cut(name, _WIDTHS[1]):{_WIDTHS[1]}}"
-    right = " ".join(f"{count:>{size}}" for count, size in zip(counts, _WIDTHS[2:], strict=True))
-    return f"{title} {right}  {raw}"
+    return f"{row_line(_COLUMNS, attribute)}  {attribute.raw or units.MISSING}{failed}"

@@ -13,19 +13,11 @@ NARROWEST = 40
 
 def jobs_json(jobs: Iterable[ShippedJob]) -> list[dict[str, object]]:
     """Return an object for each job, ready for ``json.dumps``."""
+    names = ("name", "title", "writes", "measures", "source", "look_at", "teaches", "run", "path",
+             "text")  # fmt: skip
     return [
-        {
-            "name": job.name,
-            "title": job.title,
-            "writes": job.writes,
-            "measures": job.measures,
-            "source": job.source,
-            "look_at": job.look_at,
-            "teaches": job.teaches,
-            "run": job.run or None,
-            "path": str(job.path),
-            "text": job.text,
-        }
+        {name: getattr(job, name) for name in names}
+        | {"run": job.run or None, "path": str(job.path)}
         for job in jobs
     ]
 

@@ -13,6 +13,8 @@ from iopstui.model.answer.situation import Situation
 from iopstui.model.block.target import Target
 from iopstui.text import printable
 
+ANSWER = ("disk", "rule", "state", "verdict", "text", "who", "next")
+"""What is told of each answer, in JSON."""
 MAX_DISKS = 3
 """Disks that keep nobody waiting and are named nevertheless."""
 
@@ -122,19 +124,12 @@ def why_json(report: Report, host: str, code: int) -> dict[str, object]:
         "exit_code": code,
         "sentences": report.sentences,
         "process": None if report.waits is None else _process_json(report.waits),
-        "answers": [
-            {
-                "disk": answer.disk, "rule": answer.rule, "state": answer.state,
-                "verdict": answer.verdict, "text": answer.text, "who": answer.who,
-                "next": answer.next,
-            }
-            for _, answer in report.pairs
-        ],
+        "answers": [{name: getattr(answer, name) for name in ANSWER} for _, answer in report.pairs],
         "evidence": details["evidence"],
         "excluded": details["excluded"],
         "not_seen": details["not seen"],
         "next": details["next"][0] if details["next"] else "",
-    }  # fmt: skip
+    }
 
 
 def _process_json(waits: ProcessWaits) -> dict[str, object]:
