@@ -220,17 +220,15 @@ def _matching_fields(name: str, tree: Sequence[str]) -> Iterator[Field]:
     """The fields of which a whole run has one figure, with every ``*`` filled in."""
     cpu = re.search(r"(?:^|\.)cpus\.(\d+)\.", name)
     operation = re.search(r"(?:^|\.)(?:nfs|smb)\.others\.(\w+)\.", name)
+    operations = (operation[1],) if operation else ()
+    fillings: Mapping[tuple[str, ...], Sequence[str]] = {
+        ("kernel", "disks"): tree, ("kernel", TOTAL): tree[:1], (DEVICE, "disks"): tree,
+        (WAIT, "layers"): tree, ("kernel", "cpus"): (cpu[1],) if cpu else (),
+        ("kernel", "nfs", "others"): operations, ("kernel", "smb", "others"): operations,
+    }  # fmt: skip
     for field in FIELDS:
-        fillings: Sequence[str] = ("",)
-        if field.path[:2] in (("kernel", "disks"), ("kernel", TOTAL)):
-            fillings = tree if "disks" in field.path else tree[:1]
-        elif field.path[:2] in ((DEVICE, "disks"), (WAIT, "layers")):
-            fillings = tree
-        elif field.path[:3] in (("kernel", "nfs", "others"), ("kernel", "smb", "others")):
-            fillings = (operation[1],) if operation else ()
-        elif field.path[:2] == ("kernel", "cpus"):
-            fillings = (cpu[1],) if cpu else ()
-        for filling in fillings:
+        place = next((field.path[:n] for n in (2, 3) if field.path[:n] in fillings), ())
+        for filling in fillings.get(place, ("",)):
             path = tuple(filling if key == ANY else key for key in field.path)
             if "" not in path and is_measurable(path):
                 yield replace(field, path=path)

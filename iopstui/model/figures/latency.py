@@ -18,15 +18,6 @@ OF_BINS = frozenset((MAX, *BY_PERCENTILE))
 
 def latency_rows(most: str, within: str, highest: str) -> Rows:
     """All percentiles and the maximum, in ns: "OF: 99 % MOST WITHIN", "OF: HIGHEST"."""
-    ranks = (
-        Figure(
-            name,
-            "ns",
-            f"{OF}: {p:g} % {most} {within}",
-            f"percentiles/{name}",
-            width=7,
-            form=f.latency,
-        )
-        for name, p in BY_PERCENTILE.items()
-    )
+    ranks = (Figure(name, "ns", f"{OF}: {p:g} % {most} {within}", f"percentiles/{name}", width=7,
+                    form=f.latency) for name, p in BY_PERCENTILE.items())  # fmt: skip
     return (*ranks, Figure(MAX, "ns", f"{OF}: {highest}", "max_ns", width=7, form=f.latency))

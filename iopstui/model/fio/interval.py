@@ -144,16 +144,15 @@ def _latency_part(kind: str, span: str) -> Part:
 
 DIRECTION: Rows = (
     Figure("iops", "1/s", f"{OF} completed per second", over=SECONDS, added="ios", title="IOPS"),
-    Figure(
-        "bw", "B/s", f"{OF}, bytes completed per second", over=SECONDS, added="bytes", form=f.mib
-    ),
+    Figure("bw", "B/s", f"{OF}, bytes completed per second", over=SECONDS, added="bytes",
+           form=f.mib),
     Figure("ios", "", f"{OF} completed in this interval", title="I/Os"),
     Figure("bytes", "B", f"{OF}, bytes completed in this interval"),
     _latency_part("slat", "submission latency"),
     _latency_part("clat", "completion latency (submission to completion)"),
     _latency_part("lat", "total latency (slat + clat)"),
     Figure("bins_of", "", "latency the histogram is of: clat or lat", kind=TEXT, title="bins of"),
-)
+)  # fmt: skip
 BINS = Figure(
     "bins", "", f"{OF}: this interval's histogram, I/Os by bucket midpoint in ns; bins of several "
     "jobs, hosts or seconds add exactly", keys=1, bulky=True, always=True,

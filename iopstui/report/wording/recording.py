@@ -78,13 +78,8 @@ def facts(data: ReportData) -> Iterator[tuple[str, str]]:
         run.started.fio_version for run in data.runs if run.started and run.started.fio_version
     )
     yield "recorded", f"{when:%Y-%m-%d %H:%M:%S} UTC, {units.clock(data.duration)} (m:ss)"
-    yield (
-        "host",
-        (
-            f"{printable(header.host)}, Linux {printable(header.kernel)}, "
-            f"{printable(header.machine)}"
-        ),
-    )
+    host, kernel, machine = map(printable, (header.host, header.kernel, header.machine))
+    yield "host", f"{host}, Linux {kernel}, {machine}"
     yield "target", printable(header.target.path) + _filesystem(data)
     if header.topology.online:
         yield "CPUs", _cpus(header.topology)
@@ -338,13 +333,9 @@ def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
     for run in runs:
         overall = run.latencies()
         manner = "together" if target.opened else "without a sum"
-        name = (
-            f"{run.step}, {len(target.devices_below)} devices {manner}"
-            if several
-            else str(run.step)
-        )
+        together = f", {len(target.devices_below)} devices {manner}" if several else ""
         latencies = (units.latency(overall[name]) for name in ("p50", "p99", "p99.9", "p99.99"))
-        yield (*_device_cells(name, run.device), *latencies)
+        yield (*_device_cells(f"{run.step}{together}", run.device), *latencies)
         for layer in target.layers if several else target.layers[1:]:
             below = "└ " if layer.under else ""
             device = run.devices.get(layer.name, Device())
