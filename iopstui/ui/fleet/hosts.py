@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from heapq import nsmallest
 
 from iopstui import format as f
@@ -32,7 +33,7 @@ from iopstui.fleet.fleet_state import (
     sort_key,
 )
 from iopstui.fleet.hosts.node_sets import expand_node_set, has_ranges
-from iopstui.tables import Column
+from iopstui.tables import DOWN, UP, Column
 from iopstui.text import printable
 from iopstui.ui.draw import density
 from iopstui.ui.draw.charts import plotting
@@ -43,11 +44,17 @@ from iopstui.ui.fleet.host_map import HostMap
 FEW_HOSTS = 20
 """Up to this many hosts have a row each, even if the list has to scroll."""
 NAME, WORST, STATE, OUTLIERS = "name", "worst", "state", "odd"
-ORDERS = (NAME, WORST, IOPS, BW, WAIT, AWAIT, UTIL, STATE, OUTLIERS)
-TITLES = {
-    "host": NAME, "IOPS": IOPS, "MiB/s": BW, "p99": WAIT, "await": AWAIT, "util%": UTIL,
-    "state": STATE,
-}  # fmt: skip
+ORDERS = (NAME, WORST, *FIGURES, STATE, OUTLIERS)
+COLUMNS = (
+    Column(IOPS, "IOPS", 6, f.number, style=FIO, sorts=UP),
+    Column(BW, "MiB/s", 6, f.mib, sorts=UP),
+    Column(WAIT, "p99", 7, f.dense, sorts=DOWN),
+    # without a job it takes the place of p99
+    Column(AWAIT, "await", 7, f.dense, rank=2, sorts=DOWN),
+    Column(UTIL, "util%", 5, f.percent, rank=1, sorts=DOWN),
+)
+"""The figures of a host."""
+TITLES = {"host": NAME, **{column.title: column.id for column in COLUMNS}, "state": STATE}
 """The order of each column's title."""
 MIN_NAME, MAX_NAME = 8, 30
 MINUTE_S = 60
@@ -298,15 +305,10 @@ class HostsView:
             return None if is_starting or no_wait else host.value(figure, second)
 
         columns = [
-            Column("", "IOPS", 6, f.number, read=lambda host: now(IOPS, host), style=FIO),
-            Column("", "MiB/s", 6, f.mib, read=lambda host: now(BW, host)),
-            Column("", "p99" if fio else "await", 7, f.dense, read=lambda host: now(WAIT, host)),
-            # without a job it takes the place of p99
-            *([Column("", "await", 7, f.dense, read=lambda host: now(AWAIT, host), rank=2)]
-              if fio else []),
-            Column("", "util%", 5, f.percent, read=lambda host: now(UTIL, host), rank=1),
-            Column("state", "state", 8),
+            replace(column, title=_title(column, fio), read=partial(now, column.id))
+            for column in COLUMNS if fio or column.id != AWAIT
         ]  # fmt: skip
+        columns.append(Column("state", "state", 8))
         # the sparkline to the right must not widen the columns
         used = label + sum(column.cells for column in columns)
         return Table(columns, label, min(width, used), self._charset)
@@ -421,18 +423,19 @@ def order_text(order: str, fio: bool, reverse: bool = False) -> str:
     """Name of an order."""
     if order == WORST:
         return "slowest, then outliers"
-    wait = "p99" if fio else "await"
-    text, reversed_text = {
+    for column in COLUMNS:
+        if column.id == order:
+            ends = ("least", "most") if column.sorts == UP else ("highest", "lowest")
+            return f"{ends[reverse]} {_title(column, fio).rstrip('%')} first"
+    return {
         NAME: ("by name", "by name, last first"),
-        IOPS: ("least IOPS first", "most IOPS first"),
-        BW: ("least MiB/s first", "most MiB/s first"),
-        WAIT: (f"highest {wait} first", f"lowest {wait} first"),
-        AWAIT: ("highest await first", "lowest await first"),
-        UTIL: ("highest util first", "lowest util first"),
         STATE: ("worst state first", "worst state last"),
         OUTLIERS: ("outliers first", "outliers last"),
-    }[order]
-    return reversed_text if reverse else text
+    }[order][reverse]
+
+
+def _title(column: Column, fio: bool) -> str:
+    return "await" if column.id == WAIT and not fio else column.title
 
 
 def sparkline_scale(hosts: Sequence[HostState], second: int) -> float:
