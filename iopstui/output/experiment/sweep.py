@@ -226,24 +226,21 @@ def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:
     if len(plan.jobs) < 2 or not judged or len(labels) > 4:
         return []
     width = max(len(printable(job)) for job in plan.jobs)
-    columns = [max(len(label), 4) for label in labels]
+
+    def row(name: str, cells: Sequence[str]) -> str:
+        aligned = (
+            cell.rjust(max(len(label), 4)) for cell, label in zip(cells, labels, strict=True)
+        )
+        return f"{name:{width}}  {'  '.join(aligned)}".rstrip()
+
     lines = []
     for number, first in enumerate(judged[0].outcomes):
-        expectation = first.expectation
-        lines += [
-            "",
-            f"{printable(expectation.name)} {expectation.op} "
-            f"{value_text(expectation.required, expectation.unit)}",
-        ]
-        cells = "  ".join(f"{label:>{w}}" for label, w in zip(labels, columns, strict=True))
-        lines.append(f"{'':{width}}  {cells}".rstrip())
+        wanted = first.expectation
+        required = value_text(wanted.required, wanted.unit)
+        lines += ["", f"{printable(wanted.name)} {wanted.op} {required}", row("", labels)]
         for job in plan.jobs:
             verdicts = {_without_job(e): _verdict_word(e, number) for e in judged if e.job == job}
-            cells = "  ".join(
-                f"{verdicts.get(label, '')}".rjust(w)
-                for label, w in zip(labels, columns, strict=True)
-            )
-            lines.append(f"{printable(job):{width}}  {cells}".rstrip())
+            lines.append(row(printable(job), [verdicts.get(label, "") for label in labels]))
     return lines
 
 

@@ -189,8 +189,7 @@ def iops_spec(state: ExperimentState) -> XYSpec:
             (positions[_axis_value(state, e)], e.point.iops) for e in drawn_curve.curve.points
         ]
         for (x, _), event in zip(points, drawn_curve.curve.points, strict=True):
-            low, high = event.point.iops_within or (0.0, 0.0)
-            lines += [XYLine("", ((x, low), (x, high)), drawn_curve.style)] if high else []
+            lines += _interval(x, event.point.iops_within, drawn_curve.style)
         lines.append(XYLine(drawn_curve.mean, tuple(points), drawn_curve.style))
         flags += list(_knee_flags(state, drawn_curve, points))
     return XYSpec(
@@ -208,6 +207,11 @@ def iops_spec(state: ExperimentState) -> XYSpec:
     )
 
 
+def _interval(x: float, within: tuple[float, float] | None, style: Style | None) -> list[XYLine]:
+    low, high = within or (0.0, 0.0)
+    return [XYLine("", ((x, low), (x, high)), style)] if high else []
+
+
 def latency_spec(state: ExperimentState) -> XYSpec:
     """The hockey stick: latency over IOPS, mean and p99."""
     lines, flags = [], []
@@ -221,9 +225,7 @@ def latency_spec(state: ExperimentState) -> XYSpec:
         # lines only where they follow the load
         lines.append(XYLine(drawn_curve.tail, tuple(tails), style, joined=load and not several))
         for event in events:
-            low, high = event.point.latency_within or (0.0, 0.0)
-            x = event.point.iops
-            lines += [XYLine("", ((x, low), (x, high)), drawn_curve.style)] if high else []
+            lines += _interval(event.point.iops, event.point.latency_within, drawn_curve.style)
         lines.append(XYLine(drawn_curve.mean, tuple(positive), drawn_curve.style, joined=load))
         flags += list(_knee_flags(state, drawn_curve, means))
     values = [y for line in lines for _, y in line.points]

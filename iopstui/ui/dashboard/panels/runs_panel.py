@@ -48,15 +48,14 @@ def _table(base: int | None, shared: bool, width: int, charset: Charset) -> Tabl
     return Table(columns, min(MAX_WHAT, max(MIN_WHAT, spare)), width, charset)
 
 
-def _row(row: RunRow, base: int | None, table: Table[RunRow]) -> Row:
-    style = MARK if row.step == base else ERROR if row.ended == FAILED else None
-    return table.row(f"{row.step:>4}  {printable(row.what)}", row, label_style=style)
-
-
 def _body(state: LiveState, rows: Sequence[RunRow], width: int, charset: Charset) -> list[Row]:
     base = state.runs.base
     table = _table(base, any(row.rtt_ms is not None for row in rows), width, charset)
-    return [table.header(" run  what was changed"), *(_row(row, base, table) for row in rows)]
+    body = [table.header(" run  what was changed")]
+    for row in rows:
+        style = MARK if row.step == base else ERROR if row.ended == FAILED else None
+        body.append(table.row(f"{row.step:>4}  {printable(row.what)}", row, label_style=style))
+    return body
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: str) -> list[Row]:
