@@ -15,14 +15,16 @@ from iopstui.model.metrics.figures import Meter, RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, UNCOUNTED, Frame
 from iopstui.model.metrics.load_series import LoadSeries, overall
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.metrics.waits import CACHE, UNSENT, Waits
+from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.rates import ratio
 from iopstui.model.sources import POWER
 
 LITTLE_TOLERANCE = 0.10
 SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"
-DISK = "disk"
-"""In a path: the target's one device, of several devices their sum."""
+DISK, BINS, PROBE, WAITS = "disk", "bins", "probe", "waits"
+"""First words of paths: the target's one device, of several devices their sum; a percentile of all
+latencies, and of those in the device; a place where I/Os wait (model/metrics/waits.py). Other paths
+are of a frame's figures."""
 FIGURE, JOIN, PATH = "figure", "join", "path"
 Joined = Callable[[Sequence[Any]], Any]
 
@@ -102,9 +104,9 @@ class Point:
     latency_ns: float | None = _time("mean latency as fio sees it", title="mean")
     latency_of: str = _row("", "lat; clat where fio has no lat; await, the kernel's, where it took "
                            "none", join=_first, default="")  # fmt: skip
-    p50_ns: float | None = _time("median of the latency", title="p50", rank=5)
-    p99_ns: float | None = _time("99th percentile", title="p99")
-    p999_ns: float | None = _time("99.9th percentile", title="p99.9", rank=3)
+    p50_ns: float | None = _time("median of the latency", "bins 50", title="p50", rank=5)
+    p99_ns: float | None = _time("99th percentile", "bins 99", title="p99")
+    p999_ns: float | None = _time("99.9th percentile", "bins 99.9", title="p99.9", rank=3)
     bins_of: str = _row("", "what the percentiles are of", join=_first, default="clat")
     device_iops: float | None = _row(
         "1/s", "requests the device completed per second", "disk ios/s")  # fmt: skip
@@ -135,18 +137,25 @@ class Point:
     await_ns: float | None = _time("mean time of a request in kernel and device")
     fio_cpu: float | None = _row("%", "CPU time of fio itself, percent of one CPU")
     ctx_s: float | None = _row("1/s", "context switches of fio per second", "fio ctx/s")
-    device_p50_ns: float | None = _time("median in the device alone, by the probe")
-    device_p99_ns: float | None = _time("99th percentile in the device alone, by the probe")
+    device_p50_ns: float | None = _time("median in the device alone, by the probe", "probe 50")
+    device_p99_ns: float | None = _time("99th percentile in the device alone, by the probe",
+                                         "probe 99")  # fmt: skip
     stayed: float | None = _row(
         "share", "requests completed on the CPU that submitted them, by the probe")  # fmt: skip
-    wait_cpu: float | None = _row("", "I/Os in flight that wait for a CPU")
-    wait_above: float | None = _row("", "I/Os in flight above the device")
-    wait_devices: float | None = _row("", "I/Os in flight in the devices under the target")
-    wait_unknown: float | None = _row("", "I/Os in flight in a place that no counter shows")
-    wait_cache: float | None = _row("", "I/Os in flight that wait for the page cache")
-    wait_unsent: float | None = _row("", "I/Os in flight that are not sent yet")
-    wait_layers: Mapping[str, float] = _row(
-        "", "those in the devices, by device", join=_means_by_key, default=dict)  # fmt: skip
+    wait_cpu: float | None = _row("", "I/Os in flight that wait for a CPU", "waits cpu")
+    wait_above: float | None = _row("", "I/Os in flight above the device", "waits above")
+    wait_devices: float | None = _row(
+        "", "I/Os in flight in the devices under the target", "waits in_devices"
+    )
+    wait_unknown: float | None = _row(
+        "", "I/Os in flight in a place that no counter shows", "waits unknown"
+    )
+    wait_cache: float | None = _row(
+        "", "I/Os in flight that wait for the page cache", "waits cache"
+    )
+    wait_unsent: float | None = _row("", "I/Os in flight that are not sent yet", "waits unsent")
+    wait_layers: Mapping[str, float] = _row("", "those in the devices, by device", "waits layers",
+                                            join=_means_by_key, default=dict)  # fmt: skip
     watts: float | None = _row("W", "mean power of the CPU packages", f"kernel {POWER} package")
     runs: int = _row("", "of how many runs this is the mean", join=len, default=1)
     iops_within: tuple[float, float] | None = _row("1/s", "95 % interval of the IOPS", join=_first)
@@ -210,7 +219,7 @@ POINT: Mapping[str, Figure] = {
 PATHS = {one.name: one.metadata[PATH] for one in fields(Point) if one.metadata[PATH]} | {
     "lat_ns": "fio total lat mean", "usr": "fio usr_cpu", "sys": "fio sys_cpu",
 }  # fmt: skip
-"""What a run measures by a meter."""
+"""What the figures of a run are made of, if it is no more than that."""
 
 
 def joined(points: Sequence[Point]) -> dict[str, Any]:
@@ -300,7 +309,7 @@ class PointMeter:
         self._meters: dict[str, Meter] = {}
         for name, path in PATHS.items():
             scope, *rest = path.split()
-            if devices or scope != DISK:
+            if scope not in (BINS, PROBE, WAITS) and (devices or scope != DISK):
                 self._meters[name] = Meter((*(disk if scope == DISK else (scope,)), *rest))
         self._cpus: dict[int, list[Meter]] = {}
 
@@ -359,12 +368,10 @@ class PointMeter:
 
     def point(self) -> Point | None:
         """The figures so far; ``None`` if nothing was measured."""
-        values = {name: meter.value for name, meter in self._meters.items()}
+        values = self._values()
         iops = values["iops"]
         if not self._seconds or iops is None:
             return None
-        percentiles = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
-        device = histogram.percentiles(self._device_bins, (50.0, 99.0))
         completions, completions_of = self._completions()
         loads = {number: _sum(meters) for number, meters in sorted(self._cpus.items())}
         busy = {number: load for number, load in loads.items() if load is not None}
@@ -372,17 +379,12 @@ class PointMeter:
         await_ns = self._wait_ms * 1e6 / self._requests if self._requests else None
         kinds = {"lat": values["lat_ns"], "clat": values["clat_ns"], "await": await_ns}
         of = next((kind for kind, mean in kinds.items() if mean is not None), "")
-        metered: dict[str, Any] = {name: values[name] for name in values if name in POINT}
         return Point(
-            **metered | {"bw": values["bw"] or 0.0},
-            **_places(self._waits.value),
+            **{name: value for name, value in values.items() if name in POINT},
             seconds=self._seconds,
             ios=self._ios,
             latency_ns=kinds.get(of),
             latency_of=of,
-            p50_ns=percentiles.get(50.0),
-            p99_ns=percentiles.get(99.0),
-            p999_ns=percentiles.get(99.9),
             bins_of=self._bins_of,
             cpu_us=1e4 * sum(busy.values()) / iops if busy and iops else None,
             busy=busy,
@@ -396,13 +398,25 @@ class PointMeter:
             request_bytes=ratio(values.get("device_bw"), values.get("device_iops")),
             await_ns=await_ns,
             fio_cpu=_sum([self._meters["usr"], self._meters["sys"]]),
-            device_p50_ns=device.get(50.0),
-            device_p99_ns=device.get(99.0),
             stayed=self._stayed / self._moved if self._moved else None,
             others=found.others,
             disturbed=found.reasons,
             irq_cpus=found.irq_cpus,
         )
+
+    def _values(self) -> dict[str, Any]:
+        """The figures whose rows say what they are made of."""
+        values: dict[str, Any] = {name: meter.value for name, meter in self._meters.items()}
+        bins, waits = {BINS: self._bins, PROBE: self._device_bins}, self._waits.value
+        for name, path in PATHS.items():
+            scope, of, *_ = path.split()
+            if scope in bins:
+                values[name] = histogram.percentiles(bins[scope], (float(of),)).get(float(of))
+            elif scope == WAITS:
+                values[name] = getattr(waits, of, None)
+        if not values["wait_layers"]:
+            values |= {"wait_layers": {}, "wait_devices": None}
+        return values | {"bw": values["bw"] or 0.0}
 
     def _share_above_mean(self) -> float | None:
         """The share of I/Os in buckets above the mean of the same latency."""
@@ -428,18 +442,6 @@ class PointMeter:
 def _sum(meters: Sequence[Meter]) -> float | None:
     values = [value for meter in meters if (value := meter.value) is not None]
     return sum(values) if values else None
-
-
-def _places(waits: Waits | None) -> dict[str, Any]:
-    """Where the I/Os in flight wait (model/metrics/waits.py)."""
-    if waits is None:
-        return {}
-    return {
-        "wait_cpu": waits.cpu, "wait_above": waits.above,
-        "wait_devices": waits.in_devices if waits.layers else None,
-        "wait_unknown": waits.unknown, "wait_cache": waits.cache, "wait_unsent": waits.unsent,
-        "wait_layers": waits.layers,
-    }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
