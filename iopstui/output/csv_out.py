@@ -116,14 +116,10 @@ class Figures:
         row = main_figures(frame)
         for parent, names in self._groups:
             part = value_at(row, parent)
-            value_of = part.get if isinstance(part, dict) else _missing_value
+            values = part if isinstance(part, dict) else {}
             for name in names:
-                value = value_of(name)
+                value = values.get(name)
                 yield None if value is None else clean(value)
-
-
-def _missing_value(name: str) -> None:
-    """Stand-in for a missing value of an object."""
 
 
 def session_columns(
