@@ -32,11 +32,10 @@ from iopstui.events import (
 from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING, Answer
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.figure import Totals
+from iopstui.model.figures.figure import Figure, Totals
 from iopstui.model.findings.headlines import headline_of, severity_of
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.mark_intervals import BW, IOPS
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory
 from iopstui.model.metrics.shares.share import OperationRates as OP
 from iopstui.model.metrics.shares.share import ShareTotal
@@ -57,6 +56,8 @@ MIN_RTT_MS = 0.5
 """An answer that takes so much longer or shorter is no news."""
 QUARTERS = 4
 """Progress of laying out is told so often."""
+IOPS = Figure("iops", "1/s", "fio's I/Os", "fio/total/iops", over="fio/seconds")
+BW = Figure("bw", "B/s", "fio's bytes", "fio/total/bw", over="fio/seconds")
 _ENDED = {DONE: "ended", RUNS: "ended", STOPPED: "stopped", FAILED: "failed"}
 _AS_WORDS = str.maketrans({"→": "to", "×": "x", "·": "*", "–": "-", "…": "...", "µ": "u"})
 

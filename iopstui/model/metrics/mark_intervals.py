@@ -12,8 +12,6 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from iopstui.model import histogram
-from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.figure import Figure, Totals
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.frame import UNCOUNTED, Frame
 
@@ -41,43 +39,51 @@ class MarkInterval:
     p99_ns: float | None
 
 
-IOPS = Figure("iops", "1/s", "fio's I/Os", "fio/total/iops", over="fio/seconds")
-BW = Figure("bw", "B/s", "fio's bytes", "fio/total/bw", over="fio/seconds")
-"""Of a frame."""
+Sums = tuple[float, float, float]
+"""Seconds, I/Os and bytes."""
 
 
-class IntervalFigures(Totals):
+def _added(sums: Sums, more: Sums) -> Sums:
+    return sums[0] + more[0], sums[1] + more[1], sums[2] + more[2]
+
+
+def _counted(sums: Sums, seconds: float, iops: float | None, bw: float | None) -> Sums:
+    if seconds <= 0 or iops is None:
+        return sums
+    return _added(sums, (seconds, iops * seconds, (bw or 0.0) * seconds))
+
+
+@dataclass
+class IntervalFigures:
     """Figures measured in an interval or a part of it: fio and devices together, up to the last
     second of either."""
 
-    FIGURES = (IOPS, BW, DiskRates.ios_s, DiskRates.bytes_s)
+    end: float = 0.0
+    fio_end: float = 0.0
+    fio: Sums = (0.0, 0.0, 0.0)
+    device: Sums = (0.0, 0.0, 0.0)
+    bins: BinsTotal = field(default_factory=BinsTotal)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.end = self.fio_end = 0.0
-        self.bins = BinsTotal()
-
-    def add_frame(self, frame: Frame, devices: Sequence[str]) -> None:
+    def add(self, frame: Frame, devices: Sequence[str]) -> None:
         """Add an interval; those of fio's ramp and around a handover do not count."""
         if UNCOUNTED & frame.flags:
             return
-        self.end = frame.t
-        self.add(frame.combined(devices))
-        if frame.fio is not None:
+        fio, self.end = frame.fio, frame.t
+        disk = frame.combined(devices)
+        if disk is not None:
+            self.device = _counted(self.device, disk.seconds, disk.ios_s, disk.bytes_s)
+        if fio is not None:
             self.fio_end = frame.t
-            self.add(frame)
-            self.bins.add(frame.fio.total.bins)
+            self.fio = _counted(self.fio, fio.seconds or 0.0, fio.total.iops, fio.total.bw)
+            self.bins.add(fio.total.bins)
 
-    def join(self, later: IntervalFigures) -> None:  # type: ignore[override]
+    def join(self, later: IntervalFigures) -> None:
         """Add the figures of the following intervals."""
-        super().join(later)
         self.end = later.end or self.end
         self.fio_end = later.fio_end or self.fio_end
+        self.fio = _added(self.fio, later.fio)
+        self.device = _added(self.device, later.device)
         self.bins.add(later.bins.bins)
-
-    def seconds(self, figure: Figure) -> float:
-        """In which it was measured."""
-        return self._parts[figure.name][1]
 
 
 def middle_of_frame(frame: Frame) -> float:
@@ -92,16 +98,21 @@ class _OpenInterval:
     text: str
     figures: IntervalFigures = field(default_factory=IntervalFigures)
 
+    @property
+    def had_job(self) -> bool:
+        return bool(self.figures.fio[0] or self.figures.device[0])
+
     def to_interval(self) -> MarkInterval | None:
         figures = self.figures
-        by_fio = figures.seconds(IOPS) > 0
-        iops, bw = (IOPS, BW) if by_fio else (DiskRates.ios_s, DiskRates.bytes_s)
-        if not figures.seconds(iops):
+        by_fio = figures.fio[0] > 0
+        seconds, ios, moved = figures.fio if by_fio else figures.device
+        if not seconds:
             return None
         p99 = histogram.percentiles(figures.bins.bins, (99.0,)).get(99.0)
         end = max(self.start, figures.fio_end if by_fio else figures.end)
-        return MarkInterval(self.start, end, self.text, by_fio, figures.seconds(iops),
-                            figures.mean(iops), figures.mean(bw), p99)  # fmt: skip
+        return MarkInterval(
+            self.start, end, self.text, by_fio, seconds, ios / seconds, moved / seconds, p99
+        )
 
 
 class MarkIntervals:
@@ -129,7 +140,7 @@ class MarkIntervals:
         now = self._current
         if now.text != BEGIN and t - now.start <= RESTART_S:
             self._current = _OpenInterval(t, now.text)
-        elif not now.figures.empty:
+        elif now.had_job:
             self._begin(t, text)
 
     def _begin(self, t: float, text: str) -> None:
@@ -141,7 +152,7 @@ class MarkIntervals:
     def add_frame(self, frame: Frame) -> None:
         """Add a frame; one that began before the mark is not counted behind it."""
         if middle_of_frame(frame) >= self._current.start:
-            self._current.figures.add_frame(frame, self._devices)
+            self._current.figures.add(frame, self._devices)
 
     def add_figures(self, later: IntervalFigures, first: float) -> None:
         """Several intervals; ``first``: the earliest of their middles."""

@@ -60,7 +60,7 @@ class Block:
             self.idle_waits.add(frame.waits, frame.seconds)
         self.slowest.add(frame)
         self.first = min(self.first, middle_of_frame(frame))
-        self.measured.add_frame(frame, self._opened)
+        self.measured.add(frame, self._opened)
         self._line(frame, fio)
         if fio is not None:
             self.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)
