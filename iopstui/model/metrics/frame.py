@@ -299,10 +299,10 @@ class FrameBuilder:
     ) -> Frame:
         """``frame`` with the kernel's figures since ``previous``."""
         kernel, seconds = raw.kernel, _seconds(raw.kernel, previous)
+        figures: dict[str, Any] = {}
         if kernel is not None and previous is not None and seconds and seconds > 0:
             figures = _kernel_figures(kernel, previous, ipi_before, seconds)
-            frame = replace(frame, seconds=seconds, **figures)
-        return replace(frame, waits=self._waits(raw, frame, sent))
+        return replace(frame, waits=self._waits(raw, frame, figures, sent), **figures)
 
     def _start_step(self, step: int) -> None:
         self._step = step
@@ -351,19 +351,21 @@ class FrameBuilder:
                                    job.nice, job.policy, job.state))  # fmt: skip
         return tuple(frames)
 
-    def _waits(self, raw: RawSample, frame: Frame, sent: Sent | None) -> Waits | None:
-        load, share = None, frame.share
+    def _waits(
+        self, raw: RawSample, frame: Frame, figures: Mapping[str, Any], sent: Sent | None
+    ) -> Waits | None:
+        load, share = None, figures.get("share")
         if raw.fio is not None:
             waited = [job.cpu_wait for job in frame.jobs if job.cpu_wait is not None]
             workers = sum(job.workers_wait for job in frame.jobs if job.workers_wait is not None)
-            load = job_load(raw.fio, frame.fio, waited, workers, frame.seconds, sent)
+            load = job_load(raw.fio, frame.fio, waited, workers, figures.get("seconds"), sent)
         if raw.kernel is None or (raw.step and load is None and self._fio_arrived_ns is not None):
             return None
         # the SMB client counts no times of a share, only of connections
         if share is not None and share.smb is None and not self._stack.tops:
             return place_on_share(share, load)
         times = _request_times(frame.probe, self._stack)
-        return place_waits(self._stack, frame.disks, load, times)
+        return place_waits(self._stack, figures.get("disks", {}), load, times)
 
     def _fio_interval(self, raw: RawSample, flags: set[str]) -> FioInterval | None:
         if raw.handover:
@@ -459,6 +461,7 @@ def _kernel_figures(
     ipi = LazyDict(partial(_ipi_rates, current, ipi_before))
     throttled_us = rates.delta(current.throttled_us, previous.throttled_us)
     return {
+        "seconds": seconds,
         "disks": {name: disk for name, disk in disks.items() if disk is not None},
         "cpus": CpuFrames(CpuInterval(current, previous, seconds, irqs, ipi)),
         "irqs": irqs,
