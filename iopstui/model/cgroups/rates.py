@@ -20,8 +20,6 @@ PRESSURES = ("io.some", "io.full", "cpu.some", "memory.some", "memory.full")
 """Of the pressure files, in µs."""
 LIMITS = ("riops", "wiops", "rbps", "wbps")
 """Of io.max, by disk."""
-STATES = ("memory.current", "memory.max", "cpu.max")
-"""Values of this moment: bytes, and CPUs in thousandths."""
 CPU_US = "cpu.usage"
 AT_NS = "at_ns"
 """When the files were read: reading many takes a while, and not always the same."""

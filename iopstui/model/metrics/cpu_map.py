@@ -100,29 +100,6 @@ def _row(
     )
 
 
-def cpu_sentence(row: CpuRow) -> str:
-    """Describe a CPU: "CPU 3, hctx 3, job 3, 41,200 irq/s, 12 IPI/s, 8 % usr, 61 % sys". What is
-    not known is left out."""
-    if not row.online:
-        return f"CPU {row.cpu}, offline" + (f", hctx {_list(row.hctxs)}" if row.hctxs else "")
-    parts = [f"CPU {row.cpu}"]
-    if row.hctxs:
-        parts.append(f"hctx {_list(row.hctxs)}")
-    if row.jobs:
-        parts.append(f"job{'s' if len(row.jobs) > 1 else ''} {_list(row.jobs)}")
-    rates = ((row.irq_s, "irq/s"), (row.block_s, "BLOCK/s"), (row.ipi_s, "IPI/s"))
-    parts += [f"{value:,.0f} {unit}" for value, unit in rates if value is not None]
-    if row.load is not None:
-        parts += [f"{row.load.usr:.0f} % usr", f"{row.load.sys:.0f} % sys"]
-        parts += [f"{row.load.soft:.0f} % soft"] if row.load.soft >= 0.5 else []
-    return ", ".join(parts)
-
-
-def _list(numbers: Sequence[int]) -> str:
-    text = " ".join(map(str, numbers[:4]))
-    return f"{text} ... ({len(numbers)})" if len(numbers) > 4 else text
-
-
 # -- the grid
 
 

@@ -266,11 +266,6 @@ def catalog_json(catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def problems_text(problems: Iterable[str]) -> list[str]:
-    """Each as a line for standard error."""
-    return [f"warning: {printable(problem)}" for problem in problems]
-
-
 def _wrapped(text: str, width: int, head: str, indent: str) -> list[str]:
     return textwrap.wrap(
         printable(text), max(width, len(indent) + NARROWEST), initial_indent=head,

@@ -14,7 +14,6 @@ from iopstui.model.metrics.cpu_map import (
     CpuRow,
     cpu_grid,
     cpu_rows,
-    cpu_sentence,
     fold_lines,
 )
 from iopstui.model.rates import CpuLoad
@@ -22,20 +21,6 @@ from iopstui.model.rates import CpuLoad
 FOUR = Topology(
     (0, 1, 2, 3), (0, 1, 2, 3), (3,), {0: 0, 1: 0, 2: 1, 3: 1}, {0: 0, 1: 0, 2: 2, 3: 2}, False
 )
-
-
-def test_a_row_reads_as_a_sentence() -> None:
-    row = CpuRow(
-        3, (3,), (3,), (3,), 41_200.0, 41_180.0, 12.0, CpuLoad(8.2, 61.4, 0, 0, 0.2, 30, 0)
-    )
-    assert cpu_sentence(row) == (
-        "CPU 3, hctx 3, job 3, 41,200 irq/s, 41,180 BLOCK/s, 12 IPI/s, 8 % usr, 61 % sys"
-    )
-    assert cpu_sentence(CpuRow(1)) == "CPU 1"
-    assert cpu_sentence(CpuRow(2, (1,), online=False)) == "CPU 2, offline, hctx 1"
-    assert (
-        cpu_sentence(CpuRow(0, tuple(range(9)), (4, 5))) == "CPU 0, hctx 0 1 2 3 ... (9), jobs 4 5"
-    )
 
 
 def test_rows_of_all_cpus_with_queues_jobs_and_counts() -> None:
@@ -125,19 +110,9 @@ def test_wide_machines(count: int) -> None:
     assert len(lines) == max(1, -(-count // 56))
 
 
-def test_one_cpu_in_words() -> None:
+def test_waiting_for_io_is_no_busy_time() -> None:
     load = CpuLoad(usr=8.4, sys=61.0, iowait=5.0, irq=0.0, soft=0.5, idle=20.0, steal=0.0)
-    row = CpuRow(3, (3,), (3,), (), 41_200.4, 7.0, 12.0, load)
-    assert cpu_sentence(row) == (
-        "CPU 3, hctx 3, job 3, 41,200 irq/s, 7 BLOCK/s, 12 IPI/s, 8 % usr, 61 % sys, 0 % soft"
-    )
-    assert row.busy == 75.0
-    quiet = replace(load, soft=0.49)
-    many = CpuRow(0, (0, 1, 2, 3), (0, 1, 2, 3, 4), load=quiet)
-    assert cpu_sentence(many) == "CPU 0, hctx 0 1 2 3, jobs 0 1 2 3 ... (5), 8 % usr, 61 % sys"
-    assert cpu_sentence(CpuRow(7)) == "CPU 7"
-    assert cpu_sentence(CpuRow(7, (1,), (2,), online=False)) == "CPU 7, offline, hctx 1"
-    assert cpu_sentence(CpuRow(7, online=False)) == "CPU 7, offline"
+    assert CpuRow(3, load=load).busy == 75.0
     assert CpuRow(0, load=replace(load, idle=90.0, iowait=11.0)).busy == 0.0
     assert (CpuRow(0).jobs, CpuRow(0).pinned, CpuRow(0).hctxs) == ((), (), ())
 
