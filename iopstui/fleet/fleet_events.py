@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from iopstui.fleet.hosts.host_tunables import HostTunableResult
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
-from iopstui.fleet.merging.host_timeline import EncodedSecond, HostInterval
+from iopstui.fleet.merging.host_timeline import HostInterval
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MILLI, HostSums
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition
@@ -113,7 +112,12 @@ def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigur
     data = interval.data
     if isinstance(data, EncodedFrame) and data.fio:
         # nearly always
-        return _frame_figures(name, interval.number, complete, data, interval.util)
+        iops_m, bw_m, p99_ns, requests, wait = data.second_figures
+        return HostFigures(
+            name, interval.number, complete, iops_m / MILLI, bw_m / MILLI,
+            float(p99_ns) if p99_ns else None, wait * 1000 / requests if requests else None,
+            interval.util,
+        )  # fmt: skip
     if isinstance(data, EncodedFrame):
         kernel, total, slowest = data.kernel, None, None
     else:
@@ -133,25 +137,6 @@ def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigur
     return HostFigures(name, interval.number, complete, iops, bw, await_ns, await_ns, interval.util)
 
 
-def _frame_figures(
-    name: str, number: int, complete: bool, frame: EncodedFrame, util: float | None
-) -> HostFigures:
-    iops_m, bw_m, p99_ns, requests, wait = frame.second_figures
-    return HostFigures(
-        name, number, complete, iops_m / MILLI, bw_m / MILLI, float(p99_ns) if p99_ns else None,
-        wait * 1000 / requests if requests else None, util,
-    )  # fmt: skip
-
-
-def all_host_figures(encoded: Iterable[EncodedSecond]) -> list[HostFigures]:
-    """Return the seconds of many hosts, all of them counted."""
-    return [
-        _frame_figures(name, number, True, frame, util) if frame.fio
-        else host_figures(name, HostInterval(name, number, frame, seconds, util=util), True)
-        for name, number, frame, util, seconds in encoded
-    ]  # fmt: skip
-
-
 def collect_figures(merger: Merger) -> list[HostFigures]:
     """A list to which the merger adds the figures of each host and second that it counts."""
     seconds: list[HostFigures] = []
@@ -162,5 +147,4 @@ def collect_figures(merger: Merger) -> list[HostFigures]:
             seconds.append(host_figures(name, interval, is_counted))
 
     merger.on_interval = add_interval
-    merger.on_encoded = lambda encoded: seconds.extend(all_host_figures(encoded))
     return seconds

@@ -32,8 +32,7 @@ from iopstui.fleet.fleet_events import (
     FleetRunStarted,
     HostFiguresBatch,
     HostRow,
-    all_host_figures,
-    host_figures,
+    collect_figures,
 )
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.merger import Merger
@@ -112,10 +111,7 @@ class MadeUp:
     def _main(self) -> None:
         made = fleet.frames(trim_frame)
         merger = Merger()
-        merger.on_interval = lambda name, slot, counted: self._tell(
-            host_figures(name, slot, counted)
-        )
-        merger.on_encoded = lambda ones: self._tell(HostFiguresBatch(tuple(all_host_figures(ones))))
+        self._figures = collect_figures(merger)
         self._tell(FleetRunStarted(1, tuple(self.names), time.time(), "randread-4k"))
         for at, name in enumerate(self.names):
             session = {"event": "session", "device": "vda", "devices": ["vda"], "opened": ["vda"],
@@ -157,6 +153,8 @@ class MadeUp:
                 mine = lines.get(at, lines[-1])
                 came.append((name, mine[(at + number) % len(mine)]))
         fleet.feed(merger, came, wall_ms / 1000)
+        self._tell(HostFiguresBatch(tuple(self._figures)))
+        self._figures.clear()
         until = int(time.time() - 1.5) - 1
         for second in merger.close_seconds(until):
             self._tell(second)

@@ -37,11 +37,6 @@ MAX_WALL_S = 1e10
 MAX_CLOCK_DISTANCE_S = 60.0
 FRAMES_OF_A_HOST = 16
 """So many are kept before they are added: 10 MB of a thousand hosts."""
-_NUMBER_TYPES = frozenset((int, float))
-_NO_FLAGS: set[str] = set()
-EncodedSecond = tuple[str, int, EncodedFrame, float | None, float]
-"""A whole second as one frame told it, without anything special: its host's name, its number, what
-it did, the device's util (percent), and its length (s)."""
 
 
 @dataclass(slots=True)
@@ -184,49 +179,6 @@ class HostTimeline:
             self.measured_s += seconds if fio else 0.0
             self._frame_sum.add(frame, self.name, self._keep_bins)
         return self._add_interval(frame, number, seconds, flags, _util(row), fio)
-
-    def feed_encoded(self, row: Mapping[str, Any]) -> EncodedSecond | None:
-        """``feed`` of a frame that was sent as its sums and is the whole second behind the last
-        one, as nearly all are; ``None`` for any other: then nothing is taken yet. Malformed."""
-        text, seconds, last = row.get("sums"), row.get("seconds"), self.last
-        t: Any = row.get("t")
-        wall_ms: Any = row.get("wall_ms")
-        if (
-            text is None or row.get("event") != "frame" or row.get("flags")
-            or type(seconds) is not float
-            or type(t) not in _NUMBER_TYPES or type(wall_ms) not in _NUMBER_TYPES
-            or last is None or row.get(DEVICE) is not None
-            or not self._follows(t, wall_ms, seconds)
-        ):  # fmt: skip
-            return None
-        frame = EncodedFrame(text)
-        fio = frame.first[0] == 1
-        if not fio and row.get("step"):
-            return None
-        self.frames += 1
-        self._newest_t, self.last = t, last + 1
-        self.io_totals.add_counts(frame.first[1], frame.first[2], _NO_FLAGS)
-        if fio:
-            self.measured_s += seconds
-        self._frame_sum.add(frame, self.name, self._keep_bins)
-        return self.name, last + 1, frame, _util(row), seconds
-
-    def _follows(self, t: float, wall_ms: float, seconds: float) -> bool:
-        """Whether a frame is the whole second behind the last one, as far as its times say."""
-        last, origin, newest = self.last, self._origin_ms, self._newest_t
-        if (
-            last is None or origin is None or newest is None
-            or self.has_ended or self._open_interval is not None
-            or not self._complete_s <= seconds <= MAX_LENGTH_FACTOR * self._interval_s
-            or not newest < t < MAX_WALL_S or not 0 <= wall_ms < MAX_WALL_S * 1000
-            or not abs(wall_ms - t * 1000 - origin - self.jumped_ms) <= CLOCK_JUMP_MS
-        ):  # fmt: skip
-            return False
-        at_s = (origin - self.offset_ms) / 1000 + t
-        ahead = (at_s - seconds / 2) / self._interval_s - (last + 1.5)
-        return -MAX_EARLY <= ahead <= MAX_BEHIND and (
-            self.our_clock_s is None or abs(at_s - self.our_clock_s) <= MAX_CLOCK_DISTANCE_S
-        )
 
     @property
     def totals(self) -> HostSums:

@@ -14,12 +14,7 @@ from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.fleet.merging.encoded_frame import EncodedFrame, FrameSum
-from iopstui.fleet.merging.host_timeline import (
-    MAX_WALL_S,
-    EncodedSecond,
-    HostInterval,
-    HostTimeline,
-)
+from iopstui.fleet.merging.host_timeline import MAX_WALL_S, HostInterval, HostTimeline
 from iopstui.fleet.merging.sums import (
     HostSums,
     MalformedRow,
@@ -123,8 +118,7 @@ class Merger:
     ``interval_s`` is the length of a second.
 
     ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``). ``on_interval``
-    is called with each host's own seconds, and whether they are counted, before their totals;
-    ``on_encoded`` with many counted ones at once (default: ``on_interval`` for each of them).
+    is called with each host's own seconds, and whether they are counted, before their totals.
     ``late_frames`` counts frames that came when their second was closed, ``lost_hosts`` names hosts
     that report no more, ``sums`` adds up all frames of all hosts, late and incomplete ones too, but
     not fio's ramp.
@@ -133,7 +127,6 @@ class Merger:
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
         self.on_interval: Callable[[str, HostInterval, bool], None] = _ignore_host_interval
-        self.on_encoded: Callable[[Sequence[EncodedSecond]], None] = self._report_intervals
         self.hosts: dict[str, HostTimeline] = {}
         self.sub_mergers: dict[str, _SubMerger] = {}
         self.merged_rows: dict[str, Mapping[str, Any]] = {}
@@ -182,27 +175,14 @@ class Merger:
         on_malformed: Callable[[str, MalformedRow], None],
     ) -> None:  # fmt: skip
         """``feed`` of lines that have just come, at ``our_clock_s`` by our clock; ``on_malformed``
-        gets the malformed ones. Whole encoded seconds, nearly all, are added at once."""
-        encoded: list[EncodedSecond] = []
+        gets the malformed ones."""
         for name, row in rows:
             try:
-                host = self.hosts.get(name)
-                if host is not None:
-                    host.our_clock_s = our_clock_s
-                if host is not None and not self._foreign_hosts and "schema" not in row:
-                    second = host.feed_encoded(row)
-                    if second is not None:
-                        encoded.append(second)
-                        continue
-                # in the order in which they came
-                self._add_encoded(encoded)
-                encoded.clear()
-                if name not in self.sub_mergers:
+                if name in self.hosts or name not in self.sub_mergers:
                     self.host(name).our_clock_s = our_clock_s
                 self.feed(name, row)
             except MalformedRow as error:
                 on_malformed(name, error)
-        self._add_encoded(encoded)
 
     def _check_schema(self, name: str, row: Mapping[str, Any]) -> None:
         """Refuse a stream whose schema changes: its fields may mean something else."""
@@ -278,31 +258,6 @@ class Merger:
         if not is_counted and RAMP not in flags:
             # what is counted comes with its second: histograms are long, so each is added once
             self.sums.add(interval.sums)
-
-    def _add_encoded(self, encoded: Sequence[EncodedSecond]) -> None:
-        """``_add_interval`` of whole seconds without flags."""
-        by_number: dict[int, list[EncodedSecond]] = {}
-        for second in encoded:
-            by_number.setdefault(second[1], []).append(second)
-        for number, group in by_number.items():
-            open_second = self._open_second(number)
-            if open_second is None:
-                for name, _, frame, util, seconds in group:
-                    self._add_interval(
-                        self.hosts[name], HostInterval(name, number, frame, seconds, util=util)
-                    )
-                continue
-            names = [name for name, *_ in group]
-            self.lost_hosts.difference_update(names)
-            self.on_encoded(group)
-            open_second.hosts.update(names)
-            open_second.incomplete.difference_update(names)
-            for name, _, frame, _, _ in group:
-                open_second.encoded.add(frame, name)
-
-    def _report_intervals(self, encoded: Sequence[EncodedSecond]) -> None:
-        for name, number, frame, util, seconds in encoded:
-            self.on_interval(name, HostInterval(name, number, frame, seconds, util=util), True)
 
     def _add_total(self, name: str, row: Mapping[str, Any]) -> None:
         if row.get("interval_s") != self.interval_s:
