@@ -26,14 +26,15 @@ from iopstui.ui.experiment.rows import (
     FIGURES,
     RESULT,
     STYLES,
+    SortOrder,
     StepTable,
     pane_title,
     position_note,
     result_pane,
     sentence_rows,
+    title_at,
     window,
 )
-from iopstui.ui.experiment.sorting import SortOrder, title_at
 from iopstui.ui.state.experiment import ExperimentState, Trace, variant_names
 
 NAME_WIDTH = 25

@@ -1,4 +1,4 @@
-"""Shared parts of the panes of sweep and comparison: the result, and tables that scroll."""
+"""Shared parts of the panes of sweep and comparison: the result, tables that scroll and sort."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.plan import PlannedPoint
 from iopstui.model.experiment.point import POINT
-from iopstui.tables import Column
+from iopstui.tables import DOWN, Column, in_order
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import (
@@ -26,7 +26,6 @@ from iopstui.ui.draw.rows import (
     wrap,
 )
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P50, P99, WARNING, Charset
-from iopstui.ui.experiment.sorting import SortOrder, sort_points
 from iopstui.ui.state.experiment import ExperimentState
 
 STYLES: tuple[Style | None, ...] = (FIO, DEVICE, P99, MARK, None, P50)
@@ -47,6 +46,48 @@ def columns(*names: str) -> list[Column]:
 
 FIGURES = columns("iops", "bw", "latency_ns", "p50_ns", "p99_ns", "p999_ns")
 """The columns that a sweep's points and a comparison's runs share."""
+
+
+VALUES = {figure.title: figure for figure in POINT.values() if figure.title}
+"""What a click on a title sorts by."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """Sorted by the column ``title``; ``descending``: the largest first."""
+
+    title: str
+    descending: bool = True
+
+    @property
+    def text(self) -> str:
+        """Text for the border of the table."""
+        return f"by {self.title}, {'largest' if self.descending else 'smallest'} first"
+
+
+def next_order(order: SortOrder | None, title: str) -> SortOrder | None:
+    """The order after a click on a title: the largest first, then the smallest, then as planned."""
+    if title not in VALUES:
+        return None
+    if order is None or order.title != title:
+        return SortOrder(title)
+    return SortOrder(title, descending=False) if order.descending else None
+
+
+def title_at(table: Table[PointFinished], column: int) -> str:
+    """The title of the column at this cell; "": the number of the point."""
+    return next((title for begin, end, title in table.spans("") if begin <= column < end), "")
+
+
+def sort_points(
+    steps: Sequence[PlannedPoint], measured: Mapping[int, PointFinished], order: SortOrder | None
+) -> Sequence[PlannedPoint]:
+    """Sort the points; those without a value come last, in the order of the plan."""
+    if order is None:
+        return steps
+    value = VALUES[order.title].value
+    column = Column("", order.title, sorts=DOWN, read=lambda step: value(measured.get(step.index)))
+    return in_order(steps, (column,), order.title, not order.descending)
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, capital, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView
-from iopstui.ui.experiment.rows import RESULT, boxed, boxes_with_result, inner_box
-from iopstui.ui.experiment.sorting import next_order
+from iopstui.ui.experiment.rows import RESULT, boxed, boxes_with_result, inner_box, next_order
 from iopstui.ui.experiment.sweep_view import SweepView
 from iopstui.ui.state.experiment import COMPARE, ExperimentState
 from iopstui.ui.state.live import LiveState

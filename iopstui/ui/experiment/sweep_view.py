@@ -22,11 +22,12 @@ from iopstui.ui.experiment.rows import (
     FIGURES,
     RESULT,
     STYLES,
+    SortOrder,
     StepTable,
     columns,
     result_pane,
+    title_at,
 )
-from iopstui.ui.experiment.sorting import SortOrder, title_at
 from iopstui.ui.state.experiment import ExperimentState
 
 MAX_DRAWN = 9
