@@ -1,4 +1,5 @@
-"""Load curves from the points of a sweep: knees and Little's law."""
+"""Load curves from the points of a sweep: knees, whether they are credible, what is recommended,
+and Little's law."""
 
 from __future__ import annotations
 
@@ -6,18 +7,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from iopstui.format import counted, latency, number
-from iopstui.model.experiment.curve_credibility import why_not_credible
-from iopstui.model.experiment.disturbance import disturbance_text
+from iopstui.format import counted, latency, mib, number
+from iopstui.model.experiment.disturbance import disturbance_text, moved_between, uncertainty_text
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.plan import JOB, Axis, Plan
 from iopstui.model.experiment.point import LittlesLaw, Point
-from iopstui.model.experiment.recommendation import recommended_load, recommended_value
 from iopstui.model.experiment.repeated_points import littles_law_of_runs, merge_runs, point_indexes
 from iopstui.model.metrics.statistics.knee import Knee, knee, knee_within
 from iopstui.text import printable
 
 LOAD_OPTIONS = ("iodepth", "numjobs")
+NOISE_DIP = 0.10
+"""Without repeats: how far IOPS may fall and rise again between points by noise."""
+OTHER_IO_SHARE = 0.10
+MIN_OTHER_BYTES = 1 << 20
+"""Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
+ENOUGH_SHARE = 0.95
+"""Of the most IOPS: a point of less load that reaches as much is preferred."""
+_SIZE_OPTIONS = frozenset({"bs", "blocksize"})
+_WORK_OPTIONS = frozenset({"rw", "readwrite", "rwmixread", "rwmixwrite", "job"})
 
 
 class _Measured(Protocol):
@@ -303,3 +311,111 @@ def conclusions(
         passed = sum(all(outcome.passed for outcome in outcomes) for outcomes in judged)
         lines.append(f"expectations: {passed} of {counted(len(judged), 'point')} met all of theirs")
     return lines
+
+
+# -- credible?
+
+
+def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
+    """Why points of rising load, ``names`` of each, make no credible curve; "" if they may."""
+    pairs = list(zip(points, names, strict=True))
+    if any(point.disturbed for point in points):
+        return f"disturbed at {_named([name for point, name in pairs if point.disturbed])}"
+    moved = moved_between(points)
+    if moved:
+        return moved
+    busy = [name for point, name in pairs if other_load(point)]
+    if busy:
+        most = max(other_load(point) for point in points)
+        return (
+            f"at {_named(busy)} the device moved up to {100 * most:.0f} % more than "
+            "fio did (other load, or what file system and page cache add); see `iopstui watch`"
+        )
+    place = _lowest_valley(points)
+    if place is None:
+        return ""
+    low, after = points[place], max(point.iops for point in points[place + 1 :])
+    before = max(point.iops for point in points[:place])
+    return (
+        f"IOPS fall at {names[place]} ({number(before)}, {number(low.iops)}, then {number(after)} "
+        f"again), by more than {_noise_text(low)}: something else changed in between; "
+        + ("measure again" if low.runs > 1 else "check with --repeats 3")
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def other_load(point: Point) -> float:
+    """Return by which share the device moved more bytes than fio; 0 if that is negligible or
+    unknown."""
+    if point.device_bw is None or point.bw <= 0:
+        return 0.0
+    more = point.device_bw - point.bw
+    return more / point.bw if more > max(OTHER_IO_SHARE * point.bw, MIN_OTHER_BYTES) else 0.0
+
+
+def _noise_text(point: Point) -> str:
+    return "its repeats differ" if point.runs > 1 else f"{100 * NOISE_DIP:.0f} %"
+
+
+def _iops_bounds(point: Point) -> tuple[float, float]:
+    if point.iops_within is not None:
+        return point.iops_within
+    # of two single runs the one may be lower by so much
+    return point.iops * (1 - NOISE_DIP / 2), point.iops * (1 + NOISE_DIP / 2)
+
+
+def _lowest_valley(points: Sequence[Point]) -> int | None:
+    """The lowest point that lies, beyond noise, below one before it and below one behind it."""
+    bounds = [_iops_bounds(point) for point in points]
+    valleys = [
+        place
+        for place, (_, high) in enumerate(bounds)
+        if any(low > high for low, _ in bounds[:place])
+        and any(low > high for low, _ in bounds[place + 1 :])
+    ]
+    return min(valleys, key=lambda place: points[place].iops, default=None)
+
+
+# -- which point?
+
+
+def recommended_load(points: Sequence[Point], names: Sequence[str], knee: int | None) -> str:
+    """The knee of points of rising load, or the least load that reaches nearly all IOPS."""
+    most = max(point.iops for point in points)
+    place = knee
+    why = "best ratio of throughput to latency"
+    if place is None:
+        place = next(n for n, point in enumerate(points) if point.iops >= ENOUGH_SHARE * most)
+        why = "the least load with at least 95 % of the most IOPS"
+    return (
+        f"recommended: {names[place]} ({_figures(points[place])}), {why}{uncertainty_text(points)}"
+    )
+
+
+def recommended_value(points: Sequence[Point], names: Sequence[str], varied: Sequence[str]) -> str:
+    """The point with most IOPS, or bytes where block sizes differ; "" of a single point."""
+    if len(points) < 2:
+        return ""
+    sizes = not _SIZE_OPTIONS.isdisjoint(varied)
+    amounts = [point.bw if sizes else point.iops for point in points]
+    unit, best = "MiB/s" if sizes else "IOPS", max(amounts)
+    near = [n for n, amount in enumerate(amounts) if amount >= (1 - NOISE_DIP) * best]
+    place = amounts.index(best)
+    end = uncertainty_text(points)
+    if not _WORK_OPTIONS.isdisjoint(varied):
+        return f"most {unit}: {names[place]} ({_figures(points[place])}){end}; the work differs"
+    if len(near) == len(points):
+        return f"recommended: any value; {unit} differ by less than 10 %{end}"
+    close = [names[n] for n in near if n != place]
+    like = (
+        f"; within 10 %: {', '.join(close[:3])}{' ...' if len(close) > 3 else ''}" if close else ""
+    )
+    return f"recommended: {names[place]} ({_figures(points[place])}), most {unit}{like}{end}"
+
+
+def _figures(point: Point) -> str:
+    size = f", {mib(point.bw)} MiB/s" if point.bw else ""
+    return f"{number(point.iops)} IOPS{size} at {latency(point.latency_ns)}"

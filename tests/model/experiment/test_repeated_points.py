@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from lazy_scipy import stats
 
 from iopstui.events import PointFinished
-from iopstui.model.experiment.curve_credibility import other_load
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.load_curve import (
     LoadCurve,
@@ -22,6 +21,7 @@ from iopstui.model.experiment.load_curve import (
     failure_lines,
     load_curves,
     measured_points,
+    other_load,
 )
 from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
 from iopstui.model.experiment.point import point_from_json, point_json
