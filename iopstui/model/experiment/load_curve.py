@@ -10,9 +10,8 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from iopstui.format import counted, latency, mib, number
 from iopstui.model.experiment.disturbance import disturbance_text, moved_between, uncertainty_text
 from iopstui.model.experiment.expectation import Outcome
-from iopstui.model.experiment.plan import JOB, Axis, Plan
-from iopstui.model.experiment.point import LittlesLaw, Point
-from iopstui.model.experiment.repeated_points import littles_law_of_runs, merge_runs, point_indexes
+from iopstui.model.experiment.plan import JOB, Axis, Plan, point_indexes
+from iopstui.model.experiment.point import LittlesLaw, Point, littles_law_of_runs, merge_runs
 from iopstui.model.metrics.statistics.knee import Knee, knee, knee_within
 from iopstui.text import printable
 

@@ -12,7 +12,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from iopstui.errors import UsageError
 from iopstui.model.block.tunable import TUNABLES, irq_of
@@ -399,3 +399,22 @@ def _parse_number(text: str, value: str) -> int:
     if size is None:
         raise UsageError(f"--axis {text!r}: {value!r} is not a number, which .. needs.")
     return size
+
+
+Key = tuple[str, tuple[tuple[str, str], ...]]
+"""A job and its settings: what makes two runs those of one point."""
+
+
+def point_indexes(plan: Plan) -> dict[Key, int]:
+    """The place of each point of a sweep, from 0: as if every point were run once and in order."""
+    return {point_key(step): step.index for step in points_in_order(plan)}
+
+
+def points_in_order(plan: Plan) -> list[PlannedPoint]:
+    """A sweep's points, each once, the first axis varying fastest."""
+    return list(expand_plan(replace(plan, seed=None, repeats=1)))
+
+
+def point_key(step: PlannedPoint) -> Key:
+    """A key that distinguishes the point from the others."""
+    return step.job, tuple((setting.name, setting.value) for setting in step.settings)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,8 @@ from iopstui.model.metrics.figures import Meter, RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, UNCOUNTED, Frame
 from iopstui.model.metrics.load_series import LoadSeries, overall
 from iopstui.model.metrics.paths import TOTAL
+from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE
+from iopstui.model.metrics.statistics.student_t import t_quantile
 from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.rates import ratio
 from iopstui.model.sources import POWER
@@ -222,12 +225,46 @@ PATHS = {one.name: one.metadata[PATH] for one in fields(Point) if one.metadata[P
 """What the figures of a run are made of, if it is no more than that."""
 
 
-def joined(points: Sequence[Point]) -> dict[str, Any]:
-    """The fields of several runs of one point, each joined as its row says."""
-    return {
+@dataclass(frozen=True, slots=True)
+class MeanWithInterval:
+    """A figure over runs: the geometric mean, and its 95 % interval (Student's t on the
+    logarithms; ``None`` of a single run)."""
+
+    value: float
+    within: tuple[float, float] | None
+
+
+def geometric_mean(values: Sequence[float]) -> MeanWithInterval:
+    """Mean of one or more figures; the plain mean without an interval if one is not positive."""
+    count = len(values)
+    if any(value <= 0 for value in values):
+        return MeanWithInterval(sum(values) / count, None)
+    logs = [math.log(value) for value in values]
+    middle = sum(logs) / count
+    if count < 2:
+        return MeanWithInterval(values[0], None)
+    variance = sum((log - middle) ** 2 for log in logs) / (count - 1)
+    half = t_quantile(0.5 + CONFIDENCE / 2, count - 1) * math.sqrt(variance / count)
+    return MeanWithInterval(math.exp(middle), (math.exp(middle - half), math.exp(middle + half)))
+
+
+def merge_runs(points: Sequence[Point]) -> Point:
+    """Merge runs of one point: IOPS and mean latency with their intervals, seconds and I/Os summed,
+    the worst and best interval of all, and the means of the rest."""
+    if len(points) == 1:
+        return points[0]
+    merged = {
         one.name: one.metadata[JOIN]([getattr(point, one.name) for point in points])
         for one in fields(Point)
     }
+    iops = geometric_mean([point.iops for point in points])
+    latencies = [point.latency_ns for point in points if point.latency_ns is not None]
+    latency = geometric_mean(latencies) if len(latencies) == len(points) else None
+    return Point(**merged | {
+        "iops": iops.value, "iops_within": iops.within,
+        "latency_ns": latency.value if latency else None,
+        "latency_within": latency.within if latency else None,
+    })  # fmt: skip
 
 
 def point_json(point: Point) -> dict[str, Any]:
@@ -479,3 +516,13 @@ def littles_law(
     else:
         why = "fio's jobs do not keep their queue full: they wait for a CPU or block between I/Os"
     return LittlesLaw(requested, measured, False, why)
+
+
+def littles_law_of_runs(point: Point, runs: Sequence[LittlesLaw]) -> LittlesLaw:
+    """Little's law on the mean of several runs; the reason for a failure comes from one of them."""
+    requested, measured = runs[0].asked, point.in_flight
+    if requested is None or measured is None:
+        return replace(runs[0], seen=measured)
+    if abs(measured - requested) <= LITTLE_TOLERANCE * requested:
+        return LittlesLaw(requested, measured, True)
+    return LittlesLaw(requested, measured, False, next((run.why for run in runs if run.why), ""))

@@ -16,9 +16,8 @@ from iopstui.model.experiment.load_curve import (
     load_curves,
     measured_points,
 )
-from iopstui.model.experiment.plan import Plan
+from iopstui.model.experiment.plan import Plan, point_indexes
 from iopstui.model.experiment.point import POINT
-from iopstui.model.experiment.repeated_points import point_indexes
 from iopstui.output.experiment.sink import (
     Cell,
     ExperimentRows,

@@ -30,9 +30,18 @@ from iopstui.model.experiment.load_curve import (
     load_curves,
     measured_points,
 )
-from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand_plan, variant_letter
+from iopstui.model.experiment.plan import (
+    Axis,
+    Key,
+    Plan,
+    PlannedPoint,
+    expand_plan,
+    point_indexes,
+    point_key,
+    points_in_order,
+    variant_letter,
+)
 from iopstui.model.experiment.point import SettlingFilter
-from iopstui.model.experiment.repeated_points import Key, point_indexes, point_key, points_in_order
 from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.text import printable
 

@@ -24,8 +24,12 @@ from iopstui.model.experiment.load_curve import (
     other_load,
 )
 from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
-from iopstui.model.experiment.point import point_from_json, point_json
-from iopstui.model.experiment.repeated_points import geometric_mean, merge_runs
+from iopstui.model.experiment.point import (
+    geometric_mean,
+    merge_runs,
+    point_from_json,
+    point_json,
+)
 from iopstui.model.metrics.statistics.knee import knee_within
 
 PLAN = Plan(("j", "k"), {}, (parse_axis("iodepth=1,2,4"), parse_axis("numjobs=1,4")), repeats=3)
