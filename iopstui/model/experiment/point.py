@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from iopstui.format import latency, mib, percent
 from iopstui.model import histogram
-from iopstui.model.experiment.disturbance import Disturbance, DisturbanceMeter
 from iopstui.model.figures.figure import Figure
 from iopstui.model.metrics.figures import Meter, RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, UNCOUNTED, Frame
@@ -21,6 +20,10 @@ from iopstui.model.metrics.statistics.student_t import t_quantile
 from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.rates import ratio
 from iopstui.model.sources import POWER
+
+if TYPE_CHECKING:
+    # imports all that tells others' I/O, which only an experiment needs
+    from iopstui.model.experiment.disturbance import DisturbanceMeter
 
 LITTLE_TOLERANCE = 0.10
 SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"
@@ -412,7 +415,6 @@ class PointMeter:
         completions, completions_of = self._completions()
         loads = {number: _sum(meters) for number, meters in sorted(self._cpus.items())}
         busy = {number: load for number, load in loads.items() if load is not None}
-        found = self._disturbances.result() if self._disturbances is not None else Disturbance()
         await_ns = self._wait_ms * 1e6 / self._requests if self._requests else None
         kinds = {"lat": values["lat_ns"], "clat": values["clat_ns"], "await": await_ns}
         of = next((kind for kind, mean in kinds.items() if mean is not None), "")
@@ -436,9 +438,7 @@ class PointMeter:
             await_ns=await_ns,
             fio_cpu=_sum([self._meters["usr"], self._meters["sys"]]),
             stayed=self._stayed / self._moved if self._moved else None,
-            others=found.others,
-            disturbed=found.reasons,
-            irq_cpus=found.irq_cpus,
+            **self._disturbed(),
         )
 
     def _values(self) -> dict[str, Any]:
@@ -454,6 +454,12 @@ class PointMeter:
         if not values["wait_layers"]:
             values |= {"wait_layers": {}, "wait_devices": None}
         return values | {"bw": values["bw"] or 0.0}
+
+    def _disturbed(self) -> dict[str, Any]:
+        if self._disturbances is None:
+            return {}
+        found = self._disturbances.result()
+        return {"others": found.others, "disturbed": found.reasons, "irq_cpus": found.irq_cpus}
 
     def _share_above_mean(self) -> float | None:
         """The share of I/Os in buckets above the mean of the same latency."""
