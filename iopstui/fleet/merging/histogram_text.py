@@ -11,10 +11,9 @@ import base64
 import struct
 import sys
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from itertools import islice
 from typing import Any
 
 from iopstui.model.histogram import BUCKET_BITS, EXACT_BELOW
@@ -53,9 +52,13 @@ def planes_of(bins: Mapping[int, int]) -> list[bytes]:
     return planes
 
 
-def add_plane(bins: dict[int, int], plane: int, first: int, sums: Iterable[int]) -> None:
+def add_plane(bins: dict[int, int], plane: int, first: int, sums: Sequence[int]) -> None:
     """Count a plane, or the sums of many, which begin at the ``first`` bucket."""
-    for key, count in zip(islice(KEYS, first, None), sums, strict=False):
+    keys = KEYS[first : first + len(sums)]
+    if not bins and not plane:
+        bins.update({key: count for key, count in zip(keys, sums, strict=True) if count})
+        return
+    for key, count in zip(keys, sums, strict=True):
         if count:
             bins[key] = bins.get(key, 0) + (count << 8 * plane)
 

@@ -78,14 +78,12 @@ def _bins(row: Mapping[str, Any]) -> dict[int, int]:
     try:
         if isinstance(wire, str):
             found = from_wire(wire)
+        elif bins is None:
+            return {}
         else:
-            found = {
-                _KEYS[key]: count
-                for key, count in ({} if bins is None else bins).items()
-                if count != 0
-            }
-        if not {*map(type, found.values())} <= {int}:
-            raise ValueError
+            found = {_KEYS[key]: count for key, count in bins.items() if count != 0}
+            if not {*map(type, found.values())} <= {int}:
+                raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise MalformedRow("a histogram does not have fio's buckets") from error
     if found and not 0 <= min(found.values()) <= max(found.values()) <= MAX_IN_BIN:
