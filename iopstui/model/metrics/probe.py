@@ -412,7 +412,7 @@ def _interval(
     sample: ProbeSample, before: ProbeSample, seconds: float, device: ByDisk, age_s: float
 ) -> ProbeInterval:
     counts = {name: n - before.counts.get(name, 0) for name, n in sample.counts.items()}
-    waiting = _growth(sample.waiting, before.waiting) or {}
+    waiting = _growth(sample.waiting, before.waiting) or {} if WAY in sample.parts else None
     sizes = _growth(sample.sizes, before.sizes) or {}
     completed = sum(sum(bins.values()) for kinds in device.values() for bins in kinds.values())
     missed = max(0, counts.get("missed", 0))
@@ -423,7 +423,7 @@ def _interval(
         age_s=max(0.0, age_s),
         parts=sample.parts,
         disks={
-            disk: {k: _requests(disk, k, seconds, device, waiting, sizes, sample) for k in kinds}
+            disk: {k: _requests(disk, k, seconds, device, waiting, sizes) for k in kinds}
             for disk, kinds in device.items()
         },
         matrix=_matrix(sample.matrix, before.matrix, seconds),
@@ -446,21 +446,11 @@ def _interval(
 
 
 def _requests(
-    disk: str,
-    kind: str,
-    seconds: float,
-    device: ByDisk,
-    waiting: ByDisk,
-    sizes: ByDisk,
-    sample: ProbeSample,
+    disk: str, kind: str, seconds: float, device: ByDisk, waiting: ByDisk | None, sizes: ByDisk
 ) -> RequestStats:
-    waits = waiting.get(disk, {}).get(kind, {}) if WAY in sample.parts else None
-    return RequestStats(
-        seconds,
-        LatencyStats.from_bins(device[disk][kind]),
-        None if waits is None else LatencyStats.from_bins(waits),
-        sizes.get(disk, {}).get(kind, {}),
-    )
+    waits = None if waiting is None else LatencyStats.from_bins(waiting.get(disk, {}).get(kind, {}))
+    stats = LatencyStats.from_bins(device[disk][kind])
+    return RequestStats(seconds, stats, waits, sizes.get(disk, {}).get(kind, {}))
 
 
 def _growth(now: ByDisk, before: ByDisk) -> dict[str, dict[str, Bins]] | None:
