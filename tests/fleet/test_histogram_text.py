@@ -24,13 +24,13 @@ def test_nothing_is_lost_on_the_wire(latency_ns: int, found: dict[int, int]) -> 
     assert from_wire(to_wire({})) == {}
 
 
-@pytest.mark.parametrize("rows", [1, 256])
+@pytest.mark.parametrize("rows", [1, 257])
 @pytest.mark.parametrize(("form", "most"), [("B", 255), ("Q", (1 << 55) - 1)])
 def test_sums_are_exact_with_numpy_and_without(
     rows: int, form: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = [struct.pack(f"<3{form}", most, row, 0) for row in range(rows)]
-    sums = [rows * most, rows * (rows - 1) // 2, 0]
+    data = [struct.pack(f"<3{form}", most, row % 9, 0) for row in range(rows)]
+    sums = [rows * most, sum(row % 9 for row in range(rows)), 0]
     assert column_sums(data, form) == sums
     monkeypatch.setattr(histogram_text, "_numpy", lambda: None)
     assert column_sums(data, form) == sums
