@@ -17,14 +17,19 @@ Row = TypeVar("Row")
 UP, DOWN = 1, -1
 
 
-def _reader(path: str) -> Callable[[Any], Any]:
+def path_reader(path: str, or_none: bool = False) -> Callable[[Any], Any]:
+    """What reads an attribute of a row, or the key of a mapping; slashes lead on, from ``None`` to
+    ``None``. A row without the attribute is an error, unless it may have none (``or_none``)."""
     names = path.split("/")
 
     def walk(row: Any) -> Any:
         for name in names:
             if row is None:
                 return None
-            row = row.get(name) if isinstance(row, Mapping) else getattr(row, name)
+            if isinstance(row, Mapping):
+                row = row.get(name)
+            else:
+                row = getattr(row, name, None) if or_none else getattr(row, name)
         return row
 
     if "." in path:
@@ -68,7 +73,7 @@ class Column:
     """The value of a row."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "get", self.read or _reader(self.id))
+        object.__setattr__(self, "get", self.read or path_reader(self.id))
 
     def text(self, row: Any) -> str:
         """The value of a row for people."""

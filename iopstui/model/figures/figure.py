@@ -3,20 +3,20 @@
 A subject (a disk, a CPU, an operation of a share) is a frozen dataclass of growths over one
 interval: counts, bytes, times. Its figures are rows, some of them attributes of its class:
 ``disk.r_await`` is the value, ``DiskRates.r_await`` the row. A ``Part`` is an object within
-another: a frame is a tree of parts (model/metrics/fields.py). JSON, its schema, the list of fields,
-CSV, tables, the screen, meters over a run and sums of devices are made from the rows; none of them
-names a figure again.
+another: a frame is a tree of parts (model/metrics/frame_figures.py). JSON, its schema, the list of
+fields, CSV, tables, the screen, meters over a run and sums of devices are made from the rows; none
+of them names a figure again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, TypeVar, overload
 
 from iopstui.format import number
-from iopstui.tables import Column
+from iopstui.tables import Column, path_reader
 
 SECONDS = "seconds"
 NUMBER, TEXT, BOOLEAN = "number", "string", "boolean"
@@ -67,6 +67,14 @@ class Figure:
     keys: int = 0
     bulky: bool = False
     source: str = ""
+    get: Callable[[Any], Any] = field(init=False, repr=False)
+    """The part of a row."""
+    weigh: Callable[[Any], Any] = field(init=False, repr=False)
+    """What has the weight of its value."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "get", reader(self.part or self.name))
+        object.__setattr__(self, "weigh", reader(self.over or self.whole or SECONDS))
 
     @overload
     def __get__(self, row: None, owner: type) -> Figure: ...
@@ -78,7 +86,7 @@ class Figure:
     def value(self, row: object | None) -> Any:
         """The value of a row; ``None`` where a growth is not known or there is nothing to divide
         by."""
-        part = read(row, self.part or self.name)
+        part = self.get(row)
         if part is None or not self.whole:
             return part
         whole = getattr(row, self.whole)
@@ -115,14 +123,14 @@ class Figure:
         if value is None:
             return None
         if self.whole and self.most is None:
-            return read(row, self.part or self.name) / self.per, getattr(row, self.whole)
+            return self.get(row) / self.per, getattr(row, self.whole)
         weight = next(
-            (read(each, self.over or self.whole) for each in (row, *owners)
+            (self.weigh(each) for each in (row, *owners)
              if hasattr(each, (self.over or self.whole).partition("/")[0])), None,
         )  # fmt: skip
         if not weight:
             return None
-        return (read(row, self.added) if self.added else value * weight), weight
+        return (getattr(row, self.added) if self.added else value * weight), weight
 
     def column(self) -> Column:
         """The figure as a column of a table."""
@@ -155,23 +163,22 @@ class Part:
     always: bool = False
     bulky: bool = False
     none: object = None
+    value: Callable[[Any], Any] = field(init=False, repr=False)
+    """The object in a row, or the objects."""
 
-    def value(self, row: object | None) -> Any:
-        """The object, or the objects."""
-        return read(row, self.part or self.name)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", reader(self.part or self.name))
 
 
 Rows = tuple["Figure | Part", ...]
 
 
-def read(row: Any, path: str | Callable[[Any], Any]) -> Any:
-    """An attribute or the key of a mapping (slashes lead on), or what a function makes of the row;
-    ``None`` where one is missing."""
-    if not isinstance(path, str):
-        return None if row is None else path(row)
-    for name in path.split("/"):
-        row = row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
-    return row
+@cache
+def reader(part: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What reads a part of a row, by its path or by a function; ``None`` where it is missing."""
+    if isinstance(part, str):
+        return path_reader(part, or_none=True)
+    return lambda row: None if row is None else part(row)
 
 
 class Totals:
@@ -279,7 +286,7 @@ def from_object(subject: type[Row], values: Mapping[str, Any], seconds: float) -
     """The row that a JSON object was made from: growths from its figures, of counts and means
     before rates, which have fewer digits. What no figure tells is ``None``."""
     made: Any = subject
-    growths: dict[str, Any] = dict.fromkeys(field.name for field in fields(made))
+    growths: dict[str, Any] = dict.fromkeys(each.name for each in fields(made))
     growths[SECONDS] = seconds
     counts, means, rates = (
         [f for f in figures_of(made) if (f.whole == "", f.whole == SECONDS) == kind]
@@ -304,8 +311,8 @@ def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
         return rows[0] if rows else None
     subject: Any = type(rows[0])
     growths: dict[str, Any] = {}
-    for field in fields(subject):
-        values = [getattr(row, field.name) for row in rows]
-        growths[field.name] = None if None in values or field.name in apart else sum(values)
+    for name in (each.name for each in fields(subject)):
+        values = [getattr(row, name) for row in rows]
+        growths[name] = None if None in values or name in apart else sum(values)
     growths[SECONDS] = rows[0].seconds  # type: ignore[attr-defined]
     return subject(**growths)  # type: ignore[no-any-return]

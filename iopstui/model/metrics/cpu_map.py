@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.topology import Domain, Topology
-from iopstui.model.figures.figure import read
+from iopstui.model.figures.figure import reader
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import CpuLoad
 
@@ -115,7 +115,7 @@ class GridMeasure:
 
     def value(self, row: CpuRow) -> float | None:
         """The value of a CPU; ``None``: not measured."""
-        value: float | None = read(row, self.part)
+        value: float | None = reader(self.part)(row)
         return value
 
 

@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iopstui.model.figures.figure import TEXT, Figure, walk
-from iopstui.model.metrics.frame_figures import FRAME
+from iopstui.model.figures.figure import walk
+from iopstui.model.metrics.frame_figures import EVENT
 from iopstui.model.metrics.paths import ANY, SCHEMA
 
 FRAME_SOURCE = "iopstui"
@@ -42,9 +42,7 @@ class Field:
 
 
 def _fields() -> Iterator[Field]:
-    # each sink writes it behind the event's kind
-    host = Figure("host", "", "machine that was measured", kind=TEXT, always=True)
-    for path, row, meaning, source in walk((FRAME[0], host, *FRAME[1:]), source=FRAME_SOURCE):
+    for path, row, meaning, source in walk(EVENT, source=FRAME_SOURCE):
         yield Field(path, row.title or row.name, row.unit, source, meaning)
 
 

@@ -23,7 +23,7 @@ def is_measurable(path: Sequence[str]) -> bool:
     """True if a whole run has one figure for the field at ``path`` (concrete, no ``*``)."""
     if len(path) == 2 and path[0] == NVME:
         return path[1] in DRIVE_FIGURES
-    row = row_at(path)
+    row = row_at(tuple(path))
     return row is not None and (row.is_mean or row.name in OF_BINS)
 
 
@@ -46,8 +46,8 @@ class Meter:
         if not is_measurable(path):
             raise ValueError(f"no figure of a whole run: {'.'.join(path)}")
         self.path = tuple(path)
-        self._row = row_at(path)
-        self._by_bins = self._row is not None and self._row.name in OF_BINS
+        row = row_at(self.path)
+        self._by_bins = row is not None and row.name in OF_BINS
         self._sum = 0.0
         self._weight = 0.0
         self._bins: dict[int, int] = {}
@@ -66,7 +66,8 @@ class Meter:
         return value
 
     def _count(self, frame: Frame) -> float | None:
-        owners, row = owners_of(frame, self.path), self._row
+        # a meter is passed between processes, its row is not
+        owners, row = owners_of(frame, self.path), row_at(self.path)
         if not owners or row is None or (self.path[0] == WAIT and owners[0].stalled):
             return None
         if self._by_bins:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from iopstui.format import utc
@@ -136,9 +136,13 @@ FRAME: Rows = (
                        if isinstance(row, Figure)),
          many=IN_LIST, always=True, bulky=True, source="/proc/PID/stat"),
 )  # fmt: skip
+HOST = Figure("host", "", "machine that was measured", kind=TEXT, always=True)
+EVENT: Rows = (FRAME[0], HOST, *FRAME[1:])
+"""A frame as an event: a sink writes the host behind the event's kind."""
 
 
-def row_at(path: Sequence[str]) -> Figure | None:
+@cache
+def row_at(path: tuple[str, ...]) -> Figure | None:
     """The figure at a path (``*`` may stand for a key); ``None`` if there is none, or if it is one
     of many in a list."""
     rows, keys = FRAME, list(path)

@@ -27,12 +27,12 @@ from iopstui.model.figures.figure import (
 )  # fmt: skip
 from iopstui.model.figures.latency import latency_rows
 from iopstui.model.histogram import Bins
+from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.rates import ratio
 from iopstui.model.samples import Exemplar, ProbeSample, TaskCounts
 
 READS, WRITES, DISCARDS = "read", "write", "discard"
 KINDS = (READS, WRITES, DISCARDS)
-TOTAL = "total"
 SECTOR = 512
 # figures of more unmatched requests than this part are marked
 DOUBTFUL_SHARE = 0.01

@@ -13,7 +13,7 @@ from iopstui import format as units
 from iopstui.events import Event, PointFailed, PointFinished
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
-from iopstui.model.figures.figure import read
+from iopstui.model.figures.figure import reader
 from iopstui.output.csv_out import CsvFile
 from iopstui.output.jsonl import Object, dumps, event_object, session_object
 from iopstui.output.verdict import wrapped
@@ -66,12 +66,12 @@ class ExperimentCsv(ExperimentRows[R]):
     what a function makes of the event. The conclusions are printed as messages."""
 
     def __init__(self, columns: Sequence[Cell], out: TextIO) -> None:
-        self._cells = [path for _, path in columns]
+        self._cells = [reader(path) for _, path in columns]
         self._file = CsvFile(out, [head for head, _ in columns])
 
     def point(self, event: PointFinished | PointFailed) -> None:
         """Write one run; of one that failed there are no figures."""
-        self._file.row([read(event, path) for path in self._cells])
+        self._file.row([read(event) for read in self._cells])
 
     failed = point
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from iopstui.model.figures.figure import BY_KEY, IN_LIST, TEXT, Figure, Rows
-from iopstui.model.metrics.frame_figures import FRAME
+from iopstui.model.figures.figure import BY_KEY, IN_LIST, Figure, Rows
+from iopstui.model.metrics.frame_figures import EVENT
 from iopstui.output.schema.notation import Schema, array, keyed, or_null, record
-
-HOST = Figure("host", "", "machine that was measured", kind=TEXT, always=True)
 
 
 def frame_schema(strict: bool) -> Schema:
     """Schema of a frame event."""
-    return _object((FRAME[0], HOST, *FRAME[1:]), "", strict)
+    return _object(EVENT, "", strict)
 
 
 def _object(rows: Rows, about: str, strict: bool) -> Schema:
