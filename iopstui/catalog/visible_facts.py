@@ -23,7 +23,6 @@ def read_visible_facts(device: BlockDevice, roots: Roots) -> VisibleFacts:
         vendor = ""
     return VisibleFacts(
         printable(vendor),
-        printable(asset),
         printable(device.model or ""),
         printable(device.serial or ""),
         device.size,

@@ -20,7 +20,7 @@ from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.record import RecordKeys
-from iopstui.ui.parts.replay import REPLACED_ACTIONS, ReplayKeys
+from iopstui.ui.parts.replay import ReplayKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
 
@@ -31,9 +31,6 @@ PARTS: tuple[type[Part], ...] = (
 
 LIVE_ACTIONS = tuple(action for part in PARTS for action in part.ACTIONS)
 REPLAY_ONLY = ReplayKeys.ACTIONS
-REPLAY_ACTIONS = (
-    tuple(action for action in LIVE_ACTIONS if action.id not in REPLACED_ACTIONS) + REPLAY_ONLY
-)
 
 LIVE_BINDINGS = bindings(LIVE_ACTIONS)
 REPLAY_BINDINGS = bindings(REPLAY_ONLY)

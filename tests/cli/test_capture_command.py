@@ -19,9 +19,9 @@ from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.workload.fidelity import Distance
-from iopstui.model.workload.packing import pack_shape
 from iopstui.model.workload.trace import TraceBuffer
 from iopstui.model.workload.workload import Arrivals, Stream, Workload
+from tests.helpers.packed_requests import pack_shape
 
 READS = Stream("db", "read", 10.0, 1000, 4_096_000, 0, sizes={4096: 1000}, depths={2: 1000},
                regions={1: 1000}, arrivals=Arrivals(100, 11_000, 20, 900, 9))  # fmt: skip

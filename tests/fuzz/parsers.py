@@ -122,7 +122,7 @@ def fio_log(data: bytes) -> None:
         log = read_log(kind, text(data).split("\n"))
         logs = Logs([log])
         counted = sum(ios.count for second in log.seconds.values() for ios in second.values())
-        assert counted + log.window_count == log.lines
+        assert counted + sum(len(windows.ends) for windows in log.windows.values()) == log.lines
         assert log.end > 1e5 or logs.rows() is not None
         logs.directions()
 

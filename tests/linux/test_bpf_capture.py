@@ -20,6 +20,7 @@ from iopstui.linux.probe import bpf
 from iopstui.linux.probe.script import Region
 from iopstui.model.workload import packing
 from iopstui.model.workload.packing import METADATA, METADATA_PROCESS
+from tests.helpers.packed_requests import pack_shape, pack_value
 
 INT, PTR = 1, 2
 VDA, DM = Region("vda", 254, 0), Region("dm-0", 253, 0, bios=True)
@@ -234,9 +235,9 @@ def test_nothing_is_open_when_it_is_closed(begin: Callable[..., BpfCapture]) -> 
 
 
 def shaped(kernel: Kernel, number: int, pid: int, sectors: int, cgroup: int) -> None:
-    kernel.write(number, 10**6 * number, 8 * number, packing.pack_shape(pid, packing.READ, sectors),
-                 packing.pack_value(pid, packing.READ, 1),
-                 packing.pack_value(pid, packing.READ, 0), cgroup, 1)  # fmt: skip
+    kernel.write(number, 10**6 * number, 8 * number, pack_shape(pid, packing.READ, sectors),
+                 pack_value(pid, packing.READ, 1),
+                 pack_value(pid, packing.READ, 0), cgroup, 1)  # fmt: skip
 
 
 def process(tree: Tree, pid: int, name: str, parent: int) -> None:

@@ -21,6 +21,7 @@ from iopstui.linux.capture.programs import CapturedDisk, Maps
 from iopstui.linux.probe.assembler import GET_CURRENT_PID_TGID, KTIME_GET_NS
 from iopstui.linux.probe.counting import InFlightMap
 from iopstui.model.workload import packing
+from tests.helpers.packed_requests import pack_shape, pack_value
 
 AT = {
     "request.q": 0, "request.bio": 8, "request.mq_hctx": 16, "request.cmd_flags": 24,
@@ -133,9 +134,9 @@ def test_a_request_is_noted_with_the_process_that_asked_for_it() -> None:
     disk.sent(3, pid=4711, sector=(5 << 11) + 8, size=8192)
     ((time, sector, shape, depth, region, cgroup, total),) = disk.records()
     assert (time, sector) == (1_000_000, (5 << 11) + 8)
-    assert shape == packing.pack_shape(4711, packing.READ, 16, packing.SYNC)
-    assert depth == packing.pack_value(4711, packing.READ, 1)
-    assert region == packing.pack_value(4711, packing.READ, 5)
+    assert shape == pack_shape(4711, packing.READ, 16, packing.SYNC)
+    assert depth == pack_value(4711, packing.READ, 1)
+    assert region == pack_value(4711, packing.READ, 5)
     assert (cgroup, total) == (77, 1)
     assert disk.counter(programs.UNKNOWN) == 0
 
@@ -180,9 +181,9 @@ def test_a_flush_and_fua_are_those_of_the_bio() -> None:
     disk.sent(0, pid=5, operation=WRITE, flags=FUA | PREFLUSH)
     flush, write = disk.records()
     # with the data that the bio carries
-    assert flush[2] == packing.pack_shape(5, packing.FLUSH, 8)
+    assert flush[2] == pack_shape(5, packing.FLUSH, 8)
     assert flush[3] == flush[4] == flush[6] == 0
-    assert write[2] == packing.pack_shape(5, packing.WRITE, 8, packing.FUA | packing.SYNC)
+    assert write[2] == pack_shape(5, packing.WRITE, 8, packing.FUA | packing.SYNC)
 
 
 def test_metadata_counts_as_another_process() -> None:
@@ -190,11 +191,11 @@ def test_metadata_counts_as_another_process() -> None:
     disk.sent(0, pid=5, operation=WRITE | META)
     disk.sent(1, pid=5, operation=WRITE)
     metadata, data = disk.records()
-    assert metadata[2] == packing.pack_shape(5 | packing.METADATA, packing.WRITE, 8, packing.SYNC)
-    assert data[2] == packing.pack_shape(5, packing.WRITE, 8, packing.SYNC)
+    assert metadata[2] == pack_shape(5 | packing.METADATA, packing.WRITE, 8, packing.SYNC)
+    assert data[2] == pack_shape(5, packing.WRITE, 8, packing.SYNC)
     # the depth is that of the process with its metadata
-    assert metadata[3] == packing.pack_value(5 | packing.METADATA, packing.WRITE, 1)
-    assert data[3] == packing.pack_value(5, packing.WRITE, 2)
+    assert metadata[3] == pack_value(5 | packing.METADATA, packing.WRITE, 1)
+    assert data[3] == pack_value(5, packing.WRITE, 2)
 
 
 def test_depths_are_those_of_the_process_and_of_the_disk() -> None:
@@ -279,9 +280,9 @@ def test_bios_of_a_disk_without_requests() -> None:
     disk.pid = 12
     disk.happens(BIO_QUEUE, bio)
     flush, write = disk.records()
-    assert flush[2] == packing.pack_shape(12, packing.FLUSH, 8)
-    assert write[1:5] == [2048, packing.pack_shape(12, packing.WRITE, 8),
-                          packing.pack_value(12, 1, 1), packing.pack_value(12, 1, 1)]  # fmt: skip
+    assert flush[2] == pack_shape(12, packing.FLUSH, 8)
+    assert write[1:5] == [2048, pack_shape(12, packing.WRITE, 8),
+                          pack_value(12, 1, 1), pack_value(12, 1, 1)]  # fmt: skip
     # its place has moved on when it ends
     disk.put(bio + 32, 2056)
     disk.happens(BIO_COMPLETE, bio)
@@ -303,5 +304,5 @@ def test_a_bio_s_metadata_counts_as_another_process() -> None:
     disk.pid = 12
     disk.happens(BIO_QUEUE, disk.bio(0, READ | META, 4096, 2048))
     ((_, _, shape, depth, *_),) = disk.records()
-    assert shape == packing.pack_shape(12 | packing.METADATA, packing.READ, 8)
-    assert depth == packing.pack_value(12 | packing.METADATA, packing.READ, 1)
+    assert shape == pack_shape(12 | packing.METADATA, packing.READ, 8)
+    assert depth == pack_value(12 | packing.METADATA, packing.READ, 1)

@@ -14,7 +14,7 @@ from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.linux.devices.kernel import read_kernel
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.machine.conditions import ConditionsFiles, read_conditions
+from iopstui.linux.machine.conditions import ConditionsFiles
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_cpu_list, read_text
 from iopstui.model.findings.conditions import (
@@ -59,7 +59,7 @@ def machine(tree: Tree) -> Tree:
 
 
 def read(tree: Tree, *names: str, t: float = 1.0) -> Conditions:
-    return read_conditions(tree.roots, read_devices(tree.roots), names, t)
+    return ConditionsFiles(tree.roots).read(read_devices(tree.roots), names, t)
 
 
 def limit(what: str, value: int) -> IoLimit:
@@ -143,8 +143,8 @@ def test_cpus_that_are_asked_for_and_online(tree: Tree) -> None:
 
 def test_cpus_where_no_list_is_kept(tree: Tree) -> None:
     (tree.roots.sys / CPU / "online").unlink()
-    assert list(read_conditions(tree.roots, {}, (), 0.0, cpus=(3, 2)).cpus) == [3, 2]
-    assert read_conditions(tree.roots, {}, (), 0.0).cpus == {}
+    assert list(ConditionsFiles(tree.roots).read({}, (), 0.0, cpus=(3, 2)).cpus) == [3, 2]
+    assert ConditionsFiles(tree.roots).read({}, (), 0.0).cpus == {}
 
 
 def test_nodes_are_read_again_when_cpus_come_or_go(tree: Tree) -> None:
@@ -235,7 +235,8 @@ def test_a_device_that_vanished_tells_nothing_and_one_that_is_not_known_is_left_
 
 
 def test_nothing_at_all(tmp_path: Path) -> None:
-    assert read_conditions(Roots.under(tmp_path / "none"), {}, ("sda",), 3.0) == Conditions(3.0)
+    found = ConditionsFiles(Roots.under(tmp_path / "none")).read({}, ("sda",), 3.0)
+    assert found == Conditions(3.0)
 
 
 def test_what_may_not_be_read_is_unknown(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +247,7 @@ def test_what_may_not_be_read_is_unknown(tree: Tree, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(builtins, "open", denied)
     monkeypatch.setattr(os, "open", denied)
-    found = read_conditions(tree.roots, devices, ("sda", "nvme0n1", "nvme1n1"), 1.0, cpus=(0,))
+    found = ConditionsFiles(tree.roots).read(devices, ("sda", "nvme0n1", "nvme1n1"), 1.0, cpus=(0,))
     assert found == Conditions(
         1.0,
         {"sda": DeviceState(), "nvme0n1": DeviceState(), "nvme1n1": DeviceState(paths=2)},
@@ -292,7 +293,7 @@ def test_the_same_bytes_everywhere_are_no_failure(tree: Tree, data: bytes) -> No
     devices = read_devices(tree.roots)
     for file in _files(tree):
         file.write_bytes(data)
-    found = read_conditions(tree.roots, devices, tuple(devices), 0.0)
+    found = ConditionsFiles(tree.roots).read(devices, tuple(devices), 0.0)
     assert _printable(found)
     assert found.devices["sda"].limits == () and found.devices["nvme0n1"].link is None
     assert read_kernel(tree.roots).version is None
@@ -318,7 +319,7 @@ def _printable(found: Conditions) -> bool:
 def test_this_machine() -> None:
     roots = Roots()
     devices = read_devices(roots)
-    found = read_conditions(roots, devices, tuple(devices), 1.0)
+    found = ConditionsFiles(roots).read(devices, tuple(devices), 1.0)
     assert set(found.devices) == set(devices)
     online = parse_cpu_list(read_text(Path("/sys/devices/system/cpu/online")) or "")
     assert tuple(found.cpus) == online[:64]

@@ -21,12 +21,16 @@ from iopstui.ui.keys import (
     LIVE_ACTIONS,
     LIVE_BINDINGS,
     PARTS,
-    REPLAY_ACTIONS,
     REPLAY_BINDINGS,
     markdown,
 )
+from iopstui.ui.parts.replay import REPLACED_ACTIONS, ReplayKeys
 
 WIDE = (160, 45)
+REPLAY_ACTIONS = (
+    *(action for action in LIVE_ACTIONS if action.id not in REPLACED_ACTIONS),
+    *ReplayKeys.ACTIONS,
+)
 
 
 def keys_of(bindings: list[Any]) -> list[str]:

@@ -151,13 +151,6 @@ class ConditionsFiles:
         return Path(os.path.realpath(link))
 
 
-def read_conditions(
-    roots: Roots, devices: Devices, names: Sequence[str], t: float, cpus: Sequence[int] = ()
-) -> Conditions:
-    """``ConditionsFiles.read``, once."""
-    return ConditionsFiles(roots).read(devices, names, t, cpus)
-
-
 def _disk_of(device: BlockDevice, devices: Devices) -> BlockDevice:
     return devices.get(device.disk or "", device)
 

@@ -26,13 +26,6 @@ def uses_of_device(
     return tuple(dict.fromkeys(_find_uses(name, Stack(devices, backings))))
 
 
-def devices_stacked_on(
-    name: str, devices: Devices, backings: Backings | None = None
-) -> tuple[str, ...]:
-    """The device, its partitions, holders and loop devices, theirs too; without repeats."""
-    return Stack(devices, backings).above(name)
-
-
 def describe_stacked(device: BlockDevice) -> str:
     """Name and kind of a stacked device: "dm-0 (LVM vg-root)", "md0 (raid1)"."""
     kind = " ".join(word for word in (device.layer, device.dm_name) if word)

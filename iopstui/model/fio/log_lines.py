@@ -128,11 +128,6 @@ class FioLog:
         """Whether its lines are windows."""
         return bool(self.windows)
 
-    @property
-    def window_count(self) -> int:
-        """How many windows it has."""
-        return sum(len(windows.ends) for windows in self.windows.values())
-
 
 @dataclass(frozen=True, slots=True)
 class LogRow:

@@ -25,7 +25,6 @@ class VisibleFacts:
     """Visible properties of the machine and of one disk; "" where there is none."""
 
     vendor: str = ""
-    chassis: str = ""
     model: str = ""
     serial: str = ""
     size: int | None = None

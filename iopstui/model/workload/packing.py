@@ -24,13 +24,3 @@ METADATA_PROCESS = "file system metadata"
 SEQUENTIAL, FUA, SYNC = 1 << 29, 1 << 28, 1 << 27
 SECTORS_BITS = 27
 MAX_SECTORS = (1 << SECTORS_BITS) - 1
-
-
-def pack_shape(pid: int, kind: int, sectors: int, flags: int = 0) -> int:
-    """The word of a request's length and flags."""
-    return pid << PID_AT | kind << KIND_AT | flags | min(sectors, MAX_SECTORS)
-
-
-def pack_value(pid: int, kind: int, value: int) -> int:
-    """The word of a depth or a region."""
-    return pid << PID_AT | kind << KIND_AT | min(value, LOW_BITS)

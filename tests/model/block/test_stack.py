@@ -7,7 +7,7 @@ import pytest
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.stack import Backing, Stack, backing_files
 from iopstui.model.block.target import DeviceLinks, Target
-from iopstui.model.block.usage import devices_stacked_on, uses_of_device
+from iopstui.model.block.usage import uses_of_device
 
 ROOT = Mount("/", "ext4")
 FILE = Backing((8, 1), 12)
@@ -37,7 +37,7 @@ def test_a_loop_device_on_a_node_of_any_name() -> None:
         "loop0 is attached to loop1",
     )
     assert uses_of_device("loop1", devices) == ()
-    assert devices_stacked_on("loop0", devices, backings) == ("loop0", "loop1")
+    assert Stack(devices, backings).above("loop0") == ("loop0", "loop1")
 
 
 def test_the_number_counts_where_the_name_says_something_else() -> None:

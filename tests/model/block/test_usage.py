@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iopstui.model.block.device import BlockDevice, Mount
-from iopstui.model.block.usage import devices_stacked_on, uses_of_device
+from iopstui.model.block.stack import Stack
+from iopstui.model.block.usage import uses_of_device
 
 
 def device(name: str, **fields: object) -> BlockDevice:
@@ -60,7 +61,7 @@ def test_stacks_are_followed_to_the_top() -> None:
         device("md0", layer="raid1", holders=("dm-0",)),
         device("dm-0", layer="LVM", dm_name="vg-lv", mounts=(Mount("/srv", "xfs", True),)),
     )
-    assert devices_stacked_on("sda", devices) == ("sda", "sda1", "md0", "dm-0")
+    assert Stack(devices).above("sda") == ("sda", "sda1", "md0", "dm-0")
     assert uses_of_device("sda", devices) == (
         "sda1 is part of md0 (raid1)",
         "md0 is part of dm-0 (LVM vg-lv)",

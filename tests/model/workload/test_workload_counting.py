@@ -12,6 +12,7 @@ from iopstui.model.workload import counting, packing
 from iopstui.model.workload.counting import OTHER_PROCESSES, WorkloadCounter, binned
 from iopstui.model.workload.phases import join
 from iopstui.model.workload.workload import Stream, Workload
+from tests.helpers.packed_requests import pack_shape, pack_value
 
 MS = 1_000_000
 NAMES = {1: "db", 2: "db", 3: "log"}
@@ -32,8 +33,8 @@ def fed(
     for after, pid, kind, sectors, follows, region, depth in requests:
         now += after * MS
         rows.append((
-            now, packing.pack_shape(pid, kind, sectors, packing.SEQUENTIAL * follows),
-            packing.pack_value(pid, kind, depth), packing.pack_value(pid, kind, region), 9, depth,
+            now, pack_shape(pid, kind, sectors, packing.SEQUENTIAL * follows),
+            pack_value(pid, kind, depth), pack_value(pid, kind, region), 9, depth,
         ))  # fmt: skip
     edges = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
     for begin, end in pairwise(edges):
@@ -116,7 +117,7 @@ def test_processes_of_one_name_are_one_stream() -> None:
 def test_a_flush_has_no_place_and_no_depth() -> None:
     counter = WorkloadCounter(lambda pid: "db")
     counter.begin(0)
-    counter.add([5], [packing.pack_shape(1, packing.FLUSH, 0)], [0], [0], [3], [0])
+    counter.add([5], [pack_shape(1, packing.FLUSH, 0)], [0], [0], [3], [0])
     found = counter.result("vda", 10**9)
     assert found.total("flush").ios == 1 and found.ios == 0 and found.depth is None
     assert [one.kind for one in found.streams] == ["flush"]
@@ -131,9 +132,9 @@ def test_memory_is_bounded_whatever_comes() -> None:
         times = [MS * n for n in range(count)]
         pids = [n % 200 for n in range(count)]
         counter.add(
-            times, [packing.pack_shape(pid, n % 3, n * 7 + step) for n, pid in enumerate(pids)],
-            [packing.pack_value(pid, n % 3, n) for n, pid in enumerate(pids)],
-            [packing.pack_value(pid, n % 3, n * 391 + step) for n, pid in enumerate(pids)],
+            times, [pack_shape(pid, n % 3, n * 7 + step) for n, pid in enumerate(pids)],
+            [pack_value(pid, n % 3, n) for n, pid in enumerate(pids)],
+            [pack_value(pid, n % 3, n * 391 + step) for n, pid in enumerate(pids)],
             [n for n in range(count)], [1] * count,
         )  # fmt: skip
     assert counter.cells < 150 * (counting.MAX_REGIONS + 600)
@@ -155,7 +156,7 @@ def test_a_bin_is_an_eighth_of_an_octave(value: int) -> None:
 def test_what_came_too_fast_counts_in_the_rate() -> None:
     counter = WorkloadCounter(lambda pid: "db")
     counter.begin(0)
-    counter.add([5] * 100, [packing.pack_shape(1, 0, 8)] * 100, [packing.pack_value(1, 0, 1)] * 100,
-                [packing.pack_value(1, 0, 1)] * 100, [3] * 100, [1] * 100)  # fmt: skip
+    counter.add([5] * 100, [pack_shape(1, 0, 8)] * 100, [pack_value(1, 0, 1)] * 100,
+                [pack_value(1, 0, 1)] * 100, [3] * 100, [1] * 100)  # fmt: skip
     found = counter.result("vda", 2 * 10**9, lost=300)
     assert found.total("read").rate == 200 and found.seconds == 2 and found.lost == 300

@@ -19,6 +19,7 @@ from iopstui.model.workload.trace import (
     replay_job,
     trace_lines,
 )
+from tests.helpers.packed_requests import pack_shape
 
 MIB_SECTORS = 1 << packing.REGION_SECTORS_BITS
 # (nanoseconds since the one before, kind, first sector, sectors)
@@ -32,7 +33,7 @@ def captured(requests: list[tuple[int, int, int, int]]) -> Trace:
         now += after
         times.append(now)
     return fold_trace(times, [one[2] for one in requests],
-                  [packing.pack_shape(7, kind, 0 if kind == packing.FLUSH else sectors, packing.FUA)
+                  [pack_shape(7, kind, 0 if kind == packing.FLUSH else sectors, packing.FUA)
                    for _, kind, _, sectors in requests])  # fmt: skip
 
 
@@ -145,5 +146,5 @@ def test_a_buffer_is_bounded() -> None:
     buffer = TraceBuffer(5)
     for begin in (0, 3, 6):
         times = list(range(begin, begin + 3))
-        buffer.add(times, [8 * time for time in times], [packing.pack_shape(1, 0, 8)] * 3)
+        buffer.add(times, [8 * time for time in times], [pack_shape(1, 0, 8)] * 3)
     assert buffer.dropped == 4 and len(buffer.trace().requests) == 5
