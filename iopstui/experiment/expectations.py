@@ -79,7 +79,8 @@ def _advice_for(reason: str, varied: Collection[str]) -> str:
             return f"Remove that value from --axis {name}, or expect something else."
     if "gtod_reduce" in reason:
         return "Add --set gtod_reduce=0, or use the kernel's r_await or w_await."
-    for option in ("lat_percentiles", "unified_rw_reporting"):
-        if f"{option}=1" in reason:
-            return f"Add --set {option}=1"
-    return ""
+    if "lat_percentiles=1" in reason:
+        return "Add --set lat_percentiles=1 --set clat_percentiles=0"
+    if "(clat_percentiles=0)" in reason:
+        return "Add --set clat_percentiles=1"
+    return "Add --set unified_rw_reporting=1" if "unified_rw_reporting=1" in reason else ""

@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from iopstui.errors import UsageError
+from iopstui.model.figures.latency import OF_BINS
+from iopstui.model.fio.rows import flag
 from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import LATENCIES, Meter, is_measurable
 from iopstui.model.metrics.frame import WRONG_LATENCY, Frame
@@ -262,9 +264,12 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
     if path[0] != "fio" or len(path) < 3 or not jobs:
         return None
     if expectation.of_job:
-        from iopstui.model.experiment.job_figures import why_no_job_figure
+        from iopstui.model.experiment.job_figures import sections_of_job, why_no_such_job
 
-        return why_no_job_figure(path, jobs)
+        why, jobs = why_no_such_job(path, jobs), sections_of_job(path, jobs)
+        if why:
+            return why
+        path = ("fio", *path[3:])
     direction, kind = path[1], path[2]
     if direction == "mixed" and not any("unified_rw_reporting" in job.options for job in jobs):
         return "only with unified_rw_reporting=1 does fio count reads and writes as one"
@@ -277,30 +282,39 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
     reason = next(filter(None, (_why_no_latency(job, kind) for job in jobs)), None)
     if reason:
         return reason
-    if kind == "lat" and path[3] != "mean" and not all(
-        _is_enabled(job, "lat_percentiles") for job in jobs
-    ):  # fmt: skip
-        return "fio only has a histogram of lat with lat_percentiles=1 (of clat it has one)"
+    if path[3] not in OF_BINS:
+        return None
+    if kind == "lat" and not all(map(_has_bins_of_lat, jobs)):
+        return ("percentiles of lat need lat_percentiles=1 and clat_percentiles=0: where fio has "
+                "both histograms, that of clat is used")  # fmt: skip
+    if kind == "clat" and any(_is_disabled(job, "clat_percentiles") for job in jobs):
+        return "fio keeps no histogram of clat (clat_percentiles=0)"
     return None
 
 
+def _has_bins_of_lat(job: Section) -> bool:
+    """Whether the histogram is that of lat (fio/stream/status.py: that of clat goes before it, and
+    since 3.19 fio has it beside that of lat)."""
+    has_none_of_clat = _is_disabled(job, "clat_percentiles") or flag(job.options, "disable_clat")
+    return flag(job.options, "lat_percentiles") and has_none_of_clat
+
+
 def _why_no_latency(job: Section, kind: str) -> str | None:
-    if _is_enabled(job, "gtod_reduce"):
+    if flag(job.options, "gtod_reduce"):
         return "the job measures no latencies (gtod_reduce=1)"
-    if _is_enabled(job, f"disable_{kind}"):
+    if flag(job.options, f"disable_{kind}"):
         return f"the job does not measure {kind} (disable_{kind}=1)"
     return None
 
 
-def _is_enabled(job: Section, option: str) -> bool:
-    value = job.options.get(option)
-    return value is not None and value.strip() not in ("0", "false", "no")
+def _is_disabled(job: Section, option: str) -> bool:
+    return option in job.options and not flag(job.options, option)
 
 
 def _has_direction(job: Section, direction: str) -> bool:
     """Whether a section's rw= contains this direction; unknown words may."""
     rw = job.options.get("rw", job.options.get("readwrite", "read")).partition(":")[0]
-    if "verify" in job.options or _is_enabled(job, "unified_rw_reporting"):
+    if "verify" in job.options or flag(job.options, "unified_rw_reporting"):
         return True
     kinds = {"rw": "read write", "readwrite": "read write", "trimwrite": "trim write"}
     directions = kinds.get(rw.removeprefix("rand"), rw)

@@ -45,21 +45,19 @@ def job_field(option: str, job: str, name: str) -> Field:
     return replace(field, path=("fio", JOBS, job, *parts))
 
 
-def why_no_job_figure(path: Sequence[str], jobs: Sequence[Section]) -> str | None:
-    """Why a job file gives no such figure, in words; ``None`` if it may."""
-    names = [section.options.get("name", section.name) for section in jobs]
-    if path[2] not in names:
-        matches = difflib.get_close_matches(path[2], names, n=1, cutoff=0.4)
-        available = matches[0] if matches else ", ".join(dict.fromkeys(names))
-        return f"the job file has no job {path[2]!r}, only {available}"
-    untimed = {
-        name
-        for section, name in zip(jobs, names, strict=True)
-        if section.options.get("gtod_reduce", "0").strip() not in ("0", "false", "no")
-    }
-    if path[4] == "clat" and path[2] in untimed:
-        return "the job measures no latencies (gtod_reduce=1)"
-    return None
+def sections_of_job(path: Sequence[str], jobs: Sequence[Section]) -> list[Section]:
+    """The sections of a job file that are the job of a figure."""
+    return [job for job in jobs if job.options.get("name", job.name) == path[2]]
+
+
+def why_no_such_job(path: Sequence[str], jobs: Sequence[Section]) -> str | None:
+    """Why a job file has not the job of a figure, in words; ``None`` if it has."""
+    if sections_of_job(path, jobs):
+        return None
+    names = [job.options.get("name", job.name) for job in jobs]
+    matches = difflib.get_close_matches(path[2], names, n=1, cutoff=0.4)
+    available = matches[0] if matches else ", ".join(dict.fromkeys(names))
+    return f"the job file has no job {path[2]!r}, only {available}"
 
 
 def job_figures(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -14,6 +16,7 @@ from session_frames import session, whole_frames
 from iopstui.errors import UsageError
 from iopstui.events import ExpectationChecked, ExperimentFinished, ExperimentStarted, SteadyState
 from iopstui.experiment.expectations import parse_expectations, plan_sections
+from iopstui.fio.stream.status import parse_status
 from iopstui.model.block.target import Target
 from iopstui.model.experiment import expectation as module
 from iopstui.model.experiment.expectation import (
@@ -276,7 +279,8 @@ def sections(text: str):  # type: ignore[no-untyped-def]
         ("rw=randwrite:8", "read.bw>=1MB/s", "no reads"),
         ("rw=rw", "trim.iops>=1", "no trims"),
         ("rw=randread", "mixed.iops>=1", "unified_rw_reporting"),
-        ("rw=randread", "lat.p99<=1ms", "lat_percentiles"),
+        ("rw=randread\ngtod_reduce=1", "x:read.clat.p99<=1ms", "gtod_reduce"),
+        ("rw=randread\nclat_percentiles=0", "x:read.clat.p99<=1ms", "clat_percentiles=0"),
     ],
 )
 def test_what_a_job_can_t_measure_is_known_before_it_runs(job: str, text: str, words: str) -> None:
@@ -295,11 +299,43 @@ def test_what_a_job_can_t_measure_is_known_before_it_runs(job: str, text: str, w
         ("rw=randtrimwrite", "trim.iops>=1"),
         ("rw=somethingnew", "write.iops>=1"),
         ("rw=write\nverify=crc32c", "read.iops>=1"),
-        ("rw=randread\nlat_percentiles=1", "lat.p99<=1ms"),
+        ("rw=randread\ndisable_clat=1\nlat_percentiles=1", "lat.p99<=1ms"),
+        ("rw=randread\nclat_percentiles=0", "clat.mean<=1ms"),
     ],
 )
 def test_what_a_job_can_measure(job: str, text: str) -> None:
     assert why_not_measurable(parse_expectation(text, TREE), sections(job)) is None
+
+
+@pytest.mark.parametrize("text", ["lat.p90<=1s", "lat.max<=1s", "clat.p90<=1s"])
+@pytest.mark.parametrize("options", [
+    "", "clat_percentiles=0", "lat_percentiles=1\nclat_percentiles=0",
+    "disable_clat=1\nlat_percentiles=1",
+])  # fmt: skip
+def test_a_missing_histogram_is_refused_with_the_options_that_give_it(
+    options: str, text: str, fio: str
+) -> None:
+    """Judged by documents of the real fio."""
+
+    def has_bins(job: str) -> bool:
+        words = [fio, "--output-format=json+", "--name=x", "--ioengine=null", "--size=64k"]
+        words += (f"--{line}" for line in job.split())
+        done = subprocess.run(words, capture_output=True, check=True)
+        status = parse_status(json.loads(done.stdout))
+        assert status is not None
+        read = status.jobs[0].directions["read"]
+        return bool(read.bins) and text.startswith(read.bins_of)
+
+    target = Target("dir", "/x", None, ())
+    try:
+        parse_expectations([text], 0.0, target, [sections(options)])
+    except UsageError as error:
+        assert not has_bins(options)
+        if "disable_clat" not in str(error):
+            advised = str(error.hint).replace("Add ", "").replace("--set ", "").split()
+            assert has_bins("\n".join([*options.split(), *advised]))
+    else:
+        assert has_bins(options)
 
 
 def judged(name: str, *texts: str) -> tuple[OutcomeTracker, list[object], str]:
