@@ -47,3 +47,14 @@ def without_breaks(text: str) -> str:
 def with_breaks(text: str) -> str:
     """Undo ``without_breaks``."""
     return text.replace(NO_BREAK_SPACE, " ")
+
+
+def wrapped(text: str, first: int, rest: int, width: int = 80) -> str:
+    """``text`` in lines of at most ``width``, indented by ``first`` and then ``rest``."""
+    import textwrap
+
+    lines = textwrap.fill(
+        without_breaks(text), width, initial_indent=" " * first, subsequent_indent=" " * rest,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+    return with_breaks(lines)

@@ -8,7 +8,7 @@ from iopstui import format as units
 from iopstui.events import Event, ExpectationChecked, SteadyState, StepFinished
 from iopstui.output.sinks import EventSink
 from iopstui.session.tick.outcomes import outcome_event_text
-from iopstui.text import with_breaks, without_breaks
+from iopstui.text import wrapped
 
 
 class VerdictSink:
@@ -47,14 +47,3 @@ class VerdictSink:
             units.replace_unprintable("\n" + "\n".join(lines) + "\n", self._stream.encoding)
         )
         self._stream.flush()
-
-
-def wrapped(text: str, first: int, rest: int, width: int = 80) -> str:
-    """``text`` in lines of at most ``width``, indented by ``first`` and then ``rest``."""
-    import textwrap
-
-    lines = textwrap.fill(
-        without_breaks(text), width, initial_indent=" " * first, subsequent_indent=" " * rest,
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
-    return with_breaks(lines)

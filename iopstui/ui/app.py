@@ -80,7 +80,8 @@ if TYPE_CHECKING:
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 
-SessionRuns = tuple[Target, list[RunRow], list[MarkInterval]]
+SessionRuns = tuple[Target, list[RunRow], list[MarkInterval], str]
+"""Of a session: its runs, the intervals between its marks, and the result of its experiment."""
 
 
 ARROW_SIGNS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
@@ -284,6 +285,7 @@ class IopstuiApp(KeysInOrder):
         self.push_screen(dashboard)
         self.refresh_footer()
         session.start(self._sink)
+        self.experiments.say_kept()
         if self._first_view.starts_job and is_first:
             self.jobs.run_first()
         self.lessons.begin_first()
@@ -325,6 +327,8 @@ class IopstuiApp(KeysInOrder):
     def _close(self) -> None:
         """Close the session to make way for another."""
         self._keep_layout()
+        if self.port.session is not None:
+            self.experiments.keep(self.port.session.target)
         self.port.close_session()
         self._apply_last_events()
         self.lessons.forget()
@@ -397,18 +401,18 @@ class IopstuiApp(KeysInOrder):
 
     @property
     def session_runs(self) -> list[SessionRuns]:
-        """After ``close_all``: the runs of each session in order, and the intervals between its
-        marks, if it has any."""
+        """After ``close_all``: what was measured in each session, in order."""
         self._apply_last_events()
         sessions = (
             (
                 target,
                 state.runs.rows,
                 state.mark_intervals.all if state.mark_intervals.marked else [],
+                state.experiment_text(target.name),
             )
             for target, state in self._sessions
         )
-        return [session for session in sessions if session[1] or session[2]]
+        return [session for session in sessions if any(session[1:])]
 
     def exit_code(self) -> int:
         """Exit code of ``q``."""

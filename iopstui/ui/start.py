@@ -13,7 +13,7 @@ from iopstui.errors import EXIT_OK, EXIT_VERDICT, IopstuiError
 from iopstui.format import cut, replace_unprintable
 from iopstui.linux.roots import Roots
 from iopstui.safety.leftovers import clean_up
-from iopstui.text import printable
+from iopstui.text import printable, wrapped
 from iopstui.ui.known_keys import is_first_use
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from iopstui.model.metrics.run_history import RunRow
     from iopstui.recording.recent import RecentRecording
     from iopstui.session.live import LiveSession
+    from iopstui.ui.app import SessionRuns
     from iopstui.ui.core.messages import Controller
 
 MAX_RUNS = 20
@@ -100,7 +101,7 @@ class _Sessions:
         self._prepared: list[LiveSession] = []
         self._sessions: list[LiveSession] = []
         self._job_targets: dict[object, Target | None] = {}
-        self._session_runs: Sequence[tuple[Target, Sequence[RunRow], Sequence[MarkInterval]]] = ()
+        self._session_runs: list[SessionRuns] = []
         # the first file of each recording that was continued in another file
         self._first_recordings: dict[Path, Path] = {}
 
@@ -209,22 +210,22 @@ class _Sessions:
             options.destroy_data,
         )  # fmt: skip
 
-    def keep_runs(
-        self, runs: Sequence[tuple[Target, Sequence[RunRow], Sequence[MarkInterval]]]
-    ) -> None:
-        """Keep the runs and marks of each session."""
-        self._session_runs = runs
+    def keep_runs(self, runs: Sequence[SessionRuns]) -> None:
+        """Keep what each session has measured; a recording may have been played in between."""
+        self._session_runs += runs
 
     def end(self) -> None:
         """Print the results, now that the screen is closed and the terminal restored."""
         for session in self._prepared:
             session.close()
-        runs = runs_text([(target, rows) for target, rows, _ in self._session_runs])
-        marks = mark_intervals_text(
-            [(target, intervals) for target, _, intervals in self._session_runs]
-        )
-        if runs or marks:
-            print_after_screen("\n\n".join(text for text in (runs, marks) if text))
+        sessions = self._session_runs
+        runs = runs_text([(target, rows) for target, rows, _, _ in sessions])
+        marks = mark_intervals_text([(target, intervals) for target, _, intervals, _ in sessions])
+        results = [
+            "\n".join(wrapped(line, 0, 2) for line in result.split("\n")) for *_, result in sessions
+        ]
+        if texts := [text for text in (runs, marks, *results) if text]:
+            print_after_screen("\n\n".join(texts))
         for line in self._outcomes():
             print(f"iopstui: {printable(line)}", file=sys.stderr)
         for text in (s.left_behind for s in self._sessions if s.left_behind):

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from iopstui.output.lesson.pages import flowed
-from iopstui.output.verdict import wrapped
-from iopstui.text import printable, with_breaks, without_breaks
+from iopstui.text import printable, with_breaks, without_breaks, wrapped
 from iopstui.ui.draw.rows import wrap
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.lesson.rows import wrap_words

@@ -19,6 +19,7 @@ from experiment_fakes import (
 
 from iopstui.events import Event, ExperimentFinished, FrameReady, PointFailed, PointFinished
 from iopstui.model.experiment.plan import Plan, parse_axis
+from iopstui.output.experiment.sweep import sweep_results
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.experiment.compare_view import runs_pane
 from iopstui.ui.experiment.sweep_view import points_pane
@@ -117,10 +118,12 @@ def test_the_end_is_described(outcome: dict[str, object], progress: str) -> None
 
 def test_the_knee_is_named_when_the_curve_is_complete() -> None:
     state = state_after(run_events(SWEEP, 7))
-    assert not any("knee" in line for line in state.sentences())
+    assert not any("ake iodepth" in line for line in state.sentences())
     assert any("7 of 7 points" in line for line in state.sentences())
     state.apply(ExperimentFinished(99.0, 7, 7))
-    assert any(line.startswith("knee: iodepth=16") for line in state.sentences()), state.sentences()
+    points = [event for event in run_events(SWEEP, 7) if isinstance(event, PointFinished)]
+    first, *_ = sweep_results(SWEEP, points).lines
+    assert state.sentences()[0] == first and first.startswith("Take iodepth=16 (best ratio"), first
 
 
 def test_a_line_for_every_other_combination() -> None:

@@ -402,6 +402,40 @@ async def test_a_result_stays_until_the_next_experiment_starts() -> None:
         assert isinstance(pilot.app.screen, ExperimentForm)
 
 
+async def test_a_result_outlives_its_disk() -> None:
+    app = lab.make(lab.FakeLaboratory(), charset=UTF8)
+    async with app.run_test(size=LARGE) as pilot:
+        under = await begin(pilot, lab.SWEEP, 7, running=False)
+        under.end(7)
+        await pilot.pause()
+        await pilot.press("escape", "escape")
+        await settled(pilot)
+        assert shows(app, "▸ nvme0n1 sweep result") and shows(app, "sweep: done, 7 points")
+        await pilot.press("down", "enter")
+        await settled(pilot)
+        assert isinstance(app.screen, Dashboard) and app.state.experiment is None
+        assert shows(app, "w shows the last sweep on nvme0n1")
+        await pilot.press("w")
+        await pilot.pause()
+        assert shows(app, "Show the last one (sweep on nvme0n1)")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, ExperimentScreen) and shows(app, "Take iodepth=16")
+        assert shows(app, "n new sweep") and not shows(app, "H report"), "of the disk before"
+        await pilot.press("y")
+        await settled(pilot)
+        head, first, *rest = app.clipboard.splitlines()
+        assert head == "randread-4k on nvme0n1: sweep: done, 7 points"
+        assert first.startswith("Take iodepth=16 (best ratio of IOPS to latency): 120k IOPS")
+        assert first.endswith("--repeats 3 shows how sure this is."), "in one line"
+        assert rest[-1].split()[:4] == ["7", "64", "120k", "469"]
+        await pilot.press("n")
+        await pilot.pause()
+        assert isinstance(app.screen, ExperimentForm)
+    ((_, _, _, printed),) = app.session_runs
+    assert printed.splitlines()[:2] == [head, first]
+
+
 async def test_the_form_reopens_with_its_last_values() -> None:
     background = lab.FakeLaboratory()
     async with lab.make(background).run_test(size=LARGE) as pilot:

@@ -91,6 +91,10 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         await measured(session, pilot)
         await press(pilot, "enter")
         assert shows(app, "I/Os per second, reads and writes") and shows(app, "Side by side")
+        await press(pilot, "y")
+        title, heads, rates, *_ = filter(None, app.clipboard.splitlines())
+        assert title == "# Side by side" and heads.split() == ["one", "deep"]
+        assert rates.startswith("I/Os the jobs keep in flight") and len(rates) == len(heads)
         await press(pilot, "enter")
         assert shows(app, "Right. You said b)") and not session.back
         await press(pilot, "enter")

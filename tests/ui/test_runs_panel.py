@@ -287,6 +287,6 @@ async def test_messages_of_a_closing_session_are_in_its_runs() -> None:
         fake.begin(TITLE.format(64))
         fake.tick(2)
         fake.finish(interrupted=True)
-        ((target, rows, _),) = app.session_runs
+        ((target, rows, *_),) = app.session_runs
     assert target == fake.target
     assert [(row.step, row.ended) for row in rows] == [(1, "stopped"), (2, "stopped")]

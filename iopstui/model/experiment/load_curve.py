@@ -12,7 +12,7 @@ from iopstui.model.experiment.disturbance import disturbance_text, moved_between
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.plan import JOB, Axis, Plan, point_indexes
 from iopstui.model.experiment.point import LittlesLaw, Point, littles_law_of_runs, merge_runs
-from iopstui.model.metrics.statistics.knee import Knee, knee, knee_within
+from iopstui.model.metrics.statistics.knee import FIRST, LAST, Knee, knee, knee_within
 from iopstui.text import printable
 
 LOAD_OPTIONS = ("iodepth", "numjobs")
@@ -23,6 +23,7 @@ MIN_OTHER_BYTES = 1 << 20
 """Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
 ENOUGH_SHARE = 0.95
 """Of the most IOPS: a point of less load that reaches as much is preferred."""
+ONCE = "Each point ran once: --repeats 3 shows how sure this is"
 _SIZE_OPTIONS = frozenset({"bs", "blocksize"})
 _WORK_OPTIONS = frozenset({"rw", "readwrite", "rwmixread", "rwmixwrite", "job"})
 
@@ -86,7 +87,7 @@ class LoadCurve(Generic[PointT]):
 
     @property
     def doubt(self) -> str:
-        """Why No knee shown although the figures have one; "" if nothing speaks against it."""
+        """Why the knee of the figures is not credible; "" if nothing speaks against it."""
         return (
             why_not_credible([event.point for event in self.points], self.names)
             if self.uncertain_knee
@@ -191,46 +192,72 @@ def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCur
 
 
 def curve_text(curve: LoadCurve[PointT]) -> str:
-    """The knee in words, or why none is claimed and what is recommended all the same; "" of a
-    single point."""
-    fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
-    knee, uncertain = curve.knee, curve.uncertain_knee
-    if knee is None:
-        if len(curve.points) < 2:
-            return ""
-        why = f"No knee shown{' with ' + fixed if fixed else ''}: {curve.doubt}; "
-        start = why if curve.doubt else f"with {fixed}, " if fixed else ""
-        points = [event.point for event in curve.points]
-        return start + recommended_load(points, curve.names, uncertain.index if uncertain else None)
-    at = curve.points[knee.index]
-    name = f"{curve.axis.name}={dict(at.settings)[curve.axis.name]}"
-    text = f"knee{' with ' + fixed if fixed else ''}: "
-    figures = (
-        f"{number(at.point.iops)} IOPS at {latency(at.point.latency_ns)}{_other_knees_text(curve)}"
-    )
-    if knee.edge == "last":
-        return text + (
-            f"not reached: up to {name} ({figures}) throughput grows faster than latency. "
-            "Try larger values."
-        )
-    last = curve.points[-1].point
-    more = f"up to {dict(curve.points[-1].settings)[curve.axis.name]} IOPS changed by "
-    more += f"{100 * (last.iops / at.point.iops - 1):+.0f} % and latency grows "
-    more += f"{(last.latency_ns or 0) / (at.point.latency_ns or 1):.1f}-fold"
-    if knee.edge == "first":
-        return text + f"at or below {name} ({figures}), the first point; {more}"
-    return text + f"{name} ({figures}), best ratio of throughput to latency; {more}"
-
-
-def _other_knees_text(curve: LoadCurve[PointT]) -> str:
-    """Name other points that may be the knee; "" if unknown or there is only this one."""
-    within = curve.knee_within
-    if within is None:
+    """Which load to take, what it brings and costs, and how sure that is; "" of a single point."""
+    if len(curve.points) < 2:
         return ""
+    points, names = [event.point for event in curve.points], curve.names
+    place = _recommended_index(points, curve.uncertain_knee)
+    fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
+    start = f"With {fixed}, take" if fixed else "Take"
+    at, last = points[place], points[-1]
+    text = f"{start} {names[place]}{_reason(curve)}: {_figures(at)}"
+    if place > 0:
+        least = points[0]
+        iops = f"{at.iops / least.iops:.1f} times the IOPS" if least.iops else "the IOPS"
+        text += f"; {iops}{_latency_growth(least, at, ' and')} of {names[0]}"
+    if place < len(points) - 1 and at.iops:
+        change = f"{100 * (last.iops / at.iops - 1):+.0f} % IOPS"
+        text += f"; {names[-1]}: {change}{_latency_growth(at, last, ',')}"
+    return f"{text}. {_certainty(curve)}."
+
+
+def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:
+    """The knee of points of rising load, or the least load that reaches nearly all IOPS."""
+    if knee is not None:
+        return knee.index
+    most = max(point.iops for point in points)
+    return next(n for n, point in enumerate(points) if point.iops >= ENOUGH_SHARE * most)
+
+
+def _reason(curve: LoadCurve[PointT]) -> str:
+    """Why this point; its place at the end of the curve says more than the ratio."""
+    knee = curve.uncertain_knee
+    if knee is None:
+        return f" (the least with {100 * ENOUGH_SHARE:.0f} % of the most IOPS)"
+    if knee.edge:
+        return f" (the {'smallest' if knee.edge == FIRST else 'largest'} measured)"
+    return " (best ratio of IOPS to latency)"
+
+
+def _latency_growth(before: Point, after: Point, joined: str) -> str:
+    """The latency as a multiple of another; "" if one of them is unknown."""
+    if not before.latency_ns or after.latency_ns is None:
+        return ""
+    return f"{joined} {after.latency_ns / before.latency_ns:.1f} times the latency"
+
+
+def _certainty(curve: LoadCurve[PointT]) -> str:
+    """How far to trust the recommended point."""
+    points = [event.point for event in curve.points]
+    knee, within = curve.uncertain_knee, curve.knee_within
+    if doubt := _disturbance(points) or curve.doubt:
+        return f"Not sure: {doubt}"
+    if knee is None:
+        return f"A rough choice: only {counted(len(points), 'value')} measured"
+    if knee.edge == LAST:
+        return "Up to there IOPS grow faster than latency: try larger values"
+    if within is None:
+        return ONCE
     first, last = (dict(curve.points[index].settings)[curve.axis.name] for index in within)
     if first == last:
-        return ", no other in these runs"
-    return f"; within {first} to {last}, 95 %"
+        return "The repeats exclude every other measured value (95 %)"
+    return f"The repeats leave open any value from {first} to {last} (95 %)"
+
+
+def _disturbance(points: Sequence[Point]) -> str:
+    """That others used the disk meanwhile; "" if nobody did."""
+    text = uncertainty_text(points).removeprefix(", ")
+    return text and f"measured {text}"
 
 
 def interval_text(within: tuple[float, float] | None, show: Callable[[float], str]) -> str:
@@ -294,10 +321,10 @@ def conclusions(
 ) -> list[str]:
     """Conclusions from the whole sweep, in sentences; ``points`` from ``measured_points``.
     ``complete``: there is nothing to come, so that something can be recommended."""
-    lines = [disturbed_line(points), *map(curve_text, curves)]
+    lines = [*map(curve_text, curves)]
     if not curves and complete and points:
         lines.append(best_value_text(points))
-    lines = [text for text in lines if text]
+    lines = [text for text in (*lines, disturbed_line(points)) if text]
     lines += little_lines(points)
     unsteady = [f"#{event.index + 1}" for event in points if event.point.steady is False]
     if unsteady:
@@ -381,19 +408,6 @@ def _lowest_valley(points: Sequence[Point]) -> int | None:
 # -- which point?
 
 
-def recommended_load(points: Sequence[Point], names: Sequence[str], knee: int | None) -> str:
-    """The knee of points of rising load, or the least load that reaches nearly all IOPS."""
-    most = max(point.iops for point in points)
-    place = knee
-    why = "best ratio of throughput to latency"
-    if place is None:
-        place = next(n for n, point in enumerate(points) if point.iops >= ENOUGH_SHARE * most)
-        why = "the least load with at least 95 % of the most IOPS"
-    return (
-        f"recommended: {names[place]} ({_figures(points[place])}), {why}{uncertainty_text(points)}"
-    )
-
-
 def recommended_value(points: Sequence[Point], names: Sequence[str], varied: Sequence[str]) -> str:
     """The point with most IOPS, or bytes where block sizes differ; "" of a single point."""
     if len(points) < 2:
@@ -403,18 +417,20 @@ def recommended_value(points: Sequence[Point], names: Sequence[str], varied: Seq
     unit, best = "MiB/s" if sizes else "IOPS", max(amounts)
     near = [n for n, amount in enumerate(amounts) if amount >= (1 - NOISE_DIP) * best]
     place = amounts.index(best)
-    end = uncertainty_text(points)
+    doubt, runs = _disturbance(points), min(point.runs for point in points)
+    sure = f"Not sure: {doubt}" if doubt else ONCE if runs == 1 else f"Means of {runs} runs"
     if not _WORK_OPTIONS.isdisjoint(varied):
-        return f"most {unit}: {names[place]} ({_figures(points[place])}){end}; the work differs"
+        most = f"Most {unit}: {names[place]}, {_figures(points[place])}"
+        return f"{most}. The points do different work: this recommends none of them. {sure}."
     if len(near) == len(points):
-        return f"recommended: any value; {unit} differ by less than 10 %{end}"
+        return f"Take any value: {unit} differ by less than 10 %. {sure}."
     close = [names[n] for n in near if n != place]
     like = (
         f"; within 10 %: {', '.join(close[:3])}{' ...' if len(close) > 3 else ''}" if close else ""
     )
-    return f"recommended: {names[place]} ({_figures(points[place])}), most {unit}{like}{end}"
+    return f"Take {names[place]}: {_figures(points[place])}, the most {unit}{like}. {sure}."
 
 
 def _figures(point: Point) -> str:
     size = f", {mib(point.bw)} MiB/s" if point.bw else ""
-    return f"{number(point.iops)} IOPS{size} at {latency(point.latency_ns)}"
+    return f"{number(point.iops)} IOPS{size} at {latency(point.latency_ns)} (mean)"

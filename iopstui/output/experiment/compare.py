@@ -28,9 +28,8 @@ from iopstui.output.experiment.sink import (
 )
 from iopstui.output.experiment.sweep import FIGURES
 from iopstui.output.jsonl import Object
-from iopstui.output.verdict import wrapped
 from iopstui.tables import Column, head_line, row_line
-from iopstui.text import printable
+from iopstui.text import printable, wrapped
 
 NAME_WIDTH = 26
 

@@ -16,7 +16,7 @@ from iopstui.model.experiment.plan import Plan
 from iopstui.model.figures.figure import reader
 from iopstui.output.csv_out import CsvFile
 from iopstui.output.jsonl import Object, dumps, event_object, session_object
-from iopstui.output.verdict import wrapped
+from iopstui.text import wrapped
 
 Cell = tuple[str, str | Callable[[Any], Any]]
 

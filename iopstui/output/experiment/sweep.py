@@ -28,10 +28,9 @@ from iopstui.output.experiment.sink import (
     point_object,
 )
 from iopstui.output.jsonl import Object, event_object
-from iopstui.output.verdict import wrapped
 from iopstui.session.tick.outcomes import outcome_event, outcome_text, value_text
 from iopstui.tables import Column, head_line, line, row_line, texts
-from iopstui.text import printable
+from iopstui.text import printable, wrapped
 
 MAX_NAME = 14
 

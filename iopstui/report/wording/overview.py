@@ -114,8 +114,7 @@ def _experiment(data: ReportData, experiment: Experiment) -> str:
     # of several curves one says little of the others
     several = bool(plan.variants) or len(experiment.curves) > 1
     found = [] if several else experiment_pages.result_sentences(experiment)
-    telling = next((line for line in found if not line.startswith("disturbed")), "")
-    return f"{text}; {telling}." if telling else f"{text}."
+    return f"{text}. {found[0].removesuffix('.')}." if found else f"{text}."
 
 
 def _figures(run: Run) -> str:

@@ -80,16 +80,16 @@ class CompareView:
         return result_pane(state, width, height, self._charset, top)
 
     def pane_boxes(self, state: ExperimentState, box: Box) -> dict[str, Box]:
-        """All panes at once: the chart, runs and figures side by side, the result."""
+        """All panes at once: the result, the chart, runs and figures side by side."""
         result_height = max(7, min(10, box.height // 5))
         rows = min(max(state.total + 3, 14), max(10, (box.height - result_height) * 3 // 5))
         right = min(84, box.width - 48)
-        left_width, top = box.width - right, box.height - rows - result_height
+        left_width, y = box.width - right, box.y + box.height - rows
         return {
-            "seconds": Box(box.x, box.y, box.width, top),
-            "runs": Box(box.x, box.y + top, left_width, rows),
-            "figures": Box(box.x + left_width, box.y + top, right, rows),
-            RESULT: Box(box.x, box.y + top + rows, box.width, result_height),
+            RESULT: Box(box.x, box.y, box.width, result_height),
+            "seconds": Box(box.x, box.y + result_height, box.width, y - box.y - result_height),
+            "runs": Box(box.x, y, left_width, rows),
+            "figures": Box(box.x + left_width, y, right, rows),
         }
 
     def title_at(self, pane: str, state: ExperimentState, width: int, column: int) -> str | None:

@@ -35,7 +35,6 @@ STYLES: tuple[Style | None, ...] = (FIO, DEVICE, P99, MARK, None, P50)
 RESULT = "result"
 DISTURBED = "~"
 """Mark before a run that was disturbed; the result says by what."""
-MIN_RESULT_ROWS = 4
 
 
 def columns(*names: str) -> list[Column]:
@@ -193,13 +192,13 @@ def position_note(first: int, height: int, total: int) -> str:
     return f"{first + 1}-{min(total, first + height)} of {total}" if total > height else ""
 
 
-def boxes_with_result(pane: str, box: Box, used_rows: int) -> dict[str, Box]:
-    """Boxes of a pane that uses ``used_rows`` of ``box``, and of the result below it, if it
-    fits."""
-    if box.height - used_rows < MIN_RESULT_ROWS:
-        return {pane: box}
-    result_box = Box(box.x, box.y + used_rows, box.width, box.height - used_rows)
-    return {pane: Box(box.x, box.y, box.width, used_rows), RESULT: result_box}
+def below_result(pane: str, box: Box, rows: int) -> dict[str, Box]:
+    """Boxes of the result, which takes ``rows`` or half of ``box``, and of a pane below it."""
+    height = min(rows, box.height // 2)
+    return {
+        RESULT: Box(box.x, box.y, box.width, height),
+        pane: Box(box.x, box.y + height, box.width, box.height - height),
+    }
 
 
 def result_pane(

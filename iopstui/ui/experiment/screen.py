@@ -17,17 +17,18 @@ from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
-from iopstui.ui.draw.rows import Line, Row, capital, pad, wrap
+from iopstui.ui.draw.rows import Line, Row, capital, pad, rows_text, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView
-from iopstui.ui.experiment.rows import RESULT, boxed, boxes_with_result, inner_box, next_order
+from iopstui.ui.experiment.rows import RESULT, below_result, boxed, inner_box, next_order
 from iopstui.ui.experiment.sweep_view import SweepView
-from iopstui.ui.state.experiment import COMPARE, ExperimentState
+from iopstui.ui.state.experiment import COMPARE, ExperimentState, result_text
 from iopstui.ui.state.live import LiveState
 
 ALL_PANES = "all"
 HEADER_ROWS = 3
 MAX_ROWS = 1000
+COPIED_WIDTH = 120
 TABLES, TEXTS = ("points", "runs"), ("figures", RESULT)
 PANEL_NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", "footer")
 
@@ -58,14 +59,16 @@ class ExperimentScreen(CanvasScreen):
         hints: Callable[[], Sequence[KeyHint]],
         target: Target,
         charset: Charset,
+        is_current: bool = True,
     ) -> None:
+        """``is_current``: of the session that goes on, so that keys act on it."""
         super().__init__()
         self.state = state
         self._live = live_state
         self._own_cost = own_cost
         self._experiment_hints = hints
         self._target = target
-        self._charset = charset
+        self._charset, self._is_current = charset, is_current
         self._view = _new_view(state, charset)
         self._pane = ALL_PANES
         self._pointer_cell: tuple[str, int, int] | None = None
@@ -115,10 +118,10 @@ class ExperimentScreen(CanvasScreen):
         return self._pane
 
     def _full_screen_boxes(self, pane: str, box: Box) -> dict[str, Box]:
-        """Boxes of a pane on the whole screen; on a small terminal with the result below it."""
+        """Boxes of a pane on the whole screen; on a small terminal with the result above it."""
         if pane != self._view.FINAL_PANE or self._is_full_size:
             return {pane: box}
-        return boxes_with_result(pane, box, self._row_count(pane, box.width) + 1)
+        return below_result(pane, box, self._row_count(RESULT, box.width) + 1)
 
     @property
     def _progress(self) -> tuple[int, bool]:
@@ -196,6 +199,13 @@ class ExperimentScreen(CanvasScreen):
     def _inner(self, box: Box) -> Box:
         return inner_box(box, self._is_full_size)
 
+    def copied_text(self) -> str:
+        """The result, then the tables with all of their columns."""
+        names = [name for name in self._view.PANES if name in (*TABLES, "figures")]
+        tables = (self._view.rows(name, self.state, COPIED_WIDTH, MAX_ROWS, 0) for name in names)
+        texts = (result_text(self.state, self._target.name), *(rows_text(t[1:]) for t in tables))
+        return "\n\n".join(filter(None, texts))
+
     # -- its lines
 
     def _title(self, width: int) -> Row:
@@ -244,8 +254,9 @@ class ExperimentScreen(CanvasScreen):
     def _hints(self) -> list[KeyHint]:
         hints = [KeyHint("Esc", "dashboard"), *self._experiment_hints()]
         panes = KeyHint("tab", "next pane" if not self._is_full_size else "one pane at a time")
-        return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("H", "report"),
-                KeyHint("m", "mark"), KeyHint("e", "messages")]  # fmt: skip
+        own = (("H", "report"), ("m", "mark"), ("e", "messages")) if self._is_current else ()
+        return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("y", "copy"),
+                *(KeyHint(key, title) for key, title in own)]  # fmt: skip
 
     # -- keys
 

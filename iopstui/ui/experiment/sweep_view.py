@@ -89,16 +89,16 @@ class SweepView:
         return self._latency.rows(latency_spec(state), width, height, pointer)
 
     def pane_boxes(self, state: ExperimentState, box: Box) -> dict[str, Box]:
-        """All panes at once: the charts side by side, then the table, then the result."""
+        """All panes at once: the result, then the charts side by side, then the table."""
         result_height = max(5, min(10, box.height // 5))
         rows = min(len(state.rows) + 3, max(6, (box.height - result_height) * 2 // 5))
         left_width = (box.width + 1) // 2
-        top = box.height - rows - result_height
+        height, y = box.height - rows - result_height, box.y + result_height
         return {
-            "IOPS": Box(box.x, box.y, left_width, top),
-            "latency": Box(box.x + left_width, box.y, box.width - left_width, top),
-            "points": Box(box.x, box.y + top, box.width, rows),
-            RESULT: Box(box.x, box.y + top + rows, box.width, result_height),
+            RESULT: Box(box.x, box.y, box.width, result_height),
+            "IOPS": Box(box.x, y, left_width, height),
+            "latency": Box(box.x + left_width, y, box.width - left_width, height),
+            "points": Box(box.x, y + height, box.width, rows),
         }
 
     def title_at(self, pane: str, state: ExperimentState, width: int, column: int) -> str | None:

@@ -18,12 +18,13 @@ from iopstui.ui.draw import frame, layout
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
-from iopstui.ui.draw.rows import Line, Row, pad, wrap
+from iopstui.ui.draw.rows import Line, Row, pad, rows_text, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
 from iopstui.ui.experiment.rows import boxed, inner_box
 from iopstui.ui.fleet.curve_view import CurveView, current_iops, point_progress, progress
 from iopstui.ui.state.live import LiveState
 
+COPIED_WIDTH = 120
 PANEL_NAMES = ("header", "chart", "table", "words", "message", "footer")
 
 
@@ -217,6 +218,11 @@ class CurvePage(CanvasScreen):
         # back at the running point, the table follows it again
         self._top = None if new_top == following_top else new_top
         self.paint()
+
+    def copied_text(self) -> str:
+        """The conclusions, then the table with all of its columns."""
+        rows = self._view.table(self._fleet, COPIED_WIDTH, len(self._view.curve.counts) + 2, 0)
+        return f"{rows_text(self._view.sentences(COPIED_WIDTH))}\n\n{rows_text(rows[1:])}"
 
     def action_leave(self) -> None:
         """Go back to all hosts; the sweep continues."""

@@ -61,19 +61,20 @@ class CurveView:
 
     def heights(self, width: int, height: int) -> tuple[int, int, int]:
         """Heights of the chart, the table and the conclusions."""
-        conclusions = min(len(self._sentences(width)) + 1, max(3, height // 3))
+        conclusions = min(len(self.sentences(width)) + 1, max(3, height // 3))
         table = min(len(self.curve.counts) + 2, max(4, height - conclusions - MIN_CHART))
         return max(0, height - conclusions - table), table, conclusions
 
     # -- the conclusions
 
-    def _sentences(self, width: int) -> list[Row]:
+    def sentences(self, width: int) -> list[Row]:
+        """The conclusions in rows."""
         return sentence_rows(conclusion_sentences(self.curve, self._scaling), width, self._charset)
 
     def conclusions(self, width: int, height: int) -> list[Row]:
         """Conclusions from the points."""
         head = "so far" if self.curve.point_number is not None else "result"
-        rows = [pane_title(head, width, self._charset), *self._sentences(width)]
+        rows = [pane_title(head, width, self._charset), *self.sentences(width)]
         return pad(rows, height, width)
 
     # -- the table

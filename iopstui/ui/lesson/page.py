@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import ClassVar
 
 from markdown_it import MarkdownIt
@@ -24,7 +24,7 @@ from iopstui.ui.core.modal import Hint, KeyLine
 from iopstui.ui.dashboard.side_charts import SideCharts
 from iopstui.ui.draw.layout import large
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
-from iopstui.ui.lesson.markdown import page_parts
+from iopstui.ui.lesson.markdown import PagePart, page_parts
 from iopstui.ui.lesson.rows import end_page
 from iopstui.ui.lesson.state import END, LessonProgress
 from iopstui.ui.state.live import LiveState
@@ -38,6 +38,14 @@ WHEEL_ROWS = 3
 def _parser() -> MarkdownIt:
     """Return a parser without HTML: a "<" in a lesson is a "<"."""
     return MarkdownIt("commonmark", {"html": False}).enable("table")
+
+
+def _text_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows of a table in aligned columns; the first one is the label."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for label, *cells in rows:
+        values = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        yield "  ".join([label.ljust(widths[0]), *values]).rstrip()
 
 
 class PageText(Markdown):
@@ -144,18 +152,26 @@ class LessonPage(Screen[None]):
             scroll.scroll_home(animate=False)
         self._schedule_footer()
 
+    def _parts(self, page: ShownPage) -> list[PagePart]:
+        progress, tabbed = self._progress, not large(*self.app.size)
+        verdicts = progress.verdicts(page)
+        return page_parts(page, verdicts, self._charset, progress.repeatable, tabbed)
+
+    def copied_text(self) -> str:
+        """The page as Markdown, its tables as columns of text."""
+        page = self.page
+        parts = [
+            part if isinstance(part, str) else "\n".join(_text_rows((part.header, *part.rows)))
+            for part in self._parts(page)
+        ]
+        return "\n\n".join([*parts, *(f"{letter}) {text}" for letter, text in page.choices)])
+
     def _widgets(self, page: ShownPage) -> list[Widget]:
         widgets: list[Widget] = [
             Static(self._grid(part), classes="lesson-table")
             if isinstance(part, Table)
             else PageText(part, parser_factory=_parser, open_links=False)
-            for part in page_parts(
-                page,
-                self._progress.verdicts(page),
-                self._charset,
-                self._progress.repeatable,
-                not large(*self.app.size),
-            )
+            for part in self._parts(page)
         ]
         if page.choices:
             widgets.append(Static(id="lesson-choices"))

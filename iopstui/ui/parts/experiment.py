@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.screen import Screen
 
 from iopstui.events import Event
+from iopstui.text import printable
 from iopstui.ui.actions import (
     ANYWHERE,
     BOTH_SCREENS,
@@ -29,7 +30,9 @@ from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments, RunningExperiment
+    from iopstui.model.block.target import Target
     from iopstui.ui.experiment.form import ExperimentChoice, Field
+    from iopstui.ui.state.live import LiveState
 
 START_TIMEOUT_S = 5.0
 NO_EXPERIMENTS_HERE = "this session cannot run experiments"
@@ -52,6 +55,8 @@ class ExperimentKeys(Part):
         self.background = background
         self.running_experiment: RunningExperiment | None = None
         self.screen: Screen[None] | None = None
+        # of the last experiment of an earlier session, until this one has one
+        self._kept: tuple[Target, LiveState] | None = None
         self._jobs = jobs
         self._emit = emit
         self._hints = hints
@@ -74,9 +79,22 @@ class ExperimentKeys(Part):
 
     @property
     def noun(self) -> str:
-        """Name of the current experiment in a sentence; "" if there is none."""
-        experiment = self.port.state.experiment
+        """Name of the current or last experiment in a sentence; "" if there is none."""
+        experiment = self._shown_state.experiment
         return experiment.noun if experiment is not None else ""
+
+    @property
+    def _shown_state(self) -> LiveState:
+        """The state with the newest experiment: this session's, else the kept one."""
+        state = self.port.state
+        return self._kept[1] if state.experiment is None and self._kept is not None else state
+
+    @property
+    def _last_text(self) -> str:
+        """The last experiment, with its disk if that is another one."""
+        if self.port.state.experiment is not None or self._kept is None:
+            return self.noun
+        return f"{self.noun} on {printable(self._kept[0].name)}"
 
     @property
     def can_stop(self) -> bool:
@@ -131,7 +149,7 @@ class ExperimentKeys(Part):
 
             new = "new comparison" if kind == "compare" else "new sweep"
             ask_last_or_new(
-                self.port, kind, self.noun, new, self.show, lambda: self._start_new(kind)
+                self.port, kind, self._last_text, new, self.show, lambda: self._start_new(kind)
             )
         else:
             self._start_new(kind)
@@ -140,17 +158,19 @@ class ExperimentKeys(Part):
         """Open the screen of the current or the last experiment."""
         from iopstui.ui.experiment.screen import ExperimentScreen
 
-        port = self.port
-        if port.state.experiment is None or port.session is None:
+        port, state = self.port, self._shown_state
+        if state.experiment is None or port.session is None:
             return
         dashboard = port.dashboard
+        kept = self._kept if state is not port.state else None
         self.screen = ExperimentScreen(
-            port.state.experiment,
-            lambda: port.state,
+            state.experiment,
+            lambda: port.state if kept is None else state,
             lambda: dashboard.own_cost if dashboard is not None else Overhead(),
             self._hints,
-            port.session.target,
+            port.session.target if kept is None else kept[0],
             port.charset,
+            kept is None,
         )
         port.push(self.screen)
 
@@ -161,7 +181,7 @@ class ExperimentKeys(Part):
 
     def renew(self) -> None:
         """Open the form for a new experiment in place of the result."""
-        experiment = self.port.state.experiment
+        experiment = self._shown_state.experiment
         if experiment is None or experiment.active:
             return
         if self.background is None:
@@ -237,9 +257,19 @@ class ExperimentKeys(Part):
         if self.running_experiment is not None:
             self.running_experiment.feed(event)
 
+    def keep(self, target: Target) -> None:
+        """Keep the result: another session takes the place of that of ``target``."""
+        if self.port.state.experiment is not None:
+            self._kept = target, self.port.state
+
     def forget(self) -> None:
-        """Forget the experiment: another session starts."""
+        """Forget what runs: another session starts."""
         self.running_experiment = None
+
+    def say_kept(self) -> None:
+        """Tell where the result of an earlier session is."""
+        if self.noun:
+            self.port.show_message("info", f"w shows the last {self._last_text}; q prints it")
 
     def end(self) -> None:
         """Stop it, before the session is closed; never waits."""

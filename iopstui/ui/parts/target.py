@@ -226,13 +226,15 @@ def running_text(state: LiveState) -> str:
     experiment = state.experiment
     if experiment is not None and experiment.active:
         return experiment.noun
-    return printable(state.step.job or "job") if state.running and state.step else "watched"
+    if state.running and state.step:
+        return printable(state.step.job or "job")
+    return f"{experiment.noun} result" if experiment is not None else "watched"
 
 
 def activity_text(state: LiveState) -> str:
     """What a session does now, for people."""
     experiment = state.experiment
-    if experiment is not None and experiment.active:
+    if experiment is not None and (experiment.active or not state.running):
         return experiment.progress()
     if not state.running:
         return "Watched, no job runs"

@@ -295,6 +295,12 @@ class ExperimentState:
         return tuple(points_in_order(self.plan))
 
 
+def result_text(state: ExperimentState, target: str) -> str:
+    """What was measured on ``target``, and the conclusions: text without columns."""
+    head = f"{printable(', '.join(state.plan.jobs))} on {printable(target)}: {state.progress()}"
+    return "\n".join([head, *state.sentences()])
+
+
 def variant_names(plan: Plan) -> list[str]:
     """ "A: iodepth=1", one for each."""
     return [printable(f"{variant_letter(n)}: {v.label}") for n, v in enumerate(plan.variants)]

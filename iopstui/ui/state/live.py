@@ -369,6 +369,14 @@ class LiveState:
                 text = f"{outcome}: {event.done} of {event.total} {self._point_noun}s measured"
                 self.log.add_line(event.t, "info", text)
 
+    def experiment_text(self, target: str) -> str:
+        """What the last experiment on ``target`` has measured; "" if there is nothing."""
+        if self.experiment is None or not self.experiment.points:
+            return ""
+        from iopstui.ui.state.experiment import result_text
+
+        return result_text(self.experiment, target)
+
     @property
     def _point_noun(self) -> str:
         return self.experiment.plan.unit if self.experiment else "point"

@@ -36,7 +36,7 @@ from iopstui.model.metrics.paths import ANY
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.output.csv_out import value_at
 from iopstui.output.jsonl import JsonlSink, frame_object
-from iopstui.output.verdict import VerdictSink, wrapped
+from iopstui.output.verdict import VerdictSink
 from iopstui.session.tick.outcomes import (
     FAIL,
     PASS,
@@ -48,6 +48,7 @@ from iopstui.session.tick.outcomes import (
     share_text,
     worst_outcome,
 )
+from iopstui.text import wrapped
 
 TREE = ("vda", "dm-0")
 

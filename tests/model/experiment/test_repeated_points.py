@@ -18,6 +18,7 @@ from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.load_curve import (
     LoadCurve,
     conclusions,
+    curve_text,
     failure_lines,
     load_curves,
     measured_points,
@@ -135,10 +136,15 @@ def test_a_knee_says_which_others_it_may_be() -> None:
     runs = noisy(plan, 0.001)
     (curve,) = load_curves(plan, runs)
     assert curve.knee is not None and curve.knee_within == (curve.knee.index,) * 2
-    assert "no other in these runs" in conclusions(measured_points(plan, runs), [curve])[0]
+    assert (
+        "exclude every other measured value (95 %)"
+        in conclusions(measured_points(plan, runs), [curve])[0]
+    )
     (curve,) = load_curves(plan, noisy(plan, 0.2))
     first, last = curve.knee_within or (0, 0)
     assert first < last, "noise leaves several"
+    depths = [dict(curve.points[n].settings)["iodepth"] for n in (first, last)]
+    assert f"leave open any value from {' to '.join(depths)} (95 %)" in curve_text(curve)
     single = replace(LINE, repeats=1)
     (curve,) = load_curves(single, noisy(single, 0.001))
     assert curve.knee is not None and curve.knee_within is None
@@ -162,7 +168,7 @@ def test_no_knee_is_claimed_of_a_curve_that_dips() -> None:
     (curve,) = load_curves(LINE, runs)
     assert curve.knee is None and curve.uncertain_knee is not None
     (words, *_) = conclusions(measured_points(LINE, runs), [curve])
-    assert words.startswith("No knee shown: IOPS fall at iodepth=16") and "10 %" in words
+    assert words.startswith("Take iodepth=8 ") and "Not sure: IOPS fall at iodepth=16" in words
     # a device may well do less under the deepest queues
     falling = [scaled(one, 0.5**n) if n else one for n, one in enumerate(runs[:3])]
     assert not load_curves(LINE, falling)[0].doubt
@@ -195,19 +201,20 @@ def test_disturbed_points_show_no_knee_but_a_recommendation_with_its_doubt() -> 
     why = ("54.6k of 82.2k I/Os a second on vda were not this job's (reads)",)
     runs[2] = scaled(runs[2], 1.0, disturbed=why, others=0.664)
     curves = load_curves(LINE, runs)
-    assert curves[0].knee is None and "recommended" not in " ".join(calm)
+    assert curves[0].knee is None and "Not sure" not in " ".join(calm)
     first, second, *_ = conclusions(measured_points(LINE, runs), curves)
-    assert first == (
+    assert second == (
         f"disturbed: #3: 1 of {len(runs)} points, others did 66 % of the I/O; {why[0]}"
     )
-    assert second.startswith("No knee shown: disturbed at iodepth=4; recommended: iodepth=")
-    assert second.endswith(", on a shared disk: others did up to 66 % of its I/O")
+    assert first.startswith("Take iodepth=16 ")
+    assert first.endswith("Not sure: measured on a shared disk: others did up to 66 % of its I/O.")
 
 
 def test_a_sweep_without_a_knee_ends_with_a_recommendation() -> None:
     two = replace(LINE, axes=(replace(LINE.axes[0], values=("1", "64")),))
     (words, *_) = conclusions(*_two_sided(two))
-    assert words.startswith("recommended: iodepth=64 (") and "least load" in words
+    assert words.startswith("Take iodepth=64 (the least with 95 % of the most IOPS): ")
+    assert words.endswith("only 2 values measured.")
     plan = Plan(("j",), {}, (parse_axis("ioengine=libaio,io_uring,psync"),))
     made = made_sweeps.finished(LINE)[:3]
     engines = [
@@ -215,10 +222,10 @@ def test_a_sweep_without_a_knee_ends_with_a_recommendation() -> None:
         for one, name, iops in zip(made, plan.axes[0].values, (950.0, 1000.0, 500.0), strict=True)
     ]
     (words, *_) = conclusions(measured_points(plan, engines), [])
-    assert words.startswith("recommended: ioengine=io_uring (1.00k IOPS")
-    assert "most IOPS; within 10 %: ioengine=libaio" in words
+    assert words.startswith("Take ioengine=io_uring: 1.00k IOPS")
+    assert "the most IOPS; within 10 %: ioengine=libaio. Each point ran once" in words
     assert "any value" in conclusions(measured_points(plan, engines[:2]), [])[0]
-    assert not any("recommended" in line for line in conclusions(engines, [], complete=False))
+    assert not any("ake ioengine" in line for line in conclusions(engines, [], complete=False))
 
 
 def _two_sided(plan: Plan) -> tuple[list[PointFinished], list[LoadCurve[PointFinished]]]:
