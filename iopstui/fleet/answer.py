@@ -24,6 +24,7 @@ from iopstui.model.answer.answer import (
     WARNING,
     Answer,
 )
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.finding import Finding
 from iopstui.model.means import median
 from iopstui.text import printable
@@ -61,7 +62,7 @@ def _absent(state: FleetState) -> Answer | None:
     count = f"{len(state.hosts) - len(absent)} of {len(state.hosts)} hosts are measured"
     return Answer(printable(first.name), "absent", CRITICAL,
                   f"{printable(first.name)}{reason}{more}: no figures; {count}", UNKNOWN,
-                  next="Enter shows the host")  # fmt: skip
+                  next=advise("host"))  # fmt: skip
 
 
 def _finding(findings: Sequence[Finding]) -> Answer | None:

@@ -14,6 +14,7 @@ from typing import TypeVar
 from iopstui import format as f
 from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState, natural_key
 from iopstui.fleet.merging.sums import Object
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.finding import Finding
 from iopstui.model.means import fmean, median, pstdev
 from iopstui.model.sizes import MIB
@@ -126,7 +127,7 @@ def find_start_spread(evidence: FleetEvidence) -> Finding | None:
         f"the hosts did not start together: fio started up to {f.latency(spread * 1e6)} apart on "
         f"{hosts} hosts (clock error at most {f.latency(error * 1e6)}). Do not compare their first "
         "and last seconds, because not all of them ran then",
-        "find what starts slowly: a file to lay out, a busy host, a slow connection",
+        advise("slow-start"),
     )
 
 
@@ -157,7 +158,7 @@ def find_common_limit(evidence: FleetEvidence) -> Finding | None:
             f"{_rate_text(figure, fmean(sums))} (±{100 * _cv(sums):.1f} %) while each host's part "
             f"varies by ±{100 * typical_cv:.0f} %. What one gains, the others lose, and each has "
             "done more in single seconds: the limit is in what they share (array, network, volume)",
-            "fewer hosts should give the same sum",
+            advise("fewer-hosts"),
         )
     return None
 
@@ -185,7 +186,7 @@ def find_own_limit(evidence: FleetEvidence) -> Finding | None:
         f"(±{100 * _cv(evidence.iops(name)):.1f} %) while the others do about {f.number(middle)} "
         "and vary. So the others' load is not the cause; it may be a volume's or cgroup's cap, or "
         "a slower link",
-        "compare its limits and volume class with those of another host",
+        advise("another-host"),
     )
 
 
@@ -208,7 +209,7 @@ def find_shared_path(evidence: FleetEvidence) -> Finding | None:
         f"other loses (correlation {r:.2f}), and together they are steady at "
         f"{f.number(fmean(sums))} (±{100 * _cv(sums):.1f} %). The path may be a switch port, a "
         "controller or a node",
-        "run one of the two alone: it should then do as much as the others",
+        advise("one-alone"),
     )
 
 
@@ -233,7 +234,7 @@ def find_straggler(evidence: FleetEvidence) -> Finding | None:
         f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in each of {MIN_SECONDS} "
         f"s, where the others have {f.number(usual)} and {f.latency(middle)}; "
         + _device_evidence(evidence, name, slow),
-        "Enter shows the host",
+        advise("host"),
     )
 
 
@@ -274,7 +275,7 @@ def find_slow_device(evidence: FleetEvidence) -> Finding | None:
         f"{printable(name)} has a slow disk: a request takes {f.latency(busy[name])}, the others' "
         f"{f.latency(middle)}, though it has no more load ({f.number(rates[name])}/s, the others "
         f"{f.number(load)}/s). The cause is the disk or what is behind it",
-        "Enter shows the host",
+        advise("host"),
     )
 
 
@@ -299,7 +300,7 @@ def find_equal_rates(evidence: FleetEvidence) -> Finding | None:
         f"all {len(values)} hosts do the same steady {f.number(fmean(values))} IOPS: either each "
         "has its own limit (a volume's cap), or a shared limit is divided evenly. These seconds "
         "cannot show which",
-        "run half of the hosts: if each then does more, the limit is shared",
+        advise("half-hosts"),
     )
 
 

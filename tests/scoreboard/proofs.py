@@ -112,7 +112,7 @@ def recovers(least: float) -> Proof:
     def proof(effect: Effect) -> str:
         per_second = effect.last.own
         threes = [mean(per_second[at : at + 3]) for at in range(1, len(per_second) - 4)]
-        if not threes or mean(per_second[-3:-1]) < (1 + least) * min(threes):
+        if not threes or mean(per_second[-3:-1]) < max(1.0, (1 + least) * min(threes)):
             return f"the job's IOPS: {', '.join(f'{rate:.0f}' for rate in per_second)}"
         return ""
 

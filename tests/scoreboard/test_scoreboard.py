@@ -29,6 +29,9 @@ from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_j
 from quiet import scenarios
 from scenario import PLACES, no_proof
 from scenarios import ALL
+from scenarios.advice import DONE
+
+from iopstui.model.findings.advice import PROMISES
 
 ABOVE = ReportedFinding("above", "most wait above the device: io.max riops=1000")
 CAP = ReportedFinding("cap", "IOPS stand at 500")
@@ -233,6 +236,16 @@ def test_every_scenario_has_a_proof_and_is_short() -> None:
     assert not [scenario.name for scenario in ALL if scenario.proof is no_proof]
     assert not [scenario.name for scenario in ALL if not 6 <= scenario.length <= 16]
     assert not [scenario.name for scenario in ALL if set(scenario.expected) & scenario.allowed]
+
+
+def test_every_advice_that_promises_a_change_is_done() -> None:
+    assert set(DONE) == set(PROMISES) and len(PROMISES) <= 25
+    situations = {scenario.name: scenario for scenario in ALL}
+    for kind, name in DONE.items():
+        expected = [text for texts in situations[name].expected.values() for text in texts]
+        sentence = PROMISES[kind].replace("{}", "1 job")
+        # what only an answer advises, no finding of the session says
+        assert kind == "resync" or any(text in sentence for text in expected), kind
 
 
 def test_fio_accepts_every_job(fio: str, tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def read_answer(row: Mapping[str, Any]) -> Answer | None:
         return None
     if known["state"] not in SIGNS or known["verdict"] not in (WAITS, NOTHING, UNKNOWN):
         return None
-    return Answer(**{name: printable(value) for name, value in known.items()})
+    texts: dict[str, Any] = {name: printable(value) for name, value in known.items()}
+    return Answer(**texts)
 
 
 def _stall(row: Mapping[str, Any]) -> Stall:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iopstui.model.findings.advice import NO_ADVICE, Advice
+
 GOOD, WARNING, CRITICAL = "good", "warning", "critical"
 SIGNS = {GOOD: "●", WARNING: "▲", CRITICAL: "■"}
 RANKS = {CRITICAL: 0, WARNING: 1, GOOD: 2}
@@ -27,7 +29,7 @@ class Answer:
     text: str
     verdict: str = NOTHING
     who: str = ""
-    next: str = ""
+    next: Advice = NO_ADVICE
 
     @property
     def sentence(self) -> str:

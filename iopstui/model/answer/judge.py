@@ -15,12 +15,12 @@ from iopstui.model.answer.answer import (
     WARNING,
     Answer,
 )
-from iopstui.model.answer.next_steps import NEXT
 from iopstui.model.answer.situation import ENOUGH_SECONDS, MIN_INTERVAL_S, Situation
 from iopstui.model.answer.table import decide, finding, quiet
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import NO_CONDITIONS
 from iopstui.model.findings.finding import Finding
@@ -88,7 +88,7 @@ def _share_answer(place: str, shares: Sequence[Share]) -> Answer:
                 CRITICAL,
                 f"{place} answers nothing; {unanswered} requests are unanswered",
                 WAITS,
-                next=NEXT["server"],
+                next=advise("server"),
             )
         return Answer(place, "quiet", GOOD, f"{place} is idle: no request; nothing waits")
     mean_ms = waited / count
@@ -96,7 +96,7 @@ def _share_answer(place: str, shares: Sequence[Share]) -> Answer:
     if not waited:
         text = f"{place} answered {count} requests; this kernel does not count their times"
     if mean_ms >= SLOW_SERVER_MS:
-        return Answer(place, "server", WARNING, text, WAITS, next=NEXT["server"])
+        return Answer(place, "server", WARNING, text, WAITS, next=advise("server"))
     return Answer(place, "share", GOOD, text)
 
 

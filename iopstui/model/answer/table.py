@@ -21,7 +21,6 @@ from iopstui.model.answer.answer import (
     WARNING,
     Answer,
 )
-from iopstui.model.answer.next_steps import NEXT
 from iopstui.model.answer.situation import (
     BUSY_UTIL,
     DEEP_QUEUE,
@@ -33,6 +32,7 @@ from iopstui.model.answer.situation import (
     Situation,
 )
 from iopstui.model.answer.who import MAIN_SHARE, who_text
+from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.finding import period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
@@ -67,7 +67,7 @@ def gone(s: Situation) -> Answer | None:
     if not s.is_gone:
         return None
     return Answer(s.disk, "gone", WARNING, f"{s.disk} is gone: the kernel has no such disk any "
-                  "more", UNKNOWN, next=NEXT["gone"])  # fmt: skip
+                  "more", UNKNOWN, next=advise("log"))  # fmt: skip
 
 
 def too_short(s: Situation) -> Answer | None:
@@ -90,7 +90,7 @@ def suspended(s: Situation) -> Answer | None:
             return Answer(
                 s.disk, "suspended", CRITICAL,
                 f"{name} ({node}) is suspended: nothing passes{blocked and f'; {blocked}'}",
-                WAITS if blocked or s.now_in_flight else NOTHING, next=NEXT["resume"].format(node),
+                WAITS if blocked or s.now_in_flight else NOTHING, next=advise("resume", node),
             )  # fmt: skip
     return None
 
@@ -107,7 +107,7 @@ def lost_count(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "counter", GOOD,
         f"{s.disk}: its counter says {s.now_in_flight} in flight, but no task waits and the "
-        "devices below have none", UNKNOWN, next=NEXT["counter"].format(s.disk),
+        "devices below have none", UNKNOWN, next=advise("counter", s.disk),
     )  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def silent(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "silent", CRITICAL,
         f"{s.disk} has answered nothing for {s.silent_s:.1f} s; {count} in flight",
-        WAITS, next=NEXT["silent"],
+        WAITS, next=advise("log"),
     )  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def finding(s: Situation) -> Answer | None:
             waits = found.rule not in ("iostats", "hot", "media-errors")
             return Answer(
                 s.disk, f"{FINDING}{found.rule}", state, found.text, WAITS if waits else UNKNOWN,
-                next=NEXT["finding"].format(found.advice),
+                next=found.advice,
             )  # fmt: skip
     return None
 
@@ -146,7 +146,7 @@ def limit(s: Situation) -> Answer | None:
                 s.disk, "limit", WARNING,
                 f"Not the disk: {reached.group} is at its limit of {reached.text} on "
                 f"{reached.disk} ({reached.file})", WAITS,
-                next=NEXT["limit"].format(f"{reached.file} of {reached.group}"),
+                next=advise("limit", reached.file, reached.group),
             )  # fmt: skip
     return None
 
@@ -161,7 +161,7 @@ def memory(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "memory", WARNING,
         f"Memory is short, and swap is on {s.disk}: tasks wait for memory "
-        f"{s.memory_percent or 0.0:.0f} % of the time", WAITS, next=NEXT["memory"],
+        f"{s.memory_percent or 0.0:.0f} % of the time", WAITS, next=advise("memory-users"),
     )  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def slow_device(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "slow", WARNING,
         f"{s.disk}{s.layer} answers slowly: {_mean(s)} with {_count(s.in_flight)} in flight"
-        f"{_usual(s)}{held}", WAITS, _who(s), step or NEXT["slow"].format(s.disk),
+        f"{_usual(s)}{held}", WAITS, _who(s), step or advise("slow", s.disk),
     )  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def pressure_alone(s: Situation) -> Answer | None:
     verb = "sleep" if len(waiters) > 1 else "sleeps"
     return Answer(
         s.disk, "ring", GOOD, f"Pressure without I/O: {names} {verb} in io_uring; {pressure}",
-        NOTHING, next=NEXT["ring"],
+        NOTHING, next=advise("ring"),
     )  # fmt: skip
 
 
@@ -235,7 +235,7 @@ def waits_elsewhere(s: Situation) -> Answer | None:
         s.disk, "above", WARNING,
         f"Tasks wait for I/O {waited:.0f} % of the time, but the disks have hardly any request: "
         f"{blocked}",
-        UNKNOWN, next=NEXT["who"].format(s.disk),
+        UNKNOWN, next=advise("root", s.disk),
     )  # fmt: skip
 
 
@@ -249,7 +249,7 @@ def cpus_full(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "cpu", GOOD,
         f"Not the disk: the CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
-        f"{_quiet_text(s)}", who=_who(s), next=NEXT["cpu"],
+        f"{_quiet_text(s)}", who=_who(s), next=advise("cpu-users"),
     )  # fmt: skip
 
 
@@ -262,7 +262,7 @@ def unsteady(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "unsteady", GOOD,
         f"{s.disk} is busy at times: I/Os waited in {count} of {len(s.seconds)} s, {_mean(s)} "
-        "over all", UNKNOWN, _who(s), NEXT["longer"].format(s.disk),
+        "over all", UNKNOWN, _who(s), advise("longer", s.disk),
     )  # fmt: skip
 
 
@@ -274,7 +274,7 @@ def slower_than_usual(s: Situation) -> Answer | None:
         return None  # a few requests say little of a disk
     return Answer(
         s.disk, "usual", WARNING, f"{s.disk} answers slower than usual: {_mean(s)}{_usual(s)}",
-        WAITS, _who(s), NEXT["slow"].format(s.disk),
+        WAITS, _who(s), advise("slow", s.disk),
     )  # fmt: skip
 
 
@@ -287,7 +287,7 @@ def degraded(s: Situation) -> Answer | None:
             return Answer(
                 s.disk, "degraded", CRITICAL,
                 f"{name} is degraded: {array.degraded}{members} members are missing; "
-                f"{_quiet_text(s)}", NOTHING, _who(s), NEXT["array"],
+                f"{_quiet_text(s)}", NOTHING, _who(s), advise("array"),
             )  # fmt: skip
     return None
 
@@ -345,7 +345,7 @@ def job_finding(s: Situation) -> Answer | None:
             return Answer(s.disk, f"{FINDING}{found.rule}", state,
                           f"{headline_of(found)}{when}: {found.text}",
                           WAITS if found.rule in _WAIT_RULES else NOTHING,
-                          next=NEXT["finding"].format(found.advice))  # fmt: skip
+                          next=found.advice)  # fmt: skip
     return None
 
 
@@ -452,14 +452,14 @@ def _who(s: Situation) -> str:
     return text
 
 
-def _about_users(s: Situation) -> str:
+def _about_users(s: Situation) -> Advice:
     """What to do about who fills the queue."""
     if s.shares and s.shares[0].share >= MAIN_SHARE:
         queue = s.devices[s.disk].queue if s.disk in s.devices else None
         name = "hog-bfq" if queue is not None and queue.scheduler == "bfq" else "hog"
-        return NEXT[name].format(s.shares[0].pid)
+        return advise(name, s.shares[0].pid)
     may_see_all = s.use is None or s.use.as_root
-    return NEXT["many" if may_see_all else "who"].format(s.disk)
+    return advise("many" if may_see_all else "root", s.disk)
 
 
 def _tasks_wait(s: Situation) -> bool:
@@ -477,30 +477,30 @@ def _blocked_text(s: Situation) -> str:
     return f"{first.comm} ({first.pid}){more} {verb}{place}"
 
 
-def _held_by_layer(s: Situation) -> tuple[str, str]:
+def _held_by_layer(s: Situation) -> tuple[str, Advice]:
     """Which devices below have nothing to do with it, in words, and how to look at the layer."""
     lower = [name for name in s.lower.get(s.disk, ())]
     rates = [frame.disks[name] for frame in s.frames for name in lower if name in frame.disks]
     if not rates:
-        return "", ""
+        return "", NO_ADVICE
     frames = max(1, len(s.seconds))
     below = sum(one.aqu_sz or 0.0 for one in rates) / frames
     if below >= LOWER_SHARE * s.in_flight:
-        return "", ""
+        return "", NO_ADVICE
     device = s.devices.get(s.disk)
-    step = NEXT["layer"].format(device.dm_name or s.disk) if device and device.dm_name else ""
+    step = advise("table", device.dm_name) if device and device.dm_name else NO_ADVICE
     return f"; they are in {s.disk}, not in {' or '.join(lower)} below it", step
 
 
-def _resync(s: Situation) -> tuple[str, str] | None:
+def _resync(s: Situation) -> tuple[str, Advice] | None:
     """(who, what to do) where md rebuilds or checks an array that has this disk."""
     for name, state in s.conditions.devices.items():
         array = state.array
         if array is None or array.action in ("idle", "frozen", "none", ""):
             continue
         if name in s.below or s.disk in s.lower.get(name, ()):
-            return f"{array.action} of {name} (md) reads and writes it", NEXT["resync"].format(
-                name, "20000"
+            return f"{array.action} of {name} (md) reads and writes it", advise(
+                "resync", name, "20000"
             )
     return None
 

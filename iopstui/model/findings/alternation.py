@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.evidence import frame_start_s, measured_frames
 from iopstui.model.findings.figures import fio_iops
 from iopstui.model.findings.finding import Finding
@@ -69,8 +70,7 @@ class Alternation:
             f"{effect_text(change, before, after, devices)} (in turn, {SPANS // 2} times "
             f"{SPAN_S:.0f} s each)"
         )
-        advice = "for a closer look compare them in more pairs: c"
-        return Finding("moved", text, advice)
+        return Finding("moved", text, advise("pairs"))
 
 
 def _difference_text(difference: Difference | None) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iopstui import format as units
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.evidence import SteadyRun
 from iopstui.model.findings.figures import SAME_SHARE, is_about_equal
 from iopstui.model.findings.finding import Finding
@@ -24,7 +25,7 @@ def answer_question(question: Finding, earlier: SteadyRun, now: SteadyRun) -> Fi
         f"{units.number(now.iops)}, {units.size(earlier.bytes_s)}/s → {units.size(now.bytes_s)}/s, "
         f"latency {units.latency(earlier.lat_ns)} → {units.latency(now.lat_ns)}: "
         f"{verdict(earlier, now)}",
-        "one run each; a comparison (c) tests whether it is chance",
+        advise("repeat"),
         "c",
     )
 

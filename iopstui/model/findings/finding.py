@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.advice import NO_ADVICE, Advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Finding:
 
     rule: str
     text: str
-    advice: str = ""
+    advice: Advice = NO_ADVICE
     key: str = ""
     test: tuple[tuple[str, str], ...] = ()
     since: float | None = None

@@ -12,6 +12,7 @@ from math import inf
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.tunable import irq_of
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.cpu_accounts import mean_by_cpu
 from iopstui.model.findings.evidence import frame_start_s, measured_frames
 from iopstui.model.findings.figures import device_figures, fio_iops
@@ -73,7 +74,7 @@ def tunable_effect(
     return Finding(
         "moved",
         text + _iops_text(before, after),
-        "one change proves little: change it back, then again",
+        advise("undo"),
     )
 
 

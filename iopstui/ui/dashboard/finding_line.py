@@ -9,6 +9,7 @@ from rich.cells import cell_len
 
 from iopstui import format as f
 from iopstui.model.findings import headlines
+from iopstui.model.findings.advice import NO_ADVICE
 from iopstui.model.findings.excluded import EXCLUDED_CAUSES
 from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
@@ -143,7 +144,7 @@ def _current_finding(entry: FindingEntry) -> Finding:
     """The finding; without advice once it has ceased, because its cause is gone."""
     if not entry.ceased:
         return entry.finding
-    return replace(entry.finding, advice="", key="", test=())
+    return replace(entry.finding, advice=NO_ADVICE, key="", test=())
 
 
 def _age_text(entry: FindingEntry, state: LiveState) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from disks import changed
@@ -12,16 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame, rates
 
-from iopstui.cli.program import build_parser
-from iopstui.model.answer import table
 from iopstui.model.answer.answer import GOOD, NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.judge import Seen, judge
-from iopstui.model.answer.next_steps import NEXT
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter, mean_use
 from iopstui.model.answer.who import shares
 from iopstui.model.block.device import BlockDevice, QueueLimits
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import CpuFrame, Frame
@@ -69,11 +66,11 @@ def test_a_deep_queue_is_waited_for_and_its_program_is_named() -> None:
         "▲ vda is busy: I/Os take 4.00 ms on average with 32 in flight · fio --name=hog (965) "
         "does 83 % of its bytes"
     )
-    assert answer.verdict == WAITS and answer.next == NEXT["hog"]
+    assert answer.verdict == WAITS and answer.next == advise("hog")
     bfq = replace(DEVICES["vda"], queue=replace(NO_QUEUE, scheduler="bfq"))
     seconds = frames([{"vda": HOG}] * 5)
     seen = Seen(ONE, seconds, {"vda": bfq}, use=use(users=(hog,), disks={"vda": (0.0, 6e7, 32.0)}))
-    assert judge(seen)[0][1].next == "let others go first: ionice -c 3 -p 965"
+    assert judge(seen)[0][1].next == advise("hog-bfq", 965)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +118,7 @@ def test_a_slow_device_and_the_layer_that_holds_the_requests() -> None:
     seconds = frames([{"dm-0": SLOW, "vda": rates(10, 0, 0)}] * 5)
     answer = judge(Seen(STACK, seconds, DEVICES))[0][1]
     assert answer.disk == "dm-0" and answer.text.endswith("they are in dm-0, not in vda below it")
-    assert answer.next == "dmsetup table data"
+    assert answer.next == advise("table", "data")
     below = frames([{"dm-0": SLOW, "vda": SLOW}] * 5)
     assert [one.disk for _, one in judge(Seen(STACK, below, DEVICES))] == ["vda"]
 
@@ -179,7 +176,7 @@ def test_a_suspended_device() -> None:
     blocked = use(blocked=(BlockedTask(7, "dd", "io_schedule"),))
     answer = judge(Seen(STACK, seconds, DEVICES, held, blocked))[0][1]
     assert answer.text == ("dm-0 (data) is suspended: nothing passes; dd (7) waits in io_schedule")
-    assert (answer.verdict, answer.next) == (WAITS, NEXT["resume"].format("data"))
+    assert (answer.verdict, answer.next) == (WAITS, advise("resume", "data"))
 
 
 def test_a_limit_is_not_the_disk_s_fault() -> None:
@@ -320,19 +317,3 @@ def test_several_readings_are_one() -> None:
     assert mean.limits == (limit,) and mean.seconds == 15.0
     once = mean_use([*readings[:1], *readings[:1], readings[1]])
     assert once is not None and not once.limits, "reached once in three is chance"
-
-
-def test_next_steps_are_few_and_each_is_taken() -> None:
-    assert len(NEXT) <= 25
-    folder = Path(table.__file__).parent
-    source = "".join((folder / name).read_text() for name in ("table.py", "judge.py"))
-    # those that are chosen by a condition are not in brackets
-    assert {name for name in NEXT if f'"{name}"' not in source} == set()
-
-
-def test_the_commands_of_next_steps_are_ours() -> None:
-    commands = [text.partition("iopstui ")[2].format("/dev/vda") for text in NEXT.values()
-                if "iopstui " in text]  # fmt: skip
-    assert commands
-    for command in commands:
-        build_parser().parse_args(command.split())

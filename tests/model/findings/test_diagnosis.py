@@ -345,7 +345,7 @@ def test_what_explains_a_disagreement() -> None:
     larger = fired(disagreement(10_000, 1_000, size=40_960))
     assert "4 KiB became 40 KiB" in larger.text and larger.advice == ""
     larger = fired(disagreement(10_000, 1_000, buffered, size=40_960))
-    assert "4 KiB became 40 KiB" in larger.text and larger.advice == "try direct=1"
+    assert "4 KiB became 40 KiB" in larger.text and "direct=1" in larger.advice
     assert "page cache" in fired(disagreement(10_000, 1_000, buffered)).text
     assert "never reached" in fired(disagreement(10_000, 1_000)).text
     passed = fired(disagreement(10_000, 0, replace(LIBAIO, engine="io_uring_cmd")))

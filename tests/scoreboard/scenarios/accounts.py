@@ -23,7 +23,7 @@ from devices import (
     settled,
     sh,
 )
-from proofs import rate, request_size, steps_down, worked
+from proofs import every, rate, recovers, request_size, steps_down, worked
 from scenario import HERE, LAB, Bench, Beside, Recipe, Scenario
 from settings import limited_below, queue
 
@@ -221,7 +221,8 @@ SCENARIOS = (
     Scenario("frozen", HERE, "a file system that is frozen for 7 s", ext4(loop()),
              {"rw": "randwrite", "ioengine": "psync"}, {"stalled": ("fsfreeze",)},
              CPU | {"disagree", "burst"}, seconds=16, size="32m",
-             during=((4.0, freeze), (11.0, thaw)), proof=worked(100)),
+             during=((4.0, freeze), (11.0, thaw)),
+             proof=every(worked(100), recovers(0.5))),
     Scenario("appending", HERE, "libaio that appends, so that io_submit blocks", ext4(loop(2600)),
              {"rw": "write", "iodepth": 32, "fallocate": "none", "create_on_open": 1,
               "file_append": 1, "size": "1500m"},

@@ -2,25 +2,86 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import loads
-from devices import disk, ext4, loop, null, scsi_debug
+from devices import disk, ext4, loop, mirror, null, scsi_debug
 from proofs import (
     answers_faster,
     falls,
     gains,
     rate,
     recovers,
+    spread,
     steps_down,
     steps_up,
 )
-from scenario import HERE, LAB, Scenario
-from settings import cpu_group, cpu_limit, queue, scsi_depth, set_queue, take_at_once
+from scenario import HERE, LAB, Action, Bench, Recipe, Scenario
+from settings import (
+    blkio,
+    cpu_group,
+    cpu_limit,
+    io_max,
+    one_cpu,
+    queue,
+    scsi_depth,
+    set_limit,
+    set_queue,
+    take_at_once,
+)
 
-from scenarios.accounts import CPU, shell, striped
+from scenarios.accounts import CPU, member, shell, striped
 
 MS = 1_000_000
 OTHERS = CPU | {"disagree", "neighbour", "background"}
 HOG_FOR_8_S = "exec taskset -c 1 timeout 8 sh -c 'while :; do :; done'"
+
+DONE = {
+    "direct": "advice-direct",
+    "engine": "advice-engine",
+    "more-jobs": "advice-more-jobs",
+    "fewer-jobs": "advice-fewer-jobs",
+    "fsync": "advice-fsync",
+    "overwrite": "advice-overwrite",
+    "chunks": "advice-chunks",
+    "pin": "advice-pin",
+    "stop-others": "advice-stop-others",
+    "cpu-max": "advice-cpu-max",
+    "lift-io-max": "advice-lift-io-max",
+    "lift-blkio": "advice-lift-blkio",
+    "iostats": "advice-iostats",
+    "nomerges": "advice-nomerges",
+    "max-sectors": "advice-max-sectors",
+    "nr-requests": "advice-nr-requests",
+    "scsi-depth": "advice-scsi-depth",
+    "other-queues": "advice-other-queues",
+    "rq-affinity": "advice-rq-affinity",
+    "resume": "suspended",
+    "thaw": "frozen",
+    "resync": "advice-resync",
+}
+"""The situation that does it, by the kind of advice."""
+
+
+def resync_at(kib: int) -> Action:
+    """The array resyncs at most so many KiB/s from now on, as an answer advises."""
+
+    def act(bench: Bench) -> None:
+        Path("/sys/block/md127/md/sync_speed_max").write_text(str(kib))
+
+    return act
+
+
+def resyncing(kib: int) -> Recipe:
+    """The first member of an array that resyncs at so many KiB/s."""
+
+    def make(bench: Bench) -> str:
+        path = member(mirror(256, resync=True))(bench)
+        resync_at(kib)(bench)
+        return path
+
+    return make
+
 
 SCENARIOS = (
     Scenario("advice-direct", HERE, "buffered reads that the cache answers, then direct=1",
@@ -56,7 +117,7 @@ SCENARIOS = (
              {"iodepth": 16}, {"tags": ("raise nr_requests",)}, CPU, seconds=14,
              during=((7.0, set_queue(nr_requests=64)),), proof=steps_up(0.8)),
     Scenario("advice-stop-others", LAB, "a disk of 500 IOPS, half of it for another program, which "
-             "then ends", disk("VSLOW4Q"), {"iodepth": 8}, {"neighbour": ("not this job's",)},
+             "then ends", disk("VSLOW4Q"), {"iodepth": 8}, {"neighbour": ("while you measure",)},
              OTHERS - {"neighbour"}, seconds=16,
              during=((0.1, loads.fio(iodepth=8, runtime=11)),), proof=recovers(0.5)),
     Scenario("advice-pin", HERE, "a job pinned to a CPU that another program fills, then leaves",
@@ -69,13 +130,15 @@ SCENARIOS = (
              seconds=8, size="1500m",
              runs=({"file_append": "1", "create_on_open": "1"}, {"overwrite": "1"}),
              proof=gains(0.3)),
-    Scenario("advice-fewer-jobs", HERE, "16 jobs at depth 16 on two CPUs, then two jobs", loop(),
-             {"cpus_allowed": "0-1", "ioengine": "libaio"}, {"more-jobs-than-cpus": ("2 jobs",)},
-             (CPU | {"saturated", "tags", "softirq-cpu"}) - {"more-jobs-than-cpus"}, seconds=8,
-             runs=({"numjobs": "16", "iodepth": "16"}, {"numjobs": "2", "iodepth": "32"}),
+    Scenario("advice-fewer-jobs", LAB, "8 jobs at depth 16 on the only CPU, then one job",
+             one_cpu(null(irqmode=0)), {"ioengine": "libaio"},
+             {"more-jobs-than-cpus": ("1 job with a deeper queue",)},
+             (CPU | {"above", "saturated", "tags", "softirq-cpu"}) - {"more-jobs-than-cpus"},
+             seconds=8,
+             runs=({"numjobs": "8", "iodepth": "16"}, {"numjobs": "1", "iodepth": "32"}),
              proof=answers_faster(2)),
     Scenario("advice-chunks", LAB, "16 KiB reads of a RAID 0 of 4 KiB chunks, then 4 KiB",
-             striped(4), {"iodepth": 4}, {"disagree": ("I/Os of up to 4k",)}, CPU, seconds=8,
+             striped(4), {"iodepth": 4}, {"disagree": ("use I/Os of up to", "4k")}, CPU, seconds=8,
              runs=({"bs": "16k"}, {"bs": "4k"}), proof=falls("reads", 0.4)),
     Scenario("advice-scsi-depth", LAB, "a SCSI disk that takes one command at once, then 8",
              scsi_depth(scsi_debug(ndelay=3 * MS), 1), {"iodepth": 8},
@@ -87,4 +150,25 @@ SCENARIOS = (
              runs=({"iodepth": "64", "cpus_allowed": "1"},
                    {"iodepth": "16", "numjobs": "4", "cpus_allowed": "0-3",
                     "cpus_allowed_policy": "split"}), proof=gains(0.5)),
+    Scenario("advice-lift-blkio", HERE, "500 reads/s for the session's group, then no limit",
+             blkio(loop(), "read_iops", "500"), {"iodepth": 8}, {"above": ("lift it: echo",)},
+             CPU | {"saturated"}, seconds=14, during=((7.0, set_limit("0")),),
+             proof=steps_up(0.5)),
+    Scenario("advice-lift-io-max", LAB, "io.max riops=200, then riops=max",
+             io_max(null(completion_nsec=4 * MS), "riops=200"), {"iodepth": 8},
+             {"above": ("lift it: echo",)}, CPU | {"saturated"}, seconds=14,
+             during=((7.0, set_limit("riops=max")),), proof=steps_up(0.5)),
+    Scenario("advice-more-jobs", LAB, "one job that uses a whole CPU, then three",
+             null(irqmode=0), {"ioengine": "psync"}, {"job-cpu": ("more jobs",)},
+             (CPU | {"above", "saturated", "softirq-cpu"}) - {"job-cpu"}, seconds=8,
+             runs=({"numjobs": "1"}, {"numjobs": "3"}), proof=gains(0.3)),
+    Scenario("advice-rq-affinity", LAB, "completions of four jobs on one CPU, then rq_affinity=2",
+             queue(disk("VBLK1Q"), rq_affinity=1),
+             {"numjobs": 4, "rate_iops": 400, "cpus_allowed": "0-3",
+              "cpus_allowed_policy": "split"}, {"one-cpu": ("try rq_affinity 2",)},
+             CPU - {"one-cpu"}, seconds=8, runs=({}, {}),
+             during=((0.1, set_queue(rq_affinity=2)),), proof=spread),
+    Scenario("advice-resync", LAB, "a member of an array that is resyncing, then is slowed down",
+             resyncing(16_000), None, {"array": ("is a member",)}, frozenset({"busy"}),
+             seconds=16, during=((7.0, resync_at(2000)),), proof=steps_down),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from devices import (
     suspend,
     two_paths,
 )
-from proofs import below, counter_grew, every, file_contains, pauses, worked
+from proofs import below, counter_grew, every, file_contains, pauses, recovers, worked
 from scenario import LAB, Bench, Scenario
 
 MS = 1_000_000
@@ -60,8 +60,9 @@ SCENARIOS = (
              snapshot(loop(), loop()), {"rw": "randwrite", "iodepth": 4, "rate_iops": 150},
              {"first-write": ()}, watch=("slaves/*/stat",), proof=below(0.3)),
     Scenario("suspended", LAB, "a device that is suspended for 7 s",
-             linear(null(completion_nsec=2 * MS)), {"iodepth": 8}, {"stalled": ("suspended",)},
-             seconds=16, during=((4.0, suspend), (11.0, resume)), proof=pauses),
+             linear(null(completion_nsec=2 * MS)), {"iodepth": 8}, {"stalled": ("dmsetup resume",)},
+             seconds=16, during=((4.0, suspend), (11.0, resume)),
+             proof=every(pauses, recovers(0.5))),
     Scenario("errors", LAB, "a quarter of the device fails, and the job goes on",
              failing(null(completion_nsec=2 * MS)),
              {"iodepth": 4, "continue_on_error": "all"}, {"io-errors": ()},

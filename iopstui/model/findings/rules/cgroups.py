@@ -8,6 +8,7 @@ from iopstui import format as units
 from iopstui.model.cgroups.names import ROOT
 from iopstui.model.cgroups.rates import GroupRates, limits_reached
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.evidence import Evidence, recent_frames
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
@@ -65,7 +66,7 @@ def cgroup_limit_reached(evidence: Evidence) -> Finding | None:
         return Finding(
             "cgroup-limit",
             f"{group.name.text} does all that io.max lets it: {kind}={value} ({amount}){waited}",
-            f"raise or lift the limit if it should be faster (io.max of the cgroup {group.path})",
+            advise("limit", f"io.max {kind}", group.path),
         )
     return None
 
@@ -103,8 +104,7 @@ def _dominant_owner(readings: Sequence[Sequence[GroupRates]], disk: str) -> Find
             "cgroup",
             f"{top} does {share:.0f} % of the {verb} on {disk} "
             f"({units.mib(last[top])} of {units.mib(totals[-1])} MiB/s)",
-            "u and Tab show all cgroups; systemctl set-property or the container's limits can hold "
-            "it back (IOWriteBandwidthMax=, IOReadBandwidthMax=)",
+            advise("cgroups"),
             "u",
         )
     return None

@@ -17,6 +17,7 @@ from iopstui.model.findings.accounts import (
     kinds_text,
     mean_flows,
 )
+from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     LONG_ENOUGH,
@@ -50,7 +51,7 @@ SECONDS_APART = 4
 # engines that do no I/O
 NO_IO_ENGINES = ("null", "cpuio")
 
-FIND_PROGRAM_ADVICE = "find the program (iotop, pidstat -d 1)"
+FIND_PROGRAM = advise("program")
 
 
 def no_iostats(evidence: Evidence) -> Finding | None:
@@ -69,7 +70,7 @@ def no_iostats(evidence: Evidence) -> Finding | None:
         "iostats",
         f"{device_names_text(silent)} {has} iostats=0: the kernel does not count {its} I/Os, "
         f"so {its} figures mean nothing",
-        "turn it on: --knob iostats=1",
+        advise("iostats"),
     )
 
 
@@ -100,7 +101,7 @@ def io_before_run(evidence: Evidence) -> Finding | None:
         f"{device_names_text(devices)} {_was_or_were(devices)} not idle before this run: "
         f"{units.number(before.r_s)} r/s and "
         f"{units.number(before.w_s)} w/s that are not this job's",
-        FIND_PROGRAM_ADVICE,
+        FIND_PROGRAM,
         "u",
     )
 
@@ -138,7 +139,7 @@ def count_mismatch(evidence: Evidence) -> Finding | None:
         f"fio does {units.number(fio_s)} IOPS, {device_names_text(devices)}"
         f"{' together' if len(devices) > 1 else ''} {units.number(counted)}{why[0]}",
         why[1],
-        "u" if why[1] == FIND_PROGRAM_ADVICE else "",
+        "u" if why[1] == FIND_PROGRAM else "",
         since=frame_start_s(frames[0]),
     )
 
@@ -152,7 +153,7 @@ def _counts_agree(evidence: Evidence) -> bool:
     return least <= 1.1 * fio_s and most >= 0.9 * fio_s
 
 
-Cause = tuple[str, str]
+Cause = tuple[str, Advice]
 """The end of the sentence, and the advice."""
 
 
@@ -164,39 +165,41 @@ def _why_less(
         return (
             ": NVMe commands pass by the block layer, and the kernel does not count them; fio's "
             "figures are right",
-            "Linux 6.13 counts them after: echo 1 > /sys/block/"
-            f"{evidence.devices[0].name}/queue/iostats_passthrough",
+            advise("passthrough", evidence.devices[0].name),
         )
     if device_io.merges_s >= 0.5 * (fio_s - device_io.ios_s):
         merges = units.number(device_io.merges_s)
         return (
             f": {merges}/s were merged into larger requests (rrqm/s, wrqm/s)",
-            "nomerges=2 shows the device without merging",
+            advise("nomerges"),
         )
     if device_io.ios_s and fio_bytes and device_io.bytes_s >= 0.9 * fio_bytes:
         return (
             " with no fewer bytes: read-ahead, write-back or batches make larger requests "
             f"({units.size(fio_bytes / fio_s)} became "
             f"{units.size(device_io.bytes_s / device_io.ios_s)} each)",
-            "try direct=1" if shape.direct is False else "",
+            advise("direct") if shape.direct is False else NO_ADVICE,
         )
     if shape.direct is False:
         return (
             ": the page cache answers the rest, because the I/O is buffered (direct=0)",
-            "try direct=1 to measure the disk",
+            advise("direct"),
         )
     if evidence.uncounted_targets:
-        return f": no block device counts the rest ({'; '.join(evidence.uncounted_targets)})", ""
+        return (
+            f": no block device counts the rest ({'; '.join(evidence.uncounted_targets)})",
+            NO_ADVICE,
+        )
     pronoun = "them" if len(evidence.devices) > 1 else "it"
     if not _writes_are_missing(evidence):
         unwritten = "blocks of a file that were never written are answered by the file system"
-        return f": the rest never reached {pronoun} ({unwritten})", ""
+        return f": the rest never reached {pronoun} ({unwritten})", NO_ADVICE
     why = (
         "data=journal keeps direct writes in the page cache, and writes them later"
         if _journals_data(evidence)
         else "it may be in the page cache, in spite of direct=1"
     )
-    return f": the rest has not reached {pronoun} yet: {why}", ""
+    return f": the rest has not reached {pronoun} yet: {why}", NO_ADVICE
 
 
 def _journals_data(evidence: Evidence) -> bool:
@@ -231,13 +234,13 @@ def _why_more(
     accounts = next(device_accounts(evidence, recent_job_frames(evidence)), None)
     others = accounts.mean.others if accounts is not None else {}
     if sum(flow.ios_s for kind, flow in others.items() if kind != FLUSHES) >= surplus / 2:
-        return f"{more}, by another program ({kinds_text(others)})", FIND_PROGRAM_ADVICE
+        return f"{more}, by another program ({kinds_text(others)})", FIND_PROGRAM
     if evidence.shape.writes and _journals_data(evidence):
-        return f"{more}, because data=journal writes all data to the journal first", ""
+        return f"{more}, because data=journal writes all data to the journal first", NO_ADVICE
     if evidence.shape.syncs:
         why = "because the job syncs, which makes the file system or the disk write on its own"
-        return f"{more}, {why}", ""
-    return f"{more}, by another program or by the file system", FIND_PROGRAM_ADVICE
+        return f"{more}, {why}", NO_ADVICE
+    return f"{more}, by another program or by the file system", FIND_PROGRAM
 
 
 def _split_cause(evidence: Evidence, size: float, request: float) -> Cause:
@@ -247,21 +250,20 @@ def _split_cause(evidence: Evidence, size: float, request: float) -> Cause:
         array = device_state(device, evidence).array
         if array is not None and array.chunk and request <= 1.1 * array.chunk < size:
             chunk = size_text(array.chunk)
-            return f", at the chunks of {device.name} ({chunk})", f"use I/Os of up to {chunk}"
+            return f", at the chunks of {device.name} ({chunk})", advise("chunks", chunk)
     for device in evidence.devices:
         most = device.queue.max_sectors_kb if device.queue is not None else None
         if most is not None and request <= 1024 * most < size and device.kind != "md":
             return (
                 f"; max_sectors_kb of {device.name} allows {most} KiB",
-                f"raise /sys/block/{device.disk or device.name}/queue/max_sectors_kb, if "
-                "max_hw_sectors_kb there is larger",
+                advise("max-sectors", device.disk or device.name),
             )
     if any(device.mounts for device in evidence.devices):
         return (
             "; the file may be fragmented: no I/O crosses the end of an extent",
-            "filefrag -v shows the file's extents",
+            advise("extents"),
         )
-    return ", maybe at the boundaries of a layer or by its driver", ""
+    return ", maybe at the boundaries of a layer or by its driver", NO_ADVICE
 
 
 def busy_device(evidence: Evidence) -> Finding | None:
@@ -281,7 +283,7 @@ def busy_device(evidence: Evidence) -> Finding | None:
             f"{min(rates.util or 0.0 for rates in seconds):.0f} %, {units.number(flow.ios_s)} "
             f"{letter}/s ({kind}): other programs keep its queue full (it may be "
             "write-back of an earlier one)",
-            FIND_PROGRAM_ADVICE,
+            FIND_PROGRAM,
             "u",
         )
     return None

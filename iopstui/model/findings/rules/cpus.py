@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice, IrqVector
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
+from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.cpu_accounts import (
     busiest_cpu,
     cpu_loads,
@@ -46,7 +47,7 @@ def cpu_throttled(evidence: Evidence) -> Finding | None:
         "throttled",
         f"a cgroup limit (cpu.max) takes {fmean(percents):.0f} % of a CPU away from these "
         "processes: IOPS and latency show the CPU limit, not the disk",
-        "raise cpu.max of the cgroup, or run outside of it",
+        advise("cpu-max"),
     )
 
 
@@ -68,7 +69,7 @@ def cpu_steal(evidence: Evidence) -> Finding | None:
         "steal",
         f"the hypervisor takes {most:.0f} % of CPU {cpu}{where} for others (steal): latency "
         "includes waiting for a CPU, not only the disk",
-        "the host is overcommitted, or this guest has a CPU limit: ask its operator",
+        advise("operator"),
     )
 
 
@@ -98,22 +99,17 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _rq_affinity_advice(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> tuple[str, str]:
+def _rq_affinity_advice(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> tuple[Advice, str]:
     """Advice on rq_affinity for completions that one CPU runs: (advice, key)."""
     affinities = {device.queue.rq_affinity if device.queue else None for device in devices}
     # the CPUs of the machine: a completion may be moved to one that fio does not use, too
     reasons = [why_rq_affinity_cannot_matter(device, cpus) for device in devices]
     cannot = "; ".join(dict.fromkeys(filter(None, reasons)))
     if None not in reasons or None in affinities:
-        return f"rq_affinity can't move it: {cannot}" if cannot else "", ""
+        return advise("rq-affinity-cannot", cannot) if cannot else NO_ADVICE, ""
     if affinities == {2}:
-        return "rq_affinity is 2 already: move the interrupt to another CPU", ""
-    now = ", ".join(sorted(map(str, affinities)))
-    return (
-        f"try rq_affinity 2 (now {now}): each I/O completes on the CPU that submitted it. That "
-        "moves the work; more IOPS are not certain",
-        "a",
-    )
+        return advise("other-cpu"), ""
+    return advise("rq-affinity", ", ".join(sorted(map(str, affinities)))), "a"
 
 
 def one_cpu_completes(evidence: Evidence) -> Finding | None:
@@ -185,7 +181,7 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
             f"interrupt {vector.irq} ({vector.name}) of {device.name}'s queue {vector.hctx} is "
             f"served on CPU {cpu} ({units.number(most)}/s), but the queue belongs to "
             f"{cpus_text(sorted(usable))}: each completion comes from another CPU's cache",
-            f"echo {min(usable)} > /proc/irq/{vector.irq}/smp_affinity_list (and stop irqbalance)",
+            advise("irq", min(usable), vector.irq),
         )
     return None
 
@@ -212,7 +208,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
                 "irq-moved",
                 f"interrupt {vector.irq} ({vector.name}) of {device.name} moved from CPU {old} to "
                 f"CPU {new} during the run: do not compare the seconds before with those after",
-                "if it was not you: stop irqbalance while you measure",
+                advise("irqbalance"),
                 since=frame_start_s(frames[0]),
             )
     return None
@@ -256,7 +252,7 @@ def remote_numa_node(evidence: Evidence) -> Finding | None:
             "numa-remote",
             f"all jobs run on NUMA node {away}, {device.name} is on node {home}: data and "
             "completions cross between the sockets, which may cost latency",
-            f"compare with cpus_allowed={units.ranges(local_cpus)}",
+            advise("cpus", units.ranges(local_cpus)),
             test=(("cpus_allowed", units.ranges(local_cpus)),),
         )
     return None

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from iopstui import format as units
 from iopstui.model.findings.accounts import others_share
+from iopstui.model.findings.advice import Advice, advise
 from iopstui.model.findings.cpu_accounts import (
     cpus_have_time,
     jobs_wait_for_cpus,
@@ -67,7 +68,7 @@ def saturated_queue(evidence: Evidence) -> Finding | None:
         f"{units.number(iops)}, latency {units.latency(earlier.lat_ns)} → "
         f"{units.latency(latency)}; the additional I/Os only wait (Little's law: N = X·R = "
         f"{units.number(iops)}/s × {units.latency(latency)} = {inside:.1f})",
-        f"depth {earlier.shape.depth} had about the same IOPS at a lower latency",
+        advise("depth", earlier.shape.depth),
         "[",
     )
 
@@ -106,7 +107,7 @@ def _bought_limit_reached(now: SteadyRun, evidence: Evidence, inside: float) -> 
         "cap",
         f"IOPS stay at {units.number(now.iops)} ({units.size(now.bytes_s)}/s){limit}, with "
         f"{inside:.1f} I/Os in flight and idle CPUs: the limit that was bought is reached",
-        "buy a higher limit; a deeper queue only waits longer",
+        advise("bought"),
     )
 
 
@@ -120,11 +121,11 @@ def _deeper_without_gain(earlier: SteadyRun, now: SteadyRun, evidence: Evidence)
             return None
         change = f"depth {earlier.shape.depth} → {now.shape.depth}"
         result = f"stays at {figure} ({units.size(now.bytes_s)}/s)"
-        advice = "repeat with twice the block size: is it IOPS or bandwidth that is limited?"
+        advice = advise("twice")
         test = _double_block_size(now)
     elif not one_size and deeper == 1 and now.shape.block_size and earlier.shape.block_size:
         sizes = f"bs {size_text(earlier.shape.block_size)} → {size_text(now.shape.block_size)}"
-        change, advice, test = sizes, "compare with the limits of your volume or instance", ()
+        change, advice, test = sizes, advise("limits"), ()
         if is_about_equal(earlier.bytes_s, now.bytes_s) and not is_about_equal(
             earlier.iops, now.iops
         ):
@@ -202,15 +203,12 @@ def end_of_burst(evidence: Evidence) -> Finding | None:
         f"at an unchanged load IOPS fell from {units.number(was)} to {units.number(now)} at "
         f"{units.clock(after[0].t)} and have stayed there for {len(after)} s: "
         + (credits[0] if credits else "a burst credit may be used up, or a cache full"),
-        credits[1]
-        if credits
-        else "leave the disk idle as long as it ran, then repeat: fast at "
-        "first means a credit or a cache",
+        credits[1] if credits else advise("idle"),
         since=frame_start_s(before[0]),
     )
 
 
-def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] | None:
+def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, Advice] | None:
     """Headline and advice if the rate fell to the baseline of a bucket of the bought volume;
     ``None`` if not."""
     volume = evidence.volume
@@ -226,7 +224,7 @@ def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] |
         back = units.duration(bucket.refills_s() or 0.0)
         return (
             f"the {gauge.noun} of {volume.volume.id} are used up, and its baseline is left",
-            f"leave it idle for {back} to fill them again, or buy a higher baseline",
+            advise("refill", back),
         )
     return None
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iopstui import format as units
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.evidence import Evidence, recent_frames
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.nvme import UNIT_BYTES, amplification, counter_growth, media_written
@@ -35,7 +36,7 @@ def drive_throttling(evidence: Evidence) -> Finding | None:
             "thermal",
             f"{name} {' and '.join(parts)} since the run began (SMART){now}: figures before and "
             "after are those of two different drives",
-            "improve its cooling, then run again and compare",
+            advise("cool"),
         )
     return None
 
@@ -64,7 +65,7 @@ def media_errors(evidence: Evidence) -> Finding | None:
                 f"{name} counted {units.counted(more, 'media error')} since the run began, "
                 f"{reading.counts['media_errors']:,} in its life (SMART): data could not be read, "
                 "or was wrong",
-                f"see its error log (iopstui devices {name}n1), and replace it if that goes on",
+                advise("error-log", name),
             )
     return None
 
@@ -78,7 +79,7 @@ def drive_wear(evidence: Evidence) -> Finding | None:
                 "wear",
                 f"{name}: {' and '.join(parts)} (SMART): its performance may not be that of a "
                 "healthy drive",
-                "save its data and replace it before measuring again",
+                advise("health", name),
             )
     return None
 
@@ -106,7 +107,7 @@ def write_amplification(evidence: Evidence) -> Finding | None:
             f"{name} wrote {units.size(media_written(reading))} to its media for "
             f"{units.size(host)} from the hosts: write amplification {factor:.1f}"
             f"{_writes_per_day_text(evidence, reading)}",
-            "larger or sequential writes, TRIM, or more unused space may lower it",
+            advise("amplification"),
         )
     return None
 

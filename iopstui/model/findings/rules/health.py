@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iopstui import format as units
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.conditions import DeviceState, Link
 from iopstui.model.findings.cpu_accounts import memory_wait_percent
 from iopstui.model.findings.evidence import (
@@ -34,7 +35,7 @@ def device_temperature(evidence: Evidence) -> Finding | None:
             "hot",
             f"{name} is at {heat.current:.0f} °C, its limit is {heat.limit:.0f} °C: it may "
             "throttle itself",
-            "cool it, then run again and compare",
+            advise("cool"),
         )
     return None
 
@@ -54,7 +55,7 @@ def slow_link(evidence: Evidence) -> Finding | None:
                 f"{device.name}'s PCIe link runs at x{link.width} {link.speed:g} GT/s of "
                 f"x{link.max_width} {link.max_speed:g} GT/s, about {units.size(carries)}/s, and "
                 f"{units.size(figures.bytes_s)}/s go through it: the link may be the limit",
-                "check the slot and the cable: lspci -vv (LnkSta against LnkCap)",
+                advise("link"),
             )
     return None
 
@@ -83,7 +84,7 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
                 f"{name} ended {' and '.join(counts)} since "
                 f"{units.clock(evidence.start_conditions.t)}: "
                 "retries and error handling count as latency",
-                "see the kernel's log: dmesg",
+                advise("log"),
             )
     return None
 
@@ -104,7 +105,7 @@ def io_errors(evidence: Evidence) -> Finding | None:
         f"({units.number(completed)} completed), {sum(failed)} since "
         f"{units.clock(frame_start_s(frames[0]))}: the job continues, "
         "and IOPS and latency may count I/Os that moved no data",
-        "see the kernel's log: dmesg",
+        advise("log"),
     )
 
 
@@ -119,8 +120,7 @@ def memory_pressure(evidence: Evidence) -> Finding | None:
         "memory",
         f"tasks waited for memory {fmean(waited):.0f} % of the time (PSI): the kernel reclaims "
         f"pages or swaps, which takes CPU time and disk I/O from {victim}",
-        "free memory, or raise memory.high and memory.max if a cgroup lacks it; vmstat 1 shows "
-        "swapping (si, so)",
+        advise("memory"),
     )
 
 
@@ -136,8 +136,7 @@ def idle_io_uring(evidence: Evidence) -> Finding | None:
         "ring",
         f"tasks count as waiting for I/O {fmean(waited):.0f} % of the time (PSI), but the disks "
         f"have hardly any request: {', '.join(rings[:3])} {verb} in io_uring",
-        "ignore this pressure; a program can sleep without counting "
-        "(IORING_ENTER_NO_IOWAIT, Linux 6.15)",
+        advise("ring"),
     )
 
 
@@ -162,7 +161,7 @@ def degraded_array(evidence: Evidence) -> Finding | None:
             "array",
             f"{name}: {' and '.join(filter(None, (missing, doing)))}: its figures are those of a "
             "degraded array, or of disks that also do that work",
-            "see /proc/mdstat; measure again when it is done",
+            advise("array"),
         )
     return None
 
@@ -176,6 +175,6 @@ def lost_paths(evidence: Evidence) -> Finding | None:
         return Finding(
             "paths",
             f"{name} has lost {len(state.lost_paths)} of its {state.paths} paths: {paths}",
-            "multipath -ll, or nvme list-subsys, shows them",
+            advise("paths"),
         )
     return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iopstui import format as units
 from iopstui.model.findings.accounts import FLUSHES, device_accounts
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.cpu_accounts import (
     FOLLOWED_JOBS,
     MUCH_CPU_WAIT_PERCENT,
@@ -35,7 +36,7 @@ from iopstui.model.findings.figures import (
     flush_await_ms,
 )
 from iopstui.model.findings.finding import Finding, device_names_text
-from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
+from iopstui.model.findings.rules.counts import FIND_PROGRAM
 from iopstui.model.findings.wait_figures import mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
@@ -68,7 +69,7 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
         "job-cpu",
         f"{subject} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at "
         f"{units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk",
-        "try more jobs (numjobs) or a cheaper engine (ioengine=io_uring)",
+        advise("more-jobs"),
         "}",
     )
 
@@ -105,7 +106,7 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
         "more-jobs-than-cpus",
         f"{evidence.shape.jobs} jobs share {cpus} CPU{'s' if cpus > 1 else ''}, "
         f"{100 - fmean(idle):.0f} % busy: jobs wait for a CPU{some}, and that counts as latency",
-        f"try {cpus} job{'s' if cpus > 1 else ''} with a deeper queue",
+        advise("fewer-jobs", units.counted(cpus, "job")),
         "{",
     )
 
@@ -121,7 +122,7 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
             "depth",
             f"iodepth={depth} has no effect: ioengine={shape.engine} is synchronous, one I/O at "
             "a time and job",
-            "try ioengine=libaio or io_uring with direct=1, or more jobs",
+            advise("engine"),
         )
     shallow = [_percent_below(f.fio.iodepth_level, depth) for f in frames if f.fio]
     if shape.paced:
@@ -135,7 +136,7 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
         "depth",
         f"iodepth={depth} is not reached: {fmean(shallow):.0f} % of the I/Os were issued "
         f"at a depth of {_half_depth_bucket(depth)} or less",
-        "the submitter is slower than the disk, or I/O is buffered; try direct=1 or more jobs",
+        advise("direct" if shape.direct is False else "numjobs"),
     )
 
 
@@ -155,7 +156,7 @@ def _buffered_libaio(depth: int, evidence: Evidence, frames: Sequence[Frame]) ->
         f"iodepth={depth} has no effect: buffered libaio submits one I/O at a time, and its "
         f"time is in the submission (slat {units.latency(fmean(slat))}, clat "
         f"{units.latency(fmean(clat))})",
-        "try direct=1",
+        advise("direct"),
     )
 
 
@@ -181,7 +182,7 @@ def sync_cost(evidence: Evidence) -> Finding | None:
             f"{units.number(device_io.f_s)} flushes a second of {names}'s write cache{because}, "
             f"{units.latency(await_ms * 1e6)} each (f_await); at least {units.number(others_s)} "
             "of them are not this job's: another program syncs",
-            FIND_PROGRAM_ADVICE,
+            FIND_PROGRAM,
             "u",
         )
     return Finding(
@@ -189,7 +190,7 @@ def sync_cost(evidence: Evidence) -> Finding | None:
         f"{units.number(device_io.f_s)} flushes a second of {names}'s write cache{because}, "
         f"{units.latency(await_ms * 1e6)} each (f_await): a synced write waits for "
         f"{'them' if several else 'one'}, and w/s counts them, too",
-        "sync more writes at once (fsync=32), or use a disk whose cache survives a loss of power",
+        *((advise("fsync"), "") if frames[0].fio is not None else (FIND_PROGRAM, "u")),
     )
 
 
@@ -217,7 +218,7 @@ def misaligned_writes(evidence: Evidence) -> Finding | None:
                 "misaligned",
                 f"the job writes {size} B at a time, {device.name}'s physical block is {block} B: "
                 "the disk may have to read, modify and write a whole block for each",
-                f"compare with bs={size_text(block)}",
+                advise("block-size", size_text(block)),
                 test=(("bs", size_text(block)),),
             )
         if block and shape.alignment and shape.alignment % block:
@@ -225,7 +226,7 @@ def misaligned_writes(evidence: Evidence) -> Finding | None:
                 "misaligned",
                 f"the job's writes begin at multiples of {shape.alignment} B, {device.name}'s "
                 f"physical block is {block} B: each may cross a block boundary",
-                f"an offset and blockalign of a multiple of {size_text(block)}",
+                advise("offset", size_text(block)),
             )
         away = device_state(device, evidence).alignment_offset
         if away:
@@ -233,7 +234,7 @@ def misaligned_writes(evidence: Evidence) -> Finding | None:
                 "misaligned",
                 f"{device.name} begins {away} B away from a physical block (alignment_offset): "
                 "each write may touch one block more than it fills",
-                "begin the partition at a multiple of 1 MiB",
+                advise("partition"),
             )
     return None
 
@@ -258,7 +259,7 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
             f"at depth 1 CPU {cpu} sleeps between I/Os ({fmean(idle):.0f} % idle); leaving its "
             f"deepest C-state takes up to {state.wake_us} µs, and the latency is "
             f"{units.latency(latency)}: the CPU may be a large part of it",
-            f"without deep C-states: cpupower -c {cpu} idle-set -D 1, then compare",
+            advise("c-states", cpu),
         )
     if state.khz and state.max_khz and state.khz < SLOW_CLOCK_SHARE * state.max_khz:
         return Finding(
@@ -266,7 +267,7 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
             f"at depth 1 CPU {cpu} runs at {state.khz / 1e6:.1f} of {state.max_khz / 1e6:.1f} GHz "
             f"(governor {state.governor or 'unknown'}): it may be a part of the "
             f"{units.latency(latency)} that each I/O takes",
-            f"cpupower -c {cpu} frequency-set -g performance, then compare",
+            advise("governor", cpu),
         )
     return None
 
@@ -287,7 +288,7 @@ def scheduler_cost(evidence: Evidence) -> Finding | None:
                 "scheduler",
                 f"{device.name} has {len(device.hctxs)} hardware queues and the scheduler "
                 f"{queue.scheduler}, and no CPU time is left: the scheduler may use a part of it",
-                "try scheduler none",
+                advise("scheduler"),
                 "k",
             )
     return None

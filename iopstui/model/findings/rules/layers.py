@@ -9,6 +9,7 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.accounts import READS, WRITES, device_accounts
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.cpu_accounts import (
     cpu_wait_share,
     jobs_have_cpu_time,
@@ -74,8 +75,7 @@ def parity_reads(evidence: Evidence) -> Finding | None:
             f"{device.name} ({device.layer}): {units.number(writes)} writes/s cost "
             f"{units.number(reads)} reads/s and {units.number(written)} writes/s on its members, "
             f"{(reads + written) / writes:.1f} for each: old data and parity are read first",
-            f"compare with whole stripes: bs={size_text(stripe)}" if stripe else
-            "write whole stripes (chunk size × data members)",
+            advise("stripes", f"bs={size_text(stripe)}" if stripe else "chunk size × data members"),
             test=(("bs", size_text(stripe)),) if stripe else (),
         )  # fmt: skip
     return None
@@ -120,7 +120,7 @@ def first_writes(evidence: Evidence) -> Finding | None:
             f"{units.size(above)}/s written to {device.name} move {units.size(under)}/s below it, "
             f"{under / above:.1f} times as much: it may be a snapshot or a thin volume, which "
             "copies or clears each chunk before its first write",
-            "write the whole volume once, then measure again",
+            advise("again"),
         )
     return None
 
@@ -153,7 +153,7 @@ def starved_direction(evidence: Evidence) -> Finding | None:
             "starved",
             f"{device.name}: {_directions_text(slow, fast)}: the scheduler {scheduler} may let "
             f"{slow[0]} wait",
-            "compare with scheduler none", "k",
+            advise("scheduler"), "k",
         )  # fmt: skip
     return None
 
@@ -171,8 +171,7 @@ def slow_direction(evidence: Evidence) -> Finding | None:
             "slow-direction",
             f"{device.name}: {_directions_text(slow, fast)}. They wait in {device.name} itself: "
             f"{aqu:.1f} requests are in it, it takes {room} at once, so none waits in a scheduler",
-            f"compare with the same job with {slow[0]} alone: a limit or a slow path for "
-            f"{slow[0]} shows in their rate",
+            advise("one-direction", slow[0]),
         )
     return None
 
@@ -251,5 +250,5 @@ def write_back(evidence: Evidence) -> Finding | None:
         f"{fmean(ios):.1f} buffered writes wait, without using the CPU, while "
         f"{device_names_text(evidence.devices)} writes back {units.size(device_io.bytes_s)}/s at "
         "full utilisation: the limit of dirty pages is reached",
-        "try direct=1 to measure the device; vm.dirty_bytes sets when writers wait",
+        advise("direct"),
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.advice import Advice, advise
 from iopstui.model.findings.conditions import READ_BYTES, WRITE_BYTES, IoLimit
 from iopstui.model.findings.cpu_accounts import has_spare_cpus, jobs_wait_for_cpus
 from iopstui.model.findings.evidence import (
@@ -44,7 +45,6 @@ BLOCKED_PERCENT = 30.0
 BLOCKED_SHARE = 0.2
 """So many of the states that were read."""
 OVER_LIMIT = 1.1
-COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 GAIN_FACTOR = 1.15
 
 
@@ -103,18 +103,18 @@ def _waits_for_limit(
     )
 
 
-def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> str:
+def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> Advice:
     """How to lift a limit, as a command where the device's number is known."""
     device = evidence.device(name)
     if device is None or device.disk:
-        return f"raise or lift that limit in the cgroup {limit.group}"
+        return advise("limit", f"{limit.file} {limit.kind}", limit.group)
     number, group = f"{device.major}:{device.minor}", limit.group.rstrip("/")
     if limit.file == "io.max":
-        return f"lift it: echo '{number} {limit.kind}=max' > /sys/fs/cgroup{group}/io.max"
-    return f"lift it: echo '{number} 0' > /sys/fs/cgroup/blkio{group}/{limit.file}"
+        return advise("lift-io-max", number, limit.kind, group)
+    return advise("lift-blkio", number, group, limit.file)
 
 
-def _iocost_cause(evidence: Evidence) -> tuple[str, str] | None:
+def _iocost_cause(evidence: Evidence) -> tuple[str, Advice] | None:
     """The end of the sentence and the advice, where iocost's counter leaves no doubt."""
     waited = _cost_wait_percent(evidence)
     if waited is None:
@@ -122,11 +122,11 @@ def _iocost_cause(evidence: Evidence) -> tuple[str, str] | None:
     return (
         f", because iocost makes this cgroup wait ({waited:.0f} % of the time; cost.wait of "
         "io.stat)",
-        COST_ADVICE,
+        advise("iocost"),
     )
 
 
-def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, str] | None:
+def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, Advice] | None:
     """The same where the jobs wait inside the system call that submits."""
     shape = evidence.shape
     totals = [frame.fio.total for frame in frames if frame.fio is not None]
@@ -146,9 +146,7 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
         f"time (slat {units.latency(1e9 * fmean(slat_s) / fio_iops(frames))}), and uses or waits "
         f"for a CPU {on_cpu:.0f} %"
         + (", as for writes that extend a file or fill its holes" if on_file else ""),
-        "compare with overwrite=1: fio writes the file before the run, so that none extends it"
-        if on_file
-        else "more jobs submit at once: try numjobs with a smaller iodepth",
+        advise("overwrite" if on_file else "submitters"),
     )
 
 
@@ -163,7 +161,7 @@ def _seen_blocked(evidence: Evidence) -> bool:
     return states.count(BLOCKED) >= max(2, BLOCKED_SHARE * len(states))
 
 
-def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, str] | None:
+def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, Advice] | None:
     """The same where nothing counts it; ``None`` where something else may be the cause."""
     # what waits for a job's own fsync waits in fio
     if evidence.shape.syncs or tag_shortage(evidence) is not None:
@@ -176,11 +174,11 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
         return (
             f": iocost is active on {', '.join(costed)} (io.cost.qos) and may make this cgroup "
             "wait",
-            COST_ADVICE,
+            advise("iocost"),
         )
     return (
         ": it may be a file system's lock or journal, or a limit that can't be seen from here",
-        "compare with the same job, only reading, on the device itself",
+        advise("only-reading"),
     )
 
 
@@ -250,9 +248,7 @@ def tag_shortage(evidence: Evidence) -> Finding | None:
         "tags",
         f"the job wants {shape.depth} I/Os in flight and has {device_io.aqu_sz:.1f} (aqu-sz): "
         f"{'; '.join(tags.text for tags in reachable)}; the rest{waiting} waits for a tag",
-        "jobs on other CPUs (cpus_allowed) reach its other queues; or use a smaller depth"
-        if beside
-        else "raise nr_requests if the device has the tags, or use a smaller depth",
+        advise("other-queues" if beside else "nr-requests"),
     )
 
 
@@ -265,6 +261,5 @@ def _queue_depth_exceeded(device: BlockDevice, aqu: float, evidence: Evidence) -
         "tags",
         f"{device.name} accepts {depth} requests at once (device/queue_depth), and {aqu:.1f} are "
         f"in its queue (aqu-sz): {aqu - depth:.1f} wait in the kernel",
-        f"raise /sys/block/{device.name}/device/queue_depth if the disk can, or use a smaller "
-        "depth",
+        advise("scsi-depth", device.name),
     )

@@ -16,6 +16,7 @@ from iopstui.model.findings.accounts import (
     device_accounts,
     kinds_text,
 )
+from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.conditions import ProcessLoad
 from iopstui.model.findings.cpu_accounts import (
     cpu_wait_percent,
@@ -38,7 +39,7 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
 from iopstui.model.findings.limits import no_limit_binds
-from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
+from iopstui.model.findings.rules.counts import FIND_PROGRAM
 from iopstui.model.findings.wait_figures import (
     devices_below,
     frame_waits,
@@ -68,15 +69,7 @@ NAMELESS_AFTER_SECONDS = 10
 FEW_IOS = 0.05
 """Fewer than these I/Os in flight would be written as 0.0."""
 IDLE_POLICY = 5
-WITHOUT_PRIORITY = (
-    "compare with the job without {} (between sessions, see sched_autogroup_enabled, and between "
-    "cgroups it may change nothing)"
-)
-ADVICE_BY_KIND = {
-    "dm": "dmsetup table {0} shows what that layer does",
-    "md": "see /proc/mdstat",
-    "loop": "compare with losetup --direct-io=on {0}: it may be faster, or slower",
-}
+ADVICE_BY_KIND = {"dm": "table", "md": "array", "loop": "loop"}
 
 
 def waits_for_cpu(evidence: Evidence) -> Finding | None:
@@ -101,7 +94,7 @@ def waits_for_cpu(evidence: Evidence) -> Finding | None:
     )
 
 
-def _cpu_wait_cause(frames: Sequence[Frame], layered: bool) -> tuple[str, str]:
+def _cpu_wait_cause(frames: Sequence[Frame], layered: bool) -> tuple[str, Advice]:
     """Why jobs get no CPU, and what to do. ``layered``: the devices' layers may have threads of
     their own, as for encryption."""
     jobs = [job for frame in frames for job in frame.jobs]
@@ -111,15 +104,15 @@ def _cpu_wait_cause(frames: Sequence[Frame], layered: bool) -> tuple[str, str]:
     others = "other programs or the threads of a layer" if layered else "other programs"
     usage = f"{others} use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
-        return f"the job has policy SCHED_IDLE, and {usage}", WITHOUT_PRIORITY.format("chrt --idle")
+        return f"the job has policy SCHED_IDLE, and {usage}", advise("priority", "chrt --idle")
     nice = max((job.nice or 0 for job in jobs), default=0)
     if nice > 0:
-        return f"the job runs at nice {nice}, and {usage}", WITHOUT_PRIORITY.format("nice")
+        return f"the job runs at nice {nice}, and {usage}", advise("priority", "nice")
     if own_percent >= 2 * other_percent:
-        return "its own jobs share the CPUs", "try fewer jobs with a deeper queue (iodepth)"
+        return "its own jobs share the CPUs", advise("fewer-jobs", "fewer jobs")
     if jobs and all(job.pinned for job in jobs):
-        return f"it is pinned, and {usage}", "pin it to another CPU (cpus_allowed), or to none"
-    return usage, "find what uses the CPUs: top, or pidstat 1"
+        return f"it is pinned, and {usage}", advise("pin")
+    return usage, advise("cpu-users")
 
 
 def waits_in_layer(evidence: Evidence) -> Finding | None:
@@ -154,7 +147,7 @@ def waits_in_layer(evidence: Evidence) -> Finding | None:
 
 def _layer_cause(
     device: BlockDevice | None, lower: Sequence[str], frames: Sequence[Frame], evidence: Evidence
-) -> tuple[str, str]:
+) -> tuple[str, Advice]:
     """Why a layer holds I/Os, as far as that is known, and what to do."""
     if not cpus_have_time(evidence):
         why = (
@@ -162,16 +155,16 @@ def _layer_cause(
             f"use {job_percent(frames):.0f} % of one), and its own work may need or wait for them"
         )
         if device is not None and device.layer == "dm-crypt":
-            return f"{why}: encryption", "cryptsetup benchmark shows what a CPU encrypts"
-        return why, "top shows what uses the CPUs"
+            return f"{why}: encryption", advise("encryption")
+        return why, advise("cpu-users")
     if device is None:
-        return "it holds them back", ""
+        return "it holds them back", NO_ADVICE
     # what the page cache of a loop's file answers gets slower without it
     cached = device.kind == "loop" and not all(
         _passes_all_on(frame, device.name, lower) for frame in frames
     )
-    advice = "" if cached else ADVICE_BY_KIND.get(device.kind, "").format(device.path)
-    return "it holds them back", advice
+    kind = None if cached else ADVICE_BY_KIND.get(device.kind)
+    return "it holds them back", advise(kind, device.path) if kind else NO_ADVICE
 
 
 def _passes_all_on(frame: Frame, name: str, lower: Sequence[str]) -> bool:
@@ -197,10 +190,10 @@ def no_completions(evidence: Evidence) -> Finding | None:
     if suspended:
         why, advice = (
             f"{suspended[0]} is suspended (dmsetup)",
-            f"if no work on it (LVM, a snapshot) is under way: dmsetup resume /dev/{suspended[0]}",
+            advise("resume", f"/dev/{suspended[0]}"),
         )
     elif in_flight:
-        why, advice = "it does not answer", "see the kernel's log: dmesg"
+        why, advice = "it does not answer", advise("log")
     else:
         limited = any(state.limits for state in evidence.conditions.devices.values())
         why = (
@@ -208,7 +201,7 @@ def no_completions(evidence: Evidence) -> Finding | None:
             + ("a cgroup's limit may hold it, or " * limited)
             + "a file system may be frozen (fsfreeze), or its journal may be stuck"
         )
-        advice = "see the kernel's log (dmesg); fsfreeze -u MOUNTPOINT ends a freeze"
+        advice = advise("thaw")
     return Finding(
         "stalled", f"{text}: {why}", advice, since=frame_start_s(quiet[0]), until=quiet[-1].t
     )
@@ -257,7 +250,7 @@ def other_program(evidence: Evidence) -> Finding | None:
         unknown = "" if processes is None else UNKNOWN_PROCESS.format(shared.name)
         written = account.others[WRITES].bytes_s >= others.bytes_s / 2 > 0
         cached = " (the kernel writes back what programs wrote into the page cache)"
-        return Finding("neighbour", text + unknown + cached * written, FIND_PROGRAM_ADVICE, "u")
+        return Finding("neighbour", text + unknown + cached * written, FIND_PROGRAM, "u")
     loads = " and ".join(
         f"{load.comm} (PID {load.pid}{f' in {load.group}' * bool(load.group)}: "
         f"{units.size(load.read_bytes_s)}/s read, {units.size(load.write_bytes_s)}/s written)"
@@ -267,7 +260,7 @@ def other_program(evidence: Evidence) -> Finding | None:
     return Finding(
         "neighbour",
         f"{text}; it may be {loads}, with all open files on {shared.name}",
-        f"stop {'them' if len(named) > 1 else 'it'} while you measure: {names}",
+        advise("stop-others", "them" if len(named) > 1 else "it", names),
     )
 
 

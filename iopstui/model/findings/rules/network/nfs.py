@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as units
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     Evidence,
@@ -45,8 +46,7 @@ def unanswered_requests(evidence: Evidence) -> Finding | None:
         "nfs-stalled",
         f"no NFS request has finished for {seconds:.0f} s, {waiting} wait for an answer: the "
         "server is down or cannot be reached",
-        "check the server and the network (ping); a hard mount waits until the server is back, "
-        "umount -f ends its requests",
+        advise("nfs-stalled"),
         since=frame_start_s(quiet[0]),
         until=quiet[-1].t,
     )
@@ -78,8 +78,7 @@ def retransmissions(evidence: Evidence) -> Finding | None:
         f"{total.retransmissions} of {units.number(total.ops)} NFS requests were sent again in the "
         f"last {frames[-1].t - since:.0f} s: the server did not answer in time, or the "
         "connection was lost",
-        "see packet loss (ss -ti, ip -s link) and the server's load; the kernel's log has "
-        '"server not responding"',
+        advise("nfs-retrans"),
     )
 
 
@@ -96,7 +95,7 @@ def slow_server(evidence: Evidence) -> Finding | None:
         "nfs-server",
         f"READ and WRITE wait {units.milliseconds(total.rtt)} for network and server (RTT) of "
         f"{units.milliseconds(total.exe)} in all (exe): this client is not the limit",
-        "compare with ping to the server; watch the disk there: iopstui watch",
+        advise("nfs-server"),
     )
 
 
@@ -115,8 +114,7 @@ def client_queue(evidence: Evidence) -> Finding | None:
         f"{units.number(waiting)} RPCs wait in this client before they are sent over "
         f"{connections}: READ and WRITE take {units.milliseconds(total.exe)} (exe), of which "
         f"network and server take {units.milliseconds(total.rtt)} (RTT)",
-        f"{more}, or raise sunrpc.tcp_max_slot_table_entries (NFS 3) or max_session_slots (NFS 4): "
-        "either may help",
+        advise("nfs-queue", more),
     )
 
 
@@ -128,7 +126,7 @@ def small_requests(evidence: Evidence) -> Finding | None:
     return Finding(
         "nfs-rsize",
         split,
-        "mount with larger rsize and wsize; the server may set a limit (max_block_size of nfsd)",
+        advise("nfs-rsize"),
     )
 
 
@@ -169,8 +167,7 @@ def attribute_storm(evidence: Evidence) -> Finding | None:
         "nfs-attributes",
         f"{units.number(attributes.ops_s)} requests/s ask for attributes (GETATTR, ACCESS, "
         f"LOOKUP), {units.number(data.ops_s)}/s read or write data",
-        "look for noac, actimeo=0 or lookupcache=none among the mount options, and for a program "
-        "that opens or lists files all the time",
+        advise("nfs-attributes"),
     )
 
 

@@ -4,6 +4,7 @@ small requests. They need no job but for the size of its I/Os."""
 from __future__ import annotations
 
 from iopstui import format as units
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     Evidence,
@@ -39,8 +40,7 @@ def unanswered_requests(evidence: Evidence) -> Finding | None:
         "smb-stalled",
         f"no SMB read or write was answered for {seconds:.0f} s, {state}: the server is down or "
         "cannot be reached",
-        "check the server and the network (ping); what is under way may fail; with the mount "
-        "option hard, later I/O waits until the server is back; umount -f ends it",
+        advise("smb-stalled"),
         since=frame_start_s(quiet[0]),
         until=quiet[-1].t,
     )
@@ -83,8 +83,7 @@ def reconnects(evidence: Evidence) -> Finding | None:
         "smb-reconnect",
         f"the connection to {subject} was lost{how_often} in the last {until - since:.0f} s"
         f"{now}: what was under way failed or was sent again",
-        'see the kernel\'s log ("has not responded", "reconnect"), packet loss (ss -ti, ip -s '
-        "link), and whether the server was restarted",
+        advise("smb-reconnect"),
         since=since,
         until=until,
     )
@@ -107,8 +106,7 @@ def slow_server(evidence: Evidence) -> Finding | None:
         "smb-server",
         f"READ and WRITE take {units.milliseconds(total.latency)} from the request to its end, of "
         f"{of}{more}: they wait for network and server, or to be sent",
-        "compare with the round-trip time of packets (ping, ss -ti) and watch the disk of the "
-        "server; a lower iodepth shows whether it is the load",
+        advise("smb-server"),
     )
 
 
@@ -120,6 +118,5 @@ def small_requests(evidence: Evidence) -> Finding | None:
     return Finding(
         "smb-rsize",
         split,
-        "mount with larger rsize and wsize; the server may set a limit (smb2 max read, smb2 max "
-        "write), and SMB 1 and 2.0 have one of 64 KiB",
+        advise("smb-rsize"),
     )

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as units
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, recent_frames
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
@@ -40,8 +41,7 @@ def lost_packets(evidence: Evidence) -> Finding | None:
         f"{lost} of {units.number(sent)} TCP segments to {_server_names(connections)} were sent "
         f"again in the last {len(frames)} s ({100 * lost / sent:.1f} %): packets are lost or late "
         f"(RTT {units.milliseconds(max(rtt, default=None))})",
-        "look at the link: ip -s link, ethtool -S, the switch's drops; a too large MTU loses "
-        "only long packets",
+        advise("net-loss"),
     )
 
 
@@ -57,7 +57,7 @@ def full_window(evidence: Evidence) -> Finding | None:
                 f"{connection.server} ({connection.kind}) lets this machine send only "
                 f"when it has read: its receive window held the connection up at least "
                 f"{percent:.0f} % of the time",
-                "the server is the limit: its CPU, its disk, or its receive buffer (tcp_rmem)",
+                advise("net-window"),
             )
     return None
 
@@ -80,7 +80,7 @@ def full_connection(evidence: Evidence) -> Finding | None:
         "net-full",
         f"the only connection to {connection.server} is full: at least {units.size(least)} wait "
         f"to be sent, {units.size(connection.sent_s)}/s are",
-        "mount with nconnect=4: several connections then share the work, which may help",
+        advise("nconnect"),
     )
 
 
