@@ -7,9 +7,7 @@ from iopstui.cli.program import build_parser
 from iopstui.model.findings import advice
 from iopstui.model.findings.advice import HINTS, PROMISES, advise
 
-POSSIBLE = re.compile(
-    r"\b(may|see|look|compare|compared|find|check|ask|shows?|likely|can't|server is back)\b"
-)
+POSSIBLE = re.compile(r"\b(may|see|look|compare|find|check|ask|shows?|likely|can't)\b")
 PACKAGE = Path(advice.__file__).parents[2]
 
 
