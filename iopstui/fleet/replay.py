@@ -53,7 +53,6 @@ class FleetReplay:
     running = False
     growing = False
     settings = HostTunables()
-    marks = ()
 
     def __init__(self, rows: Rows, speed: float = 1.0) -> None:
         self._read_rows = rows
@@ -71,6 +70,8 @@ class FleetReplay:
         self._goal: float | None = None
         self._position_s = 0.0
         self._first_s = self._last_s = 0.0
+        self.marks: Sequence[tuple[float, str]] = ()
+        """(second, text) of the marks, and the starts of jobs."""
         self._has_jobs = self._has_sweep = False
         self._duplicates: set[int] = set()
         self._pending_warning = ""
@@ -86,6 +87,7 @@ class FleetReplay:
         names: dict[str, None] = {}
         walls: list[float] = []
         offsets: dict[str, float] = {}
+        marked: list[tuple[str, float, str]] = []
         for index, (name, row), is_repeat in mark_repeats(self._read_rows(), deduplicator):
             if is_repeat:
                 self._duplicates.add(index)
@@ -96,6 +98,8 @@ class FleetReplay:
                 self.job = str(row.get("job") or self.job)
                 self._has_sweep |= "axis" in row
             wall_s = _wall_s(row, name, offsets)
+            if kind in ("mark", FLEET) and wall_s is not None:
+                marked.append((name, wall_s, str(row.get("text") or row.get("job") or "")))
             if kind == "frame" and wall_s is not None:
                 names[name] = None
                 walls = [min([wall_s, *walls]), max([wall_s, *walls])]
@@ -105,6 +109,9 @@ class FleetReplay:
             )
         self.hosts = [*names]
         self._first_s, self._last_s = walls
+        # those of all hosts; hosts have theirs in their own rows
+        self.marks = [(wall_s - self._first_s, text) for name, wall_s, text in marked
+                      if text and name not in names]  # fmt: skip
         duplicates = sum(deduplicator.repeat_counts.values())
         if duplicates:
             self._pending_warning = (

@@ -23,8 +23,9 @@ from iopstui.safety.signals import handling_stop_signals
 from iopstui.ui.actions import Actions, Part
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
-from iopstui.ui.core.messages import Controller, EventsWaiting
+from iopstui.ui.core.messages import Controller, EventsWaiting, StripClicked
 from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.dashboard import FleetDashboard
@@ -137,6 +138,10 @@ class FleetApp(IopstuiApp):
         """Parts for a replay."""
         return []
 
+    def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
+        """Rows below the charts: those of a replay."""
+        return ()
+
     def missing_actions(self) -> frozenset[str]:
         """Actions that this screen doesn't have."""
         return NOT_IN_FLEET
@@ -161,7 +166,9 @@ class FleetApp(IopstuiApp):
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """Make the dashboard of all hosts."""
         self.merged_state = state
-        self.fleet_screen = FleetScreen(self.fleet, state, self.fleet_state, self.charset)
+        self.fleet_screen = FleetScreen(
+            self.fleet, state, self.fleet_state, self.charset, self.strip
+        )
         return self.fleet_screen
 
     def _open_dashboard(self, session: Controller) -> None:
@@ -279,7 +286,7 @@ class FleetApp(IopstuiApp):
         interval = second.interval_s if second is not None else 1.0
         frame = self.fleet.runs.frames.get(name)
         view = self.host_view = HostView(host_state, frame, self.fleet_state.number, interval)
-        dashboard = HostScreen(view, self.charset)
+        dashboard = HostScreen(view, self.charset, self.strip)
         self.port.begin(view.controller, view.state, dashboard)
         self.push_screen(dashboard)
         self.fleet.runs.detail(name, True)
@@ -319,7 +326,16 @@ class FleetReplayApp(FleetApp):
 
     def extra_parts(self) -> list[Part]:
         """Parts that move in the recording."""
-        return [ReplayKeys(self.port, self.replay)]
+        self._keys = ReplayKeys(self.port, self.replay)
+        return [self._keys]
+
+    def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
+        """The whole recording as a bar."""
+        return self._keys.strip(width, height, tabbed)
+
+    def on_strip_clicked(self, message: StripClicked) -> None:
+        """Go to the second of the bar that was clicked."""
+        self._keys.go_to(message.column, message.width)
 
     def missing_actions(self) -> frozenset[str]:
         """Actions that other parts replace here, too."""

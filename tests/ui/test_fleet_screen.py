@@ -438,6 +438,29 @@ async def test_a_recording_is_played_and_searched() -> None:
     assert app.return_code == 0
 
 
+async def test_a_recording_is_a_bar_with_its_marks_that_can_be_clicked() -> None:
+    rows = lines(four_hosts(), 30)
+    marks: list[tuple[str, Object]] = [
+        ("fleet", {"event": "mark", "text": "cable pulled", "wall_ms": (START_S + 11) * 1000.0}),
+        ("node01", {"event": "mark", "text": "its own", "wall_ms": (START_S + 12) * 1000.0}),
+    ]
+    replay = FleetReplay(lambda: iter([*rows, *marks]), speed=1.0)
+    replay.pause(True)
+    app = FleetReplayApp(FleetController(replay, "four.jsonl", None), replay)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await wait_until(pilot, lambda: shows(app, "cable pulled"))
+        assert not shows(app, "its own"), "a host's"
+        screen = screen_text(app).splitlines()
+        y = next(y for y, line in enumerate(screen) if line.rstrip().endswith("─ 0:29"))
+        # 9 columns on both sides belong to the position and the length
+        await pilot.click(offset=(9 + 51 * 2, y))
+        await wait_until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29"))
+        await pilot.click(offset=(9 + 51, y))
+        await wait_until(pilot, lambda: shows(app, "REPLAY 0:15 / 0:29"))
+        bar = screen_text(app).splitlines()[y]
+        assert UTF8.cursor in bar[9 + 51 : 9 + 54] and bar.count(UTF8.mark) == 1
+
+
 async def test_h_writes_a_report_of_the_played_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

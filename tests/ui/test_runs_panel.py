@@ -111,6 +111,22 @@ async def test_a_click_on_a_title_of_the_list_sorts_it() -> None:
         assert "sorted by MiB/s, largest first" in app.screen.note  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("width", [80, 120])
+async def test_the_list_gives_the_change_all_that_is_left(width: int) -> None:
+    change = "iodepth 32 → 64, numjobs 4 → 8, bs 4k → 16k, rq_affinity 1 → 2, scheduler none → bfq"
+    app = make()
+    async with app.run_test(size=(width, 24)) as pilot:
+        fake = await running(app, pilot, 2)
+        fake.finish(interrupted=True)
+        fake.begin(change)
+        fake.tick(2)
+        await pilot.press("v")
+        await settle(pilot)
+        table = app.screen.query_one(DataTable)
+        assert isinstance(app.screen, RunsList) and not table.show_horizontal_scrollbar
+        assert table.virtual_size.width > table.size.width - 3
+
+
 async def test_v_lists_all_runs_live() -> None:
     app = make()
     async with app.run_test(size=(120, 36)) as pilot:

@@ -31,7 +31,9 @@ WIDE_ALONE = frozenset({"p50_ns", "aqu_sz", "rtt_ms", "util", "seconds", "ended"
 """Columns that a terminal narrower than ``WIDE_TERMINAL`` does not show."""
 UNSORTED = frozenset({"what", "seconds", "ended"})
 WIDE_TERMINAL = 118
-CHANGE_WIDTH = 26
+MIN_CHANGE, FRAME, PADDING = 12, 5, 2
+MAX_WIDTH = 160
+"""Columns of the box, at most, as the style sheet has it."""
 
 
 class RunsList(TypeToFilter, Modal[None]):
@@ -42,6 +44,7 @@ class RunsList(TypeToFilter, Modal[None]):
         Binding("space", "choose", show=False),
     ]
     size_class = "broad"
+    _change_width = MIN_CHANGE
     about = (
         "The runs of this session. Enter selects two to overlay on the charts, aligned at their "
         "starts; Enter again deselects; g on the dashboard ends the overlay. Click a title to sort."
@@ -61,7 +64,7 @@ class RunsList(TypeToFilter, Modal[None]):
         base = Column("to_base", "base", key=lambda row: row.to_base,
                       read=lambda row: against_base(self._state().runs.base).text(row))  # fmt: skip
         forms: dict[str, Callable[[str], str]] = {
-            "what": lambda what: cut(what, CHANGE_WIDTH),
+            "what": lambda what: cut(what, self._change_width),
             "ended": lambda outcome: "running" if outcome == RUNS else outcome,
         }
         mark = Column(
@@ -100,11 +103,23 @@ class RunsList(TypeToFilter, Modal[None]):
         hidden = {"aqu_sz" if on_nfs else "rtt_ms", *(() if wide else WIDE_ALONE)}
         return dict.fromkeys(column.title for column in self._columns if column.id not in hidden)
 
+    def _free_width(self) -> int:
+        """What the other columns leave to the text of the change."""
+        shown = self._widths()
+        others = [column for column in self._columns if column.title in shown
+                  and column.id != "what"]  # fmt: skip
+        rows = self._state().runs.rows
+        texts = ([column.title, *map(column.text, rows)] for column in others)
+        used = sum(max(map(len, column)) + PADDING for column in texts)
+        space = min(self.app.size.width, MAX_WIDTH) - FRAME - PADDING
+        return max(MIN_CHANGE, space - used)
+
     def paint(self) -> None:
         """Show the newest rows, the newest run first."""
         table = self._table
         if not table.is_attached:
             return
+        self._change_width = self._free_width()
         rows = table.in_order(self._state().runs.rows[::-1])
         table.show((row for row in rows if self.matches(f"{row.step} {row.what}")), self._widths())
         overlaid = self._overlay.steps

@@ -24,7 +24,7 @@ from iopstui.ui.core.messages import KeyClicked
 from iopstui.ui.dashboard import mouse
 from iopstui.ui.dashboard.panels import fio_panel, runs_panel
 from iopstui.ui.dashboard.panels.registry import Panel, PanelData
-from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.dashboard.screen import Dashboard, Strip
 from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw import frame, layout
 from iopstui.ui.draw.layout import Box
@@ -74,6 +74,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         state: LiveState,
         fleet_state: FleetState,
         charset: Charset,
+        strip: Strip,
     ) -> None:
         self.hosts = HostsView(charset)
         self.fleet_state = fleet_state
@@ -97,9 +98,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
                 value=lambda s: runs_panel.value(s.state),
             ),
         )
-        super().__init__(
-            controller, state, charset, lambda width, height, tabbed: (), panes, TITLES, True
-        )
+        super().__init__(controller, state, charset, strip, panes, TITLES, True)
         self.tab = HOSTS_TAB
 
     @property

@@ -16,7 +16,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 from iopstui.ui.dashboard.panels.registry import PANELS, Panel, PanelData
-from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.dashboard.screen import Dashboard, Strip
 from iopstui.ui.draw.rows import Line, message, pad, rule
 from iopstui.ui.draw.rows import Row as DrawnRow
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, Charset
@@ -165,14 +165,12 @@ class HostDashboard(Dashboard):
     quit_label = "back"
     has_controls = saves_layout = has_heat_cells = False
 
-    def __init__(self, view: HostView, charset: Charset) -> None:
+    def __init__(self, view: HostView, charset: Charset, strip: Strip) -> None:
         panes = tuple(
             replace(panel, rows=_cpu_rows(panel)) if panel.name == "cpus" else panel
             for panel in PANELS if panel.name != "runs"
         )  # fmt: skip
-        super().__init__(
-            view.controller, view.state, charset, lambda width, height, tabbed: (), panes
-        )
+        super().__init__(view.controller, view.state, charset, strip, panes)
         self._host_name = view.name
         self._host_state = view.host_state
 
