@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from iopstui.text import printable
 
 # one value may move another that was restored before it (nr_requests: iosched/async_depth)
 RESTORE_PASSES = 5
+MIN_REQUESTS = 4
+"""The smallest ``nr_requests`` that the kernel sets."""
 MAX_VALUE = 4096
 """Length of a setting at most: an attribute of sysfs is one page."""
 
@@ -42,6 +45,24 @@ def write_current(path: Path, value: str) -> None:
         os.write(fd, value.encode())
     finally:
         os.close(fd)
+
+
+def set_value(path: Path, value: str) -> None:
+    """Write it, and make the kernel keep to ``nr_requests`` again. Raises OSError.
+
+    Without a scheduler ``nr_requests`` is the number of the driver's tags. A kernel that leaves a
+    scheduler reports all of them, but goes on with the fewer ones that were set before it, and
+    ignores a value that it reports already.
+    """
+    write_current(path, value)
+    if path.name != "scheduler" or value != "none":
+        return
+    requests = path.with_name("nr_requests")
+    with suppress(OSError, ValueError):
+        count = int(read_current(requests))
+        if count > MIN_REQUESTS:
+            write_current(requests, str(count - 1))
+            write_current(requests, str(count))
 
 
 def read_values(directory: Path) -> dict[str, str]:
@@ -87,7 +108,7 @@ def restore_values(directory: Path, expected: Mapping[str, str]) -> dict[str, st
         for name in remaining:
             try:
                 if read_current(directory / name) != expected[name]:
-                    write_current(directory / name, expected[name])
+                    set_value(directory / name, expected[name])
                 errors[name] = ""
             except (OSError, ValueError) as error:
                 errors[name] = getattr(error, "strerror", None) or str(error)

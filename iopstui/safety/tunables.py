@@ -124,7 +124,7 @@ class Tunables:
         self._remember(device, name, before, path)
         saved_values = {} if irq_of(name) is not None else read_values(path.parent)
         try:
-            queue_snapshot.write_current(path, value)
+            queue_snapshot.set_value(path, value)
         except OSError as error:
             raise _refusal(device, name, value, path, error) from error
         current = read_tunable(device, name, self._roots) or ""
@@ -332,7 +332,7 @@ def _restore(
         try:
             current = read_current(path)
             if current != value:
-                queue_snapshot.write_current(path, value)
+                queue_snapshot.set_value(path, value)
                 current = read_current(path)
         except OSError as error:
             why = error.strerror or "error"

@@ -490,6 +490,36 @@ def contents(where: Path) -> dict[str, str]:
     return {str(p.relative_to(where)): p.read_text() for p in where.rglob("*") if p.is_file()}
 
 
+def test_a_queue_without_a_scheduler_has_all_its_tags_again(
+    tree: Tree, disk: BlockDevice, kernel: list[Kernel]
+) -> None:
+    tags = ["128"]
+
+    def plays(path: Path, value: str) -> None:
+        """As Linux 6.18: it reports all tags when a scheduler ends, and keeps those of before."""
+        requests = path.with_name("nr_requests")
+        is_news = path.read_text().strip() != value
+        _set(path, value)
+        if path.name == "scheduler":
+            requests.write_text("128\n" if value == "none" else "256\n")
+        elif path == requests and is_news and "[none]" in queue(tree, "scheduler").read_text():
+            tags.append(value)
+
+    kernel.append(plays)
+    queue(tree, "scheduler").write_text("[none] mq-deadline\n")
+    queue(tree, "nr_requests").write_text("128\n")
+    settings = Tunables(tree.roots)
+    settings.set(disk, "nr_requests", "8")
+    settings.set(disk, "scheduler", "mq-deadline")
+    assert tags[-1] == "8"
+    assert settings.restore() == [] and tags[-1] == "128"
+    settings.set(disk, "nr_requests", "8")
+    settings.set(disk, "scheduler", "mq-deadline")
+    settings.set(disk, "scheduler", "none")
+    assert tags[-1] == queue(tree, "nr_requests").read_text().strip()
+    assert settings.restore() == [] and tags[-1] == "128"
+
+
 CHANGES = [("max_sectors_kb", "64"), ("iostats", "0"), ("scheduler", "none"), ("scheduler", "bfq"),
            ("nr_requests", "64"), ("read_ahead_kb", "0")]  # fmt: skip
 

@@ -29,7 +29,7 @@ PROMISES: Mapping[str, str] = {
     "cpu-max": "raise cpu.max of the cgroup, or run outside of it",
     "lift-io-max": "lift it: echo '{} {}=max' > /sys/fs/cgroup{}/io.max",
     "lift-blkio": "lift it: echo '{} 0' > /sys/fs/cgroup/blkio{}/{}",
-    "iostats": "turn it on: --knob iostats=1",
+    "iostats": "turn it on: --knob iostats=1 for a run, or echo 1 > /sys/block/{}/queue/iostats",
     "nomerges": "nomerges=2 shows the device without merging",
     "max-sectors": "raise /sys/block/{}/queue/max_sectors_kb, if max_hw_sectors_kb there is larger",
     "nr-requests": "raise nr_requests if the device has the tags, or use a smaller depth",

@@ -70,7 +70,7 @@ def no_iostats(evidence: Evidence) -> Finding | None:
         "iostats",
         f"{device_names_text(silent)} {has} iostats=0: the kernel does not count {its} I/Os, "
         f"so {its} figures mean nothing",
-        advise("iostats"),
+        advise("iostats", silent[0].disk or silent[0].name),
     )
 
 
