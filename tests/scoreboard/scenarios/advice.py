@@ -161,7 +161,7 @@ SCENARIOS = (
     Scenario("advice-more-jobs", LAB, "one job that uses a whole CPU, then three",
              null(irqmode=0), {"ioengine": "psync"}, {"job-cpu": ("more jobs",)},
              (CPU | {"above", "saturated", "softirq-cpu"}) - {"job-cpu"}, seconds=8,
-             runs=({"numjobs": "1"}, {"numjobs": "3"}), proof=gains(0.3)),
+             runs=({"numjobs": "1"}, {"numjobs": "3"}), proof=gains(0.2)),
     Scenario("advice-rq-affinity", LAB, "completions of four jobs on one CPU, then rq_affinity=2",
              queue(disk("VBLK1Q"), rq_affinity=1),
              {"numjobs": 4, "rate_iops": 400, "cpus_allowed": "0-3",
