@@ -20,15 +20,15 @@ PROMISES: Mapping[str, str] = {
     "engine": "try ioengine=libaio or io_uring with direct=1, or more jobs",
     "more-jobs": "try more jobs (numjobs)",
     "fewer-jobs": "try {} with a deeper queue (iodepth)",
-    "fsync": "let more writes share one sync, for example fsync=32",
+    "fsync": "let more writes share one sync, for example fsync={}",
     "overwrite": "compare with overwrite=1: fio writes the file before the run, so that none "
     "extends it",
     "chunks": "use I/Os of up to {}",
     "pin": "pin it to another CPU (cpus_allowed), or to none",
     "stop-others": "stop {} while you measure: {}",
     "cpu-max": "raise cpu.max of the cgroup, or run outside of it",
-    "lift-io-max": "lift it: echo '{} {}=max' > /sys/fs/cgroup{}/io.max",
-    "lift-blkio": "lift it: echo '{} 0' > /sys/fs/cgroup/blkio{}/{}",
+    "lift-io-max": "lift it: echo '{} {}=max' > {}",
+    "lift-blkio": "lift it: echo '{} 0' > {}",
     "iostats": "turn it on: --knob iostats=1 for a run, or echo 1 > /sys/block/{}/queue/iostats",
     "nomerges": "nomerges=2 shows the device without merging",
     "max-sectors": "raise /sys/block/{}/queue/max_sectors_kb, if max_hw_sectors_kb there is larger",
@@ -46,6 +46,7 @@ PROMISES: Mapping[str, str] = {
 HINTS: Mapping[str, str] = {
     # the job
     "numjobs": "compare with more jobs (numjobs)",
+    "larger-blocks": "compare with larger blocks (bs): each byte may cost less CPU",
     "submitters": "compare with more jobs (numjobs) and a smaller iodepth",
     "only-reading": "compare with the same job, only reading, on the device itself",
     "one-direction": "compare with the same job with {0} alone: a limit or a slow path for {0} may "

@@ -176,6 +176,10 @@ def test_a_busy_job_is_the_limit() -> None:
     frames = tuple(seconds(3, interval=fio(50_000), jobs=((0, 99.0), (1, 20.0))))
     found = fired(diagnosis.cpu_bound_jobs(Evidence(frames, shape=LIBAIO)))
     assert "job 0 is busy 99 %" in found.text and "25.0k IOPS per job" in found.text
+    assert "numjobs" not in found.advice, "the CPUs are not known to have time"
+    idle = tuple(seconds(3, interval=fio(50_000), jobs=((0, 99.0),), busy={0: 99, 1: 5}))
+    found = fired(diagnosis.cpu_bound_jobs(Evidence(idle, shape=LIBAIO, online=(0, 1))))
+    assert "numjobs" in found.advice and found.key == "}"
 
 
 def test_a_job_that_polls_is_always_busy_and_that_says_nothing() -> None:
@@ -218,6 +222,10 @@ def test_jobs_wait_only_where_there_are_more_of_them_than_busy_cpus(
     assert (found is not None) is fires
     if found:
         assert f"{jobs} jobs share 2 CPUs, 99 % busy" in found.text
+        assert found.advice == "try 2 jobs with a deeper queue (iodepth)"
+        one_at_a_time = replace(LIBAIO, jobs=jobs, engine="psync")
+        found = diagnosis.more_jobs_than_cpus(Evidence(frames, shape=one_at_a_time, online=(0, 1)))
+        assert "2 jobs of ioengine=io_uring with" in fired(found).advice
 
 
 # -- saturation
@@ -273,6 +281,7 @@ def test_depth_not_reached_and_reached() -> None:
     full = tuple(seconds(3, interval=fio(900, levels={"8": 1.0, "16": 2.0, "32": 97.0})))
     found = fired(diagnosis.depth_not_reached(Evidence(shallow, shape=shape)))
     assert "95 % of the I/Os were issued at a depth of 16 or less" in found.text
+    assert "direct" not in found.advice, "it is direct"
     assert diagnosis.depth_not_reached(Evidence(full, shape=shape)) is None
     # a job without a CPU submits late
     waiting = tuple(

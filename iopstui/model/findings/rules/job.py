@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iopstui import format as units
 from iopstui.model.findings.accounts import FLUSHES, device_accounts
-from iopstui.model.findings.advice import advise
+from iopstui.model.findings.advice import Advice, advise
 from iopstui.model.findings.cpu_accounts import (
     FOLLOWED_JOBS,
     MUCH_CPU_WAIT_PERCENT,
@@ -69,9 +69,16 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
         "job-cpu",
         f"{subject} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at "
         f"{units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk",
-        advise("more-jobs"),
-        "}",
+        *_advice_to_full_jobs(evidence, frames),
     )
+
+
+def _advice_to_full_jobs(evidence: Evidence, frames: Sequence[Frame]) -> tuple[Advice, str]:
+    """More jobs help only on CPUs that have time, which pinned ones don't reach: (advice, key)."""
+    is_pinned = all(job.pinned for job in frames[-1].jobs)
+    if is_pinned or not cpus_have_time(evidence):
+        return advise("larger-blocks"), ""
+    return advise("more-jobs"), "}"
 
 
 def _is_queue_full(evidence: Evidence, frames: Sequence[Frame]) -> bool:
@@ -106,9 +113,15 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
         "more-jobs-than-cpus",
         f"{evidence.shape.jobs} jobs share {cpus} CPU{'s' if cpus > 1 else ''}, "
         f"{100 - fmean(idle):.0f} % busy: jobs wait for a CPU{some}, and that counts as latency",
-        advise("fewer-jobs", units.counted(cpus, "job")),
+        fewer_jobs(units.counted(cpus, "job"), evidence),
         "{",
     )
+
+
+def fewer_jobs(jobs: str, evidence: Evidence) -> Advice:
+    """Advice to use ``jobs`` in place of more, with an engine that has a queue."""
+    is_synchronous = evidence.shape.engine in SYNCHRONOUS and not evidence.shape.offloads
+    return advise("fewer-jobs", f"{jobs} of ioengine=io_uring" if is_synchronous else jobs)
 
 
 def depth_not_reached(evidence: Evidence) -> Finding | None:
@@ -185,12 +198,15 @@ def sync_cost(evidence: Evidence) -> Finding | None:
             FIND_PROGRAM,
             "u",
         )
+    step = FIND_PROGRAM, "u"
+    if frames[0].fio is not None:
+        step = advise("fsync", max(32, 2 * (evidence.shape.sync_interval or 1))), ""
     return Finding(
         "flush",
         f"{units.number(device_io.f_s)} flushes a second of {names}'s write cache{because}, "
         f"{units.latency(await_ms * 1e6)} each (f_await): a synced write waits for "
         f"{'them' if several else 'one'}, and w/s counts them, too",
-        *((advise("fsync"), "") if frames[0].fio is not None else (FIND_PROGRAM, "u")),
+        *step,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from iopstui import format as units
@@ -108,10 +109,12 @@ def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> Advice:
     device = evidence.device(name)
     if device is None or device.disk:
         return advise("limit", f"{limit.file} {limit.kind}", limit.group)
-    number, group = f"{device.major}:{device.minor}", limit.group.rstrip("/")
+    number = f"{device.major}:{device.minor}"
+    # the names of systemd's units have backslashes
+    group = shlex.quote(limit.group.rstrip("/"))
     if limit.file == "io.max":
-        return advise("lift-io-max", number, limit.kind, group)
-    return advise("lift-blkio", number, group, limit.file)
+        return advise("lift-io-max", number, limit.kind, f"/sys/fs/cgroup{group}/io.max")
+    return advise("lift-blkio", number, f"/sys/fs/cgroup/blkio{group}/{limit.file}")
 
 
 def _iocost_cause(evidence: Evidence) -> tuple[str, Advice] | None:

@@ -40,6 +40,7 @@ from iopstui.model.findings.evidence import (
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
 from iopstui.model.findings.limits import no_limit_binds
 from iopstui.model.findings.rules.counts import FIND_PROGRAM
+from iopstui.model.findings.rules.job import fewer_jobs
 from iopstui.model.findings.wait_figures import (
     devices_below,
     frame_waits,
@@ -82,7 +83,7 @@ def waits_for_cpu(evidence: Evidence) -> Finding | None:
     if min(map(cpu_wait_share, waits_by_frame)) < CPU_WAIT_SHARE:
         return None
     waiting, ios = fmean(w.cpu or 0.0 for w in waits_by_frame), fmean(w.ios for w in waits_by_frame)
-    why, advice = _cpu_wait_cause(frames, any(link.below for link in evidence.links))
+    why, advice = _cpu_wait_cause(frames, evidence)
     # fast I/Os are hardly ever in flight
     prefix = (
         f"{waiting:.1f} of {ios:.1f} I/Os in flight wait for a CPU: " if waiting >= FEW_IOS else ""
@@ -94,9 +95,10 @@ def waits_for_cpu(evidence: Evidence) -> Finding | None:
     )
 
 
-def _cpu_wait_cause(frames: Sequence[Frame], layered: bool) -> tuple[str, Advice]:
-    """Why jobs get no CPU, and what to do. ``layered``: the devices' layers may have threads of
-    their own, as for encryption."""
+def _cpu_wait_cause(frames: Sequence[Frame], evidence: Evidence) -> tuple[str, Advice]:
+    """Why jobs get no CPU, and what to do."""
+    # layers may have threads of their own, as for encryption
+    layered = any(link.below for link in evidence.links)
     jobs = [job for frame in frames for job in frame.jobs]
     cpus = sorted(job_cpus(frames))
     own_percent = job_percent(frames)
@@ -109,7 +111,7 @@ def _cpu_wait_cause(frames: Sequence[Frame], layered: bool) -> tuple[str, Advice
     if nice > 0:
         return f"the job runs at nice {nice}, and {usage}", advise("priority", "nice")
     if own_percent >= 2 * other_percent:
-        return "its own jobs share the CPUs", advise("fewer-jobs", "fewer jobs")
+        return "its own jobs share the CPUs", fewer_jobs("fewer jobs", evidence)
     if jobs and all(job.pinned for job in jobs):
         return f"it is pinned, and {usage}", advise("pin")
     return usage, advise("cpu-users")

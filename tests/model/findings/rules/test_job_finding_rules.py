@@ -31,7 +31,9 @@ def syncing(f_s: float, f_await: float, w_s: float = 800.0, shape: JobShape = SY
 def test_what_a_sync_costs() -> None:
     found = fired(job_rules.sync_cost(syncing(400.0, 2.0)))
     assert "400 flushes a second of vda's write cache (write_cache write back)" in found.text
-    assert "2.00 ms each (f_await)" in found.text
+    assert "2.00 ms each (f_await)" in found.text and "fsync=32" in found.advice
+    rare = fired(job_rules.sync_cost(syncing(20.0, 10.0, shape=replace(SYNCS, sync_interval=40))))
+    assert "fsync=80" in rare.advice
 
 
 def test_a_job_that_syncs_is_not_said_to_split() -> None:
@@ -60,7 +62,9 @@ def idle_flushes(f_s: float, f_await: float) -> Finding | None:
 
 
 def test_without_a_job_only_many_slow_flushes_are_told() -> None:
-    assert "40 flushes a second" in fired(idle_flushes(40.0, 8.0)).text.replace("40.0", "40")
+    found = fired(idle_flushes(40.0, 8.0))
+    assert "40 flushes a second" in found.text.replace("40.0", "40")
+    assert "fsync" not in found.advice and found.key == "u"
     assert idle_flushes(1.0, 30.0) is None  # a journal at rest
     assert idle_flushes(40.0, 1.0) is None
 

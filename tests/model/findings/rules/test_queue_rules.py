@@ -55,6 +55,9 @@ def test_a_limit_of_the_own_cgroup_is_named() -> None:
     assert "31.0 of 32.0 I/Os in flight wait above vda" in found.text
     assert "io.max of the cgroup /work allows riops=1000 on vda (1.00k/s now)" in found.text
     assert found.advice == "lift it: echo '254:0 riops=max' > /sys/fs/cgroup/work/io.max"
+    unit = replace(LIMIT, group="/dev-a\\x2db.service")
+    found = fired(waits_above_device(waiting(states={"vda": DeviceState(limits=(unit,))})))
+    assert found.advice.endswith(r"> /sys/fs/cgroup'/dev-a\x2db.service'/io.max")
 
 
 def test_more_than_a_limit_allows_is_with_others_io() -> None:
