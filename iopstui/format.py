@@ -59,8 +59,9 @@ def latency(ns: float | None, space: str = " ") -> str:
 
 
 def milliseconds(ms: float | None, space: str = " ") -> str:
-    """Format milliseconds (iostat's awaits)."""
-    return latency(None if ms is None else ms * 1e6, space)
+    """A mean of times that the kernel counts in whole milliseconds: where all of them together
+    took less than one, "<1 ms"."""
+    return f"<1{space}ms" if ms == 0 else latency(None if ms is None else ms * 1e6, space)
 
 
 def axis_number(value: float) -> str:
@@ -162,11 +163,6 @@ def wall_clock(wall_ms: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(wall_ms / 1000))
 
 
-def tick_milliseconds(ms: float | None, space: str = " ") -> str:
-    """A mean of times that were measured in whole ticks: less than one in all is "0 ms"."""
-    return f"0{space}ms" if ms == 0 else milliseconds(ms, space)
-
-
 def dense(ns: float | None) -> str:
     """``latency`` for narrow columns."""
     return latency(ns, "")
@@ -177,15 +173,9 @@ def dense_ms(ms: float | None) -> str:
     return milliseconds(ms, "")
 
 
-def dense_ticks(ms: float | None) -> str:
-    """``tick_milliseconds`` for narrow columns."""
-    return tick_milliseconds(ms, "")
-
-
 DENSE: dict[Callable[..., str], Callable[[float | None], str]] = {
     latency: dense,
     milliseconds: dense_ms,
-    tick_milliseconds: dense_ticks,
 }
 
 

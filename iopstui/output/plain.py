@@ -132,7 +132,7 @@ class _Rates(Totals):
         if data.rtt is not None:
             texts.append(f"RTT {units.milliseconds(data.rtt)}")
         if data.latency is not None:
-            texts.append(f"latency {units.tick_milliseconds(data.latency)}")
+            texts.append(f"latency {units.milliseconds(data.latency)}")
         if data.retransmissions:
             texts.append(f"{units.counted(data.retransmissions, 'request')} sent again")
         return texts

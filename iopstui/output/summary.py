@@ -17,7 +17,6 @@ from iopstui.format import (
     number,
     or_dash,
     size,
-    tick_milliseconds,
 )
 from iopstui.model.answer.answer import OF_A_SECOND, Answer
 from iopstui.model.metrics.energy import RunEnergy
@@ -273,7 +272,7 @@ def operation_text(rates: OperationRates) -> str:
             f"{milliseconds(rates.exe)}"
         )
     if rates.latency is not None:
-        text += f", latency {tick_milliseconds(rates.latency)}"
+        text += f", latency {milliseconds(rates.latency)}"
     if rates.retransmissions is not None:
         return f"{text}; {counted(rates.retransmissions, 'request')} sent again"
     return f"{text}; {counted(rates.errors, 'error')}" if rates.errors else text

@@ -105,7 +105,7 @@ SHARE = (
 an answer and how many were sent again."""
 SMB_SHARE = (
     *SHARE[:2],
-    Column("data/latency", "lat", 6, units.dense_ticks),
+    Column("data/latency", "lat", 6, units.dense_ms),
     Column("data/errors", "err", 4, units.number),
 )
 """The same of an SMB mount: the latency of both on the connection, and their errors."""
@@ -241,7 +241,7 @@ def discard_rows(disk: DiskRates | None) -> Iterator[str]:
     """A row for an interval with discards, with their own latency: they have no columns."""
     if disk is not None and disk.d_s:
         # the kernel gives the sum of their latencies in ms
-        took = f"{units.milliseconds(disk.d_await)} each" if disk.d_await else "below 1 ms each"
+        took = f"{units.milliseconds(disk.d_await)} each"
         rates = f"{units.number(disk.d_s)}/s, {units.size(disk.d_bytes_s)}/s"
         yield f"{f'discards: {rates}, {took}':>{ROW_WIDTH}}"
 

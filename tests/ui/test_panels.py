@@ -21,6 +21,7 @@ from iopstui.events import (
 from iopstui.model.block.device import Hctx
 from iopstui.model.block.target import DEVICE, Target, combine_targets
 from iopstui.model.block.topology import Topology
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import FINAL, LATE, NO_FIO, NO_LATENCY, PARTIAL, RAMP
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard import bars
@@ -220,6 +221,20 @@ def test_kernel_panel_has_a_row_for_each_device_below() -> None:
     assert lines[2].startswith("nvme0n1p1") and lines[3].startswith("└nvme0n1")
     for title in ("r/s", "w/s", "rMB/s", "rrqm/s", "r_await", "aqu-sz", "infl", "util%"):
         assert title in lines[1]
+
+
+def test_an_await_below_the_kernels_clock_is_neither_0_nor_missing() -> None:
+    event = ready(2, tree=("nvme0n1",))
+    counts = {"reads": 40, "read_ms": 2, "writes": 3, "write_ms": 0}
+    quick = replace(event.frame.disks["nvme0n1"], seconds=1.0, **counts)
+    idle = replace(quick, reads=0, read_ms=0)
+
+    def waits(disk: DiskRates) -> list[str]:
+        now = state(replace(event, frame=replace(event.frame, disks={"nvme0n1": disk})))
+        head, row = text(kernel_panel.rows(now, fakes.ON_DISK, 120, 6, UTF8)).splitlines()[1:3]
+        return [row[: head.index(name) + len(name)].split()[-1] for name in ("r_await", "w_await")]
+
+    assert waits(quick) == ["50.0µs", "<1ms"] and waits(idle) == ["–", "<1ms"]
 
 
 def test_kernel_panel_explains_why_it_is_empty() -> None:

@@ -27,7 +27,7 @@ COLUMNS = (
 SMB_COLUMNS = (
     *COLUMNS[:3],
     Column("errors_percent", "err%", 4, units.percent),
-    Column("latency", "latency", 8, units.tick_milliseconds),
+    Column("latency", "latency", 8, units.milliseconds),
 )
 """What the SMB client counts; ``latency`` is of all shares on the connection."""
 

@@ -99,7 +99,7 @@ def _operation_texts(rates: OperationRates) -> Iterator[str]:
         yield f"RTT {units.milliseconds(rates.rtt)}"
         yield f"execution {units.milliseconds(rates.exe)}"
     if rates.latency is not None:
-        yield f"latency {units.tick_milliseconds(rates.latency)}"
+        yield f"latency {units.milliseconds(rates.latency)}"
 
 
 def _groups(totals: WatchTotals) -> Iterator[str]:

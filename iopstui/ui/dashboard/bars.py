@@ -264,7 +264,7 @@ def _share_text(share: Share | None) -> str:
         return "not measured now"
     time = f"RTT {f.milliseconds(share.data.rtt, '')}"
     if share.smb is not None:
-        time = f"lat {f.tick_milliseconds(share.data.latency, '')}"
+        time = f"lat {f.milliseconds(share.data.latency, '')}"
     return f"{f.number(share.read.ops_s)} r/s  {f.number(share.write.ops_s)} w/s  {time}"
 
 

@@ -892,7 +892,7 @@ class Dashboard(CanvasScreen):
         """The newest value of each line."""
         state = self.shown_state
         if self._latency_source == AWAIT:
-            return [f.milliseconds(ms, "") if ms is not None else ""
+            return [f.dense_ms(ms) if ms is not None else ""
                     for ms in ((disk.w_await, disk.r_await) if disk else (None, None))]  # fmt: skip
         fio = state.fio_now.total.percentiles if state.fio_now else {}
         if self._latency_source == FIO_LATENCY:

@@ -45,12 +45,19 @@ FEW_HOSTS = 20
 """Up to this many hosts have a row each, even if the list has to scroll."""
 NAME, WORST, STATE, OUTLIERS = "name", "worst", "state", "odd"
 ORDERS = (NAME, WORST, *FIGURES, STATE, OUTLIERS)
+
+
+def _time(ns: float | None) -> str:
+    """An await of 0 is less than the kernel's millisecond, a p99 is never 0."""
+    return f.dense_ms(None if ns is None else ns / 1e6)
+
+
 COLUMNS = (
     Column(IOPS, "IOPS", 6, f.number, style=FIO, sorts=UP),
     Column(BW, "MiB/s", 6, f.mib, sorts=UP),
-    Column(WAIT, "p99", 7, f.dense, sorts=DOWN),
+    Column(WAIT, "p99", 7, _time, sorts=DOWN),
     # without a job it takes the place of p99
-    Column(AWAIT, "await", 7, f.dense, rank=2, sorts=DOWN),
+    Column(AWAIT, "await", 7, _time, rank=2, sorts=DOWN),
     Column(UTIL, "util%", 5, f.percent, rank=1, sorts=DOWN),
 )
 """The figures of a host."""

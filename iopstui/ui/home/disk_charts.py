@@ -70,7 +70,7 @@ class DiskCharts(Canvas):
         iops, awaits = ["", ""], ["", ""]
         if rates is not None:
             iops = [f.number(rates.w_s), f.number(rates.r_s)]
-            awaits = [f.milliseconds(rates.w_await, ""), f.milliseconds(rates.r_await, "")]
+            awaits = [f.dense_ms(rates.w_await), f.dense_ms(rates.r_await)]
         self._iops.paint(history, self._window, iops, ())
         self._await.paint(history, self._window, awaits, ())
 

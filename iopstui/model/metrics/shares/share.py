@@ -69,7 +69,7 @@ class OperationRates:
     latency = Figure(
         "latency", "ms", "mean time from the request to its end, of all shares on the connection; "
         "null on kernels built without CONFIG_CIFS_STATS2 and with SMB 1", "answers_ms", "answers",
-        form=f.tick_milliseconds, width=8,
+        form=f.milliseconds, width=8,
     )  # fmt: skip
 
     @property
