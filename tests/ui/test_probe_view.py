@@ -13,7 +13,9 @@ from test_app import WIDE, do, make, running, screen_text, settle, shows
 
 from iopstui.events import FrameReady, Notice
 from iopstui.linux.counters.cgroup_load import CgroupLoad
+from iopstui.linux.probe import availability
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
+from iopstui.linux.roots import Roots
 from iopstui.model.block.topology import Topology
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
 from iopstui.model.metrics.probe import BUILT_IN, LATENCY, PARTS
@@ -127,16 +129,25 @@ async def test_a_key_switches_the_probe_and_asks_nothing() -> None:
             assert fake.calls[-1] == ("probe", parts) and app.screen is app.dashboard
 
 
-async def test_the_palette_chooses_what_is_counted() -> None:
+async def test_the_palette_chooses_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacks(roots: Roots, parts: Sequence[str]) -> tuple[str, str] | None:
+        return ("bpftrace is not installed", "apt install bpftrace") if missing else None
+
+    monkeypatch.setattr(availability, "why_no_probe", lacks)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await app.run_action("do('probe_parts', 0)")
-        await settle(pilot)
-        await pilot.press("down", "enter")
-        await settle(pilot)
         fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
-        assert fake.calls[-1] == ("probe", (LATENCY,))
+        for missing, chosen in ((False, PARTS), (True, (LATENCY,))):
+            await app.run_action("do('probe_parts', 0)")
+            await settle(pilot)
+            text = " ".join(screen_text(app).split())
+            assert ("+ processes: bpftrace is not installed" in text) == missing
+            assert text.count("apt install bpftrace") == missing and "latency: bpf" not in text
+            # "off" and latencies are all that is left without bpftrace
+            await pilot.press("up", "enter")
+            await settle(pilot)
+            assert fake.calls[-1] == ("probe", chosen)
 
 
 def test_processes_are_of_all_disks_without_the_probe() -> None:

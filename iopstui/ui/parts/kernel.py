@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from iopstui.errors import Missing, UsageError
+from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, WAY
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Part
@@ -182,7 +183,10 @@ class KernelKeys(Part):
         from iopstui.ui.dialogs.choice import Choice
 
         now = next((text for text, parts in PROBES.items() if parts == live.probe), "")
-        choice = Choice("Probe: count inside the kernel", tuple(PROBES), now, self.port.charset)
+        missing = {text: lack for text, parts in PROBES.items() if (lack := _lacks(parts))}
+        choice = Choice(
+            "Probe: count inside the kernel", tuple(PROBES), now, self.port.charset, missing=missing
+        )
         self.port.push(choice, self._probe_chosen)
 
     def _probe_chosen(self, value: str | None) -> None:
@@ -281,6 +285,17 @@ class KernelKeys(Part):
             disturbs=BUSY, measures=True,
         ),
     )  # fmt: skip
+
+
+def _lacks(parts: Sequence[str]) -> tuple[str, str] | None:
+    """What the probe lacks to count these parts here, and the command that mends it."""
+    from iopstui.linux.probe.availability import ONLY_ROOT, why_no_probe
+
+    reason = why_no_probe(Roots(), parts) if parts else None
+    # latencies alone are counted without bpftrace, too
+    if reason is None or (parts == (LATENCY,) and reason[0] != ONLY_ROOT):
+        return None
+    return reason
 
 
 def read_engine_options(engine: str) -> Mapping[str, str]:
