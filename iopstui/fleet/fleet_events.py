@@ -9,7 +9,7 @@ from iopstui.fleet.hosts.host_tunables import HostTunableResult
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.host_timeline import HostInterval
 from iopstui.fleet.merging.merger import MergedInterval, Merger
-from iopstui.fleet.merging.sums import MILLI, HostSums
+from iopstui.fleet.merging.sums import DISK_RATES, MILLI, HostSums
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition
 
 Object = dict[str, Any]
@@ -132,8 +132,8 @@ def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigur
     if not kernel.hosts:
         return HostFigures(name, interval.number, False)
     numbers = kernel.numbers
-    iops = (numbers["r/s"] + numbers["w/s"]) / MILLI
-    bw = (numbers["rMB/s"] + numbers["wMB/s"]) / MILLI * (1 << 20)
+    reads, writes, read_mib, write_mib = (numbers[name] for name in DISK_RATES[:4])
+    iops, bw = (reads + writes) / MILLI, (read_mib + write_mib) / MILLI * (1 << 20)
     return HostFigures(name, interval.number, complete, iops, bw, await_ns, await_ns, interval.util)
 
 

@@ -31,6 +31,7 @@ from iopstui.fleet.merging.sums import Object
 from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
 from iopstui.model.answer.answer import Answer
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.means import median
 from iopstui.model.sizes import MIB
 from iopstui.text import printable
@@ -340,7 +341,7 @@ class FleetState:
         if total is not None:
             values = {IOPS: total.iops, BW: total.bw}
         elif sums.kernel.hosts:  # no host has a device: nothing was measured, which is not 0
-            rates = (sums.kernel.rate(name) or 0.0 for name in ("r/s", "w/s"))
+            rates = (sums.kernel.value(row) or 0.0 for row in (DiskRates.r_s, DiskRates.w_s))
             values = {IOPS: sum(rates), BW: (sums.kernel.mib_s or 0.0) * MIB}
         for name, value in values.items():
             self.sums[name].add(event.number, value if complete else None)

@@ -11,7 +11,7 @@ from iopstui.report.drawing.charts import Scales, charts
 from iopstui.report.drawing.experiment_charts import experiment_charts
 from iopstui.report.experiment import Experiment
 from iopstui.report.folding.run import Run
-from iopstui.report.folding.series import points
+from iopstui.report.folding.series import QUEUE, points
 from iopstui.report.markup import (
     Block,
     Bullets,
@@ -259,7 +259,7 @@ def _repeat(data: ReportData, run: Run) -> Iterator[Block]:
 
 def _seconds(data: ReportData) -> Block:
     """The numbers behind the charts, for those who can't see them or want to copy them."""
-    names = ("fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy")
+    names = ("fio", "device", "p50", "p99", "p99.9", QUEUE, "busy")
     series = {name: points(data.series, name) for name in names}
     count = len(series["fio"])
     step = max(1, -(-count // MAX_SECONDS))
@@ -271,6 +271,6 @@ def _seconds(data: ReportData) -> Block:
             for name, value in zip(names, values, strict=True)
         ]
         rows.append((units.clock(series["fio"][place][0]), *cells))
-    head = ("time", "fio IOPS", "device IO/s", "p50", "p99", "p99.9", "aqu-sz", "CPU busy %")
+    head = ("time", "fio IOPS", "device IO/s", "p50", "p99", "p99.9", QUEUE, "CPU busy %")
     step_text = "every sample" if step == 1 else f"every {step}th point of the charts"
     return FoldedBlocks(f"Chart data ({step_text})", [Table(head, rows)])

@@ -14,6 +14,7 @@ from made import START_MS, Row, finals, frame, frames, stream
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.histogram import merge, percentile_name, percentiles
 from iopstui.output.fleet.labelled_rows import merged_streams
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
@@ -173,7 +174,7 @@ def test_short_samples_make_one_second() -> None:
     first, second = [*merger.close_seconds(), *merger.finish()]
     assert first.sums.fio["read"].ios == second.sums.fio["read"].ios == 400
     assert first.sums.fio["read"].iops == 400.0
-    assert first.sums.kernel.rate("w/s") == 1.5 and first.sums.kernel.hosts == 1
+    assert first.sums.kernel.value(DiskRates.w_s) == 1.5 and first.sums.kernel.hosts == 1
 
 
 def test_what_comes_after_its_row_is_said_and_in_the_whole() -> None:

@@ -17,6 +17,8 @@ from typing import Any
 from iopstui.fleet.merging.histogram_text import KEYS, from_wire
 from iopstui.format import counted
 from iopstui.model import histogram
+from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import Figure
 from iopstui.model.figures.latency import BY_PERCENTILE
 from iopstui.model.histogram import percentile_name
 from iopstui.model.metrics.paths import DEVICE, TOTAL
@@ -30,8 +32,11 @@ MILLI, MICRO = 1000, 10**6
 # a rate or a time above this is no measurement; sums of a million of them still fit in 2^63
 MAX_COUNT = 1 << 60
 MAX_IN_BIN = 1 << 50
-DISK_RATES = ("r/s", "w/s", "rMB/s", "wMB/s", "aqu-sz", "in-flight")
-AWAITS = {"reads": "r_await", "writes": "w_await"}
+RATES = (DiskRates.r_s, DiskRates.w_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
+         DiskRates.n_in_flight)  # fmt: skip
+DISK_RATES = tuple(row.name for row in RATES)
+AWAITS = {row.whole: row.name for row in (DiskRates.r_await, DiskRates.w_await)}
+"""By the requests that they are of."""
 KERNEL_NUMBERS = ("hosts", *DISK_RATES, *AWAITS, *AWAITS.values())
 LOSS_COUNTS = ("missed", "skipped", "lost", "full")
 """What a probe may lack, by name (model/metrics/probe.py); ``missed`` as requests, not percent."""
@@ -240,30 +245,30 @@ class KernelSum:
         """How long they took together."""
         return sum(self.numbers.get(name, 0) for name in AWAITS.values())
 
-    def rate(self, name: str) -> float | None:
-        """ "r/s" ... of all hosts; ``None`` if no device was measured."""
-        return self.numbers.get(name, 0) / MILLI if self.hosts else None
-
-    def await_ms(self, count: str) -> float | None:
-        """How long one of the "reads" or "writes" took; ``None`` of none."""
-        requests = self.numbers.get(count, 0)
-        return self.numbers[AWAITS[count]] / MILLI / requests if requests else None
+    def value(self, figure: Figure) -> float | None:
+        """A rate of all hosts, or how long a request took; ``None`` if no device was measured, or
+        of no request."""
+        value = self.numbers.get(figure.name, 0) / MILLI
+        if figure.whole not in AWAITS:
+            return value if self.hosts else None
+        requests = self.numbers.get(figure.whole, 0)
+        return value / requests if requests else None
 
     @property
     def mib_s(self) -> float | None:
         """MiB per second of all hosts, read and written."""
-        rates = [rate for name in ("rMB/s", "wMB/s") if (rate := self.rate(name)) is not None]
-        return sum(rates) if rates else None
+        rates = map(self.value, (DiskRates.r_bytes_s, DiskRates.w_bytes_s))
+        return sum(rate or 0.0 for rate in rates) if self.hosts else None
 
     def as_object(self) -> Object | None:
         """Return an object for JSON lines; ``None`` if no device was measured."""
         if not self.hosts:
             return None
-        row: Object = {"hosts": self.hosts, **{name: self.rate(name) for name in DISK_RATES}}
-        for count, await_ in AWAITS.items():
-            row[count] = self.numbers.get(count, 0)
-            row[await_] = self.await_ms(count)
-            row[f"{await_}_sum"] = self.numbers.get(await_, 0) / MILLI
+        row: Object = {"hosts": self.hosts, **{each.name: self.value(each) for each in RATES}}
+        for await_ in (DiskRates.r_await, DiskRates.w_await):
+            row[await_.whole] = self.numbers.get(await_.whole, 0)
+            row[await_.name] = self.value(await_)
+            row[f"{await_.name}_sum"] = self.numbers.get(await_.name, 0) / MILLI
         return row
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from iopstui.format import latency, mib, percent
 from iopstui.model import histogram
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Figure
 from iopstui.model.metrics.figures import Meter, RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, UNCOUNTED, Frame
@@ -117,8 +118,9 @@ class Point:
     device_iops: float | None = _row(
         "1/s", "requests the device completed per second", "disk ios/s")  # fmt: skip
     aqu_sz: float | None = _row(
-        "", "requests in flight, as the kernel counts them", "disk aqu-sz", title="aqu-sz", rank=4
-    )
+        "", "requests in flight, as the kernel counts them", f"disk {DiskRates.aqu_sz.name}",
+        title=DiskRates.aqu_sz.name, rank=4,
+    )  # fmt: skip
     util: float | None = _row("%", "time in which the device had a request", "disk util",
                               title="util %", form=percent)  # fmt: skip
     cpu_us: float | None = _row(

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iopstui.model import histogram
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import SOME_HOSTS, UNCOUNTED, Frame
@@ -79,7 +80,10 @@ class RunFigures:
         fio = ("fio", TOTAL)
         paths = {"iops": (*fio, "iops"), "bw": (*fio, "bw")}
         if devices:
-            paths |= {"util": (*disk, "util"), "aqu_sz": (*disk, "aqu-sz")}
+            paths |= {
+                "util": (*disk, DiskRates.util.name),
+                "aqu_sz": (*disk, DiskRates.aqu_sz.name),
+            }
         self._paths = paths
         self._meters = {name: Meter(path) for name, path in paths.items()}
         self._share = RunShare()

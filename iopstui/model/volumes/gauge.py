@@ -25,7 +25,7 @@ NEAR_BASELINE = 0.05
 BASELINE_SECONDS = 3
 """Seconds at the baseline, with I/Os waiting, after which the credits were used up."""
 MIN_QUEUE = 1.0
-"""aqu-sz: with less, the rate is the job's and not a limit's."""
+"""Mean requests in flight: with less, the rate is the job's and not a limit's."""
 NEAR_LIMIT = 0.05
 
 

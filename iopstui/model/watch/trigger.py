@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.model.experiment.expectation import parse_figure_and_value
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import PARTIAL, Frame
 from iopstui.model.metrics.paths import DEVICE
@@ -21,6 +22,8 @@ MAX_DURATION_S = 3650 * 86400.0
 NEAR_MISS_SHARE = 0.98
 _TRIGGER = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=|>|<)\s*(\S.*?)\s+for\s+(\S+)\s*")
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{0,3})?)(s|m|h|d|)", re.ASCII)
+_OF_A_DISK = (DiskRates.r_s, DiskRates.w_s, DiskRates.r_bytes_s, DiskRates.r_await,
+              DiskRates.w_await, DiskRates.aqu_sz, DiskRates.util)  # fmt: skip
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -86,7 +89,7 @@ def parse_trigger(
     field, limit = parse_figure_and_value(option, name, value, tree, devices)
     if field.path[0] == "fio":
         raise UsageError(f"{option}: {field.id} is fio's figure, and no job runs in a watch.",
-                         "The disk's own: r/s, w/s, rMB/s, r_await, w_await, aqu-sz, util ...",
+                         f"The disk's own: {', '.join(row.name for row in _OF_A_DISK)} ...",
                          )  # fmt: skip
     if field.path[0] == DEVICE and not probed:
         raise UsageError(f"{option}: only the probe counts {field.id}.", "Add --probe.")

@@ -65,7 +65,7 @@ class SweepTable(ExperimentTable[SweepResults]):
         super().__init__(plan, out)
         self._labels = [*labels(plan)]
         # with the run's number one has to go for 80 columns
-        figures = [figure for figure in FIGURES if plan.repeats == 1 or figure.title != "aqu-sz"]
+        figures = [figure for figure in FIGURES if plan.repeats == 1 or figure is not QUEUE]
         self._columns = [*self._labels, *figures]
         self._started = False
 
@@ -97,9 +97,10 @@ class SweepTable(ExperimentTable[SweepResults]):
             self._print(line)
 
 
+QUEUE = POINT["aqu_sz"].column()
 FIGURES = (
     *(POINT[name].column() for name in (
-        "iops", "bw", "latency_ns", "p50_ns", "p99_ns", "p999_ns", "aqu_sz", "seen")),
+        "iops", "bw", "latency_ns", "p50_ns", "p99_ns", "p999_ns")), QUEUE, POINT["seen"].column(),
     Column("little", "of", 4, lambda law: units.or_dash(law.asked) + ("" if law.holds else "!")),
 )  # fmt: skip
 MEANS = (

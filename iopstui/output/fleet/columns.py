@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iopstui.fleet.merging.merger import MergedInterval
-from iopstui.fleet.merging.sums import DirectionSum, HostSums
+from iopstui.fleet.merging.sums import AWAITS, DISK_RATES, DirectionSum, HostSums
 from iopstui.format import utc
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.fields import BY_ID
@@ -20,7 +20,7 @@ from iopstui.text import printable
 
 PERCENTILE_NAMES = tuple(map(percentile_name, PERCENTILES))
 _FIO_FIELDS = ("iops", "bw", "ios", "bytes", "clat.mean", "lat.mean", *PERCENTILE_NAMES, "max")
-_KERNEL_FIELDS = ("r/s", "w/s", "rMB/s", "wMB/s", "r_await", "w_await", "aqu-sz")
+_KERNEL_FIELDS = (*DISK_RATES[:4], *AWAITS.values(), DISK_RATES[4])
 _DEVICE_FIELDS = ("iops", "ios", "mean", *PERCENTILE_NAMES, "max")
 _FIO_PARTS = (READ, WRITE, TRIM, TOTAL)
 _DEVICE_PARTS = (READ, WRITE, TOTAL)

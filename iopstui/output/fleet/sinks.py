@@ -9,8 +9,10 @@ from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import Object
 from iopstui.fleet.scaling_curve import SHOWN_PERCENTILES
-from iopstui.format import MISSING, clock, latency, milliseconds, number, print_line, utc
+from iopstui.format import MISSING, clock, latency, number, print_line, utc
 from iopstui.model.answer.answer import Answer
+from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import Figure
 from iopstui.model.samples import READ, WRITE
 from iopstui.output.csv_out import CsvFile, cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
@@ -23,12 +25,9 @@ from iopstui.text import printable
 HEADER_EVERY = 20
 
 
-def _await(count: str, await_: str) -> Column:
-    return Column("", await_, 7, milliseconds, read=lambda row: row.sums.kernel.await_ms(count))
-
-
-def _rate(name: str, width: int) -> Column:
-    return Column("", name, width, number, read=lambda row: row.sums.kernel.rate(name))
+def _of_disks(figure: Figure, width: int = 7) -> Column:
+    return Column("", figure.name, width, figure.form,
+                  read=lambda row: row.sums.kernel.value(figure))  # fmt: skip
 
 
 _HEAD = (
@@ -45,9 +44,9 @@ _FIO = (
            form=lambda slowest: f" {printable(slowest[1])}" if slowest else ""),
 )  # fmt: skip
 _KERNEL = (
-    *_HEAD, _rate("r/s", 6), _rate("w/s", 6),
+    *_HEAD, _of_disks(DiskRates.r_s, 6), _of_disks(DiskRates.w_s, 6),
     Column("sums/kernel/mib_s", "MiB/s", 7, number),
-    _await("reads", "r_await"), _await("writes", "w_await"), _rate("aqu-sz", 7),
+    *map(_of_disks, (DiskRates.r_await, DiskRates.w_await, DiskRates.aqu_sz)),
 )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from iopstui.report.drawing.xy import XYCurve, scaled, xy_chart
 from iopstui.report.folding.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.report.folding.run import Run
 from iopstui.report.folding.series import (
+    QUEUE,
     WAIT_ABOVE,
     WAIT_CACHE,
     WAIT_CPU,
@@ -59,7 +60,7 @@ class Scales:
         means = _values([data for data in reports if data.foreign], ("mean",))
         self.latency = logarithmic([*latencies, *means])
         self.speed = linear(_values([data for data in reports if data.foreign], ("bw",)))
-        self.queue = linear(_values(reports, ("aqu-sz",)))
+        self.queue = linear(_values(reports, (QUEUE,)))
         self.waits = linear([high for data in reports for high in _in_flight(data)])
         self.cpu = linear(_values(reports, BUSY))
         self.cpu = Scale(0.0, 100.0) if self.cpu.high <= 100 else self.cpu
@@ -134,8 +135,8 @@ def _kernel(data: ReportData, scales: Scales, times: Times, marks: Marks) -> lis
                Curve("all, mean", "fio", _points(data, "busy")),
                Curve("fio jobs", "p50", _points(data, "job_cpu"))],
               scales.cpu, units.percent, times, marks),
-        chart("Requests in flight at the device (aqu-sz)",
-              [Curve(_device(data), "device", _points(data, "aqu-sz"))],
+        chart(f"Requests in flight at the device ({QUEUE})",
+              [Curve(_device(data), "device", _points(data, QUEUE))],
               scales.queue, units.number, times, marks),
         *_waits(data, scales, times, marks),
     ]  # fmt: skip

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from iopstui import format as units
 from iopstui.model.sizes import MIB
 from iopstui.report.drawing.svg import Curve, Times, chart, heat, linear, logarithmic
-from iopstui.report.fleet.report_data import FleetHeat, FleetReportData, SecondRow
+from iopstui.report.fleet.report_data import KERNEL, FleetHeat, FleetReportData, SecondRow
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
 
+READS, WRITES, QUEUE = (figure.name for figure in KERNEL)
 CHARTED_PERCENTILES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 Figures = Mapping[str, float | None]
 
@@ -61,13 +62,13 @@ def _of_fio(data: FleetReportData, times: Times) -> Iterator[str]:
 
 def _of_kernels(data: FleetReportData, times: Times) -> Iterator[str]:
     """As /proc/diskstats has it; nothing of hosts whose files are on no disk."""
-    if all(row.kernel["r/s"] is None for row in data.seconds):
+    if all(row.kernel[READS] is None for row in data.seconds):
         return
-    curves = _curves(data, (("r/s", "fio"), ("w/s", "device")), lambda row: row.kernel)
+    curves = _curves(data, ((READS, "fio"), (WRITES, "device")), lambda row: row.kernel)
     yield chart("Requests per second at the devices of all hosts (kernel)", curves,
                 linear(_values(curves)), units.number, times)  # fmt: skip
-    waiting = _curves(data, (("aqu-sz", "device"),), lambda row: row.kernel)
-    yield chart("Requests in flight at the devices of all hosts (aqu-sz)", waiting,
+    waiting = _curves(data, ((QUEUE, "device"),), lambda row: row.kernel)
+    yield chart(f"Requests in flight at the devices of all hosts ({QUEUE})", waiting,
                 linear(_values(waiting)), units.number, times)  # fmt: skip
     if any(row.util for row in data.seconds):
         busy = _curves(data, (("highest", "p999"), ("middle", "fio")), lambda row: row.util)

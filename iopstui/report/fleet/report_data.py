@@ -16,6 +16,7 @@ from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.fleet.merging.host_timeline import HostInterval, HostTimeline
 from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.sums import HostSums, counted_directions
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.sizes import MIB
 from iopstui.output.fleet.labelled_rows import file_rows
@@ -26,7 +27,7 @@ from iopstui.report.folding.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.report.redact import REDACTED
 from iopstui.text import printable
 
-KERNEL = ("r/s", "w/s", "aqu-sz")
+KERNEL = (DiskRates.r_s, DiskRates.w_s, DiskRates.aqu_sz)
 Object = dict[str, Any]
 
 
@@ -147,7 +148,7 @@ class FleetReportData:
             _rates(second.sums), _moved(second.sums),
             total.main.percentiles if total else {},
             self.names(slowest[1]) if slowest else "",
-            {name: second.sums.kernel.rate(name) for name in KERNEL}, _of_hosts(utils),
+            {each.name: second.sums.kernel.value(each) for each in KERNEL}, _of_hosts(utils),
         ))  # fmt: skip
         self.heat.add(place, (part.main.bins for part in counted_directions(second.sums.fio)))
         self.device_heat.add(
@@ -191,8 +192,8 @@ def _rates(sums: HostSums) -> dict[str, float]:
     if sums.fio:
         return {name: part.iops for name, part in sums.fio.items()}
     return {
-        name: rate for name, key in (("read", "r/s"), ("write", "w/s"))
-        if (rate := sums.kernel.rate(key)) is not None
+        name: rate for name, figure in (("read", DiskRates.r_s), ("write", DiskRates.w_s))
+        if (rate := sums.kernel.value(figure)) is not None
     }  # fmt: skip
 
 

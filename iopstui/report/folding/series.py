@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from math import nan
 
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.waits import Waits
 
-SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy", "busiest",
+QUEUE = DiskRates.aqu_sz.name
+SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", QUEUE, "busy", "busiest",
           "job_cpu", "mean", "bw")  # fmt: skip
 WAIT_CPU, WAIT_ABOVE, WAIT_UNKNOWN = "wait.cpu", "wait.above", "wait.unknown"
 WAIT_CACHE, WAIT_UNSENT = "wait.cache", "wait.unsent"

@@ -13,6 +13,7 @@ from iopstui.events import FindingReported
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import period_text
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
@@ -49,7 +50,7 @@ PROBE_COLUMNS = (
     Column("waiting/mean_ns", "waited before",
            form=lambda ns: "" if ns is None else units.latency(ns)),
 )  # fmt: skip
-DEVICE_TITLES = ("IO/s", "read MiB/s", "write MiB/s", "aqu-sz", "util %")
+DEVICE_TITLES = ("IO/s", "read MiB/s", "write MiB/s", DiskRates.aqu_sz.name, "util %")
 DEVICE_HEAD: Row = ("run", "I/Os", *DEVICE_TITLES, "all I/Os: p50", "p99", "p99.9", "p99.99")
 SIDE_BY_SIDE = "Runs. Figures exclude the ramp; the change is in IOPS from the previous run:"
 

@@ -84,7 +84,7 @@ def figures(run: Run) -> dict[str, float | None]:
         "fio MiB/s": bandwidth,
         **{name: latencies.get(name) for name in ("p50", "p99", "p99.9", "max")},
         "device IO/s": device.mean(DiskRates.ios_s),
-        "aqu-sz": device.mean(DiskRates.aqu_sz),
+        DiskRates.aqu_sz.name: device.mean(DiskRates.aqu_sz),
         "util %": device.mean(DiskRates.util),
     }
 
@@ -102,7 +102,7 @@ def _stated_latencies(run: Run) -> dict[str, int | None]:
 COMPARED: dict[str, Callable[[float | None], str]] = {
     "fio IOPS": units.number, "fio MiB/s": units.mib, "p50": units.latency, "p99": units.latency,
     "p99.9": units.latency, "max": units.latency, "device IO/s": units.number,
-    "aqu-sz": units.number, "util %": units.percent,
+    DiskRates.aqu_sz.name: units.number, "util %": units.percent,
 }  # fmt: skip
 
 

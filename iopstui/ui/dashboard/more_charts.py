@@ -26,7 +26,7 @@ class MoreCharts:
     def __init__(self, charset: Charset) -> None:
         line = "⠒⠒" if charset.line == "braille" else charset.line * 2
         point = "⠂⠐" if charset.line == "braille" else charset.points[0] * 2
-        queue = Curve(QUEUE, "aqu-sz", plotting.LINE, charset.line, DEVICE, line)
+        queue = Curve(QUEUE, QUEUE, plotting.LINE, charset.line, DEVICE, line)
         write = Curve(WRITE_MIB, "write", plotting.POINTS, charset.points[0], P99, point)
         read = Curve(READ_MIB, "read", plotting.LINE, charset.line, P50, line)
         self.charts = [

@@ -37,7 +37,7 @@ from iopstui.ui.draw.layout import NO_BOX, TABS, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
-from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
+from iopstui.ui.state.live import AWAITS, DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.state.second_history import HistoryEntry
 
 MIN_SPAN_S = 2.0
@@ -93,9 +93,9 @@ def _other_latencies(latency: ChartSpec, charset: Charset) -> dict[str, ChartSpe
         Curve("device p50", "device p50", plotting.LINE, charset.line, DEVICE, p50.sample),
         replace(p50, label="fio p50"),
     )
-    waits = (
-        Curve("w_await", "w_await", plotting.LINE, charset.line, P99, p50.sample),
-        Curve("r_await", "r_await", plotting.LINE, charset.line, DEVICE, p50.sample),
+    waits = tuple(
+        Curve(name, name, plotting.LINE, charset.line, style, p50.sample)
+        for name, style in zip(reversed(AWAITS), (P99, DEVICE), strict=True)
     )
     return {
         DEVICE_LATENCY: replace(latency, id="probe", curves=device, right=12),

@@ -16,7 +16,9 @@ from iopstui.ui.draw.charts.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import P50, P99, Charset
 
-READS, WRITES, R_AWAIT, W_AWAIT = SERIES = ("r/s", "w/s", "r_await", "w_await")
+READS, WRITES, R_AWAIT, W_AWAIT = SERIES = tuple(
+    row.name for row in (DiskRates.r_s, DiskRates.w_s, DiskRates.r_await, DiskRates.w_await)
+)
 MIN_HEIGHT = 10
 HISTORY_S = 600
 NS_OF_MS = 1e6

@@ -33,6 +33,7 @@ from iopstui.events import (
     TunableChanged,
 )
 from iopstui.model.answer.answer import Answer
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.cpu_accounts import mean_by_cpu
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import rate_of
@@ -60,8 +61,8 @@ if TYPE_CHECKING:
 FIO_IOPS, DEVICE_IOPS = "fio", "device"
 LATENCIES = ("p50", "p99", "p99.9")
 DEVICE_LATENCIES = ("device p50", "device p99")
-AWAITS = ("r_await", "w_await")
-QUEUE, READ_MIB, WRITE_MIB = "aqu-sz", "read MiB/s", "write MiB/s"
+AWAITS = (DiskRates.r_await.name, DiskRates.w_await.name)
+QUEUE, READ_MIB, WRITE_MIB = DiskRates.aqu_sz.name, "read MiB/s", "write MiB/s"
 SERIES = (
     FIO_IOPS, DEVICE_IOPS, *LATENCIES, *DEVICE_LATENCIES, *AWAITS, QUEUE, READ_MIB, WRITE_MIB,
 )  # fmt: skip
