@@ -36,9 +36,10 @@ class Figure:
     ``per`` times ``whole``, at most ``most``; both are growths of the row (fields, or properties
     made of fields; a slash leads into what a field has). Without ``whole`` it is the growth itself;
     over a run it is weighed by ``over``, if it has a mean at all (``added`` is what to add up then,
-    where it is not the value times its weight). JSON, CSV and tables give the
-    value divided by ``scale``. ``form`` makes its text for people, ``width`` is that of a column,
-    and a narrow table leaves out those with the highest ``rank`` first (0: never).
+    where it is not the value times its weight), or made of its readings by ``join``. JSON, CSV and
+    tables give the value divided by ``scale``. ``form`` makes its text for people, ``width`` is
+    that of a column, and a narrow table leaves out those with the highest ``rank`` first (0:
+    never).
 
     ``kind`` is its type in JSON, ``always`` whether it is never null there; ``keys`` says how many
     keys that are data stand between it and a number (a histogram has one). ``inner``: of the
@@ -57,6 +58,7 @@ class Figure:
     most: float | None = None
     over: str = ""
     added: str = ""
+    join: Callable[[Sequence[float]], float] | None = None
     title: str = ""
     width: int = 6
     form: Callable[[Any], str] = number
@@ -111,9 +113,9 @@ class Figure:
         return f"{about}: {self.meaning}"
 
     @property
-    def is_mean(self) -> bool:
+    def is_of_run(self) -> bool:
         """Whether a whole run has one value of it."""
-        return bool(self.whole or self.over)
+        return bool(self.whole or self.over or self.join)
 
     def parts(self, row: object, *owners: object) -> tuple[float, float] | None:
         """What is added up over seconds: the value is the first over the second; ``None`` where it

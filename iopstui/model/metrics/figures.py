@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iopstui.model import histogram
+from iopstui.model.figures.figure import Figure
 from iopstui.model.figures.latency import BY_PERCENTILE, MAX, OF_BINS
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, UNCOUNTED, Frame
 from iopstui.model.metrics.frame_figures import owners_of, row_at
-from iopstui.model.metrics.nvme import BY_NAME as DRIVE_FIGURES
-from iopstui.model.metrics.nvme import NVME, WORST, combined_figure
 from iopstui.model.metrics.paths import WAIT
 from iopstui.model.metrics.waits import MeanWaits
 
@@ -21,10 +20,8 @@ LATENCIES = ("slat", "clat", "lat")
 
 def is_measurable(path: Sequence[str]) -> bool:
     """True if a whole run has one figure for the field at ``path`` (concrete, no ``*``)."""
-    if len(path) == 2 and path[0] == NVME:
-        return path[1] in DRIVE_FIGURES
     row = row_at(tuple(path))
-    return row is not None and (row.is_mean or row.name in OF_BINS)
+    return row is not None and (row.is_of_run or row.name in OF_BINS)
 
 
 def has_idle_end(frame: Frame) -> bool:
@@ -46,18 +43,24 @@ class Meter:
         if not is_measurable(path):
             raise ValueError(f"no figure of a whole run: {'.'.join(path)}")
         self.path = tuple(path)
-        row = row_at(self.path)
-        self._by_bins = row is not None and row.name in OF_BINS
+        self._by_bins = self._row().name in OF_BINS
         self._sum = 0.0
         self._weight = 0.0
         self._bins: dict[int, int] = {}
         self._max: int | None = None
         self._idle = False
 
+    def _row(self) -> Figure:
+        # a meter is passed between processes, its row is not
+        row = row_at(self.path)
+        assert row is not None
+        return row
+
     def add(self, frame: Frame) -> float | None:
         """Count one frame; its own value, ``None`` if it has none."""
-        if self.path[0] == NVME:
-            return self._add_drives(frame)
+        if self._row().join:
+            owners = owners_of(frame, self.path)
+            return self._add_reading(self._row().value(owners[0]) if owners else None)
         idle = self.path[0] != "fio" and has_idle_end(frame)
         if UNCOUNTED & frame.flags or (idle and self._weight):
             return None
@@ -66,9 +69,8 @@ class Meter:
         return value
 
     def _count(self, frame: Frame) -> float | None:
-        # a meter is passed between processes, its row is not
-        owners, row = owners_of(frame, self.path), row_at(self.path)
-        if not owners or row is None or (self.path[0] == WAIT and owners[0].stalled):
+        owners, row = owners_of(frame, self.path), self._row()
+        if not owners or (self.path[0] == WAIT and owners[0].stalled):
             return None
         if self._by_bins:
             return self._add_bins(owners[0])
@@ -93,11 +95,10 @@ class Meter:
 
     def follow(self, later: Meter) -> None:
         """Add the counts of another meter of the same figure over the following frames."""
-        if self.path[0] == NVME:
-            self._use_drive_value(later.value)
-            return
+        if self._row().join:
+            self._add_reading(later.value)
         # an idle end counts only where there is nothing else
-        if not (later._idle and self._weight):
+        elif not (later._idle and self._weight):
             self.join(later)
 
     @property
@@ -121,17 +122,12 @@ class Meter:
             return value if value is None or self._max is None else min(value, self._max)
         return self._sum / self._weight if self._weight else None
 
-    def _add_drives(self, frame: Frame) -> float | None:
-        """A counter's growth since the run's beginning is in every reading: the last one counts."""
-        value = combined_figure(frame.nvme, self.path[1]) if frame.nvme else None
-        self._use_drive_value(value)
-        return value
-
-    def _use_drive_value(self, value: float | None) -> None:
-        if value is not None:
-            worst = WORST.get(self.path[1])
-            self._sum = worst((self._sum, value)) if worst and self._weight else value
+    def _add_reading(self, value: float | None) -> float | None:
+        join = self._row().join
+        if value is not None and join:
+            self._sum = join((self._sum, value)) if self._weight else value
             self._weight = 1.0
+        return value
 
     def _add_bins(self, latencies: Any) -> float | None:
         """Add the histogram of an object with latencies (figures/latency.py)."""

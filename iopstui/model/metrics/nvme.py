@@ -152,8 +152,14 @@ def combined_figure(readings: Readings, name: str) -> float | None:
     return combine(values) if values and None not in values else None
 
 
+def _last(values: Sequence[float]) -> float:
+    """A counter's growth since the run's beginning is in every reading."""
+    return values[-1]
+
+
 ROWS: Rows = (
-    *(replace(row, part=partial(combined_figure, name=row.name)) for row in FIGURES),
+    *(replace(row, part=partial(combined_figure, name=row.name), join=WORST.get(row.name, _last))
+      for row in FIGURES),
     Part(DRIVES, (*FIGURES, Figure(
         PROBLEM, "", "this drive: why it could not be read; null if it was",
         lambda reading: reading.problem or None, kind=TEXT,
