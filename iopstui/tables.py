@@ -1,7 +1,8 @@
 """Tables: columns with an id, a title, a width and a format.
 
-A producer declares its columns once. They are shown as lines of text, as cells of a report's table
-(``report/markup.py``), or as plain values of a CSV row.
+A producer declares its columns once. They are shown as lines of text, as rows of the screen
+(``ui/draw/rows.py``), as HTML or Markdown (``report/markup.py``), or written to flat files (CSV,
+Parquet).
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from iopstui.format import cut, or_dash
 
 Row = TypeVar("Row")
 UP, DOWN = 1, -1
+TIME, WHOLE, WORDS, FIGURE = "time", "whole", "words", "figure"
+"""Types in a flat file: a time (UTC, ms), a whole number, a text, and any number."""
 
 
 def path_reader(path: str, or_none: bool = False) -> Callable[[Any], Any]:
@@ -55,10 +58,13 @@ class Column:
     On the screen it has a ``style``, which ``style_of`` a row may decide, and a narrow table leaves
     out the highest ``rank`` first (0: never). A list can be sorted by it if it ``sorts``: ``UP``
     (names from A on) or ``DOWN`` (the largest first), by its value or what ``key`` makes of a row.
+
+    In a flat file it is called as its ``id`` and has a ``type``; ``unit``, ``source`` and
+    ``meaning`` are those of a field (model/metrics/fields.py).
     """
 
     id: str
-    title: str
+    title: str = ""
     width: int = 0
     form: Callable[[Any], str] = or_dash
     left: bool = False
@@ -68,6 +74,10 @@ class Column:
     style_of: Callable[[Any], Any] | None = None
     sorts: int = 0
     key: Callable[[Any], Any] | None = None
+    type: str = FIGURE
+    unit: str = ""
+    source: str = "iopstui"
+    meaning: str = ""
 
     get: Callable[[Any], Any] = field(init=False, repr=False)
     """The value of a row."""
@@ -87,6 +97,26 @@ class Column:
     def cells(self) -> int:
         """Columns of the screen that it takes, the blank before it included."""
         return max(self.width, len(self.title)) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells under a head; the first ``left_columns`` hold words, the others numbers."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    left_columns: int = 1
+
+    @classmethod
+    def from_rows(
+        cls, columns: Sequence[Column], rows: Iterable[object], left_columns: int = 1
+    ) -> Table:
+        """A table of these columns."""
+        return cls(titles(columns), [texts(columns, row) for row in rows], left_columns)
+
+    def lines(self) -> Iterator[str]:
+        """The table as text."""
+        return aligned((self.head, *self.rows), range(self.left_columns, len(self.head)))
 
 
 def sortable(columns: Iterable[Column]) -> tuple[str, ...]:

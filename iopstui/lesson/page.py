@@ -10,17 +10,9 @@ from iopstui.model.lesson.figures import FACTS, FIO, RUN, unit_of
 from iopstui.model.lesson.formula import Lookup
 from iopstui.model.lesson.pages import Choice, FiguresPage, QuestionPage
 from iopstui.model.lesson.text import VisibleParagraph, format_value
+from iopstui.tables import Table
 
 READY, RUNNING, DONE, FAILED, SKIPPED = "ready", "running", "done", "failed", "skipped"
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of cells; the first cell of each row says what it is, the others are right-aligned
-    under ``header``."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 Block = VisibleParagraph | Table

@@ -14,10 +14,10 @@ from typing import Any, BinaryIO
 from iopstui.events import Event, FrameReady
 from iopstui.format import utc_datetime
 from iopstui.linux.process.packages import missing_package_error
-from iopstui.model.metrics.fields import Field, find_field
+from iopstui.model.metrics.fields import find_field
 from iopstui.model.metrics.paths import SCHEMA
-from iopstui.output.columns import FIGURE, TIME, WHOLE, WORDS, Column
 from iopstui.output.csv_out import Figures, session_columns
+from iopstui.tables import FIGURE, TIME, WHOLE, WORDS, Column
 from iopstui.text import printable
 
 PACKAGE = "pyarrow"
@@ -76,7 +76,7 @@ class ParquetTable:
         """The schema. Its words stand with each column, where Arrow's readers find them, and as
         one JSON object beside all columns, for the others."""
         descriptions = {
-            column.name: {"unit": column.unit, "source": column.source, "meaning": column.meaning}
+            column.id: {"unit": column.unit, "source": column.source, "meaning": column.meaning}
             for column in columns
         }
         types = {
@@ -84,7 +84,7 @@ class ParquetTable:
             WORDS: self._arrow.string(), FIGURE: self._arrow.float64(),
         }  # fmt: skip
         fields = [
-            self._arrow.field(column.name, types[column.type], metadata=descriptions[column.name])
+            self._arrow.field(column.id, types[column.type], metadata=descriptions[column.id])
             for column in columns
         ]
         beside = {"schema": str(SCHEMA), "fields": json.dumps(descriptions), **about}
@@ -134,11 +134,9 @@ _TYPES: Mapping[tuple[str, ...], str] = {("utc",): TIME, _FLAGS: WORDS, ("step",
 
 
 def _column(path: tuple[str, ...]) -> Column:
-    field: Field | None = find_field((*path, "*") if path == _FLAGS else path)
+    field = find_field((*path, "*") if path == _FLAGS else path)
     assert field is not None, path
-    name = printable(".".join(path))
-    kind = _TYPES.get(path, FIGURE)
-    return Column(name, kind, field.unit, field.source, field.meaning.strip())
+    return field.column(printable(".".join(path)), _TYPES.get(path, FIGURE))
 
 
 def _cell(path: tuple[str, ...], value: Any, wall_ms: float) -> Any:

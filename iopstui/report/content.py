@@ -20,7 +20,6 @@ from iopstui.report.markup import (
     FoldedBlocks,
     Heading,
     Pairs,
-    Table,
     Text,
     list_with_heading,
 )
@@ -29,6 +28,7 @@ from iopstui.report.wording import recording as words
 from iopstui.report.wording import repeat_command, side_by_side, slowest_requests
 from iopstui.report.wording.overview import overview
 from iopstui.session.run_rows import MARK_COLUMNS, run_columns
+from iopstui.tables import Table
 
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import PromisedFigures

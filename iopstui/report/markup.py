@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from iopstui.tables import Column, texts, titles
+from iopstui.tables import Table
 from iopstui.text import printable
 
 # an underscore inside a word is none of emphasis
@@ -43,22 +43,6 @@ class Pairs:
     """Names and values."""
 
     rows: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Cells under a head; the first ``left`` columns hold words, the others numbers."""
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    left_columns: int = 1
-
-    @classmethod
-    def from_rows(
-        cls, columns: Sequence[Column], rows: Iterable[object], left_columns: int = 1
-    ) -> Table:
-        """A table of these columns."""
-        return cls(titles(columns), [texts(columns, row) for row in rows], left_columns)
 
 
 @dataclass(frozen=True, slots=True)

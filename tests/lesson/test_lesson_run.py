@@ -20,12 +20,13 @@ from iopstui.events import FrameReady, StepFinished
 from iopstui.lesson.facts import TargetFacts
 from iopstui.lesson.library import shipped_lessons
 from iopstui.lesson.offers import Lessons
-from iopstui.lesson.page import DONE, FAILED, READY, RUNNING, SKIPPED, Table
+from iopstui.lesson.page import DONE, FAILED, READY, RUNNING, SKIPPED
 from iopstui.lesson.player import LessonRun
 from iopstui.model.block.target import DIRECTORY, Target, combine_targets
 from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.formula import Value
 from iopstui.safety.signals import STOP_SIGNALS
+from iopstui.tables import Table
 
 TEXT = """
 [lesson]
@@ -152,7 +153,7 @@ def test_predict_run_see_explain(play: LessonRun) -> None:
     measure(play)
     play.advance()
     (table,) = play.page().blocks  # type: ignore[union-attr]
-    assert isinstance(table, Table) and table.header == ("", "one", "deep")
+    assert isinstance(table, Table) and table.head == ("", "one", "deep")
     assert [row[0] for row in table.rows] == [
         "I/Os per second, reads and writes", "99th percentile",
         "requests merged into others per second",
@@ -297,7 +298,7 @@ def test_a_run_that_fails_in_the_middle(play: LessonRun) -> None:
     assert "No space left Make room." in words(play)
     play.advance()
     (table,) = play.page().blocks  # type: ignore[union-attr]
-    assert isinstance(table, Table) and table.header == ("", "one")
+    assert isinstance(table, Table) and table.head == ("", "one")
     play.advance()
     assert words(play) == (
         "You said b) no. This cannot be decided here: a required figure is unknown."

@@ -16,9 +16,10 @@ from textual.widgets import OptionList, Static
 
 from iopstui.errors import UsageError
 from iopstui.lesson.offers import Lessons
-from iopstui.lesson.page import AnswerVerdict, ShownPage, Table
+from iopstui.lesson.page import AnswerVerdict, ShownPage
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.lesson.text import VisibleParagraph
+from iopstui.tables import Table
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw import layout

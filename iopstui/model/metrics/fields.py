@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from iopstui.model.figures.figure import walk
 from iopstui.model.metrics.frame_figures import EVENT
 from iopstui.model.metrics.paths import ANY, SCHEMA
+from iopstui.tables import FIGURE, Column
 
 FRAME_SOURCE = "iopstui"
 
@@ -33,6 +34,11 @@ class Field:
     def id(self) -> str:
         """The path joined by dots."""
         return ".".join(self.path)
+
+    def column(self, name: str, type_: str = FIGURE) -> Column:
+        """The field as a column of a flat file."""
+        return Column(name, type=type_, unit=self.unit, source=self.source,
+                      meaning=self.meaning.strip())  # fmt: skip
 
     def covers(self, path: Sequence[str]) -> bool:
         """True if a value at ``path`` of a frame object is this field."""

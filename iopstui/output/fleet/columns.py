@@ -15,7 +15,7 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.fields import BY_ID
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.samples import READ, TRIM, WRITE
-from iopstui.output.columns import FIGURE, TIME, WHOLE, WORDS, Column
+from iopstui.tables import TIME, WHOLE, WORDS, Column
 from iopstui.text import printable
 
 PERCENTILE_NAMES = tuple(map(percentile_name, PERCENTILES))
@@ -26,21 +26,17 @@ _FIO_PARTS = (READ, WRITE, TRIM, TOTAL)
 _DEVICE_PARTS = (READ, WRITE, TOTAL)
 
 
-def column_like(name: str, field: str, type_: str = FIGURE) -> Column:
-    """A column ``name`` that means what a host's field does."""
-    column = BY_ID[field]
-    return Column(name, type_, column.unit, column.source, column.meaning.strip())
-
-
 def head_columns() -> Iterator[Column]:
     """When a second was, and who is in it."""
     yield Column("wall_ms", unit="ms", meaning="start of the second, since 1970")
-    yield Column("utc", TIME, meaning="the same as date and time (UTC)")
+    yield Column("utc", type=TIME, meaning="the same as date and time (UTC)")
     yield Column("interval_s", unit="s", meaning="length of the second")
-    yield Column("expected", WHOLE, meaning="hosts that take part in it")
-    yield Column("counted", WHOLE, meaning="hosts that were measured for the whole second")
-    yield Column("missing", WORDS, meaning="hosts without data for this second")
-    yield Column("incomplete", WORDS, meaning="hosts that were measured for less than 80 % of it")
+    yield Column("expected", type=WHOLE, meaning="hosts that take part in it")
+    yield Column("counted", type=WHOLE, meaning="hosts that were measured for the whole second")
+    yield Column("missing", type=WORDS, meaning="hosts without data for this second")
+    yield Column(
+        "incomplete", type=WORDS, meaning="hosts that were measured for less than 80 % of it"
+    )
 
 
 def head_cells(second: MergedInterval) -> list[object]:
@@ -56,13 +52,13 @@ def figure_columns() -> Iterator[Column]:
     for part in _FIO_PARTS:
         for name in _FIO_FIELDS:
             kind = "clat." if name in PERCENTILE_NAMES or name == "max" else ""
-            yield column_like(f"fio.{part}.{name}", f"fio.{part}.{kind}{name}")
+            yield BY_ID[f"fio.{part}.{kind}{name}"].column(f"fio.{part}.{name}")
     for name in _KERNEL_FIELDS:
-        yield column_like(f"kernel.{name}", f"kernel.{TOTAL}.{name}")
-    yield Column("device.hosts", WHOLE, source="probe", meaning="hosts with a running probe")
+        yield BY_ID[f"kernel.{TOTAL}.{name}"].column(f"kernel.{name}")
+    yield Column("device.hosts", type=WHOLE, source="probe", meaning="hosts with a running probe")
     for part in _DEVICE_PARTS:
         for name in _DEVICE_FIELDS:
-            yield column_like(f"device.{part}.{name}", f"{DEVICE}.{part}.{name}")
+            yield BY_ID[f"{DEVICE}.{part}.{name}"].column(f"device.{part}.{name}")
 
 
 def figure_cells(sums: HostSums) -> list[object]:

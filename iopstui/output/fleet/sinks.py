@@ -134,7 +134,7 @@ class TotalCsv:
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._err = err
         self._messages = _LossMessages(err)
-        self._file = CsvFile(out, (column.name for column in (*head_columns(), *figure_columns())))
+        self._file = CsvFile(out, (column.id for column in (*head_columns(), *figure_columns())))
 
     def second(self, second: MergedInterval) -> None:
         """Write one second."""

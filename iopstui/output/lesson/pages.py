@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 
 from iopstui.format import counted
-from iopstui.lesson.page import READY, SKIPPED, Block, ShownPage, Table
+from iopstui.lesson.page import READY, SKIPPED, Block, ShownPage
 from iopstui.model.lesson.pages import Lesson
+from iopstui.tables import Table
 from iopstui.text import printable, with_breaks, without_breaks
 
 WIDTH = 80
@@ -40,21 +41,10 @@ def page_lines(page: ShownPage) -> list[str]:
 
 def _block_lines(block: Block) -> list[str]:
     if isinstance(block, Table):
-        return ["  " + line for line in table_lines(block)]
+        return ["  " + line for line in block.lines()]
     if block.kept:
         return ["    " + _printable_line(line) for line in block.text.splitlines()]
     return flowed(block.text, "  ")
-
-
-def table_lines(table: Table) -> list[str]:
-    """A table with its columns aligned; the first column is as wide as it has to be."""
-    rows = [table.header, *table.rows]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(table.header))]
-    return [
-        f"{row[0]:<{widths[0]}}  "
-        + "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]
 
 
 def _printable_line(line: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
@@ -17,14 +17,8 @@ SCHEMA = 1
 _GAP = "  "
 # columns in the order in which they give way: (title, narrowest width, 0 = may vanish)
 _SHRINK = (("MODEL", 8), ("MODEL", 0), ("IN USE", 12), ("HCTX>CPUS", 9), ("IRQ", 0), ("NAME", 8))
+_TITLES = ("NAME", "SIZE", "TYPE", "MODEL", "SCHED", "RQ_AFF", "HCTX>CPUS", "IRQ", "IN USE")
 _RIGHT_ALIGNED = frozenset({"SIZE", "RQ_AFF"})
-
-
-@dataclass(slots=True)
-class _Column:
-    title: str
-    cells: Sequence[str]
-    width: int
 
 
 def devices_table(
@@ -40,15 +34,10 @@ def devices_table(
     rows = list(_order(devices, show_all=all)) if only is None else [(devices[only], 0)]
     if not rows:
         return "No block devices found.\n"
-    cells = [_cells(device, depth, devices) for device, depth in rows]
-    titles = ("NAME", "SIZE", "TYPE", "MODEL", "SCHED", "RQ_AFF", "HCTX>CPUS", "IRQ", "IN USE")
-    columns = [
-        _Column(t, column, 0) for t, column in zip(titles, zip(*cells, strict=True), strict=True)
-    ]
-    columns = _fit(columns, width)
-    heads = [column.title for column in columns]
-    lines = [_line(heads, columns)]
-    lines += [_line([c.cells[i] for c in columns], columns) for i in range(len(rows))]
+    cells = [_TITLES, *(_cells(device, depth, devices) for device, depth in rows)]
+    longest = (max(map(len, column)) for column in zip(*cells, strict=True))
+    widths = _fit(dict(zip(_TITLES, longest, strict=True)), width)
+    lines = (_line(dict(zip(_TITLES, row, strict=True)), widths) for row in cells)
     return "".join(line[: max(width, 1)].rstrip() + "\n" for line in lines)
 
 
@@ -139,7 +128,7 @@ def _interesting(device: BlockDevice) -> bool:
     return bool(device.size) and not device.hidden and device.kind != "ram"
 
 
-def _cells(device: BlockDevice, depth: int, devices: Devices) -> list[str]:
+def _cells(device: BlockDevice, depth: int, devices: Devices) -> Sequence[str]:
     if depth:
         cells = ["  " + printable(device.name), units.size(device.size), "partition"]
         return [*cells, "", "", "", "", "", short_usage(device, devices)]
@@ -181,29 +170,26 @@ def _model_text(device: BlockDevice) -> str:
     return printable(text) or units.MISSING
 
 
-def _fit(columns: list[_Column], width: int) -> list[_Column]:
-    """Natural widths, then columns give way in the order of _SHRINK until all fit."""
-    for column in columns:
-        column.width = max(len(column.title), *(len(cell) for cell in column.cells))
+def _fit(widths: dict[str, int], width: int) -> dict[str, int]:
+    """Natural widths by title, narrowed in the order of _SHRINK until all fit."""
     for title, least in _SHRINK:
-        excess = sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1) - width
+        excess = sum(widths.values()) + len(_GAP) * (len(widths) - 1) - width
         if excess <= 0:
             break
         if least == 0:
-            columns = [c for c in columns if c.title != title]
-            continue
-        for narrowed in (c for c in columns if c.title == title):
-            floor = min(narrowed.width, max(least, len(title)))
-            narrowed.width = max(floor, narrowed.width - excess)
-    return columns
+            del widths[title]
+        else:
+            floor = min(widths[title], max(least, len(title)))
+            widths[title] = max(floor, widths[title] - excess)
+    return widths
 
 
-def _line(cells: list[str], columns: list[_Column]) -> str:
+def _line(cells: Mapping[str, str], widths: Mapping[str, int]) -> str:
     texts = []
-    for cell, column in zip(cells, columns, strict=True):
-        text = cell if len(cell) <= column.width else cell[: column.width - 1] + "~"
-        right = column.title in _RIGHT_ALIGNED
-        texts.append(text.rjust(column.width) if right else text.ljust(column.width))
+    for title, width in widths.items():
+        cell = cells[title]
+        text = cell if len(cell) <= width else cell[: width - 1] + "~"
+        texts.append(text.rjust(width) if title in _RIGHT_ALIGNED else text.ljust(width))
     return _GAP.join(texts)
 
 

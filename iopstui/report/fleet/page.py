@@ -17,9 +17,10 @@ from iopstui.report.fleet import wording as words
 from iopstui.report.fleet.charts import charts
 from iopstui.report.fleet.report_data import FleetReportData, load_fleet_report
 from iopstui.report.fleet.rows import write_csv, write_parquet
-from iopstui.report.markup import Block, Charts, FoldedBlocks, Heading, Pairs, Table, Text, html
+from iopstui.report.markup import Block, Charts, FoldedBlocks, Heading, Pairs, Text, html
 from iopstui.report.page import html_of, markdown_of
 from iopstui.report.report_options import ReportOptions
+from iopstui.tables import Table
 
 SCHEMA = 1
 MAX_HOSTS = 200

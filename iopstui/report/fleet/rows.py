@@ -15,10 +15,9 @@ from iopstui.fleet.merging.host_timeline import HostInterval
 from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.sums import HostSums
 from iopstui.linux.process.packages import require_packages
-from iopstui.output.columns import WHOLE, WORDS, Column
+from iopstui.model.metrics.fields import BY_ID
 from iopstui.output.csv_out import cell_text
 from iopstui.output.fleet.columns import (
-    column_like,
     figure_cells,
     figure_columns,
     head_cells,
@@ -28,6 +27,7 @@ from iopstui.output.fleet.wording import first_names, is_last
 from iopstui.output.parquet import PACKAGE, ParquetTable, instant
 from iopstui.report.fleet.reading import Reading
 from iopstui.report.redact import REDACTED
+from iopstui.tables import WHOLE, WORDS, Column
 from iopstui.text import printable
 
 Cells = list[Any]
@@ -36,13 +36,13 @@ Cells = list[Any]
 def columns() -> Iterator[Column]:
     """Columns of a row; ``host`` is empty in totals."""
     yield Column("t", unit="s", meaning="since the first second in which a host is counted")
-    yield Column("run", WHOLE, meaning="run number; null if the recording has none")
-    yield Column("host", WORDS, meaning='"" in rows that sum all counted hosts')
+    yield Column("run", type=WHOLE, meaning="run number; null if the recording has none")
+    yield Column("host", type=WORDS, meaning='"" in rows that sum all counted hosts')
     yield from head_columns()
     yield from figure_columns()
     # percents are not added up
-    yield column_like("kernel.util", "kernel.total.util")
-    yield Column("slowest", WORDS, meaning="the host with the highest p99")
+    yield BY_ID["kernel.total.util"].column("kernel.util")
+    yield Column("slowest", type=WORDS, meaning="the host with the highest p99")
 
 
 class _Rows:
@@ -110,7 +110,7 @@ class _Rows:
 def write_csv(path: Path, redact: bool, out: BinaryIO) -> None:
     """A row for every second and for every host in it. UsageError for a file without a frame."""
     writer = csv.writer(_Encoded(out), lineterminator="\n")
-    writer.writerow(column.name for column in columns())
+    writer.writerow(column.id for column in columns())
     rows = _Rows(path, redact)
     for cells in rows:
         writer.writerow(map(cell_text, cells))
@@ -133,7 +133,7 @@ def write_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
     require_packages(PACKAGE)
     about = {"version": __version__, "file": REDACTED if redact else printable(path.name)}
     table = ParquetTable(out, [*columns()], about)
-    when = [column.name for column in columns()].index("wall_ms")
+    when = [column.id for column in columns()].index("wall_ms")
     rows = _Rows(path, redact)
     try:
         for cells in rows:

@@ -24,10 +24,9 @@ from iopstui.output.summary import FINAL_RANKS, FINAL_RATES, interruption, recon
 from iopstui.output.watch.share_table import columns_of
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.folding.run import Device, Run
-from iopstui.report.markup import Table
 from iopstui.report.report_data import FindingEnds, ReportData
 from iopstui.session.tick.outcomes import outcome_event_text
-from iopstui.tables import Column, texts, titles
+from iopstui.tables import Column, Table, texts, titles
 from iopstui.text import printable
 
 Row = tuple[str, ...]

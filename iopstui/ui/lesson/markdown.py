@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from iopstui.lesson.page import READY, SKIPPED, AnswerVerdict, ShownPage, Table
+from iopstui.lesson.page import READY, SKIPPED, AnswerVerdict, ShownPage
 from iopstui.model.lesson.pages import RUN_STEP
+from iopstui.tables import Table
 from iopstui.text import printable
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.lesson.rows import pane_name

@@ -17,8 +17,9 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
-from iopstui.lesson.page import SKIPPED, ShownPage, Table
+from iopstui.lesson.page import SKIPPED, ShownPage
 from iopstui.model.lesson.pages import ASK
+from iopstui.tables import Table
 from iopstui.text import printable
 from iopstui.ui.core.modal import Hint, KeyLine
 from iopstui.ui.dashboard.side_charts import SideCharts
@@ -182,7 +183,7 @@ class LessonPage(Screen[None]):
         """A table of figures; the first column is the label."""
         grid = Grid(box=None, padding=(0, 0, 0, 2), pad_edge=False, header_style=BOLD)
         grid.add_column("", style=DIM)
-        for name in table.header[1:]:
+        for name in table.head[1:]:
             grid.add_column(Text(self._clean(name)), justify="right", no_wrap=True)
         for row in table.rows:
             grid.add_row(*(Text(self._clean(cell)) for cell in row))
