@@ -15,14 +15,14 @@ from iopstui.events import AnswerGiven, Event, FrameReady, Notice, StepFinished,
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.fio.interval import DirectionInterval
+from iopstui.model.fio.interval import BW, DirectionInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.shares.share import RunShare, Share
+from iopstui.model.metrics.shares.share import OperationRates, RunShare, Share
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE
@@ -89,7 +89,7 @@ EXPLAINED = (
         "iodepth × numjobs (a bug of this fio version); the IOPS are not affected",
     ),
 )
-MIB_S = Column("bw", "MiB/s", 5, units.mib)
+MIB_S = BW.column(title="MiB/s")
 PERCENTILE_COLUMNS = tuple(
     Column(f"percentiles/{name}", name, 7, units.latency) for name in ("p50", "p99", "p99.9")
 )
@@ -97,16 +97,17 @@ RATES = (DiskRates.r_s.column(), DiskRates.w_s.column())
 QUEUE = (DiskRates.aqu_sz.column(), DiskRates.util.column())
 DEVICE = (*RATES, *QUEUE)
 SHARE = (
-    Column("read/ops_s", "r/s", 5, units.number), Column("write/ops_s", "w/s", 5, units.number),
-    Column("data/rtt", "RTT", 6, units.dense_ms),
-    Column("data/retransmissions", "retr", 4, units.number),
-)  # fmt: skip
+    OperationRates.ops_s.column("read", title=DiskRates.r_s.name, width=5),
+    OperationRates.ops_s.column("write", title=DiskRates.w_s.name, width=5),
+    OperationRates.rtt.column("data", title="RTT", width=6, form=units.dense_ms),
+    OperationRates.resent.column("data", title="retr", width=4),
+)
 """In place of the device's where the target is an NFS mount: reads, writes, and of both the time of
 an answer and how many were sent again."""
 SMB_SHARE = (
     *SHARE[:2],
-    Column("data/latency", "lat", 6, units.dense_ms),
-    Column("data/errors", "err", 4, units.number),
+    OperationRates.latency.column("data", title="lat", width=6, form=units.dense_ms),
+    OperationRates.n_errors.column("data", title="err", width=4, form=units.number),
 )
 """The same of an SMB mount: the latency of both on the connection, and their errors."""
 

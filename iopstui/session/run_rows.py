@@ -20,9 +20,7 @@ WIDTH = 80
 
 def _figure(name: str, width: int, rank: int = 0) -> Column:
     """A run has this figure of a point, too."""
-    figure = POINT[name]
-    form = f.DENSE.get(figure.form, figure.form)
-    return Column(name, figure.title, width, form, rank=rank)
+    return POINT[name].screen_column(width=width, rank=rank, read=None)
 
 
 def _seconds(count: float | None) -> str:

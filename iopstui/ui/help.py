@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from iopstui.model.figures.disk import DiskRates
+from iopstui.tables import Column
 from iopstui.ui.actions import help_rows
+from iopstui.ui.dashboard.panels import cpu_panel, kernel_panel
 from iopstui.ui.keys import LIVE_ACTIONS, REPLAY_ONLY
 from iopstui.ui.parts import replay
 
@@ -44,6 +49,15 @@ SCREENS: tuple[Section, ...] = (
 )  # fmt: skip
 """Keys of screens other than the dashboard, and their terms."""
 
+
+def _figures(columns: Iterable[Column]) -> Iterator[tuple[str, str]]:
+    """What the figures of a table mean, with their units."""
+    for column in columns:
+        if column.meaning:
+            unit = f" [{column.unit}]" if column.unit else ""
+            yield column.title, f"{column.meaning}{unit}"
+
+
 PANELS: tuple[Section, ...] = (
     (
         "Charts",
@@ -79,15 +93,7 @@ PANELS: tuple[Section, ...] = (
     (
         "Device (iostat), this second (/proc/diskstats; names as in iostat -x)",
         (
-            ("r/s w/s", "completed requests per second, after merging"),
-            ("rMB/s wMB/s", "MiB read and written per second"),
-            ("rrqm/s wrqm/s", "requests per second that were merged into others"),
-            ("r_await w_await", "mean time of a request in queue and device"),
-            ("aqu-sz", "mean number of requests in queue and device"),
-            ("infl", "requests in flight at the moment of reading"),
-            ("util%", "time with at least one request in flight; a device with many queues may "
-                      "do more at 100 %"),
-            ("d/s f/s", "discards and flushes per second"),
+            *_figures(kernel_panel.COLUMNS),
             ("└name", "a device below the target: it counts the same I/O again; ×2: it is below "
                       "two of the devices above"),
             ("sum of 2", "the job's devices, each counted once; awaits are total waiting time "
@@ -102,11 +108,7 @@ PANELS: tuple[Section, ...] = (
         (
             ("hctx", "hardware queue that this CPU submits to (+: several; –: none)"),
             ("job", "fio jobs last seen on this CPU; *: bound to it; \"0 +3\": four jobs"),
-            ("irq/s", "the device's interrupts on this CPU; one can complete several I/Os"),
-            ("BLOCK/s", "block softirqs: completions passed to this CPU"),
-            ("IPI/s", "function-call interrupts from other CPUs, for any reason"),
-            ("usr sys iowait", "percent of the CPU's time, sampled by the kernel's tick"),
-            ("irq soft idle", "the same; irq only on kernels that account it"),
+            *_figures(cpu_panel.COLUMNS),
             ("I/Os per interrupt", "completions per interrupt of the device"),
             ("inside the hard interrupt", "the kernel completes I/O there, so BLOCK/s is 0 "
                                           "although the device is busy"),
@@ -124,7 +126,7 @@ PANELS: tuple[Section, ...] = (
             ("IOPS, MiB/s", "means over the measured seconds, without the ramp"),
             ("before, base", "difference in IOPS from the run before, and from the base run"),
             ("p50 p99", "of all I/Os of the run"),
-            ("util% aqu-sz", "means of the device over the run"),
+            (f"util% {DiskRates.aqu_sz.name}", "means of the device over the run"),
         ),
     ),
     (

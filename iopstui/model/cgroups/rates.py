@@ -83,7 +83,7 @@ class GroupRates:
         return sum_uses(self.disks.values())
 
 
-def _use(of: str) -> Rows:
+def _use(of: str) -> tuple[Figure, Figure, Figure, Figure]:
     scope = f"per second by this group, without those below it, {of}"
     return (
         Figure("r/s", "1/s", f"reads {scope}", "reads_s"),
@@ -109,6 +109,7 @@ def _limits(group: GroupRates) -> dict[str, dict[str, int | None]]:
     return {disk: {kind: limits.get((disk, kind)) for kind in LIMITS} for disk in group.disks}
 
 
+USE = _use("on all of the target's disks")
 GROUP: Rows = (
     Figure("cgroup", "", "path of a cgroup that did I/O on the target's disks (watch --cgroups)",
            "path", kind=TEXT),
@@ -116,7 +117,7 @@ GROUP: Rows = (
            "slice, group, or root for what is charged to none", "name/kind", kind=TEXT),
     Figure("name", "", "its name: a systemd unit, the beginning of a container's or pod's id",
            "name/name", kind=TEXT),
-    *(replace(row, part=f"total/{row.part}") for row in _use("on all of the target's disks")),
+    *(replace(row, part=f"total/{row.part}") for row in USE),
     Part("disks", _use("on this"), many=BY_KEY, always=True),
     Part("pressure", tuple(map(_pressure, dict.fromkeys(n.split(".")[0] for n in PRESSURES))),
          always=True),

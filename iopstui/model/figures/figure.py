@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, TypeVar, overload
 
-from iopstui.format import number
+from iopstui.format import DENSE, number
 from iopstui.tables import Column, path_reader
 
 SECONDS = "seconds"
@@ -134,10 +134,21 @@ class Figure:
             return None
         return (getattr(row, self.added) if self.added else value * weight), weight
 
-    def column(self) -> Column:
-        """The figure as a column of a table."""
-        return Column(self.name, self.title or self.name, self.width, self.form, read=self.value,
-                      rank=self.rank)  # fmt: skip
+    def column(self, of: str = "", **different: Any) -> Column:
+        """The figure as a column of a table, of the part ``of`` a row; ``different`` is what this
+        table has otherwise."""
+        part = reader(of) if of else None
+        read = self.value if part is None else lambda row: self.value(part(row))
+        return Column(**{
+            "id": self.name, "title": self.title or self.name, "width": self.width,
+            "form": self.form, "read": read, "rank": self.rank, "unit": self.unit,
+            "source": self.source, "meaning": self.meaning, **different,
+        })  # fmt: skip
+
+    def screen_column(self, style: Any = None, **different: Any) -> Column:
+        """The same on the screen: units of times stand next to them."""
+        form = DENSE.get(self.form, self.form)
+        return self.column(**{"form": form, "style": style, **different})
 
     def growths(self, value: float | None, row: Mapping[str, float | None]) -> float | None:
         """The part that gives this value in ``unit`` with the whole of ``row``: the way back, for
@@ -237,8 +248,9 @@ def figures_of(subject: Any) -> tuple[Figure, ...]:
 
 @cache
 def by_name(subject: Any) -> Mapping[str, Figure]:
-    """The figures of a subject, those of the program alone too, by name."""
-    return {f.name: f for f in vars(subject).values() if isinstance(f, Figure)}
+    """The figures of a subject, or of its rows, those of the program alone too, by name."""
+    rows = subject if isinstance(subject, tuple) else vars(subject).values()
+    return {f.name: f for f in rows if isinstance(f, Figure)}
 
 
 def as_object(rows: Rows, thing: Any, is_full: bool = True) -> dict[str, Any]:

@@ -142,10 +142,13 @@ def _latency_part(kind: str, span: str) -> Part:
                 lambda direction: direction.latency(kind))  # fmt: skip
 
 
+IOPS = Figure("iops", "1/s", f"{OF} completed per second", over=SECONDS, added="ios",
+              title="IOPS", width=5)  # fmt: skip
+BW = Figure("bw", "B/s", f"{OF}, bytes completed per second", over=SECONDS, added="bytes",
+            width=5, form=f.mib)  # fmt: skip
 DIRECTION: Rows = (
-    Figure("iops", "1/s", f"{OF} completed per second", over=SECONDS, added="ios", title="IOPS"),
-    Figure("bw", "B/s", f"{OF}, bytes completed per second", over=SECONDS, added="bytes",
-           form=f.mib),
+    IOPS,
+    BW,
     Figure("ios", "", f"{OF} completed in this interval", title="I/Os"),
     Figure("bytes", "B", f"{OF}, bytes completed in this interval"),
     _latency_part("slat", "submission latency"),

@@ -232,7 +232,7 @@ REQUESTS: Rows = (
     Figure("sizes", "", f"{OF}, issued, by size in bytes rounded down to a power of two (part "
            "sizes)", keys=1, always=True),
 )  # fmt: skip
-_USE: Rows = (
+USE: Rows = (
     Figure("cgroup", "", "cgroup that the requests are charged to (bpftrace: that the process is "
            "in); empty where that is not known, or a process works for several", "group",
            kind=TEXT),
@@ -240,13 +240,13 @@ _USE: Rows = (
            lambda task: group_name(task.group).text if task.group else "", kind=TEXT),
     Figure("disk", "", "the disk (there is a row for each)", kind=TEXT),
     Figure("iops", "1/s", "completed requests"),
-    Figure("read_iops", "1/s", "those that read"),
-    Figure("write_iops", "1/s", "those that write"),
-    Figure("bw", "B/s", "completed bytes"),
+    Figure("read_iops", "1/s", "those that read", width=7),
+    Figure("write_iops", "1/s", "those that write", width=7),
+    Figure("bw", "B/s", "completed bytes", width=7, form=f.mib),
     Figure("p50", "ns", "half of the requests took at most this in the device (within 6 %)",
-           "p50_ns"),
+           "p50_ns", width=8, form=f.latency),
     Figure("p99", "ns", "99 % of the requests took at most this in the device (within 6 %)",
-           "p99_ns"),
+           "p99_ns", width=8, form=f.latency),
 )  # fmt: skip
 _PROCESS: Rows = (
     Figure("pid", "", "process that allocated the requests; writeback is the kernel's kworker"),
@@ -311,8 +311,8 @@ PROBE: Rows = (
     Part("disks", tuple(_direction_parts("this disk")), many=BY_KEY, always=True),
     Figure("matrix", "1/s", "requests allocated on one CPU (first key) and completed on another "
            "(second key)", "interval/matrix", keys=2, always=True),
-    Part("tasks", (*_PROCESS, *_USE), "interval/tasks", many=IN_LIST, always=True),
-    Part("groups", _USE, "interval/groups", many=IN_LIST, always=True),
+    Part("tasks", (*_PROCESS, *USE), "interval/tasks", many=IN_LIST, always=True),
+    Part("groups", USE, "interval/groups", many=IN_LIST, always=True),
     _own("left_out", "", "requests that are in no row of tasks and groups: there were too many "
          "processes"),
     Part("slowest", SLOW_REQUEST, many=IN_LIST, always=True),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from iopstui import format as f
 from iopstui.model.figures.figure import TEXT, Figure, Rows
 from iopstui.model.rates import delta, ratio
 
@@ -55,22 +56,24 @@ CONNECTION: Rows = (
     Figure("server", "", "address and port that the target's I/O goes to", kind=TEXT),
     Figure("kind", "", "what for: NFS, SMB, NVMe/TCP or iSCSI", kind=TEXT),
     Figure("local_port", "", "port of this machine"),
-    Figure("rtt", "ms", "round-trip time of packets, smoothed by the kernel"),
+    Figure("rtt", "ms", "round-trip time of packets, smoothed by the kernel", width=7,
+           form=f.milliseconds),
     Figure("rttvar", "ms", "its mean deviation"),
-    Figure("min_rtt", "ms", "the shortest lately"),
-    Figure("retrans", "", "segments sent again in this interval"),
+    Figure("min_rtt", "ms", "the shortest lately", width=7, form=f.milliseconds, rank=3),
+    Figure("retrans", "", "segments sent again in this interval", width=7, form=f.or_dash),
     Connection.retrans_percent,
-    Figure("sent", "B/s", "bytes sent", "sent_s"),
-    Figure("received", "B/s", "bytes received", "received_s"),
-    Figure("send_queue", "B", "bytes not acknowledged yet, at the interval's end"),
+    Figure("sent", "B/s", "bytes sent", "sent_s", width=9, form=f.mib),
+    Figure("received", "B/s", "bytes received", "received_s", width=9, form=f.mib),
+    Figure("send_queue", "B", "bytes not acknowledged yet, at the interval's end", width=10,
+           form=f.size),
     Figure("receive_queue", "B", "bytes received and not read yet"),
     Figure("unsent", "B", "bytes of the send queue that were not sent yet"),
     Figure("unacked", "", "segments under way"),
-    Figure("cwnd", "", "segments that may be under way (congestion window)"),
+    Figure("cwnd", "", "segments that may be under way (congestion window)", width=5, rank=2),
     Figure("busy", "%", "share of the interval with data under way"),
-    Figure("rwnd_limited", "%", "of it, held up by the server's receive window"),
+    Figure("rwnd_limited", "%", "of it, held up by the server's receive window", width=7, rank=1),
     Figure("sndbuf_limited", "%", "of it, held up by this machine's send buffer"),
-)
+)  # fmt: skip
 
 
 def counter_name(counter: str, local_port: int, server: str, kind: str) -> str:

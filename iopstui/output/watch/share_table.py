@@ -15,20 +15,15 @@ from iopstui.output.watch.table import FrameTable
 from iopstui.tables import Column, head_line, line, texts
 
 COLUMNS = (
-    Column("ops_s", "ops/s", 5, units.number),
-    Column("kb_s", "kB/s", 5, units.number),
-    Column("kb_op", "kB/op", 5, units.number),
-    Column("retrans_percent", "retrans%", 8, units.percent),
-    Column("rtt", "RTT", 7, units.milliseconds),
-    Column("exe", "exe", 7, units.milliseconds),
-    Column("queue", "queue", 7, units.milliseconds),
-    Column("errors_percent", "err%", 4, units.percent),
-)
-SMB_COLUMNS = (
-    *COLUMNS[:3],
-    Column("errors_percent", "err%", 4, units.percent),
-    Column("latency", "latency", 8, units.milliseconds),
-)
+    *(row.column(width=5) for row in (
+        OperationRates.ops_s, OperationRates.kb_s, OperationRates.kb_op)),
+    OperationRates.retrans_percent.column(width=8),
+    OperationRates.rtt.column(title="RTT", width=7),
+    OperationRates.exe.column(width=7),
+    OperationRates.queue.column(width=7),
+    OperationRates.errors_percent.column(title="err%", width=4),
+)  # fmt: skip
+SMB_COLUMNS = (*COLUMNS[:3], COLUMNS[-1], OperationRates.latency.column())
 """What the SMB client counts; ``latency`` is of all shares on the connection."""
 
 

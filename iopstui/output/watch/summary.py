@@ -6,12 +6,13 @@ import textwrap
 from collections.abc import Iterator
 
 from iopstui import format as units
+from iopstui.model.cgroups.rates import USE
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.shares.share import OperationRates
 from iopstui.model.watch.totals import DiskTotal, FindingCount, GroupTotal, WatchTotals
 from iopstui.output.plain import answer_sentence
 from iopstui.output.watch.share_table import columns_of
-from iopstui.tables import Column, head_line, row_line
+from iopstui.tables import head_line, row_line
 from iopstui.text import printable
 
 WIDTH = 80
@@ -21,10 +22,7 @@ NOT_OF_DISKS = "* longer than these disks' requests: another disk, a limit, a se
 MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
 """A task that waits so many times longer than all requests of the disks take does not wait for
 them alone: for another disk, a limit, a server, or it sleeps in io_uring."""
-GROUP_COLUMNS = (
-    Column("reads_s", "r/s", 5, units.number), Column("writes_s", "w/s", 5, units.number),
-    Column("read_bytes_s", "rMB/s", 5, units.mib), Column("write_bytes_s", "wMB/s", 5, units.mib),
-)  # fmt: skip
+GROUP_COLUMNS = tuple(row.column(width=5) for row in USE)
 
 
 def watch_summary(totals: WatchTotals) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -11,8 +10,6 @@ from rich.cells import cached_cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from iopstui.format import DENSE
-from iopstui.model.figures.figure import Figure
 from iopstui.tables import Column, in_order, sortable
 from iopstui.text import with_breaks, without_breaks
 from iopstui.ui.draw.style import BOLD, DIM, PLAIN, WARNING, Charset
@@ -190,20 +187,6 @@ def _wrapped(width: int, charset: Charset, text: str, style: Style | None) -> tu
     if current:
         rows.append(message(width, charset, current, style))
     return tuple(rows)
-
-
-def figure_column(
-    figure: Figure,
-    style: Style | None = None,
-    style_of: Callable[[Any], Style | None] | None = None,
-    title: str = "",
-) -> Column:
-    """A figure of a subject as a column; units of times stand next to them."""
-    column = figure.column()
-    return replace(
-        column, title=title or column.title, form=DENSE.get(figure.form, figure.form), style=style,
-        style_of=style_of,
-    )  # fmt: skip
 
 
 class Table(Generic[T]):

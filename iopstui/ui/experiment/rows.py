@@ -20,7 +20,6 @@ from iopstui.ui.draw.rows import (
     Row,
     Table,
     capital,
-    figure_column,
     pad,
     rule,
     wrap,
@@ -39,7 +38,7 @@ DISTURBED = "~"
 
 def columns(*names: str) -> list[Column]:
     """Figures of a point as columns."""
-    made = [figure_column(POINT[name], FIO if name == "iops" else None) for name in names]
+    made = [POINT[name].screen_column(FIO if name == "iops" else None) for name in names]
     return [replace(column, width=max(6, column.width)) for column in made]
 
 

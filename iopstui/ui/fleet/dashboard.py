@@ -33,7 +33,6 @@ from iopstui.ui.draw.rows import (
     Piece,
     Row,
     Table,
-    figure_column,
     message,
     pad,
     rule,
@@ -50,10 +49,11 @@ MIN_CHART_ROWS = 9
 STATE_STYLES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (LEFT_OUT, WARNING),
                    (LATE, WARNING), (INCOMPLETE, WARNING))  # fmt: skip
 KERNEL_COLUMNS = (
-    figure_column(DiskRates.r_s, DEVICE), figure_column(DiskRates.w_s, DEVICE),
-    *map(figure_column, (DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.r_await,
-                         DiskRates.w_await, DiskRates.aqu_sz, DiskRates.n_in_flight)),
-    figure_column(DiskRates.util, title="util%"),
+    DiskRates.r_s.screen_column(DEVICE), DiskRates.w_s.screen_column(DEVICE),
+    *(row.screen_column() for row in (
+        DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.r_await, DiskRates.w_await,
+        DiskRates.aqu_sz, DiskRates.n_in_flight)),
+    DiskRates.util.screen_column(title="util%"),
 )  # fmt: skip
 
 

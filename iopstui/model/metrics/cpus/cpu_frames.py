@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from iopstui import format as f
 from iopstui.model import rates
-from iopstui.model.figures.figure import SECONDS, Figure, Rows
+from iopstui.model.figures.figure import SECONDS, Figure
 from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.cpus.irq_rates import IrqRates
 from iopstui.model.samples import CpuTimes, KernelSample
@@ -29,17 +30,18 @@ class CpuFrame:
     ipi_s: float | None
 
 
-CPU: Rows = (
+CPU = (
     *(
-        Figure(name, "%", meaning, f"load/{name}", over=SECONDS, source="/proc/stat")
-        for name, meaning in (
-            ("usr", "user time, nice included"),
-            ("sys", "system time"),
-            ("iowait", "idle while an I/O was outstanding"),
-            ("irq", "hard interrupts; stays 0 on kernels that only sample time"),
-            ("soft", "softirqs"),
-            ("idle", "idle"),
-            ("steal", "taken by the hypervisor"),
+        Figure(name, "%", meaning, f"load/{name}", over=SECONDS, source="/proc/stat", width=4,
+               form=f.percent, rank=rank)
+        for name, meaning, rank in (
+            ("usr", "user time, nice included", 0),
+            ("sys", "system time", 0),
+            ("iowait", "idle while an I/O was outstanding", 5),
+            ("irq", "hard interrupts; stays 0 on kernels that only sample time", 6),
+            ("soft", "softirqs", 0),
+            ("idle", "idle", 0),
+            ("steal", "taken by the hypervisor", 9),
         )
     ),
     Figure("block/s", "1/s", "BLOCK softirqs: I/O completions handled here", "block_s",

@@ -7,7 +7,7 @@ from typing import Any
 
 from iopstui import format as f
 from iopstui.model.cgroups.names import CONTAINER_ROOT
-from iopstui.model.cgroups.rates import GroupRates, limits_reached
+from iopstui.model.cgroups.rates import USE, GroupRates, limits_reached
 from iopstui.model.histogram import Bins, merge, percentiles
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column
@@ -58,10 +58,8 @@ def _limit_style(group: GroupRates) -> Any:
 COLUMNS = (
     Column("", "cgroup", 32, read=lambda group: _end(printable(group.name.text), 31), sorts=UP,
            key=lambda group: group.name.text),
-    Column("total/reads_s", "r/s", 6, f.number, style=DEVICE, sorts=DOWN),
-    Column("total/writes_s", "w/s", 6, f.number, sorts=DOWN),
-    Column("total/read_bytes_s", "rMB/s", 7, f.mib, style=DEVICE, sorts=DOWN),
-    Column("total/write_bytes_s", "wMB/s", 7, f.mib, sorts=DOWN),
+    *(row.column("total", width=width, style=style, sorts=DOWN) for row, width, style in zip(
+        USE, (6, 6, 7, 7), (DEVICE, None, DEVICE, None), strict=True)),
     _pressure("io.some", sorts=DOWN),
     _pressure("cpu.some", rank=2),
     _pressure("memory.some", rank=2),

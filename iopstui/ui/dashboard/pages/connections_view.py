@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as f
-from iopstui.model.network.connections import Connection
+from iopstui.model.figures.figure import by_name
+from iopstui.model.network.connections import CONNECTION, Connection
 from iopstui.tables import Column
 from iopstui.ui.draw.rows import Row, listing, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
@@ -16,17 +17,18 @@ ABOUT = (
     "longer is the server's. queue: bytes not acknowledged yet. window: share of the time that the "
     "server's receive window held the connection up."
 )
+_ROWS = by_name(CONNECTION)
 COLUMNS = (
     Column("", "server, local port", 30,
            read=lambda each: f"{each.server} {each.kind} :{each.local_port}"),
-    Column("rtt", "RTT", 7, f.dense_ms, style=DEVICE),
-    Column("min_rtt", "min", 7, f.dense_ms, rank=3),
-    Column("retrans", "retrans", 7, style_of=lambda each: WARNING if each.retrans else None),
-    Column("sent_s", "sent MB/s", 9, f.mib),
-    Column("received_s", "recv MB/s", 9, f.mib),
-    Column("send_queue", "queue", 10, f.size),
-    Column("cwnd", "cwnd", 5, f.number, rank=2),
-    Column("rwnd_limited", "window", 7, lambda share: f"{f.percent(share)} %", rank=1),
+    _ROWS["rtt"].screen_column(DEVICE, title="RTT"),
+    _ROWS["min_rtt"].screen_column(title="min"),
+    _ROWS["retrans"].screen_column(style_of=lambda each: WARNING if each.retrans else None),
+    _ROWS["sent"].screen_column(title="sent MB/s"),
+    _ROWS["received"].screen_column(title="recv MB/s"),
+    _ROWS["send_queue"].screen_column(title="queue"),
+    _ROWS["cwnd"].screen_column(),
+    _ROWS["rwnd_limited"].screen_column(title="window", form=lambda it: f"{f.percent(it)} %"),
 )  # fmt: skip
 
 

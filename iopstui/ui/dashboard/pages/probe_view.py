@@ -7,14 +7,17 @@ from typing import Any
 
 from iopstui import format as f
 from iopstui.model.block.topology import Topology
+from iopstui.model.figures.figure import by_name
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import (
     BUILT_IN,
     KINDS,
     MATRIX,
     PROCESSES,
+    REQUESTS,
     SIZES,
     TOLERATED_SKIPS,
+    USE,
     WAY,
     ProbeInterval,
     RequestStats,
@@ -49,14 +52,12 @@ NOT_RECORDED = "The kernel probe was off at this time."
 PROBE_STARTING = "The probe is starting (a few seconds with bpftrace)."
 MAX_TASKS = 12
 
-LATENCIES = (
-    Column("iops", "IOPS", 7, f.number),
-    Column("device/mean_ns", "mean", 8, f.dense),
-    Column("device/percentiles/p50", "p50", 8, f.dense, style=DEVICE),
-    Column("device/percentiles/p99", "p99", 8, f.dense),
-    Column("device/percentiles/p99.9", "p99.9", 8, f.dense, rank=1),
-    Column("device/max_ns", "max", 8, f.dense, rank=2),
-)
+_OF_TASK = by_name(USE)
+LATENCIES = tuple(
+    by_name(REQUESTS)[name].screen_column(DEVICE if name == "p50" else None, rank=rank, width=width)
+    for name, width, rank in (("iops", 7, 0), ("mean", 8, 0), ("p50", 8, 0), ("p99", 8, 0),
+                              ("p99.9", 8, 1), ("max", 8, 2))
+)  # fmt: skip
 
 
 def rows(
@@ -204,11 +205,11 @@ def task_columns(state: LiveState) -> tuple[Column, ...]:
         process_column(state, 18),
         Column("pid", "pid", 8, sorts=UP),
         Column("disk", "disk", 9, lambda name: f.cut(printable(name), 9), rank=1),
-        Column("read_iops", "read/s", 7, f.number, sorts=DOWN),
-        Column("write_iops", "write/s", 7, f.number, sorts=DOWN),
-        Column("bw", "MiB/s", 7, f.mib, sorts=DOWN),
-        Column("p50_ns", "p50", 8, f.dense, style=DEVICE, sorts=DOWN),
-        Column("p99_ns", "p99", 8, f.dense, sorts=DOWN),
+        _OF_TASK["read_iops"].screen_column(title="read/s", sorts=DOWN),
+        _OF_TASK["write_iops"].screen_column(title="write/s", sorts=DOWN),
+        _OF_TASK["bw"].screen_column(title="MiB/s", sorts=DOWN),
+        _OF_TASK["p50"].screen_column(DEVICE, sorts=DOWN),
+        _OF_TASK["p99"].screen_column(sorts=DOWN),
         Column("group", "cgroup", 29, lambda name: f.cut(printable(name) or f.MISSING, 29), rank=2),
     )
 

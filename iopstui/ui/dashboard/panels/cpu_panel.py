@@ -10,6 +10,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.cpu_map import CpuRow, cpu_rows
+from iopstui.model.metrics.cpus.cpu_frames import CPU
 from iopstui.model.metrics.queue_map import (
     IDLE,
     SOFTIRQ,
@@ -32,16 +33,15 @@ BEFORE_SHOWN_S = 120.0
 MAX_BEFORE = 4
 
 
+*_LOAD, _BLOCK, _IRQ, _IPI = CPU
 COLUMNS = (
     Column("", "hctx", 4, read=lambda row: queues(row)),
     Column("", "job", 5, read=lambda row: jobs(row)),
-    Column("irq_s", "irq/s", 6, f.number),
-    Column("block_s", "BLOCK/s", 7, f.number),
-    Column("ipi_s", "IPI/s", 6, f.number),
-    *(Column(f"load/{name}", name, 4, f.percent, rank=rank)
-      for name, rank in (("usr", 0), ("sys", 0), ("iowait", 5), ("irq", 6), ("soft", 0),
-                         ("idle", 0), ("steal", 9))),
-)  # fmt: skip
+    _IRQ.screen_column(),
+    _BLOCK.screen_column(title="BLOCK/s", width=7),
+    _IPI.screen_column(title="IPI/s"),
+    *(row.screen_column() for row in _LOAD),
+)
 WITHOUT_IRQ = tuple(column for column in COLUMNS if column.title != "irq")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iopstui import format as f
-from iopstui.model.fio.interval import FioInterval
+from iopstui.model.fio.interval import BW, IOPS, FioInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.tables import Column
 from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule, table_for, wrap
@@ -29,8 +29,8 @@ def value(state: LiveState) -> list[Piece]:
 
 
 COLUMNS = (
-    Column("iops", "IOPS", 5, f.number, style=FIO),
-    Column("bw", "MiB/s", 5, f.mib),
+    IOPS.screen_column(FIO),
+    BW.screen_column(title="MiB/s"),
     Column("slat_ns", "slat", 6, f.dense, rank=4),
     Column("", "clat", 6, f.dense, read=lambda d: d.lat_ns if d.clat_ns is None else d.clat_ns),
     *(Column(f"percentiles/{name}", name, 6, f.dense, rank=rank)

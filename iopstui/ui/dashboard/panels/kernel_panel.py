@@ -17,7 +17,6 @@ from iopstui.ui.draw.rows import (
     Row,
     Table,
     cells,
-    figure_column,
     message,
     pad,
     rule,
@@ -38,13 +37,13 @@ def _util_style(util: float | None) -> Style | None:
 
 
 COLUMNS = (
-    figure_column(DiskRates.r_s, DEVICE),
-    figure_column(DiskRates.w_s, DEVICE),
-    *map(figure_column, (DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.rrqm_s,
-                         DiskRates.wrqm_s, DiskRates.r_await, DiskRates.w_await, DiskRates.aqu_sz,
-                         DiskRates.n_in_flight)),
-    figure_column(DiskRates.util, style_of=lambda disk: _util_style(disk.util), title="util%"),
-    *map(figure_column, (DiskRates.d_s, DiskRates.f_s)),
+    DiskRates.r_s.screen_column(DEVICE),
+    DiskRates.w_s.screen_column(DEVICE),
+    *(row.screen_column() for row in (
+        DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.rrqm_s, DiskRates.wrqm_s,
+        DiskRates.r_await, DiskRates.w_await, DiskRates.aqu_sz, DiskRates.n_in_flight)),
+    DiskRates.util.screen_column(style_of=lambda disk: _util_style(disk.util), title="util%"),
+    DiskRates.d_s.screen_column(), DiskRates.f_s.screen_column(),
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.figures.figure import Figure
 from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Piece, Row, Table, figure_column, message, wrap
+from iopstui.ui.draw.rows import Piece, Row, Table, message, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -26,16 +26,16 @@ def _if_any(figure: Figure) -> Callable[[OperationRates], Style | None]:
 
 
 COLUMNS = (
-    figure_column(OperationRates.ops_s, DEVICE),
-    figure_column(OperationRates.kb_s),
-    figure_column(OperationRates.kb_op),
-    figure_column(OperationRates.resent, style_of=_if_any(OperationRates.resent)),
-    figure_column(OperationRates.rtt, title="avg RTT"),
-    figure_column(OperationRates.exe, title="avg exe"),
-    figure_column(OperationRates.queue, title="avg queue"),
-    figure_column(OperationRates.n_errors, style_of=_if_any(OperationRates.n_errors)),
+    OperationRates.ops_s.screen_column(DEVICE),
+    OperationRates.kb_s.screen_column(),
+    OperationRates.kb_op.screen_column(),
+    OperationRates.resent.screen_column(style_of=_if_any(OperationRates.resent)),
+    OperationRates.rtt.screen_column(title="avg RTT"),
+    OperationRates.exe.screen_column(title="avg exe"),
+    OperationRates.queue.screen_column(title="avg queue"),
+    OperationRates.n_errors.screen_column(style_of=_if_any(OperationRates.n_errors)),
 )
-SMB_COLUMNS = (*COLUMNS[:3], COLUMNS[-1], figure_column(OperationRates.latency))
+SMB_COLUMNS = (*COLUMNS[:3], COLUMNS[-1], OperationRates.latency.screen_column())
 
 
 def title(target: Target) -> str:
