@@ -39,9 +39,10 @@ COLUMNS = (
     Column("", "job", 5, read=lambda row: jobs(row)),
     _IRQ.screen_column(),
     _BLOCK.screen_column(title="BLOCK/s", width=7),
-    _IPI.screen_column(title="IPI/s"),
+    _IPI.screen_column(title="IPI/s", meaning="function-call interrupts from other CPUs, for any "
+                       "reason"),
     *(row.screen_column() for row in _LOAD),
-)
+)  # fmt: skip
 WITHOUT_IRQ = tuple(column for column in COLUMNS if column.title != "irq")
 
 
