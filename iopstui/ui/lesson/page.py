@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar
 
 from markdown_it import MarkdownIt
@@ -39,14 +39,6 @@ WHEEL_ROWS = 3
 def _parser() -> MarkdownIt:
     """Return a parser without HTML: a "<" in a lesson is a "<"."""
     return MarkdownIt("commonmark", {"html": False}).enable("table")
-
-
-def _text_rows(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows of a table in aligned columns; the first one is the label."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for label, *cells in rows:
-        values = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
-        yield "  ".join([label.ljust(widths[0]), *values]).rstrip()
 
 
 class PageText(Markdown):
@@ -162,8 +154,7 @@ class LessonPage(Screen[None]):
         """The page as Markdown, its tables as columns of text."""
         page = self.page
         parts = [
-            part if isinstance(part, str) else "\n".join(_text_rows((part.header, *part.rows)))
-            for part in self._parts(page)
+            part if isinstance(part, str) else "\n".join(part.lines()) for part in self._parts(page)
         ]
         return "\n\n".join([*parts, *(f"{letter}) {text}" for letter, text in page.choices)])
 
