@@ -31,11 +31,10 @@ from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.same_file_system import join_shared, join_similar, marks_to_find
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
-from iopstui.fleet.sub_fleet import ParentFleet, StartOrder
 from iopstui.text import printable
 
 Object = dict[str, Any]
-MERGED_EVENTS = frozenset({"frame", "session", "step_finished", "ended", "total", "merged"})
+MERGED_EVENTS = frozenset({"frame", "session", "step_finished", "ended"})
 """What the merger takes of a host's lines."""
 TICK_S = 0.1
 CHECK_EVERY_S = 0.25
@@ -57,8 +56,6 @@ CLOCK_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 10.0
 # seconds are closed so long after their end at the latest, so that a late host is seen in 3 s
 CLOSE_AFTER_S = 1.5
-CLOSE_TREE_AFTER_S = 2 * CLOSE_AFTER_S
-"""Sub-fleets close their seconds before that."""
 MIN_START_DELAY_S = 0.3
 # different messages of one host; later ones are not shown
 MAX_MESSAGES_PER_HOST = 20
@@ -101,7 +98,7 @@ class FleetCallbacks:
 
 class Fleet:
     """Runs one job on many hosts. ``run`` raises IopstuiError if nothing was started.
-    ``parent``: the fleet above, for a sub-fleet. ``stop_reason``: "" until all hosts are stopped.
+    ``stop_reason``: "" until all hosts are stopped.
     ``on_tick`` is called in its thread every 0.1 s, or every 0.2 s with ``VERY_MANY_HOSTS`` hosts.
     ``has_changes``: some host's state may have changed since this was set to False."""
 
@@ -113,20 +110,16 @@ class Fleet:
         merger: Merger,
         options: FleetOptions,
         callbacks: FleetCallbacks,
-        parent: ParentFleet | None = None,
     ) -> None:
         self.members: dict[str, Member] = {}
         self.stop_reason = ""
         self.has_changes = True
         self._nodes = nodes
-        self._has_sub_fleets = False
         self._command_for = command
         self._order_for = order
         self._merger = merger
         self._options = options
         self._callbacks = callbacks
-        self._parent = parent
-        self._clock_ahead_s = 0.0
         self._poller = select.epoll()
         self._member_by_fd: dict[int, Member] = {}
         self._warnings: dict[str, set[str]] = {}
@@ -168,15 +161,10 @@ class Fleet:
                 member.compare_clock()
             self._run_until(self._all_ready)
             self._check_start()
-            start = self._start_order()
-            self._clock_ahead_s = start.ahead_ms / 1000
             for member in self.members.values():
-                if not member.sub_hosts:
-                    self._merger.host(member.name).offset_ms = (
-                        member.offset.wall_ms + start.ahead_ms
-                    )
+                self._merger.host(member.name).offset_ms = member.offset.wall_ms
             if not self._options.watching:
-                self._start(start)
+                self._start()
             self._has_started = True
             self._run_until(self._all_ended)
             for member in self.members.values():
@@ -199,9 +187,6 @@ class Fleet:
                     f"Is {program} installed? Are there enough descriptors (ulimit -n)?",
                 ) from error
             self.members[node.name] = member
-            if member.sub_hosts:
-                self._has_sub_fleets = True
-                self._merger.add_sub_merger(node.name, member.sub_hosts)
             for fd in (member.link.out_fd, member.link.err_fd):
                 self._poller.register(fd, select.EPOLLIN)
                 self._member_by_fd[fd] = member
@@ -220,10 +205,6 @@ class Fleet:
         marks = marks_to_find(self._space_needs())
         if marks:
             self._find_shared_file_systems(marks)
-        if self._parent is not None:
-            self._parent.report_space_needs(self._space_needs())
-            self._run_until(self._parent.may_lay_out)
-            self._check_host_count()
         for member in self._active_hosts():
             member.send_order({"op": "lay_out"})
 
@@ -261,7 +242,7 @@ class Fleet:
         if self.stop_reason:
             raise Interrupted("Nothing was started.")
         ended = [member for member in self.members.values() if member.state == OVER]
-        if sum(member.host_count for member in self._active_hosts()) < self._options.min_hosts:
+        if len(self.members) - len(ended) < self._options.min_hosts:
             raise self._too_few_hosts_error(ended)
 
     def _all_ready(self) -> bool:
@@ -293,15 +274,13 @@ class Fleet:
                 self._callbacks.report(f"{member.name} is left out: {member.error}")
 
     def _too_few_hosts_error(self, ended: Sequence[Member]) -> IopstuiError:
-        for member in self.members.values():
-            self._report_messages(member)
         for member in ended:
             hint = f". {member.hint}" if member.hint else ""
             self._callbacks.report(f"{member.name}: {member.error.rstrip('.')}{hint}")
         codes = {member.exit_code for member in ended} or {EXIT_JOB_FAILED}
         code = EXIT_REFUSED if EXIT_REFUSED in codes else max(codes)
-        ready_hosts = sum(member.host_count for member in self._active_hosts())
-        hosts = sum(len(member.sub_hosts) or 1 for member in self.members.values())
+        hosts = len(self.members)
+        ready_hosts = hosts - len(ended)
         hint = "To start with fewer hosts: --min-hosts N" if ready_hosts else ""
         if any("iopstui with sudo" in member.hint for member in ended):
             hint += " " * bool(hint) + "--sudo runs all of them as root."
@@ -309,33 +288,16 @@ class Fleet:
             code, f"{ready_hosts} of {hosts} hosts are ready, so none was started.", hint
         )  # fmt: skip
 
-    def _start_order(self) -> StartOrder:
-        """When to start: soon, or as the fleet above says. Raises where it says to stop."""
+    def _start(self) -> None:
+        """Have all armed hosts start at the same instant, soon."""
         armed_members = [member for member in self.members.values() if member.state == ARMED]
-        if self._parent is not None:
-            parent = self._parent
-            parent.report_ready(armed_members)
-            self._run_until(lambda: parent.start_order() is not None)
-            self._check_host_count()
-            order = parent.start_order()
-            if order is None:
-                raise Interrupted("Nothing was started.")
-            return order
         now_ns = time.monotonic_ns()
         error_ns = max((member.offset.error_at(now_ns) for member in armed_members), default=0)
-        hosts = sum(member.host_count for member in armed_members)
-        ahead_ns = int(MIN_START_DELAY_S * 1e9) + 8 * error_ns + hosts * 200_000
-        return StartOrder(now_ns + ahead_ns)
-
-    def _start(self, start: StartOrder) -> None:
-        ahead_ms = (start.at_ns - time.monotonic_ns()) / 1e6 - start.ahead_ms
-        wall_ms = time.time() * 1000 + ahead_ms
-        for member in self.members.values():
-            if member.state != ARMED:
-                continue
-            member.start(start.at_ns)
-            if not member.sub_hosts:
-                self._merger.host(member.name).expect(wall_ms)
+        ahead_ns = int(MIN_START_DELAY_S * 1e9) + 8 * error_ns + len(armed_members) * 200_000
+        wall_ms = time.time() * 1000 + ahead_ns / 1e6
+        for member in armed_members:
+            member.start(now_ns + ahead_ns)
+            self._merger.host(member.name).expect(wall_ms)
 
     def _all_ended(self) -> bool:
         return all(member.state == OVER for member in self.members.values())
@@ -384,15 +346,13 @@ class Fleet:
             for member in self.members.values():
                 if member.link.unsent:
                     member.link.flush()
-                if member.state != STARTED or member.last_row_ns < lately_ns or member.messages:
+                if member.state != STARTED or member.last_row_ns < lately_ns:
                     previous = member.state, member.is_late
                     self._check_member(member)
                     self.has_changes |= previous != (member.state, member.is_late)
             self._report_waiting_launchers()
             self._report_late_hosts(now)
-        now_s = time.time() - self._clock_ahead_s
-        close_after_s = CLOSE_AFTER_S if not self._has_sub_fleets else CLOSE_TREE_AFTER_S
-        last_number = int((now_s - close_after_s) / self._merger.interval_s) - 1
+        last_number = int((time.time() - CLOSE_AFTER_S) / self._merger.interval_s) - 1
         for second in self._merger.close_seconds(last_number):
             self._callbacks.on_interval(second)
             reason = self._callbacks.stop_reason(second)
@@ -428,7 +388,7 @@ class Fleet:
         """Read what all hosts send within a tenth of a second. It is added when all of it is read:
         a thousand lines cost less if the same is done to each of them in turn."""
         ready = self._poller.poll(TICK_S)
-        now_s = time.time() - self._clock_ahead_s
+        now_s = time.time()
         rows: list[tuple[str, Object]] = []
         for fd, _ in ready:
             member = self._member_by_fd[fd]
@@ -475,7 +435,6 @@ class Fleet:
 
     def _check_member(self, member: Member) -> None:
         """Report hosts that are late, lost, failed or without a probe, once each."""
-        self._report_messages(member)
         if member.probe_problem:
             self._warn_once(member, f"no device percentiles: {member.probe_problem}")
         if member.state != OVER and member.state != LAUNCHED:
@@ -505,16 +464,10 @@ class Fleet:
                 self._merger.mark_lost(member.name)
             was_watched = self._options.watching and member.name in self._merger.hosts
             if was_watched or member.since_start_signal_s is not None:
-                with_hosts = f" with its {len(member.sub_hosts)} hosts" if member.sub_hosts else ""
-                outcome = f"is lost{with_hosts}" if member.is_lost else "failed"
+                outcome = "is lost" if member.is_lost else "failed"
                 self._warn_once(member, f"{outcome}: {member.error}")
             if member.is_lost and self._options.stop_on_loss and not self.stop_reason:
                 self.stop(f"{member.name} is lost")
-
-    def _report_messages(self, member: Member) -> None:
-        """Report what a sub-fleet has said."""
-        while member.messages:
-            self._callbacks.report(f"{member.name}: {member.messages.pop(0)}")
 
     def _report_late_hosts(self, now: float) -> None:
         """Name hosts that are late; many at once in one line, and then not again at once."""
@@ -587,7 +540,11 @@ class Fleet:
 def start_spread_ms(members: Mapping[str, Member]) -> tuple[float, float] | None:
     """Time between the first and the last start of fio (ms), and its error (ms); ``None``: no
     host has started."""
-    executions = [execution for member in members.values() for execution in member.executions]
+    executions = [
+        (member.executed_ns, member.error_ns)
+        for member in members.values()
+        if member.executed_ns is not None
+    ]
     if not executions:
         return None
     spread_ns, error_ns = start_spread(executions)

@@ -211,7 +211,7 @@ def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[ob
     host = SimpleNamespace(
         name="a", send_order=orders.append, ask_time=lambda: None,
         link=SimpleNamespace(unsent=False), silent_s=0.0, comparing_s=0.0, error="", is_lost=False,
-        is_late=False, executed_ns=None, probe_problem="", messages=[], sub_hosts=(), **more,
+        is_late=False, executed_ns=None, probe_problem="", **more,
     )  # fmt: skip
     fleet.members["a"] = cast("Member", host)
     return fleet, host, said, orders

@@ -102,9 +102,6 @@ def _add_launch_options(parser: argparse.ArgumentParser) -> None:
                         help="command prefix to use instead of ssh; {host} is the host's name, "
                              "e.g. 'docker exec -i {host} sh -c'; slurm: srun; k8s: "
                              "kubectl exec")  # fmt: skip
-    parser.add_argument("--gateways", metavar="HOSTS",
-                        help="reach the hosts through these, each for an equal part of them, for "
-                             "more than about 1,000 hosts")  # fmt: skip
     parser.add_argument("--allocate", metavar="OPTIONS",
                         help="let Slurm allocate the hosts for this run; options of salloc, e.g. "
                              "'-N 4 --partition fast'")  # fmt: skip

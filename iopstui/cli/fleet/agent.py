@@ -10,7 +10,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iopstui import __version__
 from iopstui.cli.fleet.agent_job import AgentJob, ParseArguments
@@ -34,9 +34,6 @@ from iopstui.safety.signals import StopSignals
 from iopstui.safety.tunable_states import queued_disks
 from iopstui.session.live import LiveSession
 from iopstui.session.start_signal import StartSignal
-
-if TYPE_CHECKING:
-    from iopstui.cli.fleet.gateway import SubFleet
 
 Object = dict[str, Any]
 FLUSH_WITHIN_S = 2.0
@@ -97,7 +94,6 @@ class Agent:
         self._probe_problem = ""
         self._sends_detail = self._sends_sums = self._completed = False
         self._directories: tuple[str, ...] = ()
-        self._sub_fleet: SubFleet | None = None
 
     def serve(self) -> int:
         """Serve until all is done or the connection is lost."""
@@ -112,8 +108,6 @@ class Agent:
                 return EXIT_OK
             self.lines.host = str(order.get("host") or "")
             self._sends_sums = order.get("frames") == SUMS
-            if "fleet" in order:
-                return self._run_fleet(order)
             with contextlib.ExitStack() as stack:
                 job = AgentJob(order, stack, self._parse)
                 return self._run(job, order.get("plan") is True)
@@ -126,16 +120,6 @@ class Agent:
         finally:
             self.conversation.abort()
             self.lines.close()
-
-    def _run_fleet(self, order: Object) -> int:
-        """Be the gateway to some hosts."""
-        from iopstui.cli.fleet.gateway import SubFleet
-
-        sub_fleet = self._sub_fleet = SubFleet(order, self.lines.write_row)
-        StopSignals(sub_fleet.fleet.interrupt, sub_fleet.fleet.kill)
-        if self._stop_reason:  # perhaps before there was anything to stop
-            sub_fleet.fleet.interrupt()
-        return sub_fleet.run()
 
     def _run(self, job: AgentJob, plan: bool) -> int:
         session = self._session = job.session()
@@ -201,8 +185,6 @@ class Agent:
         session = self._session
         if order["op"] == "begin":
             self._first_order.put(order)
-        elif self._sub_fleet is not None:
-            self._sub_fleet.add_order(order)
         elif order["op"] == "go" and session is not None:
             session.start_run(
                 StartSignal(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms"))
@@ -253,8 +235,6 @@ class Agent:
         self._stop_reason = reason
         print(f"iopstui agent: {reason}: everything stopped", file=sys.stderr)
         self._first_order.put(None)
-        if self._sub_fleet is not None:
-            self._sub_fleet.fleet.interrupt()
         if self._session is not None:
             self._stop(self._session)
 

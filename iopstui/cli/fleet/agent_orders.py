@@ -16,7 +16,7 @@ from iopstui.errors import UsageError
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job, is_shipped
 from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.hosts.orders import LINES, SUMS
+from iopstui.fleet.hosts.orders import LINES
 from iopstui.fleet.hosts.program_copy import remote_command
 from iopstui.model.fio.jobfile import parse_override
 from iopstui.text import printable
@@ -57,16 +57,6 @@ class AgentOrders:
         order: Object = {"arguments": [*targets, *self._agent_options, *args], "job": self._job}
         # a file of lines is for other programs, too
         return {**order, "frames": LINES} if self._record else order
-
-    def build_fleet_orders(self, nodes: Sequence[Node], limits: Object) -> Object:
-        """The orders for a gateway that runs a fleet of ``nodes``. ``limits``: all else it needs to
-        know."""
-        orders = [self.order_for(node) for node in nodes]
-        fleet = {
-            "hosts": [node.text for node in nodes],
-            "arguments": [order["arguments"] for order in orders], **limits,
-        }  # fmt: skip
-        return {"job": self._job, "frames": SUMS, "fleet": fleet}
 
     def _part_options(self, node: Node, hosts: int) -> list[str]:
         """The option that gives a host its part of the target."""

@@ -83,8 +83,6 @@ def _run_on_hosts(arguments: argparse.Namespace) -> int:
         raise UsageError("--expect, --set and --size need a --job.")
     _require_probe(arguments, expected)
     prepare_for_hosts(len(nodes))
-    if arguments.gateways is not None:
-        return _run_through_gateways(arguments, nodes, orders, expected, min_hosts)
     on_screen = arguments.format is None and has_screen()
     if arguments.axis and not on_screen:
         from iopstui.cli.fleet.host_sweep import run_host_sweep
@@ -97,48 +95,6 @@ def _run_on_hosts(arguments: argparse.Namespace) -> int:
     return _run_without_screen(arguments, nodes, orders.order_for, expected, min_hosts)
 
 
-def _run_through_gateways(
-    arguments: argparse.Namespace,
-    nodes: Sequence[Node],
-    orders: AgentOrders,
-    expected: Sequence[FleetExpectation],
-    min_hosts: int,
-) -> int:
-    """Run a fleet of fleets; the exit code."""
-    refused = [
-        (arguments.job is None, "works only with --job"),
-        (bool(arguments.axis), "does not work with --axis"),
-        (bool(arguments.record), "does not work with --record: hosts send totals only"),
-        (
-            any(expectation.per_host for expectation in expected),
-            "does not work with --expect each.",
-        ),
-    ]
-    for applies, reason in refused:
-        if applies:
-            raise UsageError(f"--gateways {reason}.")
-    gateways = parse_nodes(arguments.gateways)
-    if len(gateways) > len(nodes):
-        raise UsageError(f"--gateways: {len(gateways)} gateways for {len(nodes)} hosts.")
-    limits = {
-        "launcher": arguments.launcher, "bring": arguments.bring, "sudo": arguments.sudo,
-        "stop_on_loss": arguments.on_loss == "stop", "assume_apart": arguments.assume_apart,
-        "parts": arguments.split, "interval": arguments.interval,
-        "connect_timeout": arguments.connect_timeout,
-    }  # fmt: skip
-    may_lack, gateway_orders = len(nodes) - min_hosts, {}
-    for index, gateway in enumerate(gateways):
-        hosts = nodes[
-            index * len(nodes) // len(gateways) : (index + 1) * len(nodes) // len(gateways)
-        ]
-        gateway_orders[gateway.name] = orders.build_fleet_orders(
-            hosts, {**limits, "least": max(1, len(hosts) - may_lack)}
-        )
-    return _run_without_screen(
-        arguments, gateways, lambda gateway: gateway_orders[gateway.name], expected, min_hosts
-    )
-
-
 def _run_without_screen(
     arguments: argparse.Namespace,
     nodes: Sequence[Node],
@@ -146,14 +102,13 @@ def _run_without_screen(
     expected: Sequence[FleetExpectation],
     min_hosts: int,
 ) -> int:
-    """Run the fleet and print its totals; the exit code. ``nodes`` are gateways or hosts."""
+    """Run the fleet and print its totals; the exit code."""
     merger = Merger(
         arguments.interval, keep_bins=any(expectation.per_host for expectation in expected)
     )
     run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
-    if not arguments.gateways:
-        names = [node.name for node in nodes]
-        run.answers = FleetAnswers(merger, names, watching=arguments.job is None)
+    names = [node.name for node in nodes]
+    run.answers = FleetAnswers(merger, names, watching=arguments.job is None)
     fleet = Fleet(
         nodes,
         lambda node: launch_command(node, arguments.launcher, arguments.bring, arguments.sudo),

@@ -126,8 +126,8 @@ def fleet_options(arguments: argparse.Namespace, min_hosts: int) -> FleetOptions
 def start_spread_text(fleet: Fleet) -> str:
     """Difference between the hosts' start times in words; "" for fewer than two."""
     start_spread = start_spread_ms(fleet.members)
-    began = sum(len(member.executions) for member in fleet.members.values())
-    hosts = sum(len(member.sub_hosts) or 1 for member in fleet.members.values())
+    began = sum(member.executed_ns is not None for member in fleet.members.values())
+    hosts = len(fleet.members)
     if start_spread is None or began < 2:
         return ""
     subject = "all hosts" if began == hosts else f"{began} of {hosts} hosts"

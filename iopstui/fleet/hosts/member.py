@@ -24,15 +24,11 @@ MIN_CLOCK_ANSWERS, START_CLOCK_ANSWERS = 12, 6
 """Answers to ping after which a clock is compared well enough, and how many more are asked for
 right before the start."""
 MAX_INVALID_LINES = 100
-MAX_MESSAGES = 1000
-"""Messages of a sub-fleet."""
 MAX_TEXT = 400
 MAX_BURST_BYTES, MAX_BYTES_PER_S = 64 << 20, 8 << 20
 """Bytes of a host's lines, which a recording keeps: at most so many, and so many more a second."""
 FLEET_EVENTS = frozenset({"fleet", "fleet_over", "total", "merged"})
 """Events of whoever adds hosts up: no host has any, and in a recording they would count as ours."""
-TOTAL_EVENTS = frozenset({"total", "merged"})
-"""But a sub-fleet is who sends these."""
 INTERRUPTED = "interrupted"
 """What a host says that was told to stop: no failure of its own."""
 SILENT_AFTER_S = 1.1
@@ -43,17 +39,10 @@ class Member:
     """``take_rows`` parses received data and returns the rows for others. ``error`` says why it
     ended early, "" if it ended in order; ``exit_code`` is its own then. ``executed_ns`` is when fio
     was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``. ``probe_problem`` says why its
-    device's percentiles are missing though they were requested. ``executions`` are those of all
-    hosts below, with their errors. ``messages`` are a sub-fleet's."""
+    device's percentiles are missing though they were requested."""
 
     def __init__(self, node: Node, command: Sequence[str], order: Object) -> None:
         self.name = node.name
-        sub_fleet = order.get("fleet")
-        self.sub_hosts: tuple[str, ...] = tuple(sub_fleet["hosts"]) if sub_fleet else ()
-        """The hosts of a sub-fleet; () for a single host."""
-        self.armed_hosts = 0
-        self.executions: list[tuple[int, int]] = []
-        self.messages: list[str] = []
         self.state = LAUNCHED
         self.offset = ClockOffset()
         self.error = ""
@@ -80,11 +69,6 @@ class Member:
         self._received_bytes, self._is_flooding = 0, False
         self._compare_start_ns = 0
         self._launched_ns = self.last_row_ns
-
-    @property
-    def host_count(self) -> int:
-        """How many hosts it is: those of a sub-fleet that are ready, or may be."""
-        return self.armed_hosts or max(1, len(self.sub_hosts))
 
     @property
     def silent_s(self) -> float:
@@ -166,8 +150,7 @@ class Member:
     def _parse_row(self, line: bytes) -> Object | None:
         row = parse_object(line)
         kind = row.get("event") if row is not None else None
-        foreign = kind in FLEET_EVENTS and not (self.sub_hosts and kind in TOTAL_EVENTS)
-        return row if isinstance(kind, str) and not foreign else None
+        return row if isinstance(kind, str) and kind not in FLEET_EVENTS else None
 
     def _handle_host_event(self, row: Object) -> bool:
         """Whether it concerns others."""
@@ -177,7 +160,6 @@ class Member:
             "failed": self._handle_failure, "pong": self._measure_offset,
             "planned": self._take_space_needs, "seen": self._take_seen_marks,
             "armed": self._handle_armed, "no_probe": self._take_probe_problem,
-            "alive": lambda row: None, "said": self._take_message,
         }  # fmt: skip
         if kind in handlers:
             handlers[kind](row)
@@ -195,16 +177,7 @@ class Member:
         if isinstance(at_ns, int) and 0 <= at_ns < MAX_MONOTONIC_NS:
             self.state = STARTED
             self.executed_ns = at_ns - self.offset.mono_ns
-            sub_error_ns = row.get("error_ns")
-            valid = (
-                self.sub_hosts
-                and isinstance(sub_error_ns, int)
-                and 0 <= sub_error_ns < MAX_MONOTONIC_NS
-            )
-            added_ns = int(sub_error_ns or 0) if valid else 0
-            self.error_ns = self.offset.error_at(self.executed_ns) + added_ns
-            if len(self.executions) < self.host_count:
-                self.executions.append((self.executed_ns, self.error_ns))
+            self.error_ns = self.offset.error_at(self.executed_ns)
 
     def _send_program(self, row: Object) -> None:
         self.link.send(bundle())
@@ -270,15 +243,8 @@ class Member:
         if type(disks) is not list:
             disks = []
         self.disks = [disk for disk in disks if isinstance(disk, dict)]
-        hosts = row.get("hosts")
-        if self.sub_hosts and type(hosts) is int and 0 < hosts <= len(self.sub_hosts):
-            self.armed_hosts = hosts
         if self.state == GREETED:
             self.state = ARMED
-
-    def _take_message(self, row: Object) -> None:
-        if self.sub_hosts and len(self.messages) < MAX_MESSAGES:
-            self.messages.append(_text_of(row, "text"))
 
     def _take_probe_problem(self, row: Object) -> None:
         self.probe_problem = _text_of(row, "why")

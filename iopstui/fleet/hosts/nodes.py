@@ -38,13 +38,6 @@ class Node:
     user: str | None = None
     port: int | None = None
 
-    @property
-    def text(self) -> str:
-        """As ``parse_nodes`` reads it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        user = f"{self.user}@" if self.user is not None else ""
-        return f"{user}{host}" + (f":{self.port}" if self.port is not None else "")
-
 
 def parse_nodes(text: str) -> list[Node]:
     """The hosts of a command line in order. UsageError for invalid or repeated names."""

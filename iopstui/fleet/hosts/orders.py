@@ -43,42 +43,11 @@ def _is_begin_order(row: Object) -> bool:
     arguments, job, host = row.get("arguments", []), row.get("job"), row.get("host", "")
     if not (isinstance(arguments, list) and all(map(_is_word, arguments)) and _is_word(host)):
         return False
-    if not are_settings(row.get("tunables", [])) or not _is_fleet(row.get("fleet")):
+    if not are_settings(row.get("tunables", [])):
         return False
     if isinstance(job, dict):
         return _is_word(job.get("name")) and _is_text(job.get("text"))
     return job is None or _is_word(job)
-
-
-def _is_fleet(fleet: object) -> bool:
-    """Whether the hosts of a sub-fleet have valid orders; ``None``: there is none."""
-    if fleet is None:
-        return True
-    if not isinstance(fleet, dict):
-        return False
-    hosts, arguments = fleet.get("hosts"), fleet.get("arguments")
-    if not (isinstance(hosts, list) and isinstance(arguments, list)):
-        return False
-    words = (
-        argument
-        for host_arguments in arguments
-        for argument in (host_arguments if isinstance(host_arguments, list) else [None])
-    )
-    flags = ("bring", "sudo", "stop_on_loss", "assume_apart", "parts")
-    return (
-        0 < len(hosts) == len(arguments)
-        and all(map(_is_word, hosts))
-        and all(map(_is_word, words))
-        and _is_text(fleet.get("launcher"))
-        and type(fleet.get("least")) is int
-        and all(type(fleet.get(name)) is bool for name in flags)
-        and all(_is_duration(fleet.get(name)) for name in ("interval", "connect_timeout"))
-    )
-
-
-def _is_duration(value: object) -> bool:
-    """A length of time in seconds."""
-    return type(value) in (int, float) and 0 < value < MAX_WALL_MS  # type: ignore[operator]
 
 
 def _is_time(value: object) -> bool:

@@ -22,7 +22,7 @@ import iopstui
 from iopstui import __version__
 from iopstui.fio.shipped_files import shipped_directory
 
-# what the agent on a host, or on a gateway, does not need
+# what the agent on a host does not need
 EXCLUDED_NAMES = (
     "ui", "lesson", "report", "data", "selftest", "capture", "capturing", "workload", "engines",
     "web", "__pycache__",

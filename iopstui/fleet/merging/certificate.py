@@ -80,13 +80,6 @@ def certify_merge(merger: Merger) -> MergeCertificate:
             exact=int(totals.verdict == EXACT),
             **{kind: (name,) for kind, is_so in named.items() if is_so},
         ))  # fmt: skip
-    for sub_merger in merger.lost_sub_mergers().values():
-        hosts = sub_merger.hosts
-        total = sub_merger.sums.total
-        certificate.add(MergeCertificate(
-            len(hosts), lost=hosts, unchecked=hosts, ios=total.ios if total else 0,
-            bytes=total.bytes if total else 0, unseen=() if sub_merger.first else hosts,
-        ))  # fmt: skip
     for row in merger.merged_rows.values():
         certificate.add(_parse_certificate(row))
     return certificate

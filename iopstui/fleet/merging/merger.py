@@ -8,7 +8,7 @@ tree, and give what one merger of all hosts gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,32 +79,19 @@ class _OpenSecond:
 
 @dataclass(slots=True)
 class _SubMerger:
-    """A merger below this one: the seconds of its first and last row, and who was lost there.
-    ``hosts`` are its hosts if they are known before it says anything, and ``sums`` is then what its
-    rows add up to, for the case that its whole never comes."""
+    """A merger below this one: the seconds of its first and last row, and who was lost there."""
 
     first: int | None = None
     last: int | None = None
     expected: int = 0
     has_ended: bool = False
     lost_hosts: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
-    sums: HostSums = field(default_factory=HostSums)
-    rows: int = 0
-
-    def mean_sums(self) -> HostSums:
-        """``sums`` with the rates of a mean second."""
-        sums = HostSums()
-        sums.add(self.sums)
-        for part in sums.fio.values():
-            part.iops_m, part.bw_m = part.iops_m // self.rows, part.bw_m // self.rows
-        return sums
 
     def missing_hosts(self, name: str, number: int) -> tuple[str, ...]:
         """Hosts missing in a second that its merger says nothing about; its own ``name`` if it is
         gone."""
         if not self.has_ended:
-            return self.hosts or (name,)
+            return (name,)
         return self.lost_hosts if self.last is not None and number > self.last else ()
 
 
@@ -178,8 +165,7 @@ class Merger:
         gets the malformed ones."""
         for name, row in rows:
             try:
-                if name in self.hosts or name not in self.sub_mergers:
-                    self.host(name).our_clock_s = our_clock_s
+                self.host(name).our_clock_s = our_clock_s
                 self.feed(name, row)
             except MalformedRow as error:
                 on_malformed(name, error)
@@ -199,10 +185,6 @@ class Merger:
             self.sub_mergers.setdefault(name, _SubMerger())
         else:
             self.host(name).begin_session()
-
-    def add_sub_merger(self, name: str, hosts: Sequence[str]) -> None:
-        """Note a merger that adds up these hosts; if it is lost, all of them are."""
-        self.sub_mergers[name] = _SubMerger(expected=len(hosts), hosts=tuple(hosts))
 
     def _finish_host(self, name: str, row: Mapping[str, Any]) -> None:
         host = self.host(name)
@@ -282,11 +264,6 @@ class Merger:
         if open_second is None:
             self.late_frames[name] = self.late_frames.get(name, 0) + 1
             return
-        if sub_merger.hosts:
-            self.lost_hosts.discard(name)
-            if RAMP not in flags:
-                sub_merger.rows += 1
-                sub_merger.sums.add(sums)
         open_second.totals.add(sums)
         open_second.sub_totals.append((name, expected, counted, *names))
         for flag, count in flags.items():
@@ -318,7 +295,6 @@ class Merger:
         """``sums`` with the rates of whole runs, each host's by its own time."""
         rated = [host.run_sums() for host in self.hosts.values()]
         rated += [total_sums(row) for row in self.merged_rows.values()]
-        rated += [merger.mean_sums() for merger in self.lost_sub_mergers().values() if merger.rows]
         for name, part in self.sums.fio.items():
             parts = [sums.fio[name] for sums in rated if name in sums.fio]
             part.iops_m = sum(p.iops_m for p in parts)
@@ -350,19 +326,9 @@ class Merger:
         for host in self.hosts.values():
             for interval in host.flush():
                 self._add_interval(host, interval)
-        for sub_merger in self.lost_sub_mergers().values():
-            self.sums.add(sub_merger.sums)
         self.lost_hosts = {host.name for host in self.hosts.values() if not host.has_ended}
         while self._open_seconds:
             yield self._close(self._next_to_close())
-
-    def lost_sub_mergers(self) -> dict[str, _SubMerger]:
-        """Mergers of known hosts that have not sent the whole of their run."""
-        return {
-            name: sub_merger
-            for name, sub_merger in self.sub_mergers.items()
-            if sub_merger.hosts and name not in self.merged_rows
-        }
 
     def _next_to_close(self) -> int:
         """The second to be closed next."""
@@ -391,8 +357,8 @@ class Merger:
             ):
                 return False
         return all(
-            sub_merger.has_ended or (sub_merger.last or 0) >= number or name in self.lost_hosts
-            for name, sub_merger in self.sub_mergers.items()
+            sub_merger.has_ended or (sub_merger.last or 0) >= number
+            for sub_merger in self.sub_mergers.values()
         )
 
     def _close(self, number: int) -> MergedInterval:
