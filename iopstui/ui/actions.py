@@ -30,6 +30,8 @@ FIRST_QUIET_POSITION = 1000
 DASHBOARD, OVER_EXPERIMENT, ANYWHERE = "dashboard", "over experiment", "anywhere"
 """Where a key works: on the dashboard alone, on an experiment's screen as well, or always."""
 BOTH_SCREENS = frozenset({DASHBOARD, EXPERIMENT_SCREEN})
+HOME = "home"
+ALL_SCREENS = BOTH_SCREENS | {HOME}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Action:
     disturbs: frozenset[str] = frozenset()
     """Modes in which it is refused: EXPERIMENT, LESSON."""
     offered_on: frozenset[str] = frozenset({DASHBOARD})
-    """Where the palette has it: DASHBOARD, EXPERIMENT_SCREEN."""
+    """Where the palette has it: DASHBOARD, EXPERIMENT_SCREEN, HOME."""
     measures: bool = False
     """Runs, changes or marks something, which is not possible in a recording."""
 
@@ -208,7 +210,7 @@ class Actions:
         return [hint for _, hint in sorted(hints, key=lambda item: item[0])]
 
     def palette(self, screen: str) -> list[tuple[str, str, Callable[[], object]]]:
-        """(title, help text, command) for the palette of DASHBOARD or EXPERIMENT_SCREEN."""
+        """(title, help text, command) for the palette of DASHBOARD, EXPERIMENT_SCREEN or HOME."""
         commands: list[tuple[str, str, Callable[[], object]]] = []
         for action, part in self._visible():
             if screen not in action.offered_on or not action.applies(part):

@@ -32,7 +32,7 @@ from iopstui.model.metrics.mark_intervals import MarkInterval
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.safety.signals import handling_stop_signals
 from iopstui.text import printable
-from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, LESSON, REPLAY, Actions
+from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, HOME, LESSON, REPLAY, Actions
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import (
@@ -545,10 +545,12 @@ class IopstuiApp(KeysInOrder):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Everything that keys do, for the command palette."""
-        if self.dashboard is None:
-            yield SystemCommand("Quit", "leave iopstui", self.action_quit)
-            return
+        commands = getattr(screen, "commands", None)
+        if commands is not None:
+            yield from (SystemCommand(*command) for command in commands())
         scope = EXPERIMENT_SCREEN if screen is self.experiment_screen else DASHBOARD
+        if commands is not None or self.dashboard is None:
+            scope = HOME
         yield from (SystemCommand(*command) for command in self.actions.palette(scope))
 
 

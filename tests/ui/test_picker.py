@@ -410,3 +410,21 @@ async def test_the_busiest_process_is_shown_with_the_disk_s_facts() -> None:
         await settle(pilot)
         assert "postgres (812), 50.0 MiB/s on all disks" in render_pictures(app)[".txt"]
     assert len(requests) == 1, "again only after some seconds"
+
+
+async def test_the_palette_has_what_the_home_screen_can_do_and_no_more() -> None:
+    recorder = PickerCalls()
+    app = make_picker(recorder)
+    async with app.run_test(size=(120, 36)) as pilot:
+        home = (await open_picker(pilot)).screen
+        commands = {command.title: command.callback for command in app.get_system_commands(home)}
+        assert {"Watch this disk", "Help", "Theme: light", "Quit"} <= commands.keys()
+        assert "Stop the job" not in commands and "Block size" not in commands
+        commands["Watch this disk"]()
+        await settle(pilot)
+        assert app.dashboard is not None
+        await pilot.press("escape")
+        await settle(pilot)
+        assert isinstance(app.screen, HomeScreen)
+        over_a_session = {command.title for command in app.get_system_commands(app.screen)}
+        assert over_a_session == commands.keys()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rich.style import Style
 from rich.table import Table
@@ -212,6 +213,13 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             text.append(f"{title:<21}" if number % 2 == 0 else title, click)
             text.append("" if number % 2 == 0 else "\n")
         return text
+
+    def commands(self) -> Iterator[tuple[str, str, Callable[[], None]]]:
+        """(title, help text, command) of what can be done here, for the command palette."""
+        for key, title, name in ACTIONS:
+            if name in self._possible_actions:
+                yield title, f"key {key}", partial(self.action_act, name)
+        yield "Partitions: show or hide them", "key p", self.action_partitions
 
     def on_mount(self) -> None:
         """Fills the table beside the first paint: discovery may take a moment."""

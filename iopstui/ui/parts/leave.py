@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from iopstui.ui.actions import ANYWHERE, BOTH_SCREENS, Action, Part
+from iopstui.ui.actions import ALL_SCREENS, ANYWHERE, Action, Part
 from iopstui.ui.core.key import Key
 from iopstui.ui.port import Port
 
@@ -25,6 +25,6 @@ class LeaveKeys(Part):
             "quit", (Key("q", "q"), Key("ctrl+c", "ctrl+c")), quit, title="Quit",
             note="a running job is stopped first",
             help="quit; a running job is stopped, scratch files are removed", place=270,
-            term="q, ctrl+c", scope=ANYWHERE, offered_on=BOTH_SCREENS,
+            term="q, ctrl+c", scope=ANYWHERE, offered_on=ALL_SCREENS,
         ),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iopstui.text import printable
-from iopstui.ui.actions import ANYWHERE, BOTH_SCREENS, Action, Part
+from iopstui.ui.actions import ALL_SCREENS, ANYWHERE, Action, Part
 from iopstui.ui.core.key import Key
 
 
@@ -53,13 +53,13 @@ class PictureKeys(Part):
         Action(
             "picture", (Key("S", "S"),), picture, title="Save the screen",
             note="as SVG and text, in the current directory",
-            scope=ANYWHERE, offered_on=BOTH_SCREENS,
+            scope=ANYWHERE, offered_on=ALL_SCREENS,
         ),
         Action(
             "copy", (Key("y", "y"),), copy, title="Copy as text",
             note="the answer and findings; in a list its row or page",
             help="copy as text: the answer, findings and the last run; in a list the row under the "
                  "cursor, on a page all of it (OSC 52: the terminal must allow it)", place=250,
-            scope=ANYWHERE, offered_on=BOTH_SCREENS,
+            scope=ANYWHERE, offered_on=ALL_SCREENS,
         ),
     )  # fmt: skip

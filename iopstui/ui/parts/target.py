@@ -162,7 +162,7 @@ class TargetKeys(Part):
             if value is not None:
                 self._play(value.strip())
 
-        text = "Path of a recording (made with R, or run --record)."
+        text = "Path of a recording (made with S on a dashboard, or by run --record)."
         self.port.push(Prompt("Open a recording", text, "", playable, self.port.charset), typed)
 
     def _play(self, name: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from iopstui.tables import sortable
 from iopstui.text import printable
 from iopstui.ui.actions import (
+    ALL_SCREENS,
     ANYWHERE,
     BOTH_SCREENS,
     IDLE,
@@ -536,11 +537,11 @@ class ViewKeys(Part):
         Action(
             "help", (pages.HELP,), help, title="Help",
             note="every key, panel and abbreviation", scope=ANYWHERE,
-            offered_on=BOTH_SCREENS,
+            offered_on=ALL_SCREENS,
         ),
         Action(
             "themes", (Key("", "", title="Theme: choose from a list"),), themes,
-            note="the screen shows the one under the cursor", offered_on=BOTH_SCREENS,
+            note="the screen shows the one under the cursor", offered_on=ALL_SCREENS,
         ),
         Action(
             "theme",
@@ -549,7 +550,7 @@ class ViewKeys(Part):
              Key("", "", "colourblind", title="Theme: colour-blind safe"),
              Key("", "", "terminal", title="Theme: the terminal's 16 colours")), theme,
             note="now and for the next start", scope=ANYWHERE,
-            offered_on=BOTH_SCREENS,
+            offered_on=ALL_SCREENS,
         ),
         Action(
             "save_layout", (Key("", "", title="Layout: save this one"),), save_layout,
