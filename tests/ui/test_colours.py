@@ -16,6 +16,7 @@ from textual.widgets import DataTable, Input, OptionList
 from iopstui.lesson.library import shipped_lessons
 from iopstui.lesson.offers import LessonOffer
 from iopstui.safety.tunable_states import TunableState
+from iopstui.ui.draw.theme import OWN_THEMES, contrast
 from iopstui.ui.lesson.list import LessonList
 
 WIDE = (120, 36)
@@ -107,6 +108,21 @@ async def test_the_cursor_of_every_list_is_visible(
             assert highlighted_texts(app.screen.query_one(OptionList)) == [second], key
             await pilot.press("escape")
             await settle(pilot)
+
+
+@pytest.mark.parametrize("theme", OWN_THEMES)
+async def test_text_under_the_cursor_of_a_list_is_readable(theme: str) -> None:
+    app = make(fakes.FakeController(settings=KNOBS), theme=theme)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("k")
+        await settle(pilot)
+        [row] = [row for row in drawn(app.screen.query_one(OptionList))
+                 if "rq_affinity" in "".join(segment.text for segment in row)]  # fmt: skip
+        for text, style, _ in row:
+            if text.strip() and style is not None and style.color and style.bgcolor:
+                pair = (Color.from_rich_color(one) for one in (style.color, style.bgcolor))
+                assert contrast(*pair) >= 3.5, text
 
 
 async def test_the_cursor_of_the_lessons_and_the_palette() -> None:

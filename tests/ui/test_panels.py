@@ -135,7 +135,7 @@ def test_figures_of_an_ended_run_are_not_shown_as_current() -> None:
     for live_state in (ended, state(STARTED, ready(2), StepFinished(3, 1, 0, "", False), refused)):
         assert "this second" not in fio(live_state)
         assert "fio, its last second (0:02)" in fio(live_state) and live_state.fio_now is None
-        assert "no job runs" in text([bars.summary_line(live_state, fakes.ON_DISK, 80, UTF8)])
+        assert "fio" not in text([bars.summary_line(live_state, fakes.ON_DISK, 80, UTF8)])
 
 
 def test_a_message_is_shown_completely_before_the_own_cost() -> None:

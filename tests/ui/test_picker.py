@@ -351,6 +351,18 @@ async def test_charts_of_the_selected_disk_use_the_remaining_rows() -> None:
         assert "IOPS of" not in render_pictures(app)[".txt"]
 
 
+async def test_charts_of_the_open_session_s_disk() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        await pilot.press("enter")
+        await settle(pilot)
+        await pilot.press("escape")
+        await open_picker(pilot)
+        app.screen._tick()  # type: ignore[attr-defined]
+        await settle(pilot)
+        assert "IOPS of nvme0n1" in render_pictures(app)[".txt"]
+
+
 async def test_without_disks_the_picker_explains_what_works() -> None:
     async with make_picker(PickerCalls(), {}).run_test(size=(120, 36)) as pilot:
         app = await open_picker(pilot)

@@ -81,18 +81,25 @@ def test_ascii_text_is_ascii_and_has_the_same_length(text: str) -> None:
     assert ascii_text.isascii() and len(ascii_text) == len(text)
 
 
-@example(118, 32, 4, 8, 0, {}, 0)
-@example(118, 40, 4, 8, 0, {"a": 5, "b": 9}, 2)
+@example(118, 32, 4, 8, 0, {}, 0, False)
+@example(118, 40, 4, 8, 0, {"a": 5, "b": 9}, 2, False)
 @given(
     st.integers(layout.MIN_WIDTH, 300), st.integers(layout.MIN_HEIGHT, 100),
     st.integers(0, 12), st.integers(0, 300), st.integers(0, 5),
-    st.dictionaries(st.sampled_from("ab"), st.integers(2, 12)), st.integers(0, 3),
+    st.dictionaries(st.sampled_from("ab"), st.integers(2, 12)), st.integers(0, 3), st.booleans(),
 )  # fmt: skip
 def test_regions_stay_on_the_screen_and_do_not_overlap(
-    width: int, height: int, disks: int, cpus: int, tab: int, more: dict[str, int], strip: int
+    width: int,
+    height: int,
+    disks: int,
+    cpus: int,
+    tab: int,
+    more: dict[str, int],
+    strip: int,
+    users: bool,
 ) -> None:
     strip = strip if height - strip >= layout.MIN_HEIGHT else 0
-    plan = layout.plan(width, height, disks, cpus, tab, strip, more)
+    plan = layout.plan(width, height, disks, cpus, tab, strip, more, users=users)
     regions = [getattr(plan, name) for name in plan.__slots__]
     boxes = [
         box for box in (*regions, *plan.extra.values())

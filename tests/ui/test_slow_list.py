@@ -104,6 +104,19 @@ async def test_the_list_stays_unchanged_and_goes_back_in_time_with_the_screen() 
         assert "backup (901)" in screen_text(app) and "backup (907)" not in screen_text(app)
 
 
+async def test_a_second_without_requests_shows_the_last_second_with_some() -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        fake = await running(app, pilot, 3)
+        for interval in (probe(*kept(1)), probe(*kept(2)), probe()):
+            tick(fake, interval)
+        await settle(pilot)
+        await do(pilot, "users", 3)
+        await settle(pilot)
+        text = screen_text(app)
+        assert "Slowest requests at 0:05" in text and "backup (902)" in text
+
+
 async def test_an_empty_list_is_explained() -> None:
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:

@@ -114,3 +114,16 @@ async def test_fio_s_figures_take_its_place_with_the_first_job() -> None:
         fake.disk_use = None
         await running(app, pilot)
         assert shows(app, "3 fio") and not shows(app, "Who uses")
+
+
+async def test_zoomed_it_takes_the_rows_that_the_device_leaves() -> None:
+    users = tuple(replace(HOG, pid=pid, command=f"hog-{pid}") for pid in range(1, 13))
+    app = make(fakes.FakeController(disk_use=replace(USE, users=users)))
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
+        fake.tick(2)
+        await settle(pilot)
+        assert not shows(app, "hog-12")
+        await pilot.press("3", "3")
+        await settle(pilot)
+        assert shows(app, "hog-12") and shows(app, "Device (iostat)")

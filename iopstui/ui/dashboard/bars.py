@@ -269,18 +269,16 @@ def _share_text(share: Share | None) -> str:
 
 
 def summary_line(state: LiveState, target: Target, width: int, charset: Charset) -> Row:
-    """fio and the kernel in one line, for terminals that show one pane at a time."""
-    line = Line(width, charset).add(" fio ", FIO)
-    fio = state.fio_now
-    if fio is None:
-        line.add("no job runs" if not state.running else "no figures yet", DIM)
-    else:
+    """A running job and the kernel in one line, for terminals that show one pane at a time."""
+    line, fio = Line(width, charset), state.fio_now
+    if fio is not None:
         total = fio.total
-        line.add(f"{f.number(total.iops):>5} IOPS {f.mib(total.bw):>5} MiB/s")
+        line.add(" fio ", FIO).add(f"{f.number(total.iops):>5} IOPS {f.mib(total.bw):>5} MiB/s")
         p99 = total.percentiles.get("p99")
         line.add(f" p99 {f.latency(p99, ''):>6}" if p99 is not None else " no latency")
-        line.add(" late" if state.late else "", WARNING)
-    line.fill_to(41)
+        line.add(" late" if state.late else "", WARNING).fill_to(41)
+    elif state.running:
+        line.add(" fio ", FIO).add("no figures yet", DIM).fill_to(41)
     disk = state.frame.combined(target.opened) if state.frame else None
     if target.shares and not target.devices_below:
         share = state.frame.share if state.frame else None

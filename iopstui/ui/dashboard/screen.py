@@ -136,7 +136,7 @@ class Dashboard(CanvasScreen):
     """Whether cells of the heat map can be chosen."""
     layout_key = "layout"
     """The configuration's key of the layout."""
-    _steps_placed = False
+    _steps_placed = _users_placed = False
     """Whether the charts have a row for the values of a changed option."""
     _mouse_t: float | None = None
     """The time under the mouse."""
@@ -385,6 +385,7 @@ class Dashboard(CanvasScreen):
         disks = max(1, kernel_panel.row_count(self.controller.target)) + bool(
             self.shown_state.drives
         )
+        self._users_placed = self._panel_data().users is not None
         # an overlay uses the space of all charts; a share has no queue to draw
         target = self.controller.target
         without = self.overlay.active or (target is not None and not target.devices_below)
@@ -392,6 +393,7 @@ class Dashboard(CanvasScreen):
         return layout.plan(
             width, height, disks, self.cpu_rows(), self.tab, strip,
             registry.heights(self.panes) | further, self.fullscreen, int(self.has_answer),
+            self._users_placed,
         )  # fmt: skip
 
     def _place_nothing(self, width: int, height: int) -> None:
@@ -493,6 +495,7 @@ class Dashboard(CanvasScreen):
         outdated = self._latency_source != self._current_latency_source()
         outdated |= self.heat_maps.placed not in ("", self._heat_choice())
         outdated |= self._steps_placed != bool(self.shown_state.option_steps.option)
+        outdated |= self._users_placed != (self._panel_data().users is not None)
         if self.cpu_rows() != self._placed_cpus or len(strip) != box.height or outdated:
             self.relayout()
             return
@@ -584,6 +587,13 @@ class Dashboard(CanvasScreen):
     def _cpu_numbers(self) -> list[int]:
         return sorted(self.shown_state.frame.cpus) if self.shown_state.frame else []
 
+    def _panel_data(self) -> registry.PanelData:
+        return registry.PanelData(
+            self.shown_state, self.controller.target, self.controller.devices, self.topology,
+            self.next_job, self.charset, self.frozen_at, self.has_controls, self.window,
+            self.controller.disk_use if self._frozen is None else None,
+        )  # fmt: skip
+
     def _paint_panels(self, plan: layout.LayoutPlan) -> None:
         state, target, charset = self.shown_state, self.controller.target, self.charset
         panels = self.panels
@@ -591,11 +601,7 @@ class Dashboard(CanvasScreen):
             width = plan.summary.width
             panels["summary"].show([bars.summary_line(state, target, width, charset)])
             panels["tabs"].show([bars.tabs_line(self.tabs, self.tab, width, charset)])
-        data = registry.PanelData(
-            state, target, self.controller.devices, self.topology, self.next_job, charset,
-            self.frozen_at, self.has_controls, self.window,
-            self.controller.disk_use if self._frozen is None else None,
-        )  # fmt: skip
+        data = self._panel_data()
         for panel in self.panes:
             if not panels[panel.name].shown:
                 continue

@@ -12,6 +12,7 @@ from textual.binding import Binding
 from textual.widgets import DataTable, Static
 
 from iopstui import format as f
+from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import BUILT_IN
 from iopstui.model.metrics.slow.common_properties import CommonProperty, common_properties
 from iopstui.model.metrics.slow.slow_requests import completion_second
@@ -180,10 +181,11 @@ class SlowList(TypeToFilter, Modal[None]):
 
 
 def slowest_list(state: LiveState, charset: Charset) -> SlowList | None:
-    """List of the slowest requests of the second shown; ``None`` if none was kept."""
-    frame = state.probe_frame
+    """List of the slowest requests of the second shown, or of the last one before it that has any;
+    ``None`` if none has."""
+    frame = _last_with_slow(state)
     probe = frame.probe if frame is not None else None
-    if frame is None or probe is None or not any(exemplar.slow for exemplar in probe.exemplars):
+    if frame is None or probe is None:
         return None
     requests = [
         ListedRequest(completion_second(exemplar, probe, frame.t), exemplar)
@@ -195,6 +197,17 @@ def slowest_list(state: LiveState, charset: Charset) -> SlowList | None:
     return SlowList(
         ListContent(title, [*_common_facts(probe.exemplars)], requests, nearby), charset
     )
+
+
+def _last_with_slow(state: LiveState) -> Frame | None:
+    """The newest frame up to the one shown with requests kept as slow, if the probe counts."""
+    if state.probe_frame is None:
+        return None
+    for moment in reversed([*state.recent_seconds]):
+        probe = moment.frame.probe
+        if moment.t <= state.t and probe is not None and any(e.slow for e in probe.exemplars):
+            return moment.frame
+    return None
 
 
 def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowList | None:
@@ -247,7 +260,7 @@ def empty_reason(state: LiveState, parts: Sequence[str] | None) -> str:
         return "P switches on the probe, which keeps the slowest requests (root)"
     if frame.probe.by != BUILT_IN:
         return "bpftrace keeps no single requests; with latencies alone (P) the probe does"
-    return "no request was completed in this second"
+    return "no request was completed in the last minutes"
 
 
 def _common_facts(exemplars: Sequence[Exemplar]) -> Iterator[str]:

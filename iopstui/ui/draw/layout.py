@@ -81,20 +81,23 @@ def plan(
     more: Mapping[str, int] | None = None,
     fullscreen: bool = False,
     answer: int = 0,
+    users: bool = False,
 ) -> LayoutPlan:
     """The regions for a terminal of this size; ``tab`` matters only with tabs. The kernel's panel
     has up to ``disks`` rows. ``strip`` rows are kept free above the message. ``more``: further
     panels and their preferred rows without tabs. ``fullscreen``: one pane at a time even on a large
-    terminal. ``answer`` rows are below the title."""
+    terminal. ``answer`` rows are below the title. With ``users`` fio's panel lists who uses the
+    disk."""
     if strip:
         shrunk = plan(
-            width, height - strip, disks, cpus, tab, more=more, fullscreen=fullscreen, answer=answer
-        )
+            width, height - strip, disks, cpus, tab, more=more, fullscreen=fullscreen,
+            answer=answer, users=users,
+        )  # fmt: skip
         return replace(_plan_moved_down(shrunk, strip), strip=Box(0, _bottom(shrunk), width, strip))
     if more:
-        return _plan_with_extra(width, height, disks, cpus, tab, more, fullscreen, answer)
+        return _plan_with_extra(width, height, disks, cpus, tab, more, fullscreen, answer, users)
     if fullscreen or width < FULL_WIDTH or height < FULL_HEIGHT:
-        return _tabbed_plan(width, height, tab, answer)
+        return _tabbed_plan(width, height, tab, answer, _device_rows(disks) if users else 0)
     return _full_plan(width, height, disks, cpus, _finding_rows(height), answer)
 
 
@@ -129,9 +132,12 @@ def _plan_with_extra(
     more: Mapping[str, int],
     fullscreen: bool,
     answer: int,
+    users: bool,
 ) -> LayoutPlan:
     if fullscreen or width < FULL_WIDTH or height < FULL_HEIGHT:
-        layout = plan(width, height, disks, cpus, tab, fullscreen=fullscreen, answer=answer)
+        layout = plan(
+            width, height, disks, cpus, tab, fullscreen=fullscreen, answer=answer, users=users
+        )
         pane = Box(0, layout.tabs.y + 1, width, _bottom(layout) - layout.tabs.y - 1)
         own_tab = tab - len(TABS)
         boxes = {name: pane if at == own_tab else NO_BOX for at, name in enumerate(more)}
@@ -193,13 +199,21 @@ def _box_moved_down(box: Box, by: int) -> Box:
     return replace(box, y=box.y + by)
 
 
-def _tabbed_plan(width: int, height: int, tab: int, answer: int) -> LayoutPlan:
+def _device_rows(disks: int) -> int:
+    """Rows of the kernel's panel with ``disks`` rows: title, heading and lower border beside."""
+    return max(4, 3 + max(disks, 1))
+
+
+def _tabbed_plan(width: int, height: int, tab: int, answer: int, device_rows: int) -> LayoutPlan:
+    """``device_rows`` are enough for the kernel's panel; 0: all that fio's panel leaves."""
     framed = large(width, height)
     finding = FINDING_ROWS if height >= TWO_LINES_FROM else 1
     finding = _finding_rows(height) if framed else finding
     top, bottom = 4 + answer, height - 2 - finding
     pane = Box(0, top, width, bottom - top)
     fio_height = min(7, pane.height - 3)
+    if device_rows:
+        fio_height = max(fio_height, pane.height - device_rows)
     return LayoutPlan(
         header=Box(0, 0, width, 2),
         answer=Box(0, 2, width, answer),
@@ -227,7 +241,7 @@ def _full_plan(
     fio_height = 7
     # on a higher screen more rows for devices, but half of the extra height is for the charts
     most = DISK_ROWS + (height - FULL_HEIGHT) // 2
-    kernel_height = max(4, 3 + min(max(disks, 1), most))
+    kernel_height = _device_rows(min(disks, most))
     tables = max(fio_height, kernel_height) if beside else fio_height + kernel_height
     space = height - head - 2 - finding - tables
     columns = 2 if beside else 1

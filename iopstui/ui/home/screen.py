@@ -457,9 +457,12 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     def _paint_charts(self) -> None:
         """Paint the history of the selected disk."""
         device = self._selected()
-        activity = self._activity.get(device.name) if device is not None else None
-        if device is not None and activity is not None and self._charts.display:
-            self._charts.paint(device.name, activity.history, activity.rates)
+        name = device.name if device is not None else ""
+        if self._opened is not None and self._is_open_row:
+            name = self._opened.device
+        activity = self._activity.get(name)
+        if activity is not None and self._charts.display:
+            self._charts.paint(name, activity.history, activity.rates)
 
     def apply_filter(self) -> None:
         """Show the disks that have all of the words."""
