@@ -14,6 +14,7 @@ from textual.widgets import DataTable
 
 from iopstui.model.metrics.probe import BUILT_IN, LATENCY, ProbeInterval
 from iopstui.model.samples import Exemplar
+from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dashboard.pages.slow_view import timeline
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.dialogs.slow_list import SlowList
@@ -69,7 +70,7 @@ async def test_the_slowest_requests_of_a_second_are_listed_sorted_and_opened() -
         page = app.screen
         assert isinstance(page, SlowList)
         text = screen_text(app)
-        assert "Slowest requests at 0:04" in text and "backup (900)" in text
+        assert "Slowest at 0:04" in text and "backup (900)" in text
         assert "10 of the 10 slowest reads were sent by backup (900)" in text
         assert column(page, "TOTAL")[:3] == ["30.0 ms", "29.0 ms", "28.0 ms"]
         assert column(page, "TIME")[0] == "0:04.000" and len(column(page, "TIME")) == 11
@@ -86,6 +87,21 @@ async def test_the_slowest_requests_of_a_second_are_listed_sorted_and_opened() -
         await pilot.press("escape")
         await settle(pilot)
         assert app.screen is page
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_the_keys_stay_below_a_list_that_fills_the_screen(size: tuple[int, int]) -> None:
+    app = make()
+    async with app.run_test(size=size) as pilot:
+        fake = await running(app, pilot, 3)
+        tick(fake, probe(*kept(1), *kept(2), *kept(3)))
+        await settle(pilot)
+        await do(pilot, "users", 3)
+        await settle(pilot)
+        keys = app.screen.query_one(KeyLine)
+        box = app.screen.query_one(".modal-box")
+        assert keys.region.bottom == box.content_region.bottom, "inside the box"
+        assert "Slowest at 0:04" in screen_text(app) and "Esc Close" in screen_text(app)
 
 
 async def test_the_list_stays_unchanged_and_goes_back_in_time_with_the_screen() -> None:
@@ -114,7 +130,7 @@ async def test_a_second_without_requests_shows_the_last_second_with_some() -> No
         await do(pilot, "users", 3)
         await settle(pilot)
         text = screen_text(app)
-        assert "Slowest requests at 0:05" in text and "backup (902)" in text
+        assert "Slowest at 0:05" in text and "backup (902)" in text
 
 
 async def test_an_empty_list_is_explained() -> None:

@@ -171,10 +171,12 @@ class Modal(ModalScreen[Result]):
     def _on_mount(self, event: events.Mount) -> None:
         self.set_title(self.heading, self.note)
         self._fit()
+        self.call_after_refresh(self._fit)
 
     def on_resize(self, event: events.Resize) -> None:
         """Keep the dashboard's header visible on low terminals."""
         self._fit()
+        self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
         width, height = self.app.size
@@ -184,8 +186,10 @@ class Modal(ModalScreen[Result]):
         rows = max(3, height - HEADER_ROWS) if height >= 14 else height
         self.box.styles.max_height = rows
         self.body_height = max(1, rows - FRAME_ROWS)
-        for body in self.query(".modal-fit"):
-            body.styles.max_height = self.body_height
+        bodies = {*self.query(".modal-fit")}
+        above = sum(part.size.height for part in {*self.box.children} - {*bodies, self.keys})
+        for body in bodies:
+            body.styles.max_height = max(1, self.body_height - above)
 
     def action_leave(self) -> None:
         """Close without an answer."""

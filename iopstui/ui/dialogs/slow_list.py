@@ -193,7 +193,7 @@ def slowest_list(state: LiveState, charset: Charset) -> SlowList | None:
         if exemplar.slow
     ]
     nearby = [*_nearby_requests(state, frame.t, frame.t)]
-    title = f"Slowest requests at {f.clock(frame.t)}"
+    title = f"Slowest at {f.clock(frame.t)}"
     return SlowList(
         ListContent(title, [*_common_facts(probe.exemplars)], requests, nearby), charset
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import DiskRates
@@ -98,16 +96,11 @@ def io_before_run(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "background",
-        f"{device_names_text(devices)} {_was_or_were(devices)} not idle before this run: "
-        f"{units.number(before.r_s)} r/s and "
-        f"{units.number(before.w_s)} w/s that are not this job's",
+        f"{device_names_text(devices)} did {units.number(before.r_s)} r/s and "
+        f"{units.number(before.w_s)} w/s right before this run, none of them this job's",
         FIND_PROGRAM,
         "u",
     )
-
-
-def _was_or_were(devices: Sequence[BlockDevice]) -> str:
-    return "were" if len(devices) > 1 else "was"
 
 
 def count_mismatch(evidence: Evidence) -> Finding | None:
