@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from test_app import screen_text, shows
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widgets import Input
 
 from iopstui.errors import Refused, UsageError
@@ -322,6 +323,23 @@ async def test_the_page_covers_the_dashboard_which_goes_on() -> None:
         await pilot.press("w")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ExperimentScreen) and shows(pilot.app, "40.0k")
+
+
+async def test_each_key_of_the_page_s_footer_does_something() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        under = await begin(pilot, lab.SWEEP, 2)
+        assert unbound_keys(pilot.app.screen) == []
+        under.end(2)
+        await settled(pilot)
+        assert unbound_keys(pilot.app.screen) == []
+
+
+def unbound_keys(screen: Screen[object]) -> list[str]:
+    """Keys that a page's footer names, and that do nothing there."""
+    names = {"Esc": "escape"}
+    keys = [key for hint in screen._hints() for key in hint.key.split()]  # type: ignore[attr-defined]
+    assert len(keys) >= 5
+    return [key for key in keys if names.get(key, key) not in screen.active_bindings]
 
 
 async def test_events_of_the_session_are_forwarded() -> None:

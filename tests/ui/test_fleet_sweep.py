@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from test_app import screen_text, settle, shows
+from test_experiment_view import unbound_keys
 from test_fleet_screen import (
     JOB,
     START_S,
@@ -73,6 +74,7 @@ async def test_the_form_starts_a_sweep_and_its_page_fills_up() -> None:
         runs.tell(replace(curve, point_number=1, points={0: point(1)}))
         await wait_until(pilot, lambda: shows(app, "point 2 of 2: 4 hosts"))
         assert shows(app, "it needs 4 points, but there is 1 point")
+        assert unbound_keys(app.screen) == []
         # it continues without its page, and no key disturbs it
         await pilot.press("escape", "right_square_bracket", "K")
         await wait_until(pilot, lambda: shows(app, "is running; x stops it"))

@@ -58,6 +58,13 @@ def test_labels_at_a_point_stay_inside() -> None:
     assert "knee 64 o" in rows[2] and "o first" in rows[10]
 
 
+def test_only_the_point_of_a_label_is_reversed_and_no_blank_beside_it() -> None:
+    line = XYLine("o", ((2.0, 20.0), (8.0, 80.0)), None, joined=False)
+    drawn = chart_rows(spec(line, flags=(Flag((8.0, 80.0), "knee"),)), 49, 12, UTF8)
+    reversed_texts = [text for row in drawn for text, style in row if style and style.reverse]
+    assert reversed_texts == ["o"]
+
+
 def test_a_vertical_line_is_drawn_under_the_points() -> None:
     line = XYLine("o", ((5.0, 50.0),), None)
     rows = texts(chart_rows(spec(line, verticals=(5.0,)), 49, 13, ASCII))

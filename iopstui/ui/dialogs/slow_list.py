@@ -204,9 +204,11 @@ def _last_with_slow(state: LiveState) -> Frame | None:
     if state.probe_frame is None:
         return None
     for moment in reversed([*state.recent_seconds]):
-        probe = moment.frame.probe
-        if moment.t <= state.t and probe is not None and any(e.slow for e in probe.exemplars):
-            return moment.frame
+        frame: Frame = moment.frame
+        if moment.t > state.t or frame.probe is None:
+            continue
+        if any(exemplar.slow for exemplar in frame.probe.exemplars):
+            return frame
     return None
 
 

@@ -254,7 +254,7 @@ class ExperimentScreen(CanvasScreen):
     def _hints(self) -> list[KeyHint]:
         hints = [KeyHint("Esc", "dashboard"), *self._experiment_hints()]
         panes = KeyHint("tab", "next pane" if not self._is_full_size else "one pane at a time")
-        own = (("H", "report"), ("m", "mark"), ("e", "messages")) if self._is_current else ()
+        own = (("S", "save"), ("m", "mark")) if self._is_current else ()
         return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("y", "copy"),
                 *(KeyHint(key, title) for key, title in own)]  # fmt: skip
 

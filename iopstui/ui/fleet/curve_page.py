@@ -200,7 +200,7 @@ class CurvePage(CanvasScreen):
 
     def _hints(self) -> list[KeyHint]:
         return [KeyHint("Esc", "all hosts"), *self._sweep_hints(), KeyHint("m", "mark"),
-                KeyHint("e", "messages"), KeyHint("up down", "scroll")]  # fmt: skip
+                KeyHint("up down", "scroll")]  # fmt: skip
 
     # -- keys
 

@@ -279,18 +279,9 @@ class HeatMap(Chart):
                     if rows[column] == row:
                         cell = (chars[len(lines) - 1 - place], LINE_STYLE)
                 line.append(cell)
-            if cursor is not None and (self.chosen is None or line[cursor][0] == " "):
+            if cursor is not None and self.chosen is not None and self.chosen.row == row:
+                line[cursor] = (CHOSEN_CHAR, SELECTED)
+            elif cursor is not None and (self.chosen is None or line[cursor][0] == " "):
                 line[cursor] = (self._charset.cursor, CURSOR)
-            marked = cursor is not None and self.chosen is not None and self.chosen.row == row
-            drawn.append(_row_with_chosen(line, cursor) if marked else plotting.cells_to_row(line))
+            drawn.append(plotting.cells_to_row(line))
         return drawn
-
-
-def _row_with_chosen(line: Sequence[plotting.Cell], at: int | None) -> Row:
-    """A row with the chosen cell, whose style its neighbours don't share."""
-    at = at or 0
-    before, behind = line[:at], line[at + 1 :]
-    return (
-        *(plotting.cells_to_row(before) if before else ()), (CHOSEN_CHAR, SELECTED),
-        *(plotting.cells_to_row(behind) if behind else ()),
-    )  # fmt: skip

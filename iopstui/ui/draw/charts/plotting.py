@@ -333,14 +333,19 @@ def overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) 
             line[column] = (char, style)
 
 
+def _is_reversed(style: Style | None) -> bool:
+    return style is not None and bool(style.reverse)
+
+
 def cells_to_row(cells: Sequence[Cell]) -> Row:
-    """Merge neighbouring cells of one style into pieces. A blank takes any style."""
+    """Merge neighbouring cells of one style into pieces. A blank takes any style that leaves it
+    blank."""
     row: list[Cell] = []
     run, style = cells[0]
     for char, next_style in cells[1:]:
-        if char == " " or next_style is style:
+        if next_style is style or (char == " " and not _is_reversed(style)):
             run += char
-        elif not run.strip():
+        elif not run.strip() and not _is_reversed(style) and not _is_reversed(next_style):
             run, style = run + char, next_style
         else:
             row.append((run, style))
