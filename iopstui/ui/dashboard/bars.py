@@ -238,11 +238,14 @@ def _progress_pieces(state: LiveState, charset: Charset, bar: int) -> list[Piece
             return [(f"{f.clock(elapsed)} ", None)]
         return [(f"{f.clock(elapsed)} elapsed, end unknown ", None)]
     total = state.total_s or fio.elapsed_s + fio.eta_s
-    times = f"{f.clock(min(elapsed, total))} / {f.clock(total)} "
+    elapsed = min(elapsed, total)
+    times = f"{f.clock(elapsed)} / {f.clock(total)} "
     if not bar:
         return [(times, None)]
-    full = round(min(1.0, fio.progress) * bar)
-    percent = f" {100 * min(1.0, fio.progress):3.0f} % " if bar >= BAR else ""
+    # of the times beside it: fio's own progress is that of the planned time
+    progress = elapsed / total if total else 1.0
+    full = round(progress * bar)
+    percent = f" {100 * progress:3.0f} % " if bar >= BAR else ""
     return [
         (charset.full * full, FIO), (charset.empty * (bar - full), DIM),
         (f"{percent} {times}", None),

@@ -594,6 +594,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             return
         paths = tuple(self._marked) or ((row.key,) if (row := self._table.selected) else ())
         if name in DISK_ACTIONS and not paths:
+            self._show_status(NO_MATCH if self._devices else NO_DISK)
             return
         self.dismiss(HomeChoice(paths if name in DISK_ACTIONS else (), name))
 
