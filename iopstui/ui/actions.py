@@ -197,7 +197,7 @@ class Actions:
         return (entry for entry in self.by_id.values() if entry[0].id not in hidden)
 
     def footer(self, mode: str) -> list[KeyHint]:
-        """The keys that matter in ``mode``, now."""
+        """The keys that matter in ``mode``, now; each once, with what it does first."""
         hints: list[tuple[int, KeyHint]] = []
         for action, part in self._visible():
             for footer in action.footer:
@@ -207,7 +207,10 @@ class Actions:
                         key.label for key in action.keys if key.label
                     )
                     hints.append((place, KeyHint(key, _text_for(footer.text, part))))
-        return [hint for _, hint in sorted(hints, key=lambda item: item[0])]
+        by_key: dict[str, KeyHint] = {}
+        for _, hint in sorted(hints, key=lambda item: item[0]):
+            by_key.setdefault(hint.key, hint)
+        return [*by_key.values()]
 
     def palette(self, screen: str) -> list[tuple[str, str, Callable[[], object]]]:
         """(title, help text, command) for the palette of DASHBOARD, EXPERIMENT_SCREEN or HOME."""

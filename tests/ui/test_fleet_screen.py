@@ -35,6 +35,7 @@ from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.replay import FleetReplay
 from iopstui.model.histogram import bucket_key
 from iopstui.safety.tunable_states import TunableState
+from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.modal import Modal
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.fleet.controller import FleetController
@@ -365,6 +366,7 @@ async def test_keys_act_on_all_hosts() -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         assert runs.ran == [(JOB, {})]
+        assert app.dashboard is not None and KeyHint("r", "stop") in app.dashboard.hints
         runs.tell(FleetRunStarted(1, tuple(four_hosts()), float(START_S), JOB))
         await settle(pilot)
         text = screen_text(app)

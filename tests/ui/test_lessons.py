@@ -181,6 +181,9 @@ async def test_looking_around_is_free_during_a_run() -> None:
         assert not isinstance(app.screen, Dashboard) and session.running
         await press(pilot, "escape")
         assert isinstance(app.screen, Dashboard) and session.running
+        assert [hint.description for hint in app.actions.footer("lesson") if hint.key == "Esc"] == [
+            "stop the run"
+        ]
 
 
 async def test_a_stopped_run_can_be_repeated_or_skipped() -> None:

@@ -89,6 +89,7 @@ class JobKeys(Part):
         self._requests = [self._requests[1], (self._job, dict(self.overrides))]
         self.port.state.request_run()
         session.run_job(self.job, self.overrides, mark=mark)
+        self.port.refresh_footer()
 
     def _take_refusals(self) -> None:
         """The last request was refused while the job before it goes on: so do that one's
@@ -121,7 +122,6 @@ class JobKeys(Part):
             return
         self._job = job
         self._request_run()
-        self.port.refresh_footer()
         changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
         self.port.show_message("info", f"starting {job}" + (f" with {changed}" if changed else ""))
 
