@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from iopstui.model.answer.tracker import WINDOW
 from iopstui.model.figures.disk import DiskRates
 from iopstui.tables import Column
 from iopstui.ui.actions import help_rows
@@ -72,6 +73,12 @@ PANELS: tuple[Section, ...] = (
             ("gaps", "nothing was measured; a gap is never drawn as 0"),
             ("│ with words", "a mark: a run started, a tunable changed, or you pressed m"),
             ("│ as a band", "a stall: nothing completed while requests were in flight"),
+        ),
+    ),
+    (
+        "Answer, the first line",
+        (
+            ("busy, on average, p99", f"of the last {WINDOW} seconds together"),
         ),
     ),
     (

@@ -66,11 +66,12 @@ def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
         ((MIB, True, 9.0, 1 << 30), "writes at most: 1 GiB (--write-budget), with 1 MiB of"),
         (
             (0, True, 90.0, None),
-            "writes: for 1 min 30 s at full speed (83.8 GiB at 1 GB/s), no limit set",
+            "writes: for 1 min 30 s at full speed (as much as the disk takes; 1 GB/s would be "
+            "83.8 GiB), no limit set",
         ),
         (
             (0, True, 90.0, None, None, 1.5 * MIB),
-            "writes: for 1 min 30 s at full speed (135 MiB at the last run's 1.5 MiB/s), no limit",
+            "writes: for 1 min 30 s at full speed (about 135 MiB at the last run's 1.5 MiB/s), no ",
         ),
         (
             (0, True, None, None),
@@ -96,10 +97,13 @@ def test_it_is_said_before(arguments: tuple[int, bool, float, int | None], words
         ((MIB, True, 9.0, None, 2 * MIB), "writes up to 3 MiB"),
         ((MIB, True, 9.0, MIB, 2 * MIB), "writes up to 1 MiB"),
         ((0, True, None, None), "writes without a limit"),
-        ((0, True, 2.0, None), "writes about 1.86 GiB at 1 GB/s, no limit set"),
+        (
+            (0, True, 2.0, None),
+            "writes for 2 s, no limit set (as much as the disk takes; 1 GB/s would be 1.86 GiB)",
+        ),
         (
             (0, True, 2.0, None, None, 3.0 * MIB),
-            "writes about 6 MiB at the last run's 3 MiB/s, no limit set",
+            "writes for 2 s, no limit set (about 6 MiB at the last run's 3 MiB/s)",
         ),
     ],
 )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -600,6 +600,25 @@ async def test_without_a_job_another_disk_is_opened_at_once() -> None:
         fake.tick(2)
         await settle(pilot)
         assert isinstance(app.screen, Dashboard) and shows(app, "no job: press r")
+
+
+async def test_s_is_a_scratch_file_also_on_the_row_of_the_open_disk() -> None:
+    app = make()
+    asked: list[Sequence[str]] = []
+    backend = app.targets._backend
+    app.targets._backend = replace(
+        backend,
+        make_controller=lambda paths: (asked.append(paths), backend.make_controller(paths))[1],
+    )
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        fake.finish()
+        await settle(pilot)
+        await go_home(app, pilot)
+        assert shows(app, "Enter returns to it"), "the cursor is on its row"
+        await pilot.press("s")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard) and asked[-1] == ()
 
 
 async def test_the_time_span_of_the_charts_can_be_widened() -> None:

@@ -265,7 +265,7 @@ async def test_keys_sort_by_a_column_and_reverse_the_order() -> None:
         app = await open_picker(pilot)
         app.screen._tick()  # type: ignore[attr-defined]
         sorted_by = app.screen.query_one("#home-disks")
-        assert "Sorted by activity" in str(sorted_by.border_subtitle)
+        assert "Sorted by UTIL, mean of the last 60 s" in str(sorted_by.border_subtitle)
         await pilot.press("greater_than_sign")
         assert names(app) == ["nvme0n1", "sda"]
         assert "Sorted by NAME, A first" in str(sorted_by.border_subtitle)
@@ -405,7 +405,7 @@ async def test_a_click_on_a_title_sorts_the_recordings_and_not_the_disks() -> No
             await pilot.click(table, offset=(2, 0))
             await settle(pilot)
             assert first() == f"/srv/{name}.iops" and order in str(box.border_subtitle)
-        assert "activity" in str(app.screen.query_one("#home-disks").border_subtitle)
+        assert "UTIL, mean" in str(app.screen.query_one("#home-disks").border_subtitle)
 
 
 async def test_the_busiest_process_is_shown_with_the_disk_s_facts() -> None:

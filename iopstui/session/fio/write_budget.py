@@ -179,10 +179,10 @@ def written_per_s(status: FioStatus | None) -> float | None:
 
 
 def _written_text(seconds: float, rate: float | None) -> str:
-    """ "12.1 GiB at the last run's 41.4 MiB/s", or for 1 GB/s where no rate is known."""
+    """ "about 12.1 GiB at the last run's 41.4 MiB/s"; where no rate is known, only an example."""
     if rate is None:
-        return f"{size(round(seconds * EXAMPLE))} at 1 GB/s"
-    return f"{size(round(seconds * rate))} at the last run's {size(round(rate))}/s"
+        return f"as much as the disk takes; 1 GB/s would be {size(round(seconds * EXAMPLE))}"
+    return f"about {size(round(seconds * rate))} at the last run's {size(round(rate))}/s"
 
 
 def max_writes_text(
@@ -223,4 +223,4 @@ def short_budget_text(
         return f"writes up to {size(most)}"
     if seconds is None:
         return "writes without a limit"
-    return f"writes about {_written_text(seconds, rate)}, no limit set"
+    return f"writes for {duration(seconds)}, no limit set ({_written_text(seconds, rate)})"

@@ -126,11 +126,12 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     ]
     letters_filter = False
     about = (
-        "The disks, the busiest first. Enter watches the one under the cursor, or all that are "
-        "marked with space. A click on a column's title sorts by it, and so do < and >; R reverses "
-        "the order. p shows partitions, / filters by words. Tab goes to the recent recordings, "
-        "where Enter plays one. Jobs that write are refused on a disk in use; a scratch file is "
-        "safe anywhere. A session that is open is the first row: Enter returns to it. q quits."
+        "The disks, the busiest first (UTIL, mean of the last 60 s). Enter watches the one under "
+        "the cursor, or all that are marked with space. A click on a column's title sorts by it, "
+        "and so do < and >; R reverses the order. p shows partitions, / filters by words. Tab "
+        "goes to the recent recordings, where Enter plays one. Jobs that write are refused on a "
+        "disk in use; a scratch file is safe anywhere. A session that is open is the first row: "
+        "Enter returns to it. q quits."
     )
 
     _show_partitions = False
@@ -374,7 +375,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _show_order(self) -> None:
         """Show the order on the border."""
-        order, keys = "activity", "< > column"
+        order, keys = f"UTIL, mean of the last {rows.MEAN_SECONDS} s", "< > column"
         if self._table.order:
             order, keys = self._table.order_text, f"{keys}  R reverse"
         box = self.query_one("#home-disks")
@@ -589,8 +590,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if name in DIALOG_ACTIONS and self._open_dialog is not None:
             self._open_dialog(name)
             return
-        if self._opened is not None and self._is_open_row and not self._marked:
-            self.dismiss(HomeChoice(self._opened.paths, name, name in (*DISK_ACTIONS, LESSONS)))
+        on_open_row = self._is_open_row and not self._marked
+        if self._opened is not None and on_open_row and name in (*DISK_ACTIONS, LESSONS):
+            self.dismiss(HomeChoice(self._opened.paths, name, True))
             return
         paths = tuple(self._marked) or ((row.key,) if (row := self._table.selected) else ())
         if name in DISK_ACTIONS and not paths:

@@ -23,7 +23,7 @@ from iopstui.ui.state.live import LiveState
 MIN_SHARE = 0.02
 """A part with less than this share of the I/Os is a dot in its curve."""
 MEAN_SECONDS = 60
-NAME, NUMBER = 22, 8
+NAME, NUMBER = 22, 9
 TOTAL = "total"
 NO_IO = "No I/O in flight was measured in this second."
 EXPLANATION = (
@@ -97,7 +97,7 @@ def _part_value(waits: Waits | None, name: str) -> float | None:
 
 def _head(width: int, charset: Charset, seconds: int) -> Row:
     head = Line(width, charset).add("PLACE".ljust(NAME), BOLD)
-    for title in ("now", "share", "mean"):
+    for title in ("now", "share", f"{seconds}s mean"):
         head.add(title.rjust(NUMBER), BOLD)
     return head.add(f"   last {seconds} s", BOLD).build()
 
