@@ -9,13 +9,14 @@ from typing import Any
 import experiment_fakes as lab
 import pytest
 import ui_fakes as fakes
-from test_app import settle
+from test_app import make, settle, shows
 from test_settings_view import AFFINITY, IRQ, REQUESTS
 from textual.events import Key
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from iopstui.model import findings
+from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.modal import Modal
 from iopstui.ui.core.picture import render_pictures
@@ -194,3 +195,17 @@ def test_a_finding_s_key_is_one_of_the_dashboard() -> None:
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding":
                 wanted |= {one.value for one in node.args[3:] if isinstance(one, ast.Constant)}
     assert {"k", "u"} <= wanted <= labels
+
+
+async def test_a_setting_that_can_t_be_changed_is_not_asked_about() -> None:
+    refused = TunableState(
+        "rq_affinity", "", "1", (), "", refused="It needs root.", hint="sudo ..."
+    )
+    fake = fakes.FakeController(settings=(refused,))
+    app = make(fake)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        await pilot.press("a")
+        await settle(pilot)
+        assert app.screen is app.dashboard and shows(app, "It needs root. sudo ...")
+        assert not any(call[0] == "tune" for call in fake.calls)

@@ -153,7 +153,9 @@ async def test_the_palette_chooses_what_is_counted(monkeypatch: pytest.MonkeyPat
 def test_processes_are_of_all_disks_without_the_probe() -> None:
     class Source(ProcessIo):
         def rates(self) -> list[ProcessRates] | None:
-            return [ProcessRates(7, "dd", 3 << 20, 0.0), ProcessRates(100, "fio", 0.0, 1 << 20)]
+            return found
+
+    found = [ProcessRates(7, "dd", 3 << 20, 0.0), ProcessRates(100, "fio", 0.0, 1 << 20)]
 
     def told(state: LiveState, source: ProcessIo | None) -> str:
         table = processes_view.rows(state, source, 80, UTF8)
@@ -169,6 +171,8 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
     assert "all disks together" in text and "Who uses this disk alone" in text
     assert "fio (job)" in text and "1 process cannot be read by this user" in text
     assert "waiting for I/O" in text and "no processes" in told(state, None)
+    found.clear()
+    assert "no process that this user can read did I/O" in told(state, source)
 
 
 async def test_processes_are_sorted_by_any_column(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,6 +133,20 @@ async def test_a_second_without_requests_shows_the_last_second_with_some() -> No
         assert "Slowest at 0:05" in text and "backup (902)" in text
 
 
+async def test_a_user_who_may_not_probe_is_not_told_to_press_p() -> None:
+    app = make()
+    async with app.run_test(size=(160, 45)) as pilot:
+        fake = await running(app, pilot, 3)
+        fake.no_probe = "The kernel refuses the programs."
+        await do(pilot, "users", 3)
+        await settle(pilot)
+        text = screen_text(app)
+        assert (
+            "without the probe: The kernel refuses the programs." in text
+            and "P switches" not in text
+        )
+
+
 async def test_an_empty_list_is_explained() -> None:
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:

@@ -253,12 +253,15 @@ def _cell_text(chosen: ChosenCell, kept_count: int, below: bool) -> str:
     )
 
 
-def empty_reason(state: LiveState, parts: Sequence[str] | None) -> str:
-    """Why there is no list; ``parts`` are the probe's active parts (``None``: a recording)."""
+def empty_reason(state: LiveState, parts: Sequence[str] | None, no_probe: str = "") -> str:
+    """Why there is no list; ``parts`` are the probe's active parts (``None``: a recording),
+    ``no_probe`` says why there is no probe here."""
     frame = state.probe_frame
     if frame is None or frame.probe is None:
         if parts is None:
             return "no slowest requests: the probe was off at this time"
+        if no_probe:
+            return f"no slowest requests without the probe: {no_probe}"
         return "P switches on the probe, which keeps the slowest requests (root)"
     if frame.probe.by != BUILT_IN:
         return "bpftrace keeps no single requests; with latencies alone (P) the probe does"

@@ -82,6 +82,10 @@ class KernelKeys(Part):
         disk = self._queued_disk("rq_affinity")
         if disk is None or self.port.session is None:
             return
+        for knob in self.port.session.knobs():
+            if knob.name == "rq_affinity" and knob.refused:
+                self.port.show_message("warning", f"{knob.refused} {knob.hint}".strip())
+                return
         now = disk.queue.rq_affinity if disk.queue is not None else None
         following = str(((now if now is not None else 0) + 1) % len(AFFINITIES))
         if self._affinity_confirmed:

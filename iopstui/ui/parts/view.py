@@ -307,7 +307,8 @@ class ViewKeys(Part):
 
         live = self.port.live
         parts = live.probe if live is not None else None
-        self.port.show_message("info", empty_reason(self.port.shown_state, parts))
+        why = printable(live.no_probe) if live is not None else ""
+        self.port.show_message("info", empty_reason(self.port.shown_state, parts, why))
 
     def leave_cell(self) -> None:
         """Leave the chosen cell."""
@@ -343,7 +344,8 @@ class ViewKeys(Part):
         page = slowest_list(state, charset)
         if page is not None:
             return page
-        reason = capital(empty_reason(state, live.probe if live is not None else None))
+        parts, why = (live.probe, printable(live.no_probe)) if live is not None else (None, "")
+        reason = capital(empty_reason(state, parts, why)).rstrip(".")
         return self._list("Slowest", lambda width: wrap(width, charset, f"{reason}.", None))
 
     def _groups(self) -> Callable[[], GroupsOfDisks]:

@@ -82,7 +82,8 @@ def rows(
     if rates is None:
         return [*page, message(width, charset, FIRST_SAMPLE)]
     if not rates:
-        page.append(message(width, charset, "no process read or wrote in this second"))
+        which = "no process that this user can read" if source.closed else "no process"
+        page.append(message(width, charset, f"{which} did I/O in this second"))
     else:
         page += listing(columns, rates, width, charset, MAX_ROWS, order)
     return [*page, *_note_rows(source, width, charset)]
