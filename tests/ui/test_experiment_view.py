@@ -439,7 +439,7 @@ async def test_a_result_outlives_its_disk() -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(app.screen, ExperimentScreen) and shows(app, "Take iodepth=16")
-        assert shows(app, "n new sweep") and not shows(app, "H report"), "of the disk before"
+        assert shows(app, "n new sweep") and not shows(app, "S save"), "of the disk before"
         await pilot.press("y")
         await settled(pilot)
         head, first, *rest = app.clipboard.splitlines()
