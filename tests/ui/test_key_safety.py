@@ -175,7 +175,7 @@ async def test_typing_searches_the_help_and_presses_no_key() -> None:
         await pilot.press(*"aqu-sz")
         await settle(pilot)
         text = render_pictures(app)[".txt"]
-        assert "mean number of requests in queue" in text and "iodepth: half" not in text
+        assert "mean number of requests in flight" in text and "iodepth: half" not in text
         await pilot.press(*"xyz")
         await settle(pilot)
         assert "No entry of the help" in render_pictures(app)[".txt"]
