@@ -7,11 +7,9 @@ jump the last minutes before the place are played at once, so that charts and ma
 from __future__ import annotations
 
 import math
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.fleet.deduplication import Deduplicator, mark_repeats
@@ -33,7 +31,7 @@ from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition, scale_point
 from iopstui.format import counted
-from iopstui.recording.replay import next_speed
+from iopstui.recording.player import Player
 
 Object = dict[str, Any]
 Rows = Callable[[], Iterator[tuple[str, Object]]]
@@ -41,38 +39,35 @@ CLOSE_AFTER_S = 1.5
 MERGED_EVENTS = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
 RECORDING_ENDS = "the recording ends here for this host"
-MAX_PAUSE_S = 5.0
-"""Of a recording in which nobody says anything is not waited for."""
 
 
-class FleetReplay:
+class _RecordedRow(NamedTuple):
+    """A line of a host, at its second of the recording."""
+
+    t: float
+    name: str
+    row: Object
+
+
+class FleetReplay(Player[_RecordedRow, FleetEvent]):
     """``rows`` gives all lines from the beginning, as often as it is called. Raises UsageError
     where no host's second is among them. Seconds are counted from the first frame's."""
 
     live = False
-    running = False
-    growing = False
+    lookback_s: float = HISTORY_SECONDS
+    longest_pause_s = 5.0
+    marks: Sequence[tuple[float, str]] = ()
     settings = HostTunables()
 
     def __init__(self, rows: Rows, speed: float = 1.0) -> None:
+        super().__init__(speed)
         self._read_rows = rows
-        self.speed = speed
-        self.paused = False
         self.hosts: list[str] = []
         self.job = ""
         self.frames: dict[str, Object] = {}
         self._detailed_hosts: set[str] = set()
-        self.on_failure: Callable[[Exception], None] = lambda error: None
-        self._emit: Callable[[FleetEvent], None] = lambda event: None
-        self._condition = threading.Condition()
-        self._thread = threading.Thread(target=self._main, name="replay", daemon=True)
-        self._closing = False
-        self._goal: float | None = None
-        self._position_s = 0.0
         self._first_s = self._last_s = 0.0
-        self.marks: Sequence[tuple[float, str]] = ()
-        """(second, text) of the marks, and the starts of jobs."""
-        self._has_jobs = self._has_sweep = False
+        self._has_jobs = False
         self._duplicates: set[int] = set()
         self._pending_warning = ""
         self._scan()
@@ -96,7 +91,8 @@ class FleetReplay:
             self._has_jobs |= kind == "step_started"
             if kind == FLEET:
                 self.job = str(row.get("job") or self.job)
-                self._has_sweep |= "axis" in row
+                if "axis" in row:
+                    self.lookback_s = math.inf  # a curve is made of all of its points
             wall_s = _wall_s(row, name, offsets)
             if kind in ("mark", FLEET) and wall_s is not None:
                 marked.append((name, wall_s, str(row.get("text") or row.get("job") or "")))
@@ -118,56 +114,17 @@ class FleetReplay:
                 f"{counted(duplicates, 'duplicate second')} of hosts; each is played once"
             )
 
-    # -- where it is: what ReplayKeys ask for
-
-    @property
-    def at(self) -> float:
-        """Seconds from its beginning."""
-        return min(self._position_s, self.end)
-
     @property
     def end(self) -> float:
-        """Return its length in seconds."""
+        """Its length in seconds."""
         return self._last_s - self._first_s
-
-    def pause(self, paused: bool) -> None:
-        """Stand still, or go on; at the end from the beginning."""
-        with self._condition:
-            if not paused and self._position_s >= self.end:
-                self._goal = 0.0
-            self.paused = paused
-            self._condition.notify()
-
-    def seek_by(self, seconds: float) -> None:
-        """Jump."""
-        self.seek(self._position_s + seconds)
-
-    def seek(self, at: float) -> None:
-        """Go to this second."""
-        with self._condition:
-            self._goal = max(0.0, min(at, self.end))
-            self._condition.notify()
-
-    def change_speed(self, up: bool) -> float:
-        """The next faster or slower pace."""
-        with self._condition:
-            self.speed = next_speed(self.speed, up)
-            self._condition.notify()
-            return self.speed
 
     def step(self) -> None:
         """The next second alone."""
-        with self._condition:
-            self.paused = True
-            self._goal = min(self._position_s + STEP_S, self.end)
-            self._condition.notify()
+        self.pause(True)
+        self.seek_by(STEP_S)
 
     # -- what a fleet's screen asks for
-
-    def start(self, on_event: Callable[[FleetEvent], None]) -> None:
-        """``on_event`` is called in a thread of its own."""
-        self._emit = on_event
-        self._thread.start()
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
         """Do nothing: a recording runs no job."""
@@ -192,46 +149,26 @@ class FleetReplay:
     def change_tunable(self, change: HostTunableChange) -> None:
         """Do nothing: a recording changes no tunables."""
 
-    def close(self) -> None:
-        """End the thread."""
-        with self._condition:
-            self._closing = True
-            self._condition.notify()
-        if self._thread.is_alive():
-            self._thread.join()
+    # -- what is played
 
-    # -- the thread
-
-    def _main(self) -> None:
-        try:
-            goal: float | None = 0.0
-            while goal is not None:
-                goal = self._play(goal)
-        except Exception as error:  # of a thread nobody would hear of it
-            self.on_failure(error)
-
-    def _play(self, goal: float) -> float | None:
-        """Play from the beginning up to ``goal``; return the next goal, ``None`` if closed."""
-        player = _Player(self._emit_host_event, self.hosts, self._has_jobs, self.job, self._first_s)
+    def _items(self, goal: float | None) -> Iterator[_RecordedRow]:
+        """All lines, but no frames that are too old for charts. (Without a goal there is none.)"""
+        self._emit_host_event(ReplayRestarted())
+        merging = self._merging = _RunMerging(
+            self._emit_host_event, self.hosts, self._has_jobs, self.job, self._first_s
+        )
         message, self._pending_warning = self._pending_warning, ""
         if message:
-            self._emit(FleetMessage("warning", message))
-        # a curve is made of all of its points
-        history_start = -math.inf if self._has_sweep else goal - HISTORY_SECONDS
-        clock = _ReplayClock(goal)
+            self._sink(FleetMessage("warning", message))
+        start_t = (goal or 0.0) - self.lookback_s
         for name, row in self._rows():
-            position_s = player.position_of(name, row)
-            if row.get("event") == "frame" and position_s < history_start:
-                continue
-            if position_s > goal:
-                new_goal = self._wait(clock, position_s)
-                if new_goal is not None or self._closing:
-                    return new_goal
-            player.take_row(name, row)
-            self._position_s = max(goal, position_s) if position_s >= goal else self._position_s
-        player.end(last=True)
-        self._position_s = self.end
-        return self._wait_for_goal()
+            t = merging.position_of(name, row)
+            if t >= start_t or row.get("event") != "frame":
+                yield _RecordedRow(t, name, row)
+        merging.end(last=True)
+
+    def _show(self, item: _RecordedRow) -> None:
+        self._merging.take_row(item.name, item.row)
 
     def _emit_host_event(self, event: FleetEvent) -> None:
         """Frames only of a host that is looked at."""
@@ -239,49 +176,10 @@ class FleetReplay:
             self.frames[event.name] = event.row
             if event.name not in self._detailed_hosts:
                 return
-        self._emit(event)
-
-    def _wait(self, clock: _ReplayClock, position_s: float) -> float | None:
-        """Wait until it is time for ``position_s``; return a new goal if there is one meanwhile."""
-        with self._condition:
-            while not self._closing and self._goal is None:
-                remaining_s = clock.seconds_until(position_s, self.speed, self.paused)
-                if remaining_s <= 0:
-                    return None
-                self._position_s = max(0.0, min(clock.now, position_s))
-                self._condition.wait(remaining_s)
-            return self._take_goal()
-
-    def _wait_for_goal(self) -> float | None:
-        with self._condition:
-            while not self._closing and self._goal is None:
-                self._condition.wait()
-            return self._take_goal()
-
-    def _take_goal(self) -> float | None:
-        goal, self._goal = self._goal, None
-        return None if self._closing else goal
+        self._sink(event)
 
 
-class _ReplayClock:
-    """Position of the replay by the clock."""
-
-    def __init__(self, position_s: float) -> None:
-        self.now = position_s
-        self._last_s = time.monotonic()
-
-    def seconds_until(self, position_s: float, speed: float, paused: bool) -> float:
-        """Seconds to wait until ``position_s``; a long pause of the recording is cut."""
-        previous, self._last_s = self._last_s, time.monotonic()
-        if paused:
-            return 3600.0
-        self.now += (self._last_s - previous) * speed
-        if position_s - self.now > MAX_PAUSE_S:
-            self.now = position_s - MAX_PAUSE_S
-        return (position_s - self.now) / speed
-
-
-class _Player:
+class _RunMerging:
     """Feeds lines to mergers, a new one with each run, and tells what comes of it."""
 
     def __init__(
@@ -304,7 +202,6 @@ class _Player:
         self._malformed_hosts: set[str] = set()
         self._end_row: Object = {}
         self._curve: ScalingCurve | None = None
-        on_event(ReplayRestarted())
 
     def position_of(self, name: str, row: Object) -> float:
         """Seconds from the beginning."""

@@ -112,15 +112,6 @@ class FollowSession(ReplaySession):
         with self._index_lock:
             self._newest_recording.close()
 
-    def pause(self, paused: bool) -> None:
-        """Pause, or go on from here."""
-        if not paused and self.growing and self.at >= self.end:
-            self.seek(self.end)
-        with self._condition:
-            self._t, self._since = min(self._position(), self._index.end), time.monotonic()
-            self.paused = paused
-            self._condition.notify()
-
     def _end_text(self) -> str:
         return "the recording has ended; space: play it from its beginning"
 
@@ -144,10 +135,7 @@ class FollowSession(ReplaySession):
         with self._condition:
             if self._goal is None and not self._closing:
                 self._condition.wait(POLL_S)
-            goal, self._goal = self._goal, None
-            if goal is not None:
-                self._t, self._since = goal, time.monotonic()
-            return goal
+            return self._take_goal()
 
     def _report_stall(self) -> None:
         """Say once that nothing comes any more, and once that it goes on."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -17,22 +15,12 @@ from iopstui.model.block.tunable import TUNABLES
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.history import MIN_MARK_SPACING_S
 from iopstui.recording import layout as form
-from iopstui.recording.reader import EventRecord, Record, Recording, RecordingIndex, SampleRecord
+from iopstui.recording.player import Player
+from iopstui.recording.reader import Record, Recording, RecordingIndex, SampleRecord
 from iopstui.safety.tunable_states import TunableState, queued_disks
 
 LOOKBACK = 900
-SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-SLOWEST, FASTEST = 0.1, 1000.0
 NOT_IN_RECORDING = "{} is not available in a recording"
-
-Sink = Callable[[events.Event], None]
-
-
-def next_speed(speed: float, up: bool) -> float:
-    """The next faster or slower one of SPEEDS; ``speed`` itself at their end."""
-    candidates = [s for s in SPEEDS if (s > speed if up else s < speed)]
-    chosen = (candidates[0] if up else candidates[-1]) if candidates else speed
-    return max(SLOWEST, min(FASTEST, chosen))
 
 
 class ReplayFold:
@@ -136,18 +124,18 @@ def _marks(recorded: Sequence[object]) -> list[tuple[float, str]]:
     return found
 
 
-class ReplaySession:
+class ReplaySession(Player[Record, events.Event]):
     """Plays a recording to the screen: a session that measures nothing (ui.messages.Controller).
 
     Raises UsageError where there is no sample to show. ``on_jump`` is called in the session's
     thread before the events of another place follow: what was shown until then is void.
-    ``on_failure`` is called there with what ends the replay (figures that can't be). After a
-    jump the last ``LOOKBACK`` samples before the place are played at once, so charts have a past.
+    Figures that can't be end the replay (``on_failure``).
     """
 
     disk_use = None
 
     def __init__(self, path: Path, speed: float = 1.0, file: BinaryIO | None = None) -> None:
+        super().__init__(speed)
         self._recording = Recording(path, file)
         try:
             self._index: RecordingIndex = self._recording.index()
@@ -158,22 +146,12 @@ class ReplaySession:
             raise
         self.path = path
         self.header = self._recording.header
-        self.speed = speed
-        self.paused = False
+        self.lookback_s = LOOKBACK * self.header.interval_s
         self.on_jump: Callable[[], None] = lambda: None
-        self.on_failure: Callable[[Exception], None] = lambda error: None
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
         self.bind = False
         self._fold = ReplayFold(self.header)
-        self._sink: Sink = lambda event: None
-        self._condition = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._closing = False
-        self._goal: float | None = None
-        self._stepping = False
-        self._t = 0.0
-        self._since = 0.0
         self._marks: tuple[int, Sequence[tuple[float, str]]] = (0, ())
         self._origin_ns: int | None = None
         self._look_ahead()
@@ -198,22 +176,6 @@ class ReplaySession:
     def devices(self) -> Mapping[str, BlockDevice]:
         """The target's devices as they were at this moment of the recording."""
         return self._fold.devices
-
-    @property
-    def running(self) -> bool:
-        """Always False: nothing runs in a replay."""
-        return False
-
-    @property
-    def growing(self) -> bool:
-        """Whether the recording is still being written (follow.py)."""
-        return False
-
-    def start(self, sink: Sink) -> None:
-        """Start playing; every event goes to ``sink``."""
-        self._sink = sink
-        self._thread = threading.Thread(target=self._main, name="replay", daemon=True)
-        self._thread.start()
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
         """Refuse: a recording can't be measured in or changed."""
@@ -240,14 +202,10 @@ class ReplaySession:
 
     def close(self) -> None:
         """End the thread, close the file. Idempotent."""
-        with self._condition:
-            self._closing = True
-            self._condition.notify()
-        if self._thread is not None:
-            self._thread.join()
+        super().close()
         self._recording.close()
 
-    # -- playing
+    # -- what is played
 
     @property
     def end(self) -> float:
@@ -262,59 +220,8 @@ class ReplaySession:
             self._marks = count, _marks([record.value for _, record in self._index.events])
         return self._marks[1]
 
-    @property
-    def at(self) -> float:
-        """Position, in seconds from the recording's beginning."""
-        with self._condition:
-            return min(self._position(), self.end)
-
-    def pause(self, paused: bool) -> None:
-        """Stop or go on; from its end on it begins again."""
-        with self._condition:
-            self._t, self._since = min(self._position(), self.end), time.monotonic()
-            self.paused = paused
-            if not paused and self._t >= self.end:
-                self._goal = 0.0
-            self._condition.notify()
-
-    def step(self) -> None:
-        """Show the next sample, and stop there."""
-        with self._condition:
-            self._t, self._since = min(self._position(), self.end), time.monotonic()
-            self.paused = self._stepping = True
-            self._condition.notify()
-
-    def set_speed(self, speed: float) -> None:
-        """Play this many seconds of the recording per second."""
-        with self._condition:
-            self._t, self._since = self._position(), time.monotonic()
-            self.speed = min(FASTEST, max(SLOWEST, speed))
-            self._condition.notify()
-
-    def change_speed(self, up: bool) -> float:
-        """Switch to the next speed of ``SPEEDS`` and return it."""
-        self.set_speed(next_speed(self.speed, up))
-        return self.speed
-
-    def seek(self, t: float) -> None:
-        """Go to this second; times beyond an end mean that end."""
-        with self._condition:
-            self._goal = min(max(t, 0.0), self.end)
-            self._condition.notify()
-
-    def seek_by(self, seconds: float) -> None:
-        """Go this many seconds forward (negative: back); keys pressed in a row add up."""
-        with self._condition:
-            base = self._goal if self._goal is not None else min(self._position(), self.end)
-            self._goal = min(max(base + seconds, 0.0), self.end)
-            self._condition.notify()
-
-    # -- the thread
-
-    def _position(self) -> float:
-        if self.paused:
-            return self._t
-        return self._t + (time.monotonic() - self._since) * self.speed
+    def _ends_step(self, item: Record) -> bool:
+        return isinstance(item, SampleRecord)
 
     def _notice(self, text: str) -> None:
         self._sink(events.Notice(self.at, "info", text))
@@ -323,75 +230,16 @@ class ReplaySession:
         """The records from a place of the index on; ``None`` where more has to be waited for."""
         return self._recording.records(start)
 
-    def _wait_for_more(self) -> float | None:
-        """Wait for a recording to grow; the goal of a jump if one is asked for."""
-        return None
-
-    def _main(self) -> None:
-        self._since = time.monotonic()
-        records = self._records()
-        try:
-            while not self._closing:
-                next_records = self._play(records)
-                if next_records is None:
-                    return
-                records = next_records
-        except Exception as error:  # reported, not lost with the thread
-            self.on_failure(error)
-
-    def _play(self, records: Iterator[Record | None]) -> Iterator[Record | None] | None:
-        """Plays until it has to go on elsewhere (where) or is closed (``None``)."""
-        shown_t = -1.0
-        for record in records:
-            if record is None:
-                if (jump := self._wait_for_more()) is not None:
-                    return self._jump(jump)
-                if self._closing:
-                    return None
-                continue
-            while (jump := self._wait_until(record)) is not None:
-                if shown_t <= jump <= shown_t + LOOKBACK * self.header.interval_s:
-                    continue
-                return self._jump(jump)
-            if self._closing:
-                return None
-            shown_t = max(shown_t, record.t)
-            self._emit(record)
+    def _items(self, goal: float | None) -> Iterator[Record | None]:
+        yield from self._records() if goal is None else self._jump(goal)
         self._sink(events.Notice(self.end, "info", self._end_text()))
-        while not self._closing:
-            jump = self._wait_until(None)
-            if jump is not None and jump < self.end:
-                return self._jump(jump)
-        return None
 
     def _end_text(self) -> str:
         message = why_incomplete(self._recording, self._index.has_end_marker)
         return message or "end of the recording; space: play again"
 
-    def _wait_until(self, record: Record | None) -> float | None:
-        """Waits for this record's time. Returns a jump's goal as soon as one is asked for."""
-        with self._condition:
-            while not self._closing:
-                if self._goal is not None:
-                    goal, self._goal = self._goal, None
-                    self._t, self._since = goal, time.monotonic()
-                    return goal
-                # what came after the last sample needs no waiting for
-                due = min(record.t, self.end) if record is not None else 0.0
-                if record is not None and due <= self._position():
-                    return None
-                if self._stepping and record is not None:
-                    self._stepping = isinstance(record, EventRecord)
-                    self._t = due
-                    return None
-                wait = None
-                if record is not None and not self.paused:
-                    wait = max(0.0, due - self._position()) / self.speed
-                self._condition.wait(wait)
-        return None
-
-    def _emit(self, record: Record) -> None:
-        for event in self._fold.feed(record):
+    def _show(self, item: Record) -> None:
+        for event in self._fold.feed(item):
             # the session's end is not the replay's: one can still go back
             if not isinstance(event, events.SessionEnded):
                 self._sink(event)
@@ -399,9 +247,8 @@ class ReplaySession:
             self.job, self.overrides = self._fold.run.job, dict(self._fold.run.overrides)
 
     def _jump(self, t: float) -> Iterator[Record | None]:
-        """Makes the place at ``t`` what follows; tells what happened before it."""
-        start_t = t - LOOKBACK * self.header.interval_s
-        place = self._index.key_before(start_t)
+        """What is played to show the place at ``t``; tells what happened before it."""
+        place = self._index.key_before(t - self.lookback_s)
         lead = self._index.key_before(self._time_of(place) - 1e-6)
         self.on_jump()
         self._fold = ReplayFold(self.header, self._origin_ns, self._fold.devices)
@@ -409,7 +256,7 @@ class ReplaySession:
             return self._records()
         for at, event in self._index.events:
             if at < lead and isinstance(event.value, _CONTEXT):
-                self._emit(event)
+                self._show(event)
         return self._with_lead(lead, place)
 
     def _with_lead(self, lead: int, place: int) -> Iterator[Record | None]:

@@ -145,6 +145,10 @@ def test_it_begins_at_the_newest_second_and_goes_on(
     viewer.until(lambda: viewer.said("the recording has ended"))
     assert not viewer.session.growing
     assert viewer.session.at == viewer.session.end == length_of(DEMO)
+    viewer.events.clear()
+    viewer.session.pause(False)
+    viewer.until(lambda: viewer.said("the recording has ended"))
+    assert any(isinstance(one, events.FrameReady) and one.t < 2.0 for one in viewer.events)
 
 
 def test_one_can_go_back_and_return(growing: Path, view: Callable[..., Viewer]) -> None:

@@ -15,7 +15,7 @@ from iopstui.errors import UsageError
 from iopstui.output.jsonl import dumps, frame_object
 from iopstui.output.replay import replay_headless
 from iopstui.recording import layout as form
-from iopstui.recording import replay
+from iopstui.recording import player, replay
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import ReplaySession, replay_events
 from iopstui.recording.writer import Recorder
@@ -293,7 +293,7 @@ def test_speed_is_turned_in_steps(path: Path, opened) -> None:  # type: ignore[n
     session.set_speed(3)
     assert (session.change_speed(False), session.change_speed(False)) == (2, 1)
     session.set_speed(1e9)
-    assert session.speed == replay.FASTEST
+    assert session.speed == player.FASTEST
 
 
 def test_at_its_end_it_can_begin_again(path: Path, opened) -> None:  # type: ignore[no-untyped-def]

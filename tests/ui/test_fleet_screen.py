@@ -463,6 +463,23 @@ async def test_a_recording_is_a_bar_with_its_marks_that_can_be_clicked() -> None
         assert UTF8.cursor in bar[9 + 51 : 9 + 54] and bar.count(UTF8.mark) == 1
 
 
+async def test_a_host_stays_open_when_the_recording_is_stepped() -> None:
+    rows = lines(four_hosts(), 30)
+    replay = FleetReplay(lambda: iter(rows), speed=1.0)
+    replay.pause(True)
+    app = FleetReplayApp(FleetController(replay, "four.jsonl", None), replay)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("right")
+        await wait_until(pilot, lambda: shows(app, "REPLAY 0:10 / 0:29"))
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: app.host_view is not None)
+        await pilot.press("full_stop", "right")
+        await wait_until(pilot, lambda: shows(app, "REPLAY 0:21 / 0:29"))
+        assert app.host_view is not None
+        await pilot.press("left")
+        await wait_until(pilot, lambda: shows(app, "REPLAY 0:11 / 0:29"))
+
+
 async def test_h_writes_a_report_of_the_played_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

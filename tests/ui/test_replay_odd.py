@@ -194,7 +194,7 @@ def test_a_crash_of_the_replay_thread_never_exits_with_0(
     def broken(self: ReplaySession, record: object) -> None:
         raise ZeroDivisionError("a record")
 
-    monkeypatch.setattr(ReplaySession, "_emit", broken)
+    monkeypatch.setattr(ReplaySession, "_show", broken)
     monkeypatch.setattr(
         ReplayApp, "run", functools.partialmethod(ReplayApp.run, headless=True)
     )  # fmt: skip

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 from iopstui import format as f
+from iopstui.recording.player import Player
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT_SCREEN, OVER_EXPERIMENT, REPLAY, Action, Footer, Part
 from iopstui.ui.core.key import Key
@@ -21,57 +22,10 @@ REPLACED_ACTIONS = frozenset({"freeze", "walk", "stride", "ends"})
 """Actions of the live screen that a replay replaces."""
 
 
-class PlayedRecording(Protocol):
-    """A recording during replay, of one session or of many hosts."""
-
-    speed: float
-    paused: bool
-
-    @property
-    def growing(self) -> bool:
-        """Whether the recording is still being written."""
-        ...
-
-    @property
-    def marks(self) -> Sequence[tuple[float, str]]:
-        """(second, text) of each mark in it."""
-        ...
-
-    @property
-    def at(self) -> float:
-        """The second that is shown."""
-        ...
-
-    @property
-    def end(self) -> float:
-        """Return its length in seconds."""
-        ...
-
-    def pause(self, paused: bool) -> None:
-        """Pause or resume."""
-        ...
-
-    def seek(self, t: float) -> None:
-        """Go to this second."""
-        ...
-
-    def seek_by(self, seconds: float) -> None:
-        """Move forward or back by ``seconds``."""
-        ...
-
-    def change_speed(self, up: bool) -> float:
-        """Select the next speed; returns it."""
-        ...
-
-    def step(self) -> None:
-        """Show the next sample, then pause."""
-        ...
-
-
 class ReplayKeys(Part):
     """Refuses keys that measure; those that change the view work as on a live screen."""
 
-    def __init__(self, port: Port, session: PlayedRecording) -> None:
+    def __init__(self, port: Port, session: Player[Any, Any]) -> None:
         super().__init__(port)
         self._session = session
 

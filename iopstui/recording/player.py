@@ -1,0 +1,236 @@
+"""Play a recording, of one host or of many, at any speed and from any second of it."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, Protocol, TypeVar
+
+SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+SLOWEST, FASTEST = 0.1, 1000.0
+
+
+class Timed(Protocol):
+    """What a recording consists of."""
+
+    @property
+    def t(self) -> float:
+        """Its second."""
+        ...
+
+
+Item = TypeVar("Item", bound=Timed)
+Event = TypeVar("Event")
+
+
+class Player(ABC, Generic[Item, Event]):
+    """Shows each item at its time, in a thread of its own. Subclasses say which items there are
+    (``_items``), what is shown of one (``_show``), and how long the recording is (``end``).
+
+    ``on_failure`` is called in the thread with what ends the replay.
+    """
+
+    lookback_s: float
+    """How much before a place is played at once after a jump to it, so that charts have a past."""
+    longest_pause_s = math.inf
+    """In a longer pause of the recording only this much is waited for."""
+
+    def __init__(self, speed: float) -> None:
+        self.speed = speed
+        self.paused = False
+        self.on_failure: Callable[[Exception], None] = lambda error: None
+        self._sink: Callable[[Event], None] = lambda event: None
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._goal: float | None = None
+        self._stepping = False
+        self._t = 0.0
+        self._since = 0.0
+        self._due = 0.0
+
+    # -- what it plays
+
+    @property
+    @abstractmethod
+    def end(self) -> float:
+        """The recording's length in seconds."""
+
+    @property
+    @abstractmethod
+    def marks(self) -> Sequence[tuple[float, str]]:
+        """(second, text) of all marks, and the starts of jobs that have none of their own."""
+
+    @abstractmethod
+    def _items(self, goal: float | None) -> Iterator[Item | None]:
+        """What follows a jump to ``goal``, or the beginning; ``None`` where more has to be waited
+        for."""
+
+    @abstractmethod
+    def _show(self, item: Item) -> None:
+        """Report the item's events to ``_sink``."""
+
+    def _ends_step(self, item: Item) -> bool:
+        """Whether a step ends with this item."""
+        return True
+
+    def _wait_for_more(self) -> float | None:
+        """Wait for a recording to grow; the goal of a jump if one is asked for."""
+        return None
+
+    # -- what the screen asks for
+
+    @property
+    def running(self) -> bool:
+        """Always False: nothing runs in a replay."""
+        return False
+
+    @property
+    def growing(self) -> bool:
+        """Whether the recording is still being written (follow.py)."""
+        return False
+
+    @property
+    def at(self) -> float:
+        """Position, in seconds from the recording's beginning."""
+        with self._condition:
+            return self._shown_position()
+
+    def start(self, sink: Callable[[Event], None]) -> None:
+        """Start playing; every event goes to ``sink``."""
+        self._sink = sink
+        self._since = time.monotonic()
+        self._thread = threading.Thread(target=self._main, name="replay", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread. Idempotent."""
+        with self._condition:
+            self._closing = True
+            self._condition.notify()
+        if self._thread is not None:
+            self._thread.join()
+
+    def pause(self, paused: bool) -> None:
+        """Stop or go on; from its end on it begins again, or follows what is still written."""
+        with self._condition:
+            self._move_to(self._shown_position())
+            self.paused = paused
+            if not paused and self._t >= self.end:
+                self._goal = self.end if self.growing else 0.0
+            self._condition.notify()
+
+    def step(self) -> None:
+        """Show what comes next, and stop there."""
+        with self._condition:
+            self._move_to(self._shown_position())
+            self.paused = self._stepping = True
+            self._condition.notify()
+
+    def set_speed(self, speed: float) -> None:
+        """Play this many seconds of the recording per second."""
+        with self._condition:
+            self._move_to(self._position())
+            self.speed = min(FASTEST, max(SLOWEST, speed))
+            self._condition.notify()
+
+    def change_speed(self, up: bool) -> float:
+        """Switch to the next speed of ``SPEEDS`` and return it."""
+        others = [s for s in SPEEDS if (s > self.speed if up else s < self.speed)]
+        if others:
+            self.set_speed(others[0] if up else others[-1])
+        return self.speed
+
+    def seek(self, t: float) -> None:
+        """Go to this second; times beyond an end mean that end."""
+        with self._condition:
+            self._goal = min(max(t, 0.0), self.end)
+            self._condition.notify()
+
+    def seek_by(self, seconds: float) -> None:
+        """Go this many seconds forward (negative: back); keys pressed in a row add up."""
+        with self._condition:
+            self.seek((self._shown_position() if self._goal is None else self._goal) + seconds)
+
+    # -- positions, with the lock held
+
+    def _position(self) -> float:
+        """What may be shown by now."""
+        if self.paused or self._thread is None:
+            return self._t
+        return self._t + (time.monotonic() - self._since) * self.speed
+
+    def _shown_position(self) -> float:
+        """What is shown, which may lag behind at a high speed."""
+        return min(max(self._t, min(self._position(), self._due)), self.end)
+
+    def _move_to(self, t: float) -> None:
+        self._t, self._since = t, time.monotonic()
+
+    def _take_goal(self) -> float | None:
+        goal, self._goal = self._goal, None
+        if goal is not None:
+            self._move_to(goal)
+        return goal
+
+    # -- the thread
+
+    def _main(self) -> None:
+        goal: float | None = None
+        try:
+            while not self._closing:
+                goal = self._play(self._items(goal))
+        except Exception as error:  # reported, not lost with the thread
+            self.on_failure(error)
+
+    def _play(self, items: Iterator[Item | None]) -> float | None:
+        """Play until it has to go on elsewhere (where) or is closed (``None``)."""
+        shown_t = -1.0
+        for item in items:
+            while (goal := self._wait_for(item)) is not None:
+                if not shown_t <= goal <= shown_t + self.lookback_s:
+                    return goal
+            if self._closing:
+                return None
+            if item is not None:
+                shown_t = max(shown_t, item.t)
+                self._show(item)
+        while not self._closing:
+            goal = self._wait_for_goal()
+            if goal is not None and goal < self.end:
+                return goal
+        return None
+
+    def _wait_for(self, item: Item | None) -> float | None:
+        """Wait for this item's time. Returns a jump's goal as soon as one is asked for."""
+        if item is None:
+            self._due = math.inf
+            return self._wait_for_more()
+        with self._condition:
+            # what came after the last sample needs no waiting for
+            self._due = due = min(item.t, self.end)
+            while not self._closing:
+                if self._goal is not None:
+                    return self._take_goal()
+                left_s = due - self._position()
+                if left_s <= 0:
+                    return None
+                if self._stepping:
+                    self._stepping = not self._ends_step(item)
+                    self._t = due
+                    return None
+                if left_s > self.longest_pause_s and not self.paused:
+                    left_s = self.longest_pause_s
+                    self._move_to(due - left_s)
+                self._condition.wait(None if self.paused else left_s / self.speed)
+        return None
+
+    def _wait_for_goal(self) -> float | None:
+        with self._condition:
+            self._due = math.inf
+            while not self._closing and self._goal is None:
+                self._condition.wait()
+            return self._take_goal()
