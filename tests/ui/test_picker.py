@@ -443,3 +443,24 @@ async def test_the_palette_has_what_the_home_screen_can_do_and_no_more() -> None
         assert isinstance(app.screen, HomeScreen)
         over_a_session = {command.title for command in app.get_system_commands(app.screen)}
         assert over_a_session == commands.keys()
+
+
+async def test_new_figures_are_painted_in_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads = iter([disk(100.0 * n, size=10486, util=90.0) for n in range(1, 10)])
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        home._loads = lambda: {"sda": next(loads)}
+        # the first second sorts the list
+        home._tick()
+        await settle(pilot)
+        layouts: list[object] = []
+        monkeypatch.setattr(HomeScreen, "_refresh_layout", lambda *given, **more: layouts.append(1))
+        answers = []
+        for _ in range(3):
+            home._tick()
+            await settle(pilot)
+            answers.append(home._answer_row)
+        assert answers[-1] and answers[-1] != answers[0]
+        assert not layouts, "all widgets would be placed and drawn again"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from textual.message import Message
 from textual.widgets import DataTable
@@ -86,6 +89,23 @@ class ListTable(DataTable[Text]):
             text = self._charset.text(text if width is None else shorten(text, width))
             style = column.style if column.style_of is None else column.style_of(item)
             yield Text(text, style or "", justify="left" if column.left else "right", no_wrap=True)
+
+    def _render_cell(self, row_index: int, column_index: int, base_style: Style, width: int,
+                     cursor: bool = False, hover: bool = False) -> list[list[Segment]]:  # fmt: skip
+        """A cell's line. Textual draws all cells anew where one has changed, each through rich's
+        layout, which a text of one line and one style does not need."""
+        text = self._get_row_renderables(row_index).cells[column_index]
+        looks, above = self._get_styles_to_render_cell(
+            row_index == -1, False, False, hover, cursor, self.show_cursor, self._show_hover_cursor,
+            self.cursor_foreground_priority == "css", self.cursor_background_priority == "css",
+        )  # fmt: skip
+        looks = base_style + Style.from_meta({"row": row_index, "column": column_index}) + looks
+        plain, inside = text.plain, max(0, width - 2 * self.cell_padding)
+        if text.justify == "right":
+            plain = " " * (inside - cell_len(plain)) + plain
+        blanks = Segment(" " * self.cell_padding, looks + above)
+        own = Style.null() if isinstance(text.style, str) else text.style
+        return [[blanks, Segment(set_cell_size(plain, inside), looks + own + above), blanks]]
 
     @property
     def selected(self) -> Any:

@@ -45,6 +45,7 @@ class Canvas(Widget):
         self._changed: list[Region] = []
         self._filters: list[LineFilter] = []
         self._filtered_styles: dict[Style, Style] = {}
+        self._looks: Style | None = None
         self.add(lines)
 
     def add(self, lines: Iterable[Lines]) -> None:
@@ -158,12 +159,14 @@ class Canvas(Widget):
     def render_line(self, y: int) -> Strip:
         """Row ``y`` of the screen."""
         width = self.size.width
-        return Strip(self.part(y, 0, width), width).apply_style(self.rich_style)
+        return Strip(self.part(y, 0, width), width).apply_style(self._looks or self.rich_style)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Textual caches rows, and learns of changed ones only if this widget is embedded."""
         if not self._is_embedded:
             self._styles_cache.clear()
+        # the same for all of them, and found by asking all widgets above
+        self._looks = self.rich_style
         return super().render_lines(crop)
 
 

@@ -426,7 +426,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             text = Text(no_wrap=True)
             for piece, style in row:
                 text.append(piece, style)
-            self.query_one("#home-answer", Static).update(text)
+            self.query_one("#home-answer", Static).update(text, layout=False)
 
     def _read_processes(self) -> None:
         """In a thread: some machines have thousands of processes."""
@@ -514,13 +514,13 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         about += (
             [("Busiest process", self._busiest_process_text)] if self._busiest_process_text else []
         )
-        self.query_one("#home-facts", Static).update(self._facts_table(about))
+        self.query_one("#home-facts", Static).update(self._facts_table(about), layout=False)
         width = self.app.size.width - 2
         line = rows.summary_line(device, self._devices or {}, width) if device is not None else ""
         if self._opened is not None and self._is_open_row:
             line = f"{self._open_text}. Enter returns to it."
         text = Text(self._charset.text(printable(line)), style=DIM)
-        self.query_one("#home-line", Static).update(text)
+        self.query_one("#home-line", Static).update(text, layout=False)
         self._paint_charts()
 
     def _facts_table(self, about: Sequence[tuple[str, str]]) -> Table:

@@ -1,0 +1,45 @@
+"""A list draws its cells itself: they look as Textual's own table would draw them."""
+
+from __future__ import annotations
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import App, ComposeResult
+from textual.widgets import DataTable
+
+from iopstui.tables import Column
+from iopstui.ui.core.list_table import ListTable
+from iopstui.ui.draw.style import BOLD, DIM, UTF8
+
+TEXTS = ("", "sda", "12.5k", "名前 of a disk", "longer than the column is", "  ▁▂█ ")
+WIDTH = 9
+
+
+def column(title: str, left: bool, style: Style | None) -> Column:
+    return Column(title, title, WIDTH, str, read=lambda text: text, left=left,
+                  style_of=lambda text: style)  # fmt: skip
+
+
+class Tables(App[None]):
+    def compose(self) -> ComposeResult:
+        columns = [column("left", True, None), column("right", False, BOLD), column("a", True, DIM)]
+        yield ListTable(columns, UTF8, key=lambda text: text or "none", cell_padding=1)
+
+
+def cells(lines: list[list[Segment]]) -> list[tuple[str, Style | None]]:
+    [line] = lines
+    return [(letter, style) for text, style, _ in line for letter in text]
+
+
+async def test_cells_look_as_textual_draws_them() -> None:
+    app = Tables()
+    async with app.run_test():
+        table = app.query_one(ListTable)
+        table.show(TEXTS, dict.fromkeys(("left", "right", "a"), WIDTH))
+        for row in range(-1, len(TEXTS)):
+            for at in range(3):
+                for cursor in (True, False):
+                    asked = (row, at, Style(bgcolor="blue"), WIDTH + 2, cursor)
+                    own = cells(table._render_cell(*asked))
+                    table._cell_render_cache.clear()
+                    assert own == cells(DataTable._render_cell(table, *asked)), asked
