@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iopstui.linux.devices.open_devices import OpenDevices, sole_devices
+from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 
@@ -41,26 +41,26 @@ def process(proc: Path, *files: tuple[str, int, str]) -> Roots:
 
 def test_a_log_on_another_disk_leaves_no_doubt_about_what_is_read(tmp_path: Path) -> None:
     roots = process(tmp_path, ("/data/a", 26, READ), ("/other/log", 27, WRITE))
-    assert sole_devices(7, DEVICES, roots) == ({"sdx2", "sdx"}, {"sdy"})
+    assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx2", "sdx"}, {"sdy"})
     assert OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7") == {"sdx2", "sdx", "sdy"}
 
 
 def test_files_on_two_disks_prove_nothing_of_either(tmp_path: Path) -> None:
     roots = process(tmp_path, ("/data/a", 26, BOTH), ("/other/b", 27, BOTH), ("/tmp/c", 28, BOTH))
-    assert sole_devices(7, DEVICES, roots) == (frozenset(), frozenset())
+    assert OpenDevices(DEVICES, roots).sole(7) == (frozenset(), frozenset())
 
 
 def test_files_on_a_server_are_counted_with_those_on_disks(tmp_path: Path) -> None:
     roots = process(tmp_path, ("/data/a", 26, BOTH), ("/mnt/b", 29, WRITE))
-    assert sole_devices(7, DEVICES, roots) == ({"sdx2", "sdx"}, frozenset())
+    assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx2", "sdx"}, frozenset())
     names = OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7")
     assert names == {"sdx2", "sdx", "(writes elsewhere)"}
 
 
 def test_two_partitions_have_their_disk_in_common(tmp_path: Path) -> None:
     roots = process(tmp_path, ("/data/a", 26, READ), ("/etc/b", 25, READ), ("pipe:[1]", 15, BOTH))
-    assert sole_devices(7, DEVICES, roots) == ({"sdx"}, frozenset())
+    assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx"}, frozenset())
 
 
 def test_a_process_whose_files_can_not_be_seen_is_on_no_known_disk(tmp_path: Path) -> None:
-    assert sole_devices(1, {}, Roots(proc=tmp_path)) is None
+    assert OpenDevices({}, Roots(proc=tmp_path)).sole(1) is None

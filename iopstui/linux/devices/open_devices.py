@@ -28,24 +28,6 @@ Sole = tuple[frozenset[str], frozenset[str]]
 """The devices that each file open for reading is on, and the same of those open for writing."""
 
 
-def sole_devices(pid: int, devices: Mapping[str, BlockDevice], roots: Roots) -> Sole | None:
-    """The devices that all files of a process are on, with those below them: what it reads or
-    writes goes there, unless nothing is common. ``None`` if its files can't be seen."""
-    place = f"{roots.proc}/{pid}"
-    if not os.access(f"{place}/fd", os.R_OK | os.X_OK):
-        return None
-    files = list(OpenDevices(devices, roots).files(place))
-    reads, writes = (
-        [names for names, access in files if access in (mode, os.O_RDWR)]
-        for mode in (os.O_RDONLY, os.O_WRONLY)
-    )
-    nothing: frozenset[str] = frozenset()
-    return (
-        frozenset.intersection(*reads) if reads else nothing,
-        frozenset.intersection(*writes) if writes else nothing,
-    )
-
-
 class OpenDevices:
     """Finds the devices on which processes have files open, by the mounts these are on: a file
     system whose server is gone would not answer if it were asked."""
@@ -62,31 +44,51 @@ class OpenDevices:
         some. ``place`` is the process's directory."""
         return frozenset(name for names, _ in self.files(place) for name in names)
 
+    def sole(self, pid: int) -> Sole | None:
+        """The devices that all files of a process are on, with those below them: what it reads or
+        writes goes there, unless nothing is common. ``None`` if its files can't be seen."""
+        place = f"{self._roots.proc}/{pid}"
+        if not os.access(f"{place}/fd", os.R_OK | os.X_OK):
+            return None
+        files = list(self.files(place))
+        reads, writes = (
+            [names for names, access in files if access in (mode, os.O_RDWR)]
+            for mode in (os.O_RDONLY, os.O_WRONLY)
+        )
+        nothing: frozenset[str] = frozenset()
+        return (
+            frozenset.intersection(*reads) if reads else nothing,
+            frozenset.intersection(*writes) if writes else nothing,
+        )
+
     def files(self, place: str) -> Iterator[tuple[frozenset[str], int]]:
         """Each open file's devices with all below them, and its access mode (open(2))."""
+        mounts: dict[str, tuple[str, ...]] | None = None
         for number in list_names(f"{place}/fd")[:MAX_FILES]:
             try:
                 path = os.readlink(f"{place}/fd/{number}")
             except OSError:
                 continue
-            names: tuple[str, ...] = ()
-            mount, access = _file_info(f"{place}/fdinfo/{number}") if path[:1] == "/" else ("", 0)
-            if path.startswith("/dev/"):
-                name = self._finder.by_path(path)
-                names = (name,) if name is not None else ()
-            elif path.startswith("/"):
-                names = self._of_mount(place, mount)
+            is_device = path.startswith("/dev/")
+            name = self._finder.by_path(path) if is_device else None
+            if path[:1] != "/" or (is_device and name is None):
+                continue
+            mount, access = _file_info(f"{place}/fdinfo/{number}")
+            if name is not None:
+                names: tuple[str, ...] = (name,)
+            else:
+                mounts = self._mounts_of(place) if mounts is None and mount else mounts
+                names = (mounts or {}).get(mount, ())
                 if names == ELSEWHERE and access in (os.O_RDONLY, os.O_WRONLY):
                     names = (ELSEWHERE[access],)
             if names:
                 yield frozenset(below for name in names for below in self._tree(name)), access
 
-    def _of_mount(self, place: str, number: str) -> tuple[str, ...]:
-        text = decode(read_bytes(f"{place}/mountinfo") or b"") if number else ""
-        mounts = self._mounts.get(text)
-        if mounts is None:
-            mounts = self._mounts[text] = dict(self._read_mounts(text))
-        return mounts.get(number, ())
+    def _mounts_of(self, place: str) -> dict[str, tuple[str, ...]]:
+        text = decode(read_bytes(f"{place}/mountinfo") or b"")
+        if text not in self._mounts:
+            self._mounts[text] = dict(self._read_mounts(text))
+        return self._mounts[text]
 
     def _read_mounts(self, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         for line in text.split("\n"):

@@ -15,6 +15,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 
 from iopstui.linux.machine.topology import possible_cpus
 from iopstui.linux.probe import bpf, counting, slowest, tasks
@@ -279,6 +280,6 @@ class BpfProbe:
 
 
 def _add(counts: dict[int, int], key: int, part: bytes) -> None:
-    for index, count in enumerate(memoryview(part).cast("Q")):
-        if count:
-            counts[key | index] = counts.get(key | index, 0) + count
+    bins = memoryview(part).cast("Q").tolist()
+    for index in compress(range(len(bins)), bins):
+        counts[key | index] = counts.get(key | index, 0) + bins[index]

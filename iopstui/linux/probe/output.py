@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from iopstui.linux.probe.script import (
@@ -147,18 +148,22 @@ def counts_by_disk(
     by_disk: dict[str, dict[str, dict[int, int]]] = {
         region.name: {kind: {} for kind in KINDS} for region in regions
     }
+    bins_of: dict[int, list[dict[int, int]]] = {}
     for key, count in counts.items():
-        number = (key >> REGION_AT) & REGIONS
-        kind = KINDS[(key >> DIRECTION_AT) & DIRECTION_MASK]
+        place = key >> DIRECTION_AT
+        if place not in bins_of:
+            kind, region = KINDS[place & DIRECTION_MASK], regions[(key >> REGION_AT) & REGIONS]
+            bins_of[place] = [
+                by_disk[each.name][kind] for each in regions
+                if each is region or (each.last is None and each.devs == region.devs)
+            ]  # fmt: skip
         low = value(key & OFFSET_MASK)
-        region = regions[number]
-        for candidate in regions:
-            if candidate is region or (candidate.last is None and candidate.devs == region.devs):
-                bins = by_disk[candidate.name][kind]
-                bins[low] = bins.get(low, 0) + count
+        for bins in bins_of[place]:
+            bins[low] = bins.get(low, 0) + count
     return by_disk
 
 
+@cache
 def bucket_middle(low: int) -> int:
     """The middle (ns) of the bucket of a latency with this number."""
     return midpoint(low, BUCKET_BITS)

@@ -11,6 +11,7 @@ import mmap
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from iopstui.linux.probe import slowest
 from iopstui.linux.probe.assembler import PROBE_READ_KERNEL, STACK, Program
@@ -186,7 +187,11 @@ class TaskReader:
         those with most first."""
         for total in self._totals.values():
             total.grown = 0
-        for row in range(self._rows):
+        with memoryview(self._memory) as memory:
+            words = memory[: self._rows << ROW_BITS].cast("Q")
+            used = words[_KEY >> 3 :: ROW_BYTES >> 3].tolist()
+            del words
+        for row in compress(range(self._rows), used):
             self._read_row(row)
         active = sorted(
             ((key, total) for key, total in self._totals.items() if total.grown),
@@ -206,7 +211,7 @@ class TaskReader:
         at = row << ROW_BITS
         key, group, size, owner, comm, tid = _HEAD.unpack_from(self._memory, at + _KEY)
         region = (key >> _REGION_AT) & ((1 << (_BANK_AT - _REGION_AT)) - 1)
-        if not key or region >= len(self._regions):
+        if region >= len(self._regions):
             return
         counts = bytes(self._memory[at : at + _KEY])
         size_before, before = self._before.get(row, (0, _EMPTY[:_KEY]))

@@ -112,8 +112,9 @@ class ConditionsReader:
         rates = self._processes.rates()
         if rates is None:
             return None
-        from iopstui.linux.devices.open_devices import sole_devices
+        from iopstui.linux.devices.open_devices import OpenDevices
 
+        finder = OpenDevices(devices, self._roots)
         excluded = job_pids | {os.getpid()}
         return tuple(
             ProcessLoad(
@@ -122,7 +123,7 @@ class ConditionsReader:
                 process.read_s,
                 process.write_s,
                 group_of(process.pid, self._roots),
-                *(sole_devices(process.pid, devices, self._roots) or (None, None)),
+                *(finder.sole(process.pid) or (None, None)),
             )
             for process in [process for process in rates if process.pid not in excluded][
                 :MAX_PROCESSES
