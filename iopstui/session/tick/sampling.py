@@ -13,6 +13,7 @@ from iopstui.linux.counters.cgroup_reader import CgroupReader
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.devices.usage.mounts import distinct_file_systems
 from iopstui.linux.machine.topology import online_cpus
+from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.tracker import AnswerTracker
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
@@ -216,15 +217,22 @@ class Sampling:
         for problem in context.recording.problems():
             context.notice("error", problem)
         frame = self._builder.feed(raw)
-        if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
-            context.emit(events.FrameReady(frame.t, frame))
-        for warning in (*self._overhead_monitor.feed(frame), *self._pinning_warnings(reading.jobs)):
-            context.warn(warning)
+        self._read_conditions(frame, measuring)
+        is_shown = fio is not None or (measuring and frame.fio_age_s is not None)
+        self._emit(frame, reading.jobs, self._idle_frames or is_shown)
         if self._on_screen:
             disk = frame.combined(context.target.opened)
             self.probe.adjust(run is not None, disk.ios_s if disk is not None else None)
-        self._read_conditions(frame, measuring)
-        self._conclude(frame)
+
+    def _emit(self, frame: Frame, jobs: tuple[JobThread, ...], is_shown: bool) -> None:
+        """Emit a frame and all that follows from it at once: the screen is painted once."""
+        conclusions = [*self._conclusions(frame)]
+        if is_shown:
+            self._context.emit(events.FrameReady(frame.t, frame))
+        for warning in (*self._overhead_monitor.feed(frame), *self._pinning_warnings(jobs)):
+            self._context.warn(warning)
+        for event in conclusions:
+            self._context.emit(event)
 
     def _read_drives(self, last: bool) -> Mapping[str, DriveReading]:
         """What was read of the drives beside the samples; at a run's end that is waited for."""
@@ -234,18 +242,18 @@ class Sampling:
         self._drives.start_if_due(context.now(), context.devices, context.target.tree)
         return self._drives.take()
 
-    def _conclude(self, frame: Frame) -> None:
-        """Emit the stalls and findings that began or ended with this frame."""
+    def _conclusions(self, frame: Frame) -> Iterator[events.Event]:
+        """The stalls and findings that began or ended with this frame, and a changed answer."""
         context = self._context
         for stall in self._stalls.feed(frame):
-            context.emit(events.StallFound(frame.t, stall))
+            yield events.StallFound(frame.t, stall)
         all_devices, target = context.devices, context.target
         devices = [all_devices[name] for name in target.opened if name in all_devices]
         tree = [all_devices[name] for name in target.tree if name in all_devices]
         for finding in self.findings.feed(frame, devices, tree):
-            context.emit(events.FindingReported(frame.t, finding))
+            yield events.FindingReported(frame.t, finding)
         for ended_finding in self.findings.ended_findings():
-            event = events.FindingEnded(
+            yield events.FindingEnded(
                 frame.t,
                 ended_finding.finding.rule,
                 ended_finding.finding.text,
@@ -253,12 +261,13 @@ class Sampling:
                 ended_finding.until,
                 ended_finding.why,
             )
-            context.emit(event)
-        self._answer(frame)
+        answer = self._answer(frame)
+        if answer is not None:
+            yield events.AnswerGiven(frame.t, answer)
 
-    def _answer(self, frame: Frame) -> None:
-        """Emit the answer of the last seconds where it has changed; without a job also have read
-        who uses the disks."""
+    def _answer(self, frame: Frame) -> Answer | None:
+        """The answer of the last seconds where it has changed; without a job also have read who
+        uses the disks."""
         context, answers, findings = self._context, self._answers, self.findings
         use = self._use.take()
         if use is not None:
@@ -269,8 +278,7 @@ class Sampling:
         findings.idle_rings = answers.idle_rings
         if (answers.needs_use or self._on_screen) and not frame.step:
             self._use.ask(frame.t, context.devices, answers.needs_tasks)
-        if answer is not None:
-            context.emit(events.AnswerGiven(frame.t, answer))
+        return answer
 
     def _read_conditions(self, frame: Frame, measuring: bool) -> None:
         """Have the device's health and limits, and how the jobs' CPUs sleep, read beside the
