@@ -81,7 +81,7 @@ class SteadyRun:
     spread: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Evidence:
     """Evidence for the rules. ``frames`` are the running step's (without a job: the last ones),
     oldest first; ``idle_frames`` those right before it; ``online`` the CPUs that can be used.
@@ -116,6 +116,11 @@ class Evidence:
         """Frames whose figures cover a whole interval."""
         return measured_frames(self.frames)
 
+    @cached_property
+    def newest_measured(self) -> list[Frame]:
+        """The newest of them that belong together: nearly every rule asks for them."""
+        return _close_together(self.measured, ENOUGH_SECONDS)
+
 
 def measured_frames(frames: Iterable[Frame]) -> list[Frame]:
     """Frames whose figures stand for a whole interval. On a busy machine those of fio and of the
@@ -127,7 +132,13 @@ def measured_frames(frames: Iterable[Frame]) -> list[Frame]:
 def recent_job_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
     """The last ``count`` measured frames; empty if there are fewer, or if they are so far apart
     that most of the time between them was not measured."""
-    frames = evidence.measured[-count:]
+    if count == ENOUGH_SECONDS:
+        return evidence.newest_measured
+    return _close_together(evidence.measured, count)
+
+
+def _close_together(measured: list[Frame], count: int) -> list[Frame]:
+    frames = measured[-count:]
     if len(frames) < count:
         return []
     gap_s = frames[-1].t - frame_start_s(frames[0]) - sum(map(_frame_length_s, frames))

@@ -95,6 +95,7 @@ class ListTable(DataTable[Text]):
         """A cell's line. Textual draws all cells anew where one has changed, each through rich's
         layout, which a text of one line and one style does not need."""
         text = self._get_row_renderables(row_index).cells[column_index]
+        assert isinstance(text, Text)
         looks, above = self._get_styles_to_render_cell(
             row_index == -1, False, False, hover, cursor, self.show_cursor, self._show_hover_cursor,
             self.cursor_foreground_priority == "css", self.cursor_background_priority == "css",

@@ -198,14 +198,15 @@ def _uneven_directions(
         disks = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
         if len(disks) < ENOUGH_SECONDS or (device.swap and not evidence.measured):
             continue
-        aqu = min(disk.aqu_sz or 0.0 for disk in disks)
+        means = {side: _mean_await(disks, side) for side in ("r", "w")}
         for slow, fast in (("w", "r"), ("r", "w")):
-            waits = _mean_await(disks, slow), _mean_await(disks, fast)
-            each = [wait for disk in disks if (wait := getattr(disk, f"{slow}_await")) is not None]
+            waits = means[slow], means[fast]
             if waits[0] < least_ms or not waits[1] or waits[0] < STARVED_FACTOR * waits[1]:
                 continue
+            each = [wait for disk in disks if (wait := getattr(disk, f"{slow}_await")) is not None]
             if min(each) >= least_ms / 2 and _waits_for(slow, evidence, frames):
                 names = DIRECTION_NOUNS[slow], DIRECTION_NOUNS[fast]
+                aqu = min(disk.aqu_sz or 0.0 for disk in disks)
                 yield device, (names[0], waits[0]), (names[1], waits[1]), aqu
 
 
@@ -224,8 +225,10 @@ def _waits_for(letter: str, evidence: Evidence, frames: Sequence[Frame]) -> bool
 def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
     """Mean time of a request of one direction over all these intervals, in ms; 0.0 for too few."""
     rates = [getattr(disk, f"{side}_s") or 0.0 for disk in disks]
+    if sum(rates) < FEW_IOPS:
+        return 0.0
     pairs = zip(rates, (getattr(disk, f"{side}_await") or 0.0 for disk in disks), strict=True)
-    return sum(rate * wait for rate, wait in pairs) / sum(rates) if sum(rates) >= FEW_IOPS else 0.0
+    return sum(rate * wait for rate, wait in pairs) / sum(rates)
 
 
 def write_back(evidence: Evidence) -> Finding | None:

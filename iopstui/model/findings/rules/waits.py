@@ -4,6 +4,7 @@ completes nothing, or behind another program's I/O."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
@@ -271,6 +272,7 @@ def needs_process_readings(evidence: Evidence) -> bool:
     return _shared_device(evidence) is not None
 
 
+@lru_cache(1)
 def _shared_device(evidence: Evidence) -> DeviceAccounts | None:
     """The first device from the top down that others use so much that the job's I/Os wait for
     theirs."""
