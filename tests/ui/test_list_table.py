@@ -9,20 +9,24 @@ from textual.widgets import DataTable
 
 from iopstui.tables import Column
 from iopstui.ui.core.list_table import ListTable
-from iopstui.ui.draw.style import BOLD, DIM, UTF8
+from iopstui.ui.draw.style import BOLD, UTF8
 
 TEXTS = ("", "sda", "12.5k", "名前 of a disk", "longer than the column is", "  ▁▂█ ")
 WIDTH = 9
 
 
-def column(title: str, left: bool, style: Style | None) -> Column:
+def column(title: str, left: bool, style: Style | str | None) -> Column:
     return Column(title, title, WIDTH, str, read=lambda text: text, left=left,
                   style_of=lambda text: style)  # fmt: skip
 
 
 class Tables(App[None]):
     def compose(self) -> ComposeResult:
-        columns = [column("left", True, None), column("right", False, BOLD), column("a", True, DIM)]
+        columns = [
+            column("left", True, None),
+            column("right", False, BOLD),
+            column("a", True, "italic"),
+        ]
         yield ListTable(columns, UTF8, key=lambda text: text or "none", cell_padding=1)
 
 

@@ -105,7 +105,7 @@ class ListTable(DataTable[Text]):
         if text.justify == "right":
             plain = " " * (inside - cell_len(plain)) + plain
         blanks = Segment(" " * self.cell_padding, looks + above)
-        own = Style.null() if isinstance(text.style, str) else text.style
+        own = Style.parse(text.style) if isinstance(text.style, str) else text.style
         return [[blanks, Segment(set_cell_size(plain, inside), looks + own + above), blanks]]
 
     @property

@@ -11,8 +11,9 @@ plotext's figure is one global object: it is emptied for every picture.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -133,7 +134,8 @@ def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool)
     return Scale(low, high, log=True)
 
 
-def ticks(scale: Scale, rows: int) -> dict[int, float]:
+@lru_cache(32)
+def ticks(scale: Scale, rows: int) -> Mapping[int, float]:
     """Labelled values by row: as many as fit, at most one per row."""
     if not scale.log:
         return _even_ticks(scale, rows)
