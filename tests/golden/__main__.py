@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     outputs = _outputs(TOP, options.only)
     if options.update:
-        _keep(outputs)
+        _keep(outputs, options.only)
         return 0
     if options.against:
         with tempfile.TemporaryDirectory(prefix="iopstui-golden-") as name:
@@ -108,14 +108,18 @@ def _output(top: Path, place: Path, words: Sequence[str]) -> bytes:
     return output.replace(str(place).encode(), b"HERE")
 
 
-def _keep(outputs: dict[str, bytes]) -> None:
+def _keep(outputs: dict[str, bytes], only: str) -> None:
+    """Keep these in place of those whose names have ``only``."""
+    others = {name: kept for name, kept in _kept("").items() if only not in name}
     shutil.rmtree(OUTPUTS, ignore_errors=True)
     OUTPUTS.mkdir()
-    for name, output in outputs.items():
-        if len(output) <= LARGE:
+    digests = {name: kept for name, kept in others.items() if isinstance(kept, str)}
+    for name, output in {**others, **outputs}.items():
+        if isinstance(output, bytes) and len(output) <= LARGE:
             (OUTPUTS / name).write_bytes(output)
-    large = [name for name, output in outputs.items() if len(output) > LARGE]
-    DIGESTS.write_text("".join(f"{_digest(outputs[name])} {name}\n" for name in large))
+        elif isinstance(output, bytes):
+            digests[name] = _digest(output)
+    DIGESTS.write_text("".join(f"{digest} {name}\n" for name, digest in sorted(digests.items())))
 
 
 def _kept(only: str) -> dict[str, bytes | str]:
