@@ -247,7 +247,7 @@ class ExperimentRunner:
         length = self.plan.settle, self.plan.measure
         target, shape = self._session.target, shape_of(point_job_text(self.plan, step))
         disturbances = DisturbanceMeter(target, shape)
-        meter = PointMeter(length[0], target.opened, length[1], disturbances)
+        meter = PointMeter(*length, disturbances)
         before = self._session.runs
         self._session.run_request(self.request(step))
         if self.interrupted:

@@ -244,7 +244,7 @@ class LessonRun:
         self._started = self._stopping = False
         self.elapsed_s = 0.0
         disturbances = DisturbanceMeter(self._target, shape)
-        self._meter = PointMeter(run.settle, self._target.opened, run.seconds, disturbances)
+        self._meter = PointMeter(run.settle, run.seconds, disturbances)
         return request
 
     def stop(self) -> None:

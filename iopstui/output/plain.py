@@ -6,7 +6,7 @@ before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TextIO
 
 from iopstui import format as units
@@ -32,10 +32,11 @@ from iopstui.events import (
 from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING, Answer
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.figure import Figure, Totals
+from iopstui.model.figures.figure import Totals
 from iopstui.model.findings.headlines import headline_of, severity_of
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.run_figures import BW, IOPS
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory
 from iopstui.model.metrics.shares.share import OperationRates as OP
 from iopstui.model.metrics.shares.share import ShareTotal
@@ -56,8 +57,6 @@ MIN_RTT_MS = 0.5
 """An answer that takes so much longer or shorter is no news."""
 QUARTERS = 4
 """Progress of laying out is told so often."""
-IOPS = Figure("iops", "1/s", "fio's I/Os", "fio/total/iops", over="fio/seconds")
-BW = Figure("bw", "B/s", "fio's bytes", "fio/total/bw", over="fio/seconds")
 _ENDED = {DONE: "ended", RUNS: "ended", STOPPED: "stopped", FAILED: "failed"}
 _AS_WORDS = str.maketrans({"→": "to", "×": "x", "·": "*", "–": "-", "…": "...", "µ": "u"})
 
@@ -72,10 +71,10 @@ class _Rates(Totals):
         self.share = ShareTotal()
         self.p99_ns: float | None = None
 
-    def add_frame(self, frame: Frame, devices: Sequence[str]) -> None:
+    def add_frame(self, frame: Frame) -> None:
         """Add one interval."""
         self.add(frame)
-        self.add(frame.combined(devices) if devices else None)
+        self.add(frame.total)
         self.share.add(frame.share)
         p99 = frame.fio.total.percentiles.get("p99") if frame.fio is not None else None
         if p99 is not None:
@@ -164,7 +163,7 @@ class PlainSink:
         self._name = printable(target.name)
         self._devices = target.opened
         self._every_s = every_s
-        self._history = RunHistory(target.opened)
+        self._history = RunHistory()
         self._total = FramesTotal()
         self._rates, self._last_rates = _Rates(), _Rates()
         self._next_status_t: float | None = None
@@ -231,7 +230,7 @@ class PlainSink:
     def _frame(self, frame: Frame) -> Iterator[str]:
         self._total.add_frame(frame)
         yield from self._state(frame)
-        self._rates.add_frame(frame, self._devices)
+        self._rates.add_frame(frame)
         if self._rates.empty or (self._next_status_t is not None and frame.t < self._next_status_t):
             return
         rates, self._rates = self._rates, _Rates()

@@ -63,8 +63,7 @@ def replay_headless(
             )
             sink = VerdictSink(data, sys.stdout if kind in ("table", PLAIN) else sys.stderr)
             if kind == "table":
-                devices = header.target.opened
-                sink = RunsSink(sink, RunHistory(devices), sys.stdout, devices)
+                sink = RunsSink(sink, RunHistory(), sys.stdout)
         count = 0
         try:
             for event in replay_events(recording, fold, wait):
@@ -88,14 +87,12 @@ def checking_figures(paths: Sequence[Path]) -> Iterator[None]:
 
 class RunsSink:
     """Passes events on; at the end ``out`` gets the runs side by side, if there were several, and
-    what was measured between the marks of a session on these ``devices``."""
+    what was measured between the marks of a session."""
 
-    def __init__(
-        self, inner: EventSink, history: RunHistory, out: TextIO, devices: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, inner: EventSink, history: RunHistory, out: TextIO) -> None:
         self._inner = inner
         self._history = history
-        self._mark_intervals = MarkIntervals(devices)
+        self._mark_intervals = MarkIntervals()
         self._out = out
 
     def handle(self, event: Event) -> None:

@@ -8,7 +8,7 @@ from iopstui.events import AnswerGiven, Event, FrameReady, StepFinished, StepSta
 from iopstui.format import replace_unprintable
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.target import Target
-from iopstui.model.metrics.figures import RunWaits
+from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.output.narration import Narrator
 from iopstui.output.status_line import StatusLine, run_progress_text
@@ -35,7 +35,7 @@ class NarratedSink:
         self._err = err
         self._narrator = Narrator(err)
         self._total = FramesTotal()
-        self._waits = RunWaits()
+        self._run = RunFigures()
         self._answer: Answer | None = None
 
     def handle(self, event: Event) -> None:
@@ -44,14 +44,14 @@ class NarratedSink:
         self._narrator.handle(event)
         match event:
             case StepStarted():
-                self._total, self._waits, self._answer = FramesTotal(), RunWaits(), None
+                self._total, self._run, self._answer = FramesTotal(), RunFigures(), None
             case AnswerGiven():
                 self._answer = event.answer
             case FrameReady():
                 self._total.add_frame(event.frame)
-                self._waits.add(event.frame)
+                self._run.add(event.frame)
             case StepFinished() if event.summary:
-                text = summary_text(event.summary, self._total, self._waits.value, self._answer)
+                text = summary_text(event.summary, self._total, self._run.waits.value, self._answer)
                 text = replace_unprintable(text, self._err.encoding)
                 self._err.write(f"\n{text}\n")
 

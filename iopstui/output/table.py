@@ -18,10 +18,10 @@ from iopstui.model.figures.disk import DiskRates
 from iopstui.model.fio.interval import BW, DirectionInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.energy import RunEnergy
-from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
+from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.shares.share import OperationRates, RunShare, Share
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import FramesTotal
@@ -128,7 +128,7 @@ class TableSink:
         self._explained: set[str] = set()
         self._total = FramesTotal()
         self._probed = ProbeTotal()
-        self._waits = RunWaits()
+        self._run = RunFigures()
         self._drives, self._energy = RunDrives(), RunEnergy()
         self._slowest = SlowestTotal()
         self._share = RunShare()
@@ -146,11 +146,11 @@ class TableSink:
             self._answer = None
             self._rows, self._seen = 0, ()
             self._explained, self._total = set(), FramesTotal()
-            self._probed, self._waits = ProbeTotal(), RunWaits()
+            self._probed, self._run = ProbeTotal(), RunFigures()
             self._drives, self._energy = RunDrives(), RunEnergy()
             self._slowest, self._share = SlowestTotal(), RunShare()
         elif isinstance(event, StepFinished) and event.summary:
-            figures = self._total, self._waits.value, self._answer
+            figures = self._total, self._run.waits.value, self._answer
             self._print("\n" + summary_text(event.summary, *figures))
             more = (
                 probe_text(self._probed), slowest_text(self._slowest),
@@ -167,7 +167,7 @@ class TableSink:
 
     def _frame(self, frame: Frame) -> None:
         self._total.add_frame(frame)
-        self._waits.add(frame)
+        self._run.add(frame)
         self._drives.add(frame.nvme)
         self._energy.add(frame)
         self._share.add(frame.share, reported=frame.fio is not None)

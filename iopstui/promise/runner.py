@@ -188,7 +188,7 @@ class _Collector:
     """Figures of one run, with its rates second by second."""
 
     def __init__(self, settle: float, seconds: float, devices: tuple[str, ...]) -> None:
-        self._meter = PointMeter(settle, devices, seconds)
+        self._meter = PointMeter(settle, seconds)
         self._settling = SettlingFilter(settle, seconds)
         self._rates: list[float] = []
         self._latencies: list[float] = []

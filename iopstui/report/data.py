@@ -103,7 +103,7 @@ def _run(data: ReportData, run: Run) -> dict[str, Any]:
         "reconciled": reconciled(run),
         "latencies_ns": run.latencies(),
         "bins": run.bins,
-        "wait": _waits(run.waits.value),
+        "wait": _waits(run.measured.waits.value),
         "nvme": dict(run.drives.rows()) or None,
         "energy": run.energy.data(),
         **_shares(run),

@@ -125,13 +125,14 @@ def _read_report(recording: Recording, several: bool) -> ReportData:
         recording.path, header, length, Heat(length), index.samples, empty(header.target.tree)
     )
     fold = ReplayFold(header)
-    history, mark_intervals = RunHistory(header.target.opened), MarkIntervals(header.target.opened)
+    history, mark_intervals = RunHistory(), MarkIntervals()
     folded = fold_in_parallel(recording, fold) if several else None
     for item in folded or _one_by_one(recording, fold):
         if isinstance(item, Block):
             add_block(data, item)
-            for step, figures in item.figures.items():
-                history.add_figures(step, figures)
+            for step, run in item.runs.items():
+                if run.total.frames:
+                    history.add_figures(step, run.measured)
             mark_intervals.add_figures(item.measured, item.first)
             continue
         for event in fold.feed(item):

@@ -369,7 +369,7 @@ def test_an_expectation_of_several_devices_uses_their_sum() -> None:
 
 def test_the_mean_of_a_run_uses_the_sum() -> None:
     meter = Meter(("kernel", TOTAL, "r/s"))
-    point = PointMeter(0.0, BOTH.opened)
+    point = PointMeter(0.0)
     for event in frames():
         meter.add(event.frame)
         point.add(event.frame)

@@ -64,7 +64,7 @@ def blocks(frames: Sequence[Frame], cuts: Sequence[bool]) -> list[Block]:
 
 
 def figures_of(run: Run) -> dict[str, Any]:
-    devices = {"": run.device, **run.devices}
+    devices = {"": run.measured.device, **run.measured.layers}
     return {
         "frames": run.total.frames, "ios": run.total.ios, "bytes": run.total.bytes,
         "rows": [run.total.row(index) for index in range(4)],
@@ -88,20 +88,20 @@ def test_joined_blocks_equal_the_run(name: str, cuts: list[bool]) -> None:
     for block in blocks(frames, cuts):
         joined.join(block.runs[1])
     assert_nearly(figures_of(joined), figures_of(single))
-    assert single.max_ns and single.probe.seconds and single.device.ios
+    assert single.max_ns and single.probe.seconds and single.measured.device.ios
 
 
 @pytest.mark.parametrize("name", RUNS)
 @given(cuts=Cuts)
 def test_joined_blocks_equal_the_row_of_the_run(name: str, cuts: list[bool]) -> None:
     frames = whole_frames(name)
-    single, joined = RunHistory(DEVICES), RunHistory(DEVICES)
+    single, joined = RunHistory(), RunHistory()
     for history in (single, joined):
         history.start_run(1, "j", "randread 4k")
     for frame in frames:
         single.add_frame(frame)
     for block in blocks(frames, cuts):
-        joined.add_figures(1, block.figures[1])
+        joined.add_figures(1, block.runs[1].measured)
     assert_nearly([*map(asdict, joined.rows)], [*map(asdict, single.rows)])
     assert single.rows[0].iops and single.rows[0].util is not None
 
@@ -123,7 +123,7 @@ def join_blocks(
 def test_joined_blocks_equal_the_mark_intervals(cuts: list[bool], mark: float) -> None:
     """A mark is set between two frames. Frames that began long before it do not count after it."""
     frames = whole_frames(RUNS[2])
-    single, joined = MarkIntervals(DEVICES), MarkIntervals(DEVICES)
+    single, joined = MarkIntervals(), MarkIntervals()
     after = next((n for n, frame in enumerate(frames) if frame.t >= mark), len(frames))
     for frame in frames[:after]:
         single.add_frame(frame)
@@ -139,7 +139,7 @@ def test_joined_blocks_equal_the_mark_intervals(cuts: list[bool], mark: float) -
 def test_a_frame_mostly_before_a_mark_is_not_in_its_interval() -> None:
     frame = whole_frames(RUNS[2])[2]
     for t, count in ((frame.t - 0.9, 1), (frame.t - 0.1, 0)):
-        intervals = MarkIntervals(DEVICES)
+        intervals = MarkIntervals()
         intervals.add_mark(t, "here")
         block = blocks([frame], [False])[0]
         intervals.add_figures(block.measured, block.first)
@@ -168,16 +168,16 @@ def test_an_idle_end_counts_only_without_other_frames() -> None:
     busy = whole_frames(RUNS[0])[:3]
     end = replace(busy[2], flags=frozenset({FINAL, PARTIAL}))
     for frames in ([*busy[:2], end], [end]):
-        single, joined, history, row = Run(1), Run(1), RunHistory(DEVICES), RunHistory(DEVICES)
+        single, joined, history, row = Run(1), Run(1), RunHistory(), RunHistory()
         for frame in frames:
             single.add(frame, made.TARGET.tree)
             history.add_frame(frame)
             block = blocks([frame], [False])[0]
             joined.join(block.runs[1])
-            row.add_figures(1, block.figures[1])
+            row.add_figures(1, block.runs[1].measured)
         assert_nearly(figures_of(joined), figures_of(single))
         assert row.rows[0].util == pytest.approx(history.rows[0].util)
-        assert single.device.mean(DiskRates.util) is not None
+        assert single.measured.device.mean(DiskRates.util) is not None
 
 
 def test_sums_of_hosts_use_seconds_with_all_hosts() -> None:
@@ -185,10 +185,10 @@ def test_sums_of_hosts_use_seconds_with_all_hosts() -> None:
     some = [
         replace(f, flags=f.flags | {SOME_HOSTS}) if n in (0, 2) else f for n, f in enumerate(frames)
     ]
-    single, joined = RunHistory(DEVICES), RunHistory(DEVICES)
+    single, joined = RunHistory(), RunHistory()
     for frame in some:
         single.add_frame(frame)
-        joined.add_figures(1, blocks([frame], [False])[0].figures[1])
+        joined.add_figures(1, blocks([frame], [False])[0].runs[1].measured)
     assert_nearly(asdict(joined.rows[0]), asdict(single.rows[0]))
 
 

@@ -208,8 +208,7 @@ def test_a_silence_longer_than_the_lead_is_read_in_order(reports: dict[str, Any]
 def fold_single_frames(path: Path) -> tuple[list[RunRow], list[MarkInterval]]:
     """Fold each frame by itself, as the live screen does."""
     with Recording(path) as recording:
-        devices = recording.header.target.opened
-        history, mark_intervals = RunHistory(devices), MarkIntervals(devices)
+        history, mark_intervals = RunHistory(), MarkIntervals()
         for event in replay_events(recording):
             add_run_event(history, event)
             add_mark_event(mark_intervals, event)

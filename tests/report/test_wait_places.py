@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from test_report import page, rendered, text_of
 
 from iopstui import events
-from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame, FrameBuilder
+from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.samples import RawSample
 from iopstui.report.drawing.svg import Curve, linear, stacked
@@ -124,15 +124,15 @@ Cuts = st.lists(st.booleans(), min_size=12, max_size=12)
 @given(Cuts)
 def test_joined_parts_of_a_run_have_the_same_means(cuts: list[bool]) -> None:
     frames = made.frames(waiting_samples())
-    single, joined, part = RunWaits(), RunWaits(), RunWaits()
+    single, joined, part = RunFigures(), RunFigures(), RunFigures()
     for frame, cut in zip(frames, (cuts * 9)[: len(frames)], strict=True):
         single.add(frame)
         if cut:
             joined.join(part)
-            part = RunWaits()
+            part = RunFigures()
         part.add(frame)
     joined.join(part)
-    a, b = single.value, joined.value
+    a, b = single.waits.value, joined.waits.value
     assert a is not None and b is not None
     for name in ("ios", "cpu", "above", "unknown"):
         assert getattr(b, name) == pytest.approx(getattr(a, name))

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from iopstui.format import latency, mib, percent
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.figure import Figure
-from iopstui.model.metrics.figures import Meter, RunWaits
-from iopstui.model.metrics.frame import FINAL, PARTIAL, UNCOUNTED, Frame
+from iopstui.model.figures.figure import Figure, Totals, by_name
+from iopstui.model.metrics.cpus.cpu_frames import CPU
+from iopstui.model.metrics.figures import Meter
+from iopstui.model.metrics.frame import PARTIAL, UNCOUNTED, Frame
 from iopstui.model.metrics.load_series import LoadSeries, overall
-from iopstui.model.metrics.paths import TOTAL
+from iopstui.model.metrics.run_figures import BW, IOPS, RunFigures
 from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE
 from iopstui.model.metrics.statistics.student_t import t_quantile
 from iopstui.model.metrics.waits import CACHE, UNSENT
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 
 LITTLE_TOLERANCE = 0.10
 SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"
-DISK, BINS, PROBE, WAITS = "disk", "bins", "probe", "waits"
+BUSY = ("usr", "sys", "irq", "soft")
+BLOCK, IRQ = "block/s", "irq/s"
+OF_CPU = (*BUSY, BLOCK, IRQ)
+SCOPES = DISK, BINS, PROBE, WAITS = "disk", "bins", "probe", "waits"
 """First words of paths: the target's one device, of several devices their sum; a percentile of all
 latencies, and of those in the device; a place where I/Os wait (model/metrics/waits.py). Other paths
 are of a frame's figures."""
@@ -102,9 +106,9 @@ class Point:
 
     seconds: float = _row("s", "seconds measured", join=sum, default=MISSING)
     ios: int = _row("I/Os", "I/Os counted", join=sum, default=MISSING)
-    iops: float = _row("1/s", "I/Os per second, reads and writes", "fio total iops",
-                       default=MISSING, title="IOPS", width=5)  # fmt: skip
-    bw: float = _row("B/s", "bytes per second", "fio total bw", default=MISSING, title="MiB/s",
+    iops: float = _row("1/s", "I/Os per second, reads and writes", default=MISSING,
+                       title="IOPS", width=5)  # fmt: skip
+    bw: float = _row("B/s", "bytes per second", default=MISSING, title="MiB/s",
                      width=5, form=mib, rank=6)  # fmt: skip
     read_iops: float | None = _row("1/s", "reads per second", "fio read iops")
     write_iops: float | None = _row("1/s", "writes per second", "fio write iops")
@@ -319,88 +323,65 @@ class SettlingFilter:
         return True
 
 
+class _CpuTotal(Totals):
+    """The load of a CPU, and the completions that ran on it."""
+
+    FIGURES = tuple(row for row in CPU if isinstance(row, Figure) and row.name in OF_CPU)
+
+    @property
+    def busy(self) -> float | None:
+        """Percent of its time; ``None``: not known."""
+        return _sum(*(self.mean(row) for row in self.FIGURES if row.name in BUSY))
+
+
 class PointMeter:
     """Measures one run from its frames; ignores frames before settling ends and after the
-    measured seconds. ``devices`` are those of the job. Without ``disturbances`` nothing is known
-    of what else went on."""
+    measured seconds. Without ``disturbances`` nothing is known of what else went on."""
 
     def __init__(
         self,
         settle_s: float,
-        devices: Sequence[str],
         measure_s: float | None = None,
         disturbances: DisturbanceMeter | None = None,
     ) -> None:
         self._settling = SettlingFilter(settle_s, measure_s)
-        self._devices = tuple(devices)
+        self._run = RunFigures()
         self._ios = 0
-        self._seconds = 0.0
         self._load = LoadSeries()
         self._whole: list[float] = []
-        self._bins: dict[int, int] = {}
-        self._bins_of = "clat"
         self._max_ns: int | None = None
-        self._wait_ms, self._requests = 0.0, 0
         self._device_bins: dict[int, int] = {}
         self._moved = self._stayed = 0.0
-        self._waits = RunWaits()
         self._disturbances = disturbances
-        self._block: dict[int, float] = {}
-        self._irq: dict[int, float] = {}
-        disk = ("kernel", "disks", devices[0]) if len(devices) == 1 else ("kernel", TOTAL)
-        self._meters: dict[str, Meter] = {}
-        for name, path in PATHS.items():
-            scope, *rest = path.split()
-            if scope not in (BINS, PROBE, WAITS) and (devices or scope != DISK):
-                self._meters[name] = Meter((*(disk if scope == DISK else (scope,)), *rest))
-        self._cpus: dict[int, list[Meter]] = {}
+        self._meters = {name: Meter(path.split()) for name, path in PATHS.items()
+                        if path.partition(" ")[0] not in SCOPES}  # fmt: skip
+        self._cpus: dict[int, _CpuTotal] = {}
 
     def add(self, frame: Frame) -> None:
         """Count one frame."""
         counts = self._settling.counts(frame)
-        is_after_end = bool(self._requests) and {FINAL, PARTIAL} <= frame.flags
+        of_kernel = counts and self._run.add(frame)
         if self._disturbances is not None:
-            self._disturbances.add(frame, counts and not is_after_end)
+            self._disturbances.add(frame, of_kernel)
         if not counts or frame.fio is None or not frame.fio.seconds:
             return
         self._ios += frame.fio.total.ios
-        self._seconds += frame.fio.seconds
         self._load.add(frame)
         if PARTIAL not in frame.flags:
             self._whole.append(frame.fio.total.ios / frame.fio.seconds)
-        self._bins = histogram.merge((self._bins, frame.fio.total.bins))
-        self._bins_of = frame.fio.total.bins_of
         if frame.fio.total.max_ns is not None:
             self._max_ns = max(self._max_ns or 0, frame.fio.total.max_ns)
         for meter in self._meters.values():
             meter.add(frame)
-        self._waits.add(frame)
-        if not is_after_end:
-            self._add_kernel(frame)
+        if of_kernel:
+            for number, cpu in frame.cpus.items():
+                self._cpus.setdefault(number, _CpuTotal()).add(cpu, frame)
             self._add_probe(frame)
-
-    def _add_kernel(self, frame: Frame) -> None:
-        disk = frame.combined(self._devices)
-        if disk is not None:
-            waited = disk.waited_ms
-            if waited is not None:
-                self._wait_ms += waited
-                self._requests += disk.ios or 0
-        for number, cpu in frame.cpus.items():
-            if number not in self._cpus:
-                path = ("kernel", "cpus", str(number))
-                names = ("usr", "sys", "irq", "soft")
-                self._cpus[number] = [Meter((*path, name)) for name in names]
-            for meter in self._cpus[number]:
-                meter.add(frame)
-            for total, rate in ((self._block, cpu.block_s), (self._irq, cpu.irq_s)):
-                if rate is not None and frame.seconds:
-                    total[number] = total.get(number, 0.0) + rate * frame.seconds
 
     def _add_probe(self, frame: Frame) -> None:
         if frame.probe is None:
             return
-        combined = frame.probe.combined(self._devices)
+        combined = frame.probe.combined(frame.opened)
         if combined is not None:
             self._device_bins = histogram.merge((self._device_bins, combined.device.bins))
         for submitter, row in frame.probe.matrix.items():
@@ -412,21 +393,22 @@ class PointMeter:
         """The figures so far; ``None`` if nothing was measured."""
         values = self._values()
         iops = values["iops"]
-        if not self._seconds or iops is None:
+        if not self._run.seconds or iops is None:
             return None
         completions, completions_of = self._completions()
-        loads = {number: _sum(meters) for number, meters in sorted(self._cpus.items())}
+        loads = {number: cpu.busy for number, cpu in sorted(self._cpus.items())}
         busy = {number: load for number, load in loads.items() if load is not None}
-        await_ns = self._wait_ms * 1e6 / self._requests if self._requests else None
+        await_ms = self._run.device.mean(DiskRates.ios_await)
+        await_ns = None if await_ms is None else await_ms * 1e6
         kinds = {"lat": values["lat_ns"], "clat": values["clat_ns"], "await": await_ns}
         of = next((kind for kind, mean in kinds.items() if mean is not None), "")
         return Point(
             **{name: value for name, value in values.items() if name in POINT},
-            seconds=self._seconds,
+            seconds=self._run.seconds,
             ios=self._ios,
             latency_ns=kinds.get(of),
             latency_of=of,
-            bins_of=self._bins_of,
+            bins_of=self._run.bins_of,
             cpu_us=1e4 * sum(busy.values()) / iops if busy and iops else None,
             busy=busy,
             completions=completions,
@@ -436,9 +418,9 @@ class PointMeter:
             iops_high=max(self._whole, default=None),
             max_ns=self._max_ns,
             slower=self._share_above_mean(),
-            request_bytes=ratio(values.get("device_bw"), values.get("device_iops")),
+            request_bytes=ratio(values["device_bw"], values["device_iops"]),
             await_ns=await_ns,
-            fio_cpu=_sum([self._meters["usr"], self._meters["sys"]]),
+            fio_cpu=_sum(values["usr"], values["sys"]),
             stayed=self._stayed / self._moved if self._moved else None,
             **self._disturbed(),
         )
@@ -446,16 +428,19 @@ class PointMeter:
     def _values(self) -> dict[str, Any]:
         """The figures whose rows say what they are made of."""
         values: dict[str, Any] = {name: meter.value for name, meter in self._meters.items()}
-        bins, waits = {BINS: self._bins, PROBE: self._device_bins}, self._waits.value
+        bins = {BINS: self._run.bins, PROBE: self._device_bins}
+        waits = self._run.waits.value
         for name, path in PATHS.items():
             scope, of, *_ = path.split()
             if scope in bins:
                 values[name] = histogram.percentiles(bins[scope], (float(of),)).get(float(of))
             elif scope == WAITS:
                 values[name] = getattr(waits, of, None)
+            elif scope == DISK:
+                values[name] = self._run.device.mean(by_name(DiskRates)[of])
         if not values["wait_layers"]:
             values |= {"wait_layers": {}, "wait_devices": None}
-        return values | {"bw": values["bw"] or 0.0}
+        return values | {"iops": self._run.mean(IOPS), "bw": self._run.mean(BW) or 0.0}
 
     def _disturbed(self) -> dict[str, Any]:
         if self._disturbances is None:
@@ -465,28 +450,31 @@ class PointMeter:
 
     def _share_above_mean(self) -> float | None:
         """The share of I/Os in buckets above the mean of the same latency."""
-        meter, total = self._meters.get(f"{self._bins_of}_ns"), sum(self._bins.values())
+        bins = self._run.bins
+        meter, total = self._meters.get(f"{self._run.bins_of}_ns"), sum(bins.values())
         mean = meter.value if meter is not None else None
         if mean is None or not total:
             return None
-        return sum(count for key, count in self._bins.items() if key > mean) / total
+        return sum(count for key, count in bins.items() if key > mean) / total
 
     def _completions(self) -> tuple[dict[int, float], str]:
         """CPUs that ran the completions. Without softirqs (the interrupt's CPU did the rest itself)
         the device's own interrupts tell. Both come once for many I/Os, so they are held against
         each other: completions that are passed on raise about a softirq an interrupt, other disks
         few."""
-        block, irq = sum(self._block.values()), sum(self._irq.values())
+        counts = [{number: cpu.sums[name][0] for number, cpu in sorted(self._cpus.items())
+                   if cpu.sums[name][1]} for name in (BLOCK, IRQ)]  # fmt: skip
+        block, irq = (sum(by_cpu.values()) for by_cpu in counts)
         if block and block >= 0.5 * irq:
-            return {cpu: n / block for cpu, n in sorted(self._block.items())}, SOFTIRQS
+            return {cpu: n / block for cpu, n in counts[0].items()}, SOFTIRQS
         if irq:
-            return {cpu: n / irq for cpu, n in sorted(self._irq.items())}, INTERRUPTS
+            return {cpu: n / irq for cpu, n in counts[1].items()}, INTERRUPTS
         return {}, ""
 
 
-def _sum(meters: Sequence[Meter]) -> float | None:
-    values = [value for meter in meters if (value := meter.value) is not None]
-    return sum(values) if values else None
+def _sum(*values: float | None) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,8 @@ class DiskRates:
     bytes_s = Figure("bytes/s", "B/s", "bytes of these I/Os", "moved", SECONDS, inner=True)
     data_s = Figure("data/s", "B/s", "bytes read and written", "data", SECONDS, inner=True)
     merges_s = _rate("merges/s", "merges", "requests merged into others", inner=True)
+    ios_await = Figure("await", "ms", "mean time of an I/O, queueing included", "waited_ms", "ios",
+                       inner=True)  # fmt: skip
 
     @property
     def ios(self) -> int | None:

@@ -132,7 +132,7 @@ class Figure:
         )  # fmt: skip
         if not weight:
             return None
-        return (getattr(row, self.added) if self.added else value * weight), weight
+        return (reader(self.added)(row) if self.added else value * weight), weight
 
     def column(self, of: str = "", **different: Any) -> Column:
         """The figure as a column of a table, of the part ``of`` a row; ``different`` is what this
@@ -195,19 +195,25 @@ def reader(part: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 class Totals:
-    """The ``FIGURES`` of a subject over many intervals: their means, and the highest of each."""
+    """The ``FIGURES`` of a subject over many intervals: their means, and the highest of each.
+    ``sums`` has, by name, what each mean is made of: the first over the second."""
 
     FIGURES: ClassVar[tuple[Figure, ...]] = ()
 
     def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all intervals."""
         # by name: totals are passed between processes
-        self._parts = {figure.name: (0.0, 0.0) for figure in self.FIGURES}
+        self.sums = {figure.name: (0.0, 0.0) for figure in self.FIGURES}
         self._most = {figure.name: 0.0 for figure in self.FIGURES}
 
-    def add(self, row: object, is_complete: bool = True) -> None:
-        """Count an interval; ``is_complete``: it counts for the highest, too."""
+    def add(self, row: object, *owners: object, is_complete: bool = True) -> None:
+        """Count an interval; ``is_complete``: it counts for the highest, too. ``owners``: as of
+        ``Figure.parts``."""
         for figure in self.FIGURES:
-            parts = figure.parts(row)
+            parts = figure.parts(row, *owners)
             if parts is not None:
                 self._add(figure.name, *parts)
                 if is_complete:
@@ -215,22 +221,22 @@ class Totals:
 
     def join(self, later: Totals) -> None:
         """Count the intervals of another total, too."""
-        for name, parts in later._parts.items():
+        for name, parts in later.sums.items():
             self._add(name, *parts)
             self._most[name] = max(self._most[name], later._most[name])
 
     def _add(self, name: str, part: float, whole: float) -> None:
-        parts = self._parts[name]
-        self._parts[name] = parts[0] + part, parts[1] + whole
+        parts = self.sums[name]
+        self.sums[name] = parts[0] + part, parts[1] + whole
 
     @property
     def empty(self) -> bool:
         """Whether no figure was measured yet."""
-        return not any(whole for _, whole in self._parts.values())
+        return not any(whole for _, whole in self.sums.values())
 
     def mean(self, figure: Figure) -> float | None:
         """The figure over all intervals; ``None`` of none."""
-        part, whole = self._parts[figure.name]
+        part, whole = self.sums[figure.name]
         return part / whole if whole else None
 
     def most(self, figure: Figure) -> float | None:

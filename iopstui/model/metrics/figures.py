@@ -13,7 +13,6 @@ from iopstui.model.figures.latency import BY_PERCENTILE, MAX, OF_BINS
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, UNCOUNTED, Frame
 from iopstui.model.metrics.frame_figures import owners_of, row_at
 from iopstui.model.metrics.paths import WAIT
-from iopstui.model.metrics.waits import MeanWaits
 
 LATENCIES = ("slat", "clat", "lat")
 
@@ -139,26 +138,3 @@ class Meter:
         name = self.path[-1]
         value: float | None = latencies.max_ns if name == MAX else latencies.percentiles.get(name)
         return value
-
-
-class RunWaits(MeanWaits):
-    """Waits of a run, as means over the frames of fio that ``Meter`` counts: in the last interval,
-    which has no jobs left, nobody knows who waited for a CPU."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._idle = False
-
-    def add(self, frame: Frame) -> None:  # type: ignore[override]
-        """Count one frame."""
-        idle = has_idle_end(frame)
-        if frame.fio is None or UNCOUNTED & frame.flags or (idle and not self.empty):
-            return
-        super().add(frame.waits, frame.whole.seconds)
-        self._idle |= idle and not self.empty
-
-    def join(self, later: RunWaits) -> None:  # type: ignore[override]
-        """Count the frames that follow."""
-        if not (later._idle and not self.empty):
-            self._idle |= later._idle
-            super().join(later)

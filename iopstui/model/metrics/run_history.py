@@ -2,25 +2,21 @@
 that differs from the run before it and from one that was chosen.
 
 A pure fold: the same calls give the same rows, live or from a recording. Figures are made as those
-of whole runs are everywhere (figures.py): without fio's ramp, short intervals by their length.
+of whole runs are everywhere (run_figures.py).
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.histogram_columns import BinsTotal
-from iopstui.model.metrics.figures import Meter
-from iopstui.model.metrics.frame import SOME_HOSTS, UNCOUNTED, Frame
-from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.metrics.shares.share import RunShare
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.run_figures import BW, IOPS, RunFigures
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 UNCHANGED_TEXT = "the same again"
@@ -72,89 +68,6 @@ class RunRow:
         return ", ".join(self.changed) or UNCHANGED_TEXT
 
 
-class RunFigures:
-    """Figures of one run, or a part of it; ``devices`` are the job's."""
-
-    def __init__(self, devices: Sequence[str]) -> None:
-        disk = ("kernel", "disks", devices[0]) if len(devices) == 1 else ("kernel", TOTAL)
-        fio = ("fio", TOTAL)
-        paths = {"iops": (*fio, "iops"), "bw": (*fio, "bw")}
-        if devices:
-            paths |= {
-                "util": (*disk, DiskRates.util.name),
-                "aqu_sz": (*disk, DiskRates.aqu_sz.name),
-            }
-        self._paths = paths
-        self._meters = {name: Meter(path) for name, path in paths.items()}
-        self._share = RunShare()
-        self._all_hosts = False
-        self._seconds = 0.0
-        self._bins = BinsTotal()
-        self._bins_of = "clat"
-        self._begin: float | None = None
-        self._end: float | None = None
-
-    def add(self, frame: Frame) -> None:
-        """Add an interval."""
-        fio = None if UNCOUNTED & frame.flags else frame.fio
-        seconds = None if fio is None else fio.seconds
-        self._share.add(frame.share, reported=bool(seconds))
-        if fio is None or not seconds:
-            return
-        self._seconds += seconds
-        self._begin = frame.t - seconds if self._begin is None else self._begin
-        self._end = frame.t
-        self._bins.add(fio.total.bins)
-        self._bins_of = fio.total.bins_of
-        self._add_to_meters(frame)
-
-    def _add_to_meters(self, frame: Frame) -> None:
-        """Sums of many hosts are those of seconds with all hosts: who is missing did not do 0. Only
-        where there is no such second are they those of whoever was there."""
-        all_hosts = SOME_HOSTS not in frame.flags
-        if self._all_hosts and not all_hosts:
-            return
-        if all_hosts and not self._all_hosts:
-            self._all_hosts = True
-            self._meters = {name: Meter(path) for name, path in self._paths.items()}
-        for meter in self._meters.values():
-            meter.add(frame)
-
-    def join(self, later: RunFigures) -> None:
-        """Add the figures of the following intervals."""
-        self._share.join(later._share)
-        if not later.has_intervals:
-            return
-        self._seconds += later._seconds
-        self._begin = later._begin if self._begin is None else self._begin
-        self._end = later._end
-        self._bins.add(later._bins.bins)
-        self._bins_of = later._bins_of
-        if self._all_hosts and not later._all_hosts:
-            return
-        if later._all_hosts and not self._all_hosts:
-            self._all_hosts, self._meters = True, later._meters
-            return
-        for name, meter in self._meters.items():
-            meter.follow(later._meters[name])
-
-    @property
-    def has_intervals(self) -> bool:
-        """Whether any interval counted."""
-        return self._seconds > 0
-
-    def fill_row(self, row: RunRow) -> RunRow:
-        """The row with the figures so far."""
-        latencies = histogram.percentiles(self._bins.bins, (50.0, 99.0))
-        values: dict[str, Any] = {name: meter.value for name, meter in self._meters.items()}
-        data = self._share.data
-        return replace(
-            row, **values, seconds=self._seconds or None, p50_ns=latencies.get(50.0),
-            p99_ns=latencies.get(99.0), bins_of=self._bins_of, begin=self._begin, end=self._end,
-            rtt_ms=data.rtt if data is not None else None,
-        )  # fmt: skip
-
-
 @dataclass
 class _CurrentRun:
     """The run that is under way. ``tunable_changes`` are the tunables changed while
@@ -167,16 +80,14 @@ class _CurrentRun:
 
 
 class RunHistory:
-    """Collects the runs of a session from its events, in order; ``devices`` are those of the
-    jobs.
+    """Collects the runs of a session from its events, in order.
 
     A run that was stopped before it measured anything is no row. ``base`` is the number of the
     run that all others are held against, ``None`` while none is chosen.
     """
 
-    def __init__(self, devices: Sequence[str] = ()) -> None:
+    def __init__(self) -> None:
         self.base: int | None = None
-        self._devices = tuple(devices)
         self._rows: deque[RunRow] = deque(maxlen=MAX_RUNS)
         self._current: _CurrentRun | None = None
         # of the last run that measured something
@@ -207,7 +118,7 @@ class RunHistory:
             changed = (*changes, *_tunable_changes(self._tunable_changes))
         row = RunRow(step, job, title, changed)
         # a recording may begin with a frame of it
-        figures = now.figures if now is not None and is_current else RunFigures(self._devices)
+        figures = now.figures if now is not None and is_current else RunFigures()
         self._current = _CurrentRun(row, options, figures)
 
     def add_frame(self, frame: Frame) -> None:
@@ -244,7 +155,7 @@ class RunHistory:
             return
         self._current = None
         row = self._row(now, outcome)
-        if now.figures.has_intervals:
+        if now.figures.seconds:
             self._previous, self._options, self._tunable_changes = row, now.options, {}
         else:
             for key, (before, value) in now.tunable_changes.items():
@@ -252,7 +163,7 @@ class RunHistory:
                     self._tunable_changes.get(key, (before, value))[0],
                     value,
                 )
-        if now.figures.has_intervals or outcome == FAILED:
+        if now.figures.seconds or outcome == FAILED:
             self._rows.append(row)
 
     def _row(self, now: _CurrentRun, outcome: str) -> RunRow:
@@ -261,7 +172,7 @@ class RunHistory:
         if meanwhile:
             notes = tuple(f"{change} while it ran" for change in meanwhile)
             row = replace(row, changed=(*(row.changed or (row.what,)), *notes))
-        row = now.figures.fill_row(replace(row, ended=outcome))
+        row = _filled(replace(row, ended=outcome), now.figures)
         before = self._previous
         if before is None:
             return row
@@ -295,6 +206,19 @@ class RunHistory:
             return None
         self.base = newest.step
         return newest
+
+
+def _filled(row: RunRow, figures: RunFigures) -> RunRow:
+    """The row with the figures so far."""
+    latencies = histogram.percentiles(figures.bins, (50.0, 99.0))
+    data = figures.share.data
+    return replace(
+        row, iops=figures.mean(IOPS), bw=figures.mean(BW), seconds=figures.seconds or None,
+        util=figures.device.mean(DiskRates.util), aqu_sz=figures.device.mean(DiskRates.aqu_sz),
+        p50_ns=latencies.get(50.0), p99_ns=latencies.get(99.0), bins_of=figures.bins_of,
+        begin=figures.begin, end=figures.end if figures.seconds else None,
+        rtt_ms=data.rtt if data is not None else None,
+    )  # fmt: skip
 
 
 def percent_change(before: float | None, now: float | None) -> float | None:

@@ -34,7 +34,7 @@ class DiskTotal(Totals):
 
     def add(self, row: DiskRates, is_complete: bool = True) -> None:  # type: ignore[override]
         """Add a frame of this disk."""
-        super().add(row, is_complete)
+        super().add(row, is_complete=is_complete)
         self.seconds += row.seconds
         self.requests_s += (row.weighted_ms or 0.0) / 1000
 

@@ -12,8 +12,8 @@ from math import inf
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.mark_intervals import IntervalFigures, middle_of_frame
-from iopstui.model.metrics.run_history import RunFigures
+from iopstui.model.metrics.mark_intervals import middle_of_frame
+from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form
@@ -33,14 +33,12 @@ class Block:
     def __init__(self, header: form.Header, duration: float) -> None:
         self._interval_s = header.interval_s
         self._tree: Sequence[str] = header.target.tree
-        self._opened: Sequence[str] = header.target.opened
         self.series = series.empty(self._tree)
         self.idle_waits = MeanWaits()
         self.slowest = SlowestTotal()
         self.heat = Heat(duration)
         self.runs: dict[int, Run] = {}
-        self.figures: dict[int, RunFigures] = {}
-        self.measured = IntervalFigures()
+        self.measured = RunFigures()
         self.first = inf
 
     def add(self, frame: Frame) -> None:
@@ -51,16 +49,11 @@ class Block:
             if run is None:
                 run = self.runs[step] = Run(step)
             run.add(frame, self._tree)
-            if fio is not None:
-                figures = self.figures.get(step)
-                if figures is None:
-                    figures = self.figures[step] = RunFigures(self._opened)
-                figures.add(frame)
         else:
             self.idle_waits.add(frame.waits, frame.seconds)
         self.slowest.add(frame)
         self.first = min(self.first, middle_of_frame(frame))
-        self.measured.add(frame, self._opened)
+        self.measured.add(frame)
         self._line(frame, fio)
         if fio is not None:
             self.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)

@@ -8,14 +8,12 @@ from typing import Any
 
 from iopstui import events
 from iopstui.model import histogram
-from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.figure import Totals
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.energy import RunEnergy
-from iopstui.model.metrics.figures import RunWaits, has_idle_end
-from iopstui.model.metrics.frame import UNCOUNTED, Frame
+from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
+from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.shares.share import RunShare
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.samples import DIRECTIONS
@@ -23,42 +21,6 @@ from iopstui.model.workload.captured import CapturedRow, captured_rows
 from iopstui.recording import layout as form
 
 _SHOWN_PERCENTILES = (50.0, 99.0, 99.9, 99.99)
-
-
-class Device(Totals):
-    """Means of the devices that the jobs work on together over a run, of the intervals that a run's
-    figures are made of everywhere (model/metrics/figures.py); ``ios`` what they completed in all of
-    it (``None``: they did not tell), ``idle`` whether the first interval was the one in which fio
-    ended."""
-
-    FIGURES = (DiskRates.ios_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
-               DiskRates.util)  # fmt: skip
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.ios: int | None = None
-        self.idle = False
-
-    def add_interval(self, disk: DiskRates | None, ramp: bool = False, idle: bool = False) -> None:
-        """Add an interval; ``None``: not all of them were measured in it. ``ramp``: it is of fio's
-        ramp; ``idle``: fio ended in it."""
-        if disk is None:
-            return
-        if disk.ios is not None:
-            self.ios = (self.ios or 0) + disk.ios
-        if ramp or (idle and not self.empty):
-            return
-        self.add(disk)
-        self.idle |= idle and not self.empty
-
-    def join(self, later: Device) -> None:  # type: ignore[override]
-        """Add the intervals that follow."""
-        if later.ios is not None:
-            self.ios = (self.ios or 0) + later.ios
-        if later.idle and not self.empty:
-            return
-        self.idle |= later.idle
-        super().join(later)
 
 
 def _in_order() -> BinsTotal:
@@ -82,12 +44,10 @@ class Run:
     finished: events.StepFinished | None = None
     total: FramesTotal = field(default_factory=FramesTotal)
     probe: ProbeTotal = field(default_factory=ProbeTotal)
-    waits: RunWaits = field(default_factory=RunWaits)
+    measured: RunFigures = field(default_factory=RunFigures)
     drives: RunDrives = field(default_factory=RunDrives)
     energy: RunEnergy = field(default_factory=RunEnergy)
     share: RunShare = field(default_factory=RunShare)
-    device: Device = field(default_factory=Device)
-    devices: dict[str, Device] = field(default_factory=dict)
     bins_by_direction: dict[str, BinsTotal] = field(default_factory=dict)
     total_bins: BinsTotal = field(default_factory=_in_order)
     max_ns: int | None = None
@@ -145,15 +105,8 @@ class Run:
         self.end = frame.t
         self.total.add_frame(frame)
         self.probe.add(frame.probe, frame.opened)
-        self.waits.add(frame)
+        self.measured.add(frame, tree)
         self.energy.add(frame)
-        ramp, idle = bool(UNCOUNTED & frame.flags), has_idle_end(frame)
-        self.device.add_interval(frame.total, ramp, idle)
-        for name in tree:
-            device = self.devices.get(name)
-            if device is None:
-                device = self.devices[name] = Device()
-            device.add_interval(frame.disks.get(name), ramp, idle)
         self.bins_of = fio.total.bins_of
         for name, part in fio.directions.items():
             self.add_bins(name, part.bins)
@@ -171,11 +124,8 @@ class Run:
         self.end = later.end
         self.total.join(later.total)
         self.probe.join(later.probe)
-        self.waits.join(later.waits)
+        self.measured.join(later.measured)
         self.energy.join(later.energy)
-        self.device.join(later.device)
-        for name, device in later.devices.items():
-            self.devices.setdefault(name, Device()).join(device)
         self.bins_of = later.bins_of
         for name, bins in later.bins.items():
             self.add_bins(name, bins)

@@ -15,6 +15,7 @@ from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import period_text
+from iopstui.model.metrics.run_figures import DeviceTotal
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
@@ -23,7 +24,7 @@ from iopstui.model.samples import DIRECTIONS
 from iopstui.output.summary import FINAL_RANKS, FINAL_RATES, interruption, reconciliation
 from iopstui.output.watch.share_table import columns_of
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
-from iopstui.report.folding.run import Device, Run
+from iopstui.report.folding.run import Run
 from iopstui.report.report_data import FindingEnds, ReportData
 from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.tables import Column, Table, texts, titles
@@ -50,6 +51,8 @@ PROBE_COLUMNS = (
            form=lambda ns: "" if ns is None else units.latency(ns)),
 )  # fmt: skip
 DEVICE_TITLES = ("IO/s", "read MiB/s", "write MiB/s", DiskRates.aqu_sz.name, "util %")
+DEVICE_FIGURES = (DiskRates.ios_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
+                  DiskRates.util)  # fmt: skip
 DEVICE_HEAD: Row = ("run", "I/Os", *DEVICE_TITLES, "all I/Os: p50", "p99", "p99.9", "p99.99")
 SIDE_BY_SIDE = "Runs. Figures exclude the ramp; the change is in IOPS from the previous run:"
 
@@ -203,7 +206,7 @@ WAITS_MEAN = (
 def wait_table(data: ReportData) -> tuple[Row, list[Row]]:
     """The mean number of I/Os at each place, a row for each run, else one without a job: the head
     and the rows; no rows where nothing is known."""
-    runs = [(str(run.step), run.waits.value) for run in data.runs]
+    runs = [(str(run.step), run.measured.waits.value) for run in data.runs]
     measured = [
         (name, waits) for name, waits in runs or [("no job", data.idle_waits.value)] if waits
     ]
@@ -335,16 +338,16 @@ def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
         manner = "together" if target.opened else "without a sum"
         together = f", {len(target.devices_below)} devices {manner}" if several else ""
         latencies = (units.latency(overall[name]) for name in ("p50", "p99", "p99.9", "p99.99"))
-        yield (*_device_cells(f"{run.step}{together}", run.device), *latencies)
+        yield (*_device_cells(f"{run.step}{together}", run.measured.device), *latencies)
         for layer in target.layers if several else target.layers[1:]:
             below = "└ " if layer.under else ""
-            device = run.devices.get(layer.name, Device())
+            device = run.measured.layers.get(layer.name, DeviceTotal())
             cells = _device_cells(f"{run.step}, {below}{printable(layer.name)}", device)
             yield (*cells, "", "", "", "")
 
 
-def _device_cells(name: str, device: Device) -> Row:
-    means = (row.form(device.mean(row)) for row in Device.FIGURES)
+def _device_cells(name: str, device: DeviceTotal) -> Row:
+    means = (row.form(device.mean(row)) for row in DEVICE_FIGURES)
     return (name, units.or_dash(device.ios), *means)
 
 

@@ -74,7 +74,7 @@ def figures(run: Run) -> dict[str, float | None]:
     """IOPS and bandwidth are fio's final ones, the rest is of all the run's frames."""
     seconds, latencies = run.seconds, run.latencies()
     latencies = latencies if run.all_bins else _stated_latencies(run)
-    device = run.device
+    device = run.measured.device
     iops, bandwidth = _final_total(run, "iops"), _final_total(run, "bw_bytes")
     if (iops is None or bandwidth is None) and run.total.frames:
         iops = run.total.ios / seconds if seconds else None

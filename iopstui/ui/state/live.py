@@ -149,8 +149,8 @@ class LiveState:
     """Those for which only earlier frames have figures."""
 
     def __post_init__(self) -> None:
-        self.runs = RunHistory(self.devices)
-        self.mark_intervals = MarkIntervals(self.devices)
+        self.runs = RunHistory()
+        self.mark_intervals = MarkIntervals()
 
     @property
     def probe_frame(self) -> Frame | None:

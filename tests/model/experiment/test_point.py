@@ -35,7 +35,7 @@ NAME = "3.42-a-randread-grp"
 
 
 def measured(name: str = NAME, settle: float = 0.0) -> Point:
-    meter = PointMeter(settle, ["vda"])
+    meter = PointMeter(settle)
     for frame in whole_frames(name):
         meter.add(frame)
     point = meter.point()
@@ -103,7 +103,7 @@ def test_one_and_three_seconds_at_one_a_second() -> None:
 
 
 def test_nothing_is_left_of_a_run_that_only_settles() -> None:
-    meter = PointMeter(3600, ["vda"])
+    meter = PointMeter(3600)
     for frame in whole_frames(NAME):
         meter.add(frame)
     assert meter.point() is None
@@ -133,7 +133,7 @@ def test_cpus_and_completions() -> None:
 def test_softirqs_tell_unless_they_are_few_for_the_interrupts(
     softirqs: float, interrupts: float | None, of: str, cpu: int
 ) -> None:
-    meter = PointMeter(0.0, ["vda"])
+    meter = PointMeter(0.0)
     for frame in whole_frames(NAME):
         told = {0: (softirqs, interrupts and 0.0), 1: (0.0, interrupts)}
         cpus = {
@@ -149,13 +149,13 @@ def test_softirqs_tell_unless_they_are_few_for_the_interrupts(
 
 
 def test_a_cpu_without_figures_has_no_load_of_zero() -> None:
-    meter = PointMeter(0.0, ["vda"])
+    meter = PointMeter(0.0)
     for frame in whole_frames(NAME):
         cpus = {n: replace(cpu, load=None) if n == 1 else cpu for n, cpu in frame.cpus.items()}
         meter.add(replace(frame, cpus=cpus))
     point = meter.point()
     assert point is not None and set(point.busy) == {0}
-    blind = PointMeter(0.0, ["vda"])
+    blind = PointMeter(0.0)
     for frame in whole_frames(NAME):
         blind.add(replace(frame, cpus={n: replace(c, load=None) for n, c in frame.cpus.items()}))
     point = blind.point()
@@ -170,7 +170,7 @@ def test_without_latencies_the_kernel_s_await_stands_in() -> None:
 
 
 def test_an_await_is_milliseconds_and_a_point_nanoseconds() -> None:
-    meter = PointMeter(0.0, ["vda"])
+    meter = PointMeter(0.0)
     for at in range(1, 4):
         meter.add(made.frame(at, made.fio(100), disks={"vda": made.disk(100)}))
     point = meter.point()
@@ -299,7 +299,7 @@ def test_a_place_that_can_t_be_written(tmp_path: Path) -> None:
 
 def test_every_figure_of_a_point_is_made_of_its_seconds() -> None:
     """Two whole seconds and half a one, in which the worst and the best do not count."""
-    meter = PointMeter(0.0, ["vda"])
+    meter = PointMeter(0.0)
     seconds = ((1, 100, 1.0, ()), (2, 300, 1.0, ()), (3, 20, 0.5, (PARTIAL,)))
     for at_s, ios, length, flags in seconds:
         whole = made.fio(ios / length, seconds=length, lat_ns=4000.0, clat_ns=3000.0,
@@ -378,7 +378,7 @@ def test_an_older_point_has_no_figures_that_came_later() -> None:
 
 
 def test_the_places_where_ios_wait_are_means_over_the_run() -> None:
-    meter = PointMeter(0.0, ["vda"])
+    meter = PointMeter(0.0)
     for frame in whole_frames(NAME):
         meter.add(
             replace(frame, waits=Waits(8.0, 0.5, 1.5, {"dm-0": 2.0, "vda": 3.0}, None, None, 1.0))
@@ -391,7 +391,7 @@ def test_the_places_where_ios_wait_are_means_over_the_run() -> None:
 
 
 def test_without_a_device_no_ios_are_known_to_be_in_one() -> None:
-    meter = PointMeter(0.0, [])
+    meter = PointMeter(0.0)
     for frame in whole_frames(NAME):
         meter.add(replace(frame, waits=Waits(8.0, 0.5, None, {}, None, None, 7.5)))
     found = meter.point()

@@ -58,7 +58,7 @@ def test_memory_alone_gives_no_ios_per_joule() -> None:
 
 
 def test_a_point_has_the_mean_power_and_a_comparison_holds_ios_per_joule_up() -> None:
-    meter = PointMeter(0.0, ["vda"])
+    meter = PointMeter(0.0)
     for frame in whole_frames(NAME):
         meter.add(frame)
     point = meter.point()

@@ -10,8 +10,9 @@ from evidence_frames import disk, fio, frame
 from session_frames import whole_frames
 
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
-from iopstui.model.metrics.figures import Meter, RunWaits, is_measurable
+from iopstui.model.metrics.figures import Meter, is_measurable
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad
 
@@ -140,10 +141,10 @@ def test_a_run_s_waits_add_up_although_its_last_interval_has_no_job() -> None:
         replace(middle, fio=None, waits=last),
         replace(middle, flags=frozenset({FINAL, PARTIAL}), waits=last),
     ]
-    total = RunWaits()
+    total = RunFigures()
     for one in frames:
         total.add(one)
-    assert total.value == full
-    alone = RunWaits()
+    assert total.waits.value == full
+    alone = RunFigures()
     alone.add(frames[-1])
-    assert alone.value == last
+    assert alone.waits.value == last

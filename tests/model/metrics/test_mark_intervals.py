@@ -22,7 +22,7 @@ def second(t: float, iops: float | None, latency: int = 100_000) -> Frame:
 
 
 def test_each_stretch_has_the_mean_of_its_own_seconds() -> None:
-    told = MarkIntervals(("sda",))
+    told = MarkIntervals()
     for t, iops in ((1, 100.0), (2, 300.0)):
         told.add_frame(second(t, iops))
     assert not told.marked
@@ -38,7 +38,7 @@ def test_each_stretch_has_the_mean_of_its_own_seconds() -> None:
 
 
 def test_a_second_that_began_before_the_mark_is_not_behind_it() -> None:
-    told = MarkIntervals(("sda",))
+    told = MarkIntervals()
     told.add_mark(2.9, "a")
     told.add_frame(second(3.0, 1000.0))
     told.add_frame(second(4.0, 10.0))
@@ -47,7 +47,7 @@ def test_a_second_that_began_before_the_mark_is_not_behind_it() -> None:
 
 
 def test_without_a_job_it_is_the_device_that_is_told() -> None:
-    told = MarkIntervals(("sda",))
+    told = MarkIntervals()
     told.add_mark(0.0, "backup")
     told.add_frame(second(1.0, None))
     (one,) = told.all
@@ -55,7 +55,7 @@ def test_without_a_job_it_is_the_device_that_is_told() -> None:
 
 
 def test_it_ends_with_its_job_though_nothing_follows() -> None:
-    told = MarkIntervals(("sda",))
+    told = MarkIntervals()
     told.add_mark(1.0, "cache off")
     for t, iops in ((2.0, 100.0), (3.0, 100.0), (4.0, None), (60.0, None)):
         told.add_frame(second(t, iops))
@@ -64,7 +64,7 @@ def test_it_ends_with_its_job_though_nothing_follows() -> None:
 
 
 def test_a_run_right_behind_a_mark_is_that_of_the_mark() -> None:
-    told = MarkIntervals(("sda",))
+    told = MarkIntervals()
     told.add_frame(second(1.0, 100.0))
     told.add_mark(1.0, "QD 8")
     # the old run still goes on
@@ -79,7 +79,7 @@ def test_a_run_right_behind_a_mark_is_that_of_the_mark() -> None:
 
 
 def test_a_copy_stays_as_it_was() -> None:
-    told = MarkIntervals(("sda",))
+    told = MarkIntervals()
     told.add_frame(second(1.0, 100.0))
     still = told.copy()
     told.add_frame(second(2.0, 300.0))

@@ -15,8 +15,8 @@ from iopstui.model.experiment.point import PointMeter
 from iopstui.model.figures.disk import DiskRates, disk_rates, sum_rates
 from iopstui.model.findings.figures import device_figures
 from iopstui.model.metrics.queue_map import queue_map
+from iopstui.model.metrics.run_figures import DeviceTotal
 from iopstui.model.samples import DiskCounters
-from iopstui.report.folding.run import Device
 
 TRIMS = disk(d_s=500.0, f_s=50.0)
 
@@ -35,11 +35,11 @@ def test_all_that_show_it_agree() -> None:
     assert figures is not None and figures.ios_s == 500
     (queues,) = queue_map([device()], frames[-1], Topology())
     assert queues.ios_s == 500
-    meter = PointMeter(0.0, ["vda"])
-    of_report = Device()
+    meter = PointMeter(0.0)
+    of_report = DeviceTotal()
     for one in frames:
         meter.add(one)
-        of_report.add_interval(one.combined(["vda"]))
+        of_report.add_interval(one.combined(["vda"]), counts=True)
     point = meter.point()
     assert point is not None and point.device_iops == 500
     assert point.device_bw == 500 * 4096 and point.request_bytes == 4096

@@ -42,19 +42,19 @@ def play(history: RunHistory, step: int, iops: float | None, depth: int = 8, **j
 
 
 def runs(*iops: float | None) -> list[RunRow]:
-    history = RunHistory(["vda"])
+    history = RunHistory()
     for step, one in enumerate(iops, 1):
         play(history, step, one, 8 * step)
     return history.rows
 
 
 def test_a_run_has_the_figures_of_its_frames() -> None:
-    history = RunHistory(["vda"])
+    history = RunHistory()
     for one in whole_frames("3.42-a-randread-grp"):
         history.start_run(one.step, "j", "t") if one.step else None
         history.add_frame(one)
     history.finish_run(1, DONE)
-    meter = PointMeter(0.0, ["vda"])
+    meter = PointMeter(0.0)
     for one in whole_frames("3.42-a-randread-grp"):
         meter.add(one)
     (row,), point = history.rows, meter.point()
@@ -68,7 +68,7 @@ def test_a_run_has_the_figures_of_its_frames() -> None:
 def test_means_are_weighted_by_time_and_ramps_left_out(
     parts: list[tuple[int, float, float]],
 ) -> None:
-    history = RunHistory(["vda"])
+    history = RunHistory()
     history.start_run(1, "j", "t")
     history.add_frame(frame(0.5, fio(9e9), flags=frozenset({RAMP}), disks={"vda": disk(9e9)}))
     for n, (ios, length, aqu) in enumerate(parts):
@@ -114,7 +114,7 @@ def test_what_was_not_measured_is_not_zero() -> None:
 
 
 def test_the_idle_rest_behind_fio_s_last_second_is_not_the_device_s() -> None:
-    history = RunHistory(["vda"])
+    history = RunHistory()
     history.start_run(1, "j", "t")
     history.add_frame(frame(1, fio(100), disks={"vda": disk(util=90.0)}))
     last = fio(100, seconds=0.1)
@@ -137,7 +137,7 @@ def test_nothing_is_no_reference(before: float | None, now: float | None) -> Non
 
 
 def test_each_run_is_held_against_the_one_before_and_the_base() -> None:
-    history = RunHistory(["vda"])
+    history = RunHistory()
     for step, iops in enumerate((1000.0, 1500.0, 750.0), 1):
         play(history, step, iops, 8 * step)
         if step == 1:
@@ -151,7 +151,7 @@ def test_each_run_is_held_against_the_one_before_and_the_base() -> None:
 
 
 def test_a_run_under_way_is_held_against_the_one_before_but_is_no_base() -> None:
-    history = RunHistory(["vda"])
+    history = RunHistory()
     assert history.toggle_base() is None
     play(history, 1, 1000.0)
     history.start_run(2, "randread-4k", TITLE.format(16, 1))
@@ -213,7 +213,7 @@ def test_tunables_belong_to_the_run_that_has_them_first() -> None:
 
 
 def test_a_run_that_measured_nothing_is_passed_over() -> None:
-    history = RunHistory(["vda"])
+    history = RunHistory()
     play(history, 1, 1000.0, 8)
     history.note_tunable_change("vda", "nomerges", "0", "2")
     play(history, 2, None, 16)
@@ -277,7 +277,7 @@ def idle(t: float) -> Frame:
 
 
 def test_time_without_a_job_is_nobody_s() -> None:
-    history = RunHistory(["vda"])
+    history = RunHistory()
     history.add_frame(idle(1))
     assert history.rows == []
     play(history, 1, 1000.0)
@@ -302,7 +302,7 @@ def test_only_what_measured_something_is_a_row(iops: Sequence[float | None]) -> 
 
 
 def test_seconds_without_all_hosts_are_no_part_of_a_run_s_iops() -> None:
-    history = RunHistory(("vda",))
+    history = RunHistory()
     history.start_run(1, "randread-4k", TITLE.format(8, 1))
 
     def some(iops: float) -> None:
