@@ -266,9 +266,8 @@ def _begin(data: ReportData, step: int) -> float:
 
 def add_row(data: ReportData, row: LogRow) -> None:
     """Add an interval of fio's logs."""
-    values = histogram.percentiles(row.bins, (50.0, 99.0, 99.9))
-    ranks = [values.get(p) for p in (50.0, 99.0, 99.9)]
-    unknown = [None] * 4
-    append(data.series, data.header.interval_s, row.t, row.seconds, row.iops, None, *ranks,
-           *unknown, row.mean_ns, row.bw)  # fmt: skip
+    ranks = histogram.percentiles(row.bins, (50.0, 99.0, 99.9))
+    values = {"t": row.t, "seconds": row.seconds, "fio": row.iops, "mean": row.mean_ns,
+              "bw": row.bw, **{f"p{p:g}": value for p, value in ranks.items()}}  # fmt: skip
+    append(data.series, data.header.interval_s, values)
     data.heat.add(row.t, row.seconds, row.bins)

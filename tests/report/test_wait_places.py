@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import recordings as made
+from evidence_frames import frame as second
 from hypothesis import given
 from hypothesis import strategies as st
 from test_report import page, rendered, text_of
@@ -22,7 +23,7 @@ from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.samples import RawSample
 from iopstui.report.drawing.svg import Curve, linear, stacked
-from iopstui.report.folding.series import append, empty, wait_names, wait_values
+from iopstui.report.folding.series import append, empty, values_of
 
 HEAD = ("run", "in flight", "waiting for a CPU", "above the device", "vda")
 
@@ -142,11 +143,13 @@ def test_joined_parts_of_a_run_have_the_same_means(cuts: list[bool]) -> None:
 def test_a_series_has_a_column_for_each_wait_place() -> None:
     series = empty(("dm-0", "vda"))
     waits = Waits(4.0, None, 1.0, {"dm-0": 1.0, "vda": 2.0}, None, None, 0.0)
-    figures = [None] * 11
-    append(series, 1.0, 1.0, 1.0, *figures, *wait_values(waits, ("dm-0", "vda")))
-    append(series, 1.0, 2.0, 1.0, *figures)
-    assert [series[name][0] for name in wait_names(("dm-0", "vda"))[1:]] == [
-        1.0, 0.0, 0.0, 1.0, 2.0, 0.0
+    append(series, 1.0, values_of(replace(second(1.0), waits=waits)))
+    append(series, 1.0, values_of(second(2.0)))
+    places = {name: column[0] for name, column in series.items() if name.startswith("wait.")}
+    del places["wait.cpu"]
+    assert [*places.items()] == [
+        ("wait.above", 1.0), ("wait.cache", 0.0), ("wait.unsent", 0.0), ("wait.layers.dm-0", 1.0),
+        ("wait.layers.vda", 2.0), ("wait.unknown", 0.0),
     ]  # fmt: skip
     assert str(series["wait.cpu"][0]) == str(series["wait.unknown"][1]) == "nan"
 
@@ -197,7 +200,7 @@ def test_many_devices_are_drawn_as_the_busiest_and_others(path: Path) -> None:
     for t in (1.0, 2.0):
         ios = {name: float(number) for number, name in enumerate(names, 1)}
         waits = Waits(36.0, None, None, ios, None, None, 0.0)
-        append(series, 1.0, t, 1.0, *[None] * 11, *wait_values(waits, target.tree))
+        append(series, 1.0, values_of(replace(second(t), waits=waits)))
     data.series = series
     curves = _wait_curves(data)
     assert [curve.label for curve in curves] == ["sdf", "sdg", "sdh", "5 others"]

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from iopstui.model.fio.interval import FioInterval
-from iopstui.model.metrics.cpus.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.mark_intervals import middle_of_frame
 from iopstui.model.metrics.run_figures import RunFigures
@@ -54,24 +52,6 @@ class Block:
         self.slowest.add(frame)
         self.first = min(self.first, middle_of_frame(frame))
         self.measured.add(frame)
-        self._line(frame, fio)
+        series.append(self.series, self._interval_s, series.values_of(frame))
         if fio is not None:
             self.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)
-
-    def _line(self, frame: Frame, fio: FioInterval | None) -> None:
-        disk, busy = frame.total, busy_of(frame.cpus)
-        iops, bw = frame.drawn
-        job = [v for v in (fio.usr_cpu, fio.sys_cpu) if v is not None] if fio else []
-        seconds = frame.seconds or (fio.seconds if fio else None) or 0.0
-        percentiles = fio.total.percentiles if fio else {}
-        # in the order of SERIES
-        series.append(
-            self.series, self._interval_s, frame.t, seconds,
-            iops, disk.ios_s if disk else None,
-            percentiles.get("p50"), percentiles.get("p99"), percentiles.get("p99.9"),
-            disk.aqu_sz if disk else None,
-            sum(busy) / len(busy) if busy else None, max(busy, default=None),
-            sum(job) if job else None,
-            fio.total.clat_ns if fio else None, bw,
-            *series.wait_values(frame.waits, self._tree),
-        )  # fmt: skip

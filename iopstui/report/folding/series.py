@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from math import nan
 
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.metrics.waits import Waits
+from iopstui.model.metrics.cpus.cpu_frames import busy_of
+from iopstui.model.metrics.frame import Frame
 
 QUEUE = DiskRates.aqu_sz.name
 SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", QUEUE, "busy", "busiest",
           "job_cpu", "mean", "bw")  # fmt: skip
+WAIT = "wait."
 WAIT_CPU, WAIT_ABOVE, WAIT_UNKNOWN = "wait.cpu", "wait.above", "wait.unknown"
 WAIT_CACHE, WAIT_UNSENT = "wait.cache", "wait.unsent"
 WAIT_LAYERS = "wait.layers."
@@ -21,6 +22,7 @@ MAX_POINTS = 500
 GAP_FACTOR = 0.5
 """Intervals: more time than that without a measurement breaks a line."""
 
+Values = dict[str, "float | None"]
 Series = dict[str, "array[float]"]
 """By the names of SERIES; "t" is where an interval ends, "seconds" how long it was. Behind them the
 I/Os in flight by the places where they wait (model/metrics/waits.py), from the top down."""
@@ -28,31 +30,39 @@ I/Os in flight by the places where they wait (model/metrics/waits.py), from the 
 
 def empty(layers: Sequence[str] = ()) -> Series:
     """Nothing measured yet. ``layers`` are the devices that may hold I/Os."""
-    return {name: array("d") for name in (*SERIES, *wait_names(layers))}
-
-
-def wait_names(layers: Sequence[str]) -> tuple[str, ...]:
-    """The names of the places."""
     in_layers = (WAIT_LAYERS + name for name in layers)
-    return (WAIT_CPU, WAIT_ABOVE, WAIT_CACHE, WAIT_UNSENT, *in_layers, WAIT_UNKNOWN)
+    places = (WAIT_CPU, WAIT_ABOVE, WAIT_CACHE, WAIT_UNSENT, *in_layers, WAIT_UNKNOWN)
+    return {name: array("d") for name in (*SERIES, *places)}
 
 
-def wait_values(waits: Waits | None, layers: Sequence[str]) -> tuple[float | None, ...]:
-    """A value for each of ``wait_names``."""
-    if waits is None:
-        return (None,) * len(wait_names(layers))
-    above = (waits.cpu, waits.above, waits.cache, waits.unsent)
-    return (*above, *map(waits.layers.get, layers), waits.unknown)
+def values_of(frame: Frame) -> Values:
+    """The values of an interval, by the names of the series."""
+    fio, disk, waits, busy = frame.fio, frame.total, frame.waits, busy_of(frame.cpus)
+    iops, bw = frame.drawn
+    values: Values = {
+        "t": frame.t, "seconds": frame.seconds or (fio.seconds if fio else None) or 0.0,
+        "fio": iops, "bw": bw, "busiest": max(busy, default=None),
+        "busy": sum(busy) / len(busy) if busy else None,
+    }  # fmt: skip
+    if disk is not None:
+        values |= {"device": disk.ios_s, QUEUE: disk.aqu_sz}
+    if fio is not None:
+        job = [value for value in (fio.usr_cpu, fio.sys_cpu) if value is not None]
+        values |= {**fio.total.percentiles, "mean": fio.total.clat_ns}
+        values["job_cpu"] = sum(job) if job else None
+    if waits is not None:
+        places = (WAIT_CPU, WAIT_ABOVE, WAIT_CACHE, WAIT_UNSENT, WAIT_UNKNOWN)
+        values |= {name: getattr(waits, name.removeprefix(WAIT)) for name in places}
+        values |= {WAIT_LAYERS + name: ios for name, ios in waits.layers.items()}
+    return values
 
 
-def append(
-    series: Series, interval_s: float, t: float, seconds: float, *more: float | None
-) -> None:
-    """Append a value for each of SERIES and of the places; ``None`` is one that was not measured.
-    Places may be left out."""
-    _gap(series, interval_s, t - seconds)
-    values = (t, seconds, *more)
-    for column, value in zip_longest(series.values(), values):
+def append(series: Series, interval_s: float, values: Values) -> None:
+    """Append an interval: its time ``t`` and its length ``seconds``, and what was measured in
+    it."""
+    _gap(series, interval_s, (values["t"] or 0.0) - (values["seconds"] or 0.0))
+    for name, column in series.items():
+        value = values.get(name)
         column.append(nan if value is None else value)
 
 
