@@ -582,7 +582,8 @@ def test_the_device_s_means_equal_those_in_the_runs_table(path: Path) -> None:
     for data in map(load_report_data, (path, recording_path("demo"))):
         for row in data.rows:
             (run,) = [r for r in data.runs if r.step == row.step]
-            means = run.device.mean(DiskRates.util), run.device.mean(DiskRates.aqu_sz)
+            device = run.measured.device
+            means = device.mean(DiskRates.util), device.mean(DiskRates.aqu_sz)
             assert means == pytest.approx((row.util, row.aqu_sz)) and None not in means
 
 

@@ -63,7 +63,7 @@ class _OpenInterval:
         if not seconds:
             return None
         p99 = histogram.percentiles(figures.bins, (99.0,)).get(99.0)
-        end = max(self.start, figures.end)
+        end = max(self.start, figures.end, figures.last_t)
         return MarkInterval(self.start, end, self.text, by_fio, seconds, iops, bw, p99)
 
 

@@ -60,6 +60,7 @@ class RunFigures(Totals):
     Frames of fio's ramp and around a handover don't count. The kernel's figures of an interval in
     which fio ended count only where there are no others. ``seconds`` of fio were measured, from
     ``begin`` to ``end``; where no job ran, ``end`` is that of the last interval.
+    ``last_t`` is when fio's last interval ended, which may be too short to give rates.
     """
 
     FIGURES = (IOPS, BW)
@@ -70,7 +71,7 @@ class RunFigures(Totals):
         self.layers: dict[str, DeviceTotal] = {}
         self.waits = MeanWaits()
         self.share = RunShare()
-        self.seconds = self.end = 0.0
+        self.seconds = self.end = self.last_t = 0.0
         self.begin: float | None = None
         self.bins_of = "clat"
         self._bins = BinsTotal()
@@ -90,11 +91,13 @@ class RunFigures(Totals):
             self._layer(name).add_interval(frame.disks.get(name), of_kernel)
         if of_kernel and fio is not None:
             self.waits.add(frame.waits, frame.whole.seconds)
-        if fio is not None and seconds:
-            self.begin = frame.t - seconds if self.begin is None else self.begin
-            self.seconds += seconds
+        if fio is not None:
             self._bins.add(fio.total.bins)
             self.bins_of = fio.total.bins_of
+            self.last_t = frame.t
+        if seconds:
+            self.begin = frame.t - seconds if self.begin is None else self.begin
+            self.seconds += seconds
             if counts:
                 super().add(frame)
         if seconds or not self.seconds:
@@ -114,13 +117,15 @@ class RunFigures(Totals):
             self.waits.join(later.waits)
         if counts:
             super().join(later)
-        if later.seconds:
-            self.begin = later.begin if self.begin is None else self.begin
+        if later.bins:
             self._bins.add(later.bins)
             self.bins_of = later.bins_of
+        if later.seconds:
+            self.begin = later.begin if self.begin is None else self.begin
         if later.seconds or not self.seconds:
             self.end = later.end or self.end
         self.seconds += later.seconds
+        self.last_t = max(self.last_t, later.last_t)
 
     def _layer(self, name: str) -> DeviceTotal:
         if name not in self.layers:
