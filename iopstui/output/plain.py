@@ -34,9 +34,9 @@ from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Totals
 from iopstui.model.findings.headlines import headline_of, severity_of
+from iopstui.model.fio.interval import BW, IOPS
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.run_figures import BW, IOPS
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory
 from iopstui.model.metrics.shares.share import OperationRates as OP
 from iopstui.model.metrics.shares.share import ShareTotal
@@ -73,7 +73,8 @@ class _Rates(Totals):
 
     def add_frame(self, frame: Frame) -> None:
         """Add one interval."""
-        self.add(frame)
+        if frame.fio is not None:
+            self.add(frame.fio.total, frame.fio)
         self.add(frame.total)
         self.share.add(frame.share)
         p99 = frame.fio.total.percentiles.get("p99") if frame.fio is not None else None

@@ -132,7 +132,7 @@ class Figure:
         )  # fmt: skip
         if not weight:
             return None
-        return (reader(self.added)(row) if self.added else value * weight), weight
+        return (getattr(row, self.added) if self.added else value * weight), weight
 
     def column(self, of: str = "", **different: Any) -> Column:
         """The figure as a column of a table, of the part ``of`` a row; ``different`` is what this

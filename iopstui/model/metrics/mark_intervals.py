@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.fio.interval import BW, IOPS
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.run_figures import BW, IOPS, RunFigures
+from iopstui.model.metrics.run_figures import RunFigures
 
 BEGIN = "from the beginning"
 RESTART_S = 5.0

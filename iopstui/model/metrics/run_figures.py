@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iopstui.format import mib
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.figures.figure import Figure, Totals
+from iopstui.model.figures.figure import Totals
+from iopstui.model.fio.interval import BW, IOPS
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.figures import has_idle_end
 from iopstui.model.metrics.frame import SOME_HOSTS, UNCOUNTED, Frame
 from iopstui.model.metrics.shares.share import RunShare
 from iopstui.model.metrics.waits import MeanWaits
-
-IOPS = Figure("iops", "1/s", "fio's I/Os", "fio/total/iops", over="fio/seconds",
-              added="fio/total/ios")  # fmt: skip
-BW = Figure("bw", "B/s", "fio's bytes", "fio/total/bw", over="fio/seconds",
-            added="fio/total/bytes", form=mib)  # fmt: skip
 
 
 class DeviceTotal(Totals):
@@ -92,14 +87,14 @@ class RunFigures(Totals):
         if of_kernel and fio is not None:
             self.waits.add(frame.waits, frame.whole.seconds)
         if fio is not None:
+            if counts:
+                super().add(fio.total, fio)
             self._bins.add(fio.total.bins)
             self.bins_of = fio.total.bins_of
             self.last_t = frame.t
         if seconds:
             self.begin = frame.t - seconds if self.begin is None else self.begin
             self.seconds += seconds
-            if counts:
-                super().add(frame)
         if seconds or not self.seconds:
             self.end = frame.t
         return of_kernel

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 
 from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.fio.interval import BW, IOPS
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.run_figures import BW, IOPS, RunFigures
+from iopstui.model.metrics.run_figures import RunFigures
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 UNCHANGED_TEXT = "the same again"
