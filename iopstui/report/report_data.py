@@ -133,7 +133,8 @@ def _read_report(recording: Recording, several: bool) -> ReportData:
             for step, run in item.runs.items():
                 if run.total.frames:
                     history.add_figures(step, run.measured)
-            mark_intervals.add_figures(item.measured, item.first)
+            for figures in item.figures:
+                mark_intervals.add_figures(figures, item.first)
             continue
         for event in fold.feed(item):
             _add_event(data, event)

@@ -95,7 +95,7 @@ def kernel(cpus: int) -> dict[str, Any]:
     """
     took: list[float] = []
     frames: list[tuple[float, float]] = []
-    builder, state = FrameBuilder(), LiveState(("nvme0n1",))
+    builder, state = FrameBuilder(opened=["nvme0n1"]), LiveState(("nvme0n1",))
     beside, readings = 0.0, 0
     with tree(cpus) as roots:
         sampler = KernelSampler(roots, ["nvme0n1"], list(range(QUEUES)))

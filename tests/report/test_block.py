@@ -106,6 +106,11 @@ def test_joined_blocks_equal_the_row_of_the_run(name: str, cuts: list[bool]) -> 
     assert single.rows[0].iops and single.rows[0].util is not None
 
 
+def add_block(intervals: MarkIntervals, block: Block) -> None:
+    for figures in block.figures:
+        intervals.add_figures(figures, block.first)
+
+
 def join_blocks(
     joined: MarkIntervals, frames: Sequence[Frame], start: float, cuts: Sequence[bool]
 ) -> None:
@@ -113,10 +118,10 @@ def join_blocks(
     early = [frame for frame in frames if middle_of_frame(frame) < start]
     for frame in early:
         alone = blocks([frame], cuts)[0]
-        joined.add_figures(alone.measured, alone.first)
+        add_block(joined, alone)
     later_frames = [frame for frame in frames if frame not in early]
     for block in blocks(later_frames, cuts) if later_frames else ():
-        joined.add_figures(block.measured, block.first)
+        add_block(joined, block)
 
 
 @given(cuts=Cuts, mark=st.floats(0.0, 5.0))
@@ -142,7 +147,7 @@ def test_a_frame_mostly_before_a_mark_is_not_in_its_interval() -> None:
         intervals = MarkIntervals()
         intervals.add_mark(t, "here")
         block = blocks([frame], [False])[0]
-        intervals.add_figures(block.measured, block.first)
+        add_block(intervals, block)
         assert len(intervals.all) == count
 
 

@@ -168,6 +168,7 @@ def frame(
         disks={name: disk(iops * 0.7 * 0.98, iops * 0.3 * 0.98) for name in tree},
         cpus={index: cpu((index * 37) % 90) for index in range(cpus)},
         own_cpu=0.8,
+        opened=tuple(tree[:1]),
         waits=waits(tree) if fio and tree else None,
     )
 

@@ -47,7 +47,6 @@ class Meter:
         self._weight = 0.0
         self._bins: dict[int, int] = {}
         self._max: int | None = None
-        self._idle = False
 
     def _row(self) -> Figure:
         # a meter is passed between processes, its row is not
@@ -63,9 +62,7 @@ class Meter:
         idle = self.path[0] != "fio" and has_idle_end(frame)
         if UNCOUNTED & frame.flags or (idle and self._weight):
             return None
-        value = self._count(frame)
-        self._idle |= idle and self._weight > 0
-        return value
+        return self._count(frame)
 
     def _count(self, frame: Frame) -> float | None:
         owners, row = owners_of(frame, self.path), self._row()
@@ -91,14 +88,6 @@ class Meter:
         self._weight += meter._weight
         self._bins = histogram.merge((self._bins, meter._bins))
         self._max = max(self._max or 0, meter._max or 0) or None
-
-    def follow(self, later: Meter) -> None:
-        """Add the counts of another meter of the same figure over the following frames."""
-        if self._row().join:
-            self._add_reading(later.value)
-        # an idle end counts only where there is nothing else
-        elif not (later._idle and self._weight):
-            self.join(later)
 
     @property
     def percent(self) -> float | None:

@@ -23,9 +23,9 @@ from iopstui.report.folding.run import Run
 class Block:
     """Adds up frames, in order. ``header`` and ``duration`` are the recording's.
 
-    ``runs`` and ``figures`` are by run, in the order in which these were first seen; ``first`` is
-    the earliest middle of a frame. ``idle_waits`` says where I/Os waited while no job ran,
-    ``slowest`` has the slowest requests.
+    ``runs`` are in the order in which they were first seen, ``without_job`` has the figures of
+    other frames; ``first`` is the earliest middle of a frame. ``idle_waits`` says where I/Os waited
+    while no job ran, ``slowest`` has the slowest requests.
     """
 
     def __init__(self, header: form.Header, duration: float) -> None:
@@ -36,7 +36,7 @@ class Block:
         self.slowest = SlowestTotal()
         self.heat = Heat(duration)
         self.runs: dict[int, Run] = {}
-        self.measured = RunFigures()
+        self.without_job = RunFigures()
         self.first = inf
 
     def add(self, frame: Frame) -> None:
@@ -51,7 +51,13 @@ class Block:
             self.idle_waits.add(frame.waits, frame.seconds)
         self.slowest.add(frame)
         self.first = min(self.first, middle_of_frame(frame))
-        self.measured.add(frame)
+        if not step or fio is None:
+            self.without_job.add(frame)
         series.append(self.series, self._interval_s, series.values_of(frame))
         if fio is not None:
             self.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)
+
+    @property
+    def figures(self) -> Sequence[RunFigures]:
+        """Figures of all frames."""
+        return [*(run.measured for run in self.runs.values()), self.without_job]
