@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from textual.message import Message
 from textual.screen import Screen
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
@@ -23,7 +22,7 @@ from iopstui.safety.signals import handling_stop_signals
 from iopstui.ui.actions import Actions, Part
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
-from iopstui.ui.core.messages import Controller, EventsWaiting, StripClicked
+from iopstui.ui.core.messages import Controller, EventsWaiting
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import Charset
@@ -45,6 +44,7 @@ from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.replay import REPLACED_ACTIONS, ReplayKeys
+from iopstui.ui.replay import RecordingApp
 from iopstui.ui.start import print_after_screen
 from iopstui.ui.state.live import LiveState
 
@@ -65,14 +65,6 @@ class HostScreen(HostDashboard):
     """Dashboard of one host, with its keys."""
 
     BINDINGS = HOST_SCREEN_BINDINGS
-
-
-class FleetFailed(Message):
-    """``error`` has ended the replay."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
 
 
 class FleetApp(IopstuiApp):
@@ -305,7 +297,7 @@ class FleetApp(IopstuiApp):
         self.refresh_footer()
 
 
-class FleetReplayApp(FleetApp):
+class FleetReplayApp(RecordingApp, FleetApp):
     """A recording of a fleet."""
 
     BINDINGS = FLEET_REPLAY_BINDINGS
@@ -333,29 +325,13 @@ class FleetReplayApp(FleetApp):
         """The whole recording as a bar."""
         return self._keys.strip(width, height, tabbed)
 
-    def on_strip_clicked(self, message: StripClicked) -> None:
-        """Go to the second of the bar that was clicked."""
-        self._keys.go_to(message.column, message.width)
-
     def missing_actions(self) -> frozenset[str]:
         """Actions that other parts replace here, too."""
         return NOT_IN_FLEET | REPLACED_ACTIONS
 
-    def _failed(self, error: Exception) -> None:
-        """Report a failure, in the replay's thread."""
-        self.post_message(FleetFailed(error))
-
-    def on_fleet_failed(self, message: FleetFailed) -> None:
-        """Print the error after the terminal is restored."""
-        self.leave_with(message.error)
-
     def next_job(self) -> str:
         """The job that was recorded."""
         return self.fleet.job or ""
-
-    def exit_code(self) -> int:
-        """Exit code of a replay: 0, even if the recorded run failed."""
-        return EXIT_OK
 
 
 def run_fleet_screen(

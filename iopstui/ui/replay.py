@@ -31,7 +31,29 @@ class ReplayFailed(Message):
         self.error = error
 
 
-class ReplayApp(IopstuiApp):
+class RecordingApp(IopstuiApp):
+    """What the screens of recordings of one host and of many have in common."""
+
+    _keys: ReplayKeys
+
+    def on_strip_clicked(self, message: StripClicked) -> None:
+        """Go to the second of the bar that was clicked."""
+        self._keys.go_to(message.column, message.width)
+
+    def _failed(self, error: Exception) -> None:
+        """The replay can't go on (called in its thread)."""
+        self.post_message(ReplayFailed(error))
+
+    def on_replay_failed(self, message: ReplayFailed) -> None:
+        """Print the error after the terminal is restored."""
+        self.leave_with(message.error)
+
+    def exit_code(self) -> int:
+        """Exit code of a replay: 0, even if the recorded run failed."""
+        return EXIT_OK
+
+
+class ReplayApp(RecordingApp):
     """Plays ``session``: keys that measure are refused with a message."""
 
     BINDINGS = REPLAY_BINDINGS
@@ -60,21 +82,9 @@ class ReplayApp(IopstuiApp):
         session.on_jump = self.feed.jump
         session.on_failure = self._failed
 
-    def _failed(self, error: Exception) -> None:
-        """The replay can't go on (called in the session's thread)."""
-        self.post_message(ReplayFailed(error))
-
-    def on_replay_failed(self, message: ReplayFailed) -> None:
-        """Print the error after the terminal is restored."""
-        self.leave_with(message.error)
-
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """Make the dashboard, with the whole recording as a bar."""
         return LiveDashboard(session, state, self.charset, self._keys.strip)
-
-    def on_strip_clicked(self, message: StripClicked) -> None:
-        """Go to the second of the bar that was clicked."""
-        self._keys.go_to(message.column, message.width)
 
     def restart_state(self) -> None:
         """Start with a fresh state: another moment of the recording follows."""
@@ -84,10 +94,6 @@ class ReplayApp(IopstuiApp):
     def next_job(self) -> str:
         """The job that was recorded."""
         return self.session.job or ""
-
-    def exit_code(self) -> int:
-        """Exit code of a replay: 0, even if the recorded run failed."""
-        return EXIT_OK
 
 
 def run_replay(
