@@ -18,8 +18,8 @@ from iopstui.fleet.merging.sums import HostSums
 from iopstui.format import counted, or_dash
 from iopstui.model.experiment.plan import parse_axis
 from iopstui.model.experiment.scaling import MIN_POINTS, Scaling, analyse_scaling
+from iopstui.model.figures.latency import SHOWN
 
-SHOWN_PERCENTILES = ("p50", "p99", "p99.9")
 AXIS, STOPPED = "hosts", "stopped"
 # of a screen, on which stopping is no interruption: what failed before counts for more. Without one
 # (cli/fleet/host_sweep.py) a signal ends it, and that is its exit code whatever was before
@@ -58,7 +58,7 @@ class ScalePoint:
         rates, ranks = self.iops_by_host.values(), self.percentiles()
         return {
             "hosts": self.hosts, "iops": self.iops, "bw": self.bw,
-            **{name: ranks.get(name) for name in SHOWN_PERCENTILES},
+            **{name: ranks.get(name) for name in SHOWN},
             "iops_host": self.iops / self.hosts, "iops_lowest": min(rates, default=None),
             "iops_highest": max(rates, default=None), "linear": self.efficiency(first),
         }  # fmt: skip

@@ -19,6 +19,7 @@ from iopstui.format import (
     size,
 )
 from iopstui.model.answer.answer import OF_A_SECOND, Answer
+from iopstui.model.figures.latency import RANKS, SHOWN
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
@@ -55,14 +56,13 @@ _GROWN = (
     ("critical_min", "{:.0f} min above the critical temperature"),
     ("busy_min", "busy +{:.0f} min"),
 )  # fmt: skip
-_SHOWN_PERCENTILES = ("p50", "p99", "p99.9")
 FINAL_RATES = (
     Column("iops", "IOPS", 10, partial(or_dash, form="{:.1f}")),
     Column("bw_bytes", "MiB/s", 8,
            lambda count: MISSING if count is None else f"{count / MIB:.2f}"),
 )  # fmt: skip
 FINAL_RANKS = (
-    *(Column(f"percentiles/{name}", name, 7, latency) for name in _SHOWN_PERCENTILES),
+    *(RANKS[name].column() for name in SHOWN),
     Column("lat_max_ns", "max", 7, latency),
 )
 _COLUMNS = (
@@ -196,7 +196,7 @@ def probe_text(total: ProbeTotal) -> str:
         counted_ios += device.ios
         if not lines:
             lines.append(f"in the device (probe), in {total.seconds:.1f} s:")
-        ranks = ", ".join(f"{n} {latency(device.percentiles.get(n))}" for n in _SHOWN_PERCENTILES)
+        ranks = ", ".join(f"{n} {latency(device.percentiles.get(n))}" for n in SHOWN)
         text = f"{kind} {device.ios} requests: mean {latency(device.mean_ns)}, {ranks}"
         if waiting is not None:
             text += f"; before that they waited {latency(waiting.mean_ns)} on average"

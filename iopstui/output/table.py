@@ -15,6 +15,7 @@ from iopstui.events import AnswerGiven, Event, FrameReady, Notice, StepFinished,
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.latency import RANKS, SHOWN
 from iopstui.model.fio.interval import BW, DirectionInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.energy import RunEnergy
@@ -90,9 +91,7 @@ EXPLAINED = (
     ),
 )
 MIB_S = BW.column(title="MiB/s")
-PERCENTILE_COLUMNS = tuple(
-    Column(f"percentiles/{name}", name, 7, units.latency) for name in ("p50", "p99", "p99.9")
-)
+PERCENTILE_COLUMNS = tuple(RANKS[name].column() for name in SHOWN)
 RATES = (DiskRates.r_s.column(), DiskRates.w_s.column())
 QUEUE = (DiskRates.aqu_sz.column(), DiskRates.util.column())
 DEVICE = (*RATES, *QUEUE)

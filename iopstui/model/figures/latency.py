@@ -6,6 +6,8 @@ devices or hosts are made of the sum of their bins, never of each other.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iopstui import format as f
 from iopstui.model.figures.figure import OF, Figure, Rows
 from iopstui.model.histogram import PERCENTILES, percentile_name
@@ -16,8 +18,18 @@ OF_BINS = frozenset((MAX, *BY_PERCENTILE))
 """Figures that a histogram has, not a sum."""
 
 
+SHOWN = ("p50", "p99", "p99.9")
+"""Percentiles of tables with room for a few."""
+RANKS = {
+    name: Figure(name, "ns", f"{p:g} % took at most this", f"percentiles/{name}", width=7,
+                 form=f.latency)
+    for name, p in BY_PERCENTILE.items()
+}  # fmt: skip
+HIGHEST = Figure(MAX, "ns", "the longest", "max_ns", width=7, form=f.latency)
+
+
 def latency_rows(most: str, within: str, highest: str) -> Rows:
     """All percentiles and the maximum, in ns: "OF: 99 % MOST WITHIN", "OF: HIGHEST"."""
-    ranks = (Figure(name, "ns", f"{OF}: {p:g} % {most} {within}", f"percentiles/{name}", width=7,
-                    form=f.latency) for name, p in BY_PERCENTILE.items())  # fmt: skip
-    return (*ranks, Figure(MAX, "ns", f"{OF}: {highest}", "max_ns", width=7, form=f.latency))
+    ranks = (replace(row, meaning=f"{OF}: {BY_PERCENTILE[row.name]:g} % {most} {within}")
+             for row in RANKS.values())  # fmt: skip
+    return (*ranks, replace(HIGHEST, meaning=f"{OF}: {highest}"))

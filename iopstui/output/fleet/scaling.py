@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Protocol, TextIO
 
 from iopstui.fleet.merging.sums import Object
-from iopstui.fleet.scaling_curve import SHOWN_PERCENTILES, ScalePoint, linear_text
+from iopstui.fleet.scaling_curve import ScalePoint, linear_text
 from iopstui.format import latency, number, print_line
 from iopstui.model.experiment.scaling import Scaling, analyse_scaling
+from iopstui.model.figures.latency import SHOWN
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.model.sizes import MIB
 from iopstui.output.csv_out import CsvFile
@@ -23,7 +24,7 @@ LABEL = "fleet"
 COLUMNS = (
     Column("hosts", "hosts", 5), Column("iops", "IOPS", 6, number),
     Column("bw", "MiB/s", 6, lambda bw: number((bw or 0) / MIB)),
-    *(Column(name, name, 7, latency) for name in SHOWN_PERCENTILES),
+    *(Column(name, name, 7, latency) for name in SHOWN),
     Column("iops_host", "a host", 6, number), Column("iops_lowest", "lowest", 6, number),
     Column("iops_highest", "highest", 7, number),
     Column("linear", "linear", 7, linear_text),

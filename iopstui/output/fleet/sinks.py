@@ -8,11 +8,12 @@ from iopstui.events import AnswerGiven
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import Object
-from iopstui.fleet.scaling_curve import SHOWN_PERCENTILES
-from iopstui.format import MISSING, clock, latency, number, print_line, utc
+from iopstui.format import MISSING, clock, number, print_line, utc
 from iopstui.model.answer.answer import Answer
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Figure
+from iopstui.model.figures.latency import RANKS, SHOWN
+from iopstui.model.fio.interval import IOPS
 from iopstui.model.samples import READ, WRITE
 from iopstui.output.csv_out import CsvFile, cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
@@ -36,10 +37,9 @@ _HEAD = (
 )  # fmt: skip
 _FIO = (
     *_HEAD,
-    *(Column(f"sums/fio/{name}/iops", name, 6, number) for name in (READ, WRITE)),
+    *(IOPS.column(f"sums/fio/{name}", title=name, width=6) for name in (READ, WRITE)),
     Column("sums/total/bw", "MiB/s", 7, mib_number),
-    *(Column(f"sums/total/main/percentiles/{name}", name, 7, latency)
-      for name in SHOWN_PERCENTILES),
+    *(RANKS[name].column("sums/total/main") for name in SHOWN),
     Column("sums/slowest", " slowest", 14, left=True,
            form=lambda slowest: f" {printable(slowest[1])}" if slowest else ""),
 )  # fmt: skip

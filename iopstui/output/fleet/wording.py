@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from iopstui.fleet.merging.certificate import MergeCertificate
 from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.sums import DirectionSum, HostSums, LatencySum, Object
-from iopstui.fleet.scaling_curve import SHOWN_PERCENTILES
 from iopstui.format import counted, cut, latency, number
 from iopstui.model.experiment.expectation import Outcome
+from iopstui.model.figures.latency import RANKS, SHOWN
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sizes import MIB
@@ -33,7 +33,7 @@ def direction_columns(percentiles: Sequence[str], width: int = 0) -> tuple[Colum
     return (
         Column("iops", "IOPS", width, number), Column("bw", "MiB/s", width, mib_number),
         Column("latencies/mean", "mean", width, latency),
-        *(Column(f"latencies/percentiles/{name}", name, width, latency) for name in percentiles),
+        *(RANKS[name].column("latencies", width=width) for name in percentiles),
         Column("latencies/max_ns", "max", width, lambda highest: latency(highest or None)),
     )  # fmt: skip
 
@@ -46,7 +46,7 @@ def direction_cells(part: DirectionSum | None, kind: str = "") -> Object:
     return {"iops": part.iops, "bw": None if kind else part.bw, "latencies": latencies}
 
 
-_COLUMNS = (Column("name", "all hosts", 10, left=True), *direction_columns(SHOWN_PERCENTILES, 9))
+_COLUMNS = (Column("name", "all hosts", 10, left=True), *direction_columns(SHOWN, 9))
 
 
 def first_names(names: Sequence[str]) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from iopstui import format as units
 from iopstui.events import Event, FrameReady
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.latency import RANKS
 from iopstui.model.metrics.frame import PARTIAL, Frame
 from iopstui.model.metrics.probe import RequestStats
 from iopstui.output.narration import Narrator
 from iopstui.output.table import BELOW, HEADER_EVERY, QUEUE, RATES, discard_rows
-from iopstui.tables import Column, head_line, line, texts
+from iopstui.tables import head_line, line, texts
 from iopstui.text import printable
 
 NAME_WIDTH = 10
@@ -99,11 +100,10 @@ def _row(
     return f"{title} {line((*_RATES, *_AWAITS, *QUEUE), cells)}"
 
 
-def _probe(frame: Frame, names: Sequence[str]) -> Mapping[str, int]:
-    stats: RequestStats | None = frame.probe.combined(names) if frame.probe else None
-    return stats.device.percentiles if stats else {}
+def _probe(frame: Frame, names: Sequence[str]) -> RequestStats | None:
+    return frame.probe.combined(names) if frame.probe else None
 
 
 _RATES = (*RATES, DiskRates.r_bytes_s.column(), DiskRates.w_bytes_s.column())
 _AWAITS = (DiskRates.r_await.column(), DiskRates.w_await.column())
-_PROBED = tuple(Column(name, f"dev {name}", 7, units.latency) for name in ("p50", "p99"))
+_PROBED = tuple(RANKS[name].column("device", title=f"dev {name}") for name in ("p50", "p99"))

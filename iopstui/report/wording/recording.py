@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.latency import HIGHEST, RANKS, SHOWN
 from iopstui.model.findings.finding import period_text
 from iopstui.model.metrics.run_figures import DeviceTotal
 from iopstui.model.metrics.run_history import RunRow
@@ -45,8 +45,7 @@ PROBED = "Device latency (probe, issue to completion):"
 PROBE_COLUMNS = (
     RUN, Column("kind", ""), Column("device/ios", "requests"),
     Column("device/mean_ns", "mean", form=units.latency),
-    *(replace(column, id=f"device/{column.id}") for column in FINAL_RANKS[:-1]),
-    Column("device/max_ns", "max", form=units.latency),
+    *(row.column("device") for row in (*(RANKS[name] for name in SHOWN), HIGHEST)),
     Column("waiting/mean_ns", "waited before",
            form=lambda ns: "" if ns is None else units.latency(ns)),
 )  # fmt: skip

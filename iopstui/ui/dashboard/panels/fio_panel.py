@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iopstui import format as f
+from iopstui.model.figures.latency import HIGHEST, RANKS
 from iopstui.model.fio.interval import BW, IOPS, FioInterval
 from iopstui.model.metrics import frame as flags
 from iopstui.tables import Column
@@ -33,10 +34,10 @@ COLUMNS = (
     BW.screen_column(title="MiB/s"),
     Column("slat_ns", "slat", 6, f.dense, rank=4),
     Column("", "clat", 6, f.dense, read=lambda d: d.lat_ns if d.clat_ns is None else d.clat_ns),
-    *(Column(f"percentiles/{name}", name, 6, f.dense, rank=rank)
+    *(RANKS[name].screen_column(width=6, rank=rank)
       for name, rank in (("p50", 2), ("p90", 5), ("p95", 6), ("p99", 0), ("p99.9", 1),
                          ("p99.99", 3))),
-    Column("max_ns", "max", 6, f.dense, rank=1),
+    HIGHEST.screen_column(width=6, rank=1),
 )  # fmt: skip
 
 
