@@ -6,9 +6,10 @@ of the bins, which are at most 0.8 % off, the device's own percentiles likewise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from iopstui import format as f
 from iopstui.model import histogram
@@ -255,7 +256,9 @@ _PROCESS: Rows = (
 
 
 def _exemplar(name: str, unit: str, meaning: str, part: str = "", kind: str = NUMBER) -> Figure:
-    return Figure(name, unit, meaning, f"exemplar/{part or name}", kind=kind)
+    forms: dict[str, Callable[[Any], str]] = {"ns": f.latency, "B": f.size}
+    return Figure(name, unit, meaning, f"exemplar/{part or name}", kind=kind,
+                  form=forms.get(unit, f.or_dash))  # fmt: skip
 
 
 SLOW_REQUEST: Rows = (

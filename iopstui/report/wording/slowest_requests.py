@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from iopstui import format as units
-from iopstui.model.metrics.probe import SlowRequest
+from iopstui.model.figures.figure import by_name
+from iopstui.model.metrics.probe import SLOW_REQUEST, SlowRequest
 from iopstui.model.metrics.slow.common_properties import common_properties
 from iopstui.model.metrics.slow.slow_ios import slow_ios
 from iopstui.report.report_data import ReportData
@@ -18,21 +19,15 @@ NOTE = (
 )
 
 
-def _time(part: str, title: str) -> Column:
-    return Column(f"exemplar/{part}", title, form=units.latency)
-
-
+_ROWS = by_name(SLOW_REQUEST)
 COLUMNS = (
-    Column("t", "time", form=units.clock), Column("exemplar/disk", "disk", form=printable),
-    Column("exemplar/kind", "direction"), Column("exemplar/flags", "rwbs"),
-    Column("exemplar/sector", "sector"), Column("exemplar/offset", "offset", form=units.size),
-    Column("exemplar/size", "size", form=units.size),
+    Column("t", "time", form=units.clock), _ROWS["disk"].column(form=printable),
+    *(_ROWS[name].column() for name in ("direction", "rwbs", "sector", "offset", "size")),
     Column("exemplar", "process",
            form=lambda each: f"{printable(each.comm) or units.MISSING} ({each.pid})"),
-    Column("exemplar/group", "cgroup", form=lambda name: printable(name) or units.MISSING),
+    _ROWS["cgroup"].column(form=lambda name: printable(name) or units.MISSING),
     Column("exemplar", "CPUs", form=lambda each: f"{each.cpu} → {each.cpu_done}"),
-    _time("total_ns", "total"), _time("tried_ns", "tried"), _time("plugged_ns", "plugged"),
-    _time("queued_ns", "queued"), _time("device_ns", "device"),
+    *(_ROWS[name].column() for name in ("total", "tried", "plugged", "queued", "device")),
 )  # fmt: skip
 LEFT = 4
 COMMON = (

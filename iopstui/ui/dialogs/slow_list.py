@@ -12,8 +12,9 @@ from textual.binding import Binding
 from textual.widgets import DataTable, Static
 
 from iopstui import format as f
+from iopstui.model.figures.figure import by_name
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.probe import BUILT_IN
+from iopstui.model.metrics.probe import BUILT_IN, SLOW_REQUEST
 from iopstui.model.metrics.slow.common_properties import CommonProperty, common_properties
 from iopstui.model.metrics.slow.slow_requests import completion_second
 from iopstui.model.samples import Exemplar
@@ -70,23 +71,24 @@ def _known(stage: str) -> Callable[[ListedRequest], int]:
     return lambda request: getattr(request.exemplar, f"{stage}_ns") or 0
 
 
+_ROWS = by_name(SLOW_REQUEST)
 COLUMNS = (
-    Column("exemplar/total_ns", "TOTAL", form=f.latency, sorts=DOWN),
-    Column("exemplar/kind", "WHAT", left=True, sorts=UP),
+    _ROWS["total"].column(title="TOTAL", sorts=DOWN),
+    _ROWS["direction"].column(title="WHAT", left=True, sorts=UP),
     Column("", "PROCESS", left=True, sorts=UP, key=lambda r: r.exemplar.comm.lower(),
            read=lambda r: f"{printable(r.exemplar.comm) or f.MISSING} ({r.exemplar.pid})"),
-    *(Column(f"exemplar/{name}_ns", name, form=f.latency, sorts=DOWN, key=_known(name))
+    *(_ROWS[name].column(sorts=DOWN, key=_known(name))
       for name in ("plugged", "queued", "device", "tried")),
     Column("time_text", "TIME", sorts=UP, key=lambda r: r.exemplar.completed_ns),
-    Column("exemplar/flags", "FLAGS", left=True, sorts=UP),
-    Column("exemplar/size", "SIZE", form=f.size, sorts=DOWN),
-    Column("exemplar/sector", "SECTOR", sorts=UP, key=_sector),
+    _ROWS["rwbs"].column(title="FLAGS", left=True, sorts=UP),
+    _ROWS["size"].column(title="SIZE", sorts=DOWN),
+    _ROWS["sector"].column(title="SECTOR", sorts=UP, key=_sector),
     Column("", "CPU", sorts=UP, key=lambda r: r.exemplar.cpu_done,
            read=lambda r: f"{r.exemplar.cpu} → {r.exemplar.cpu_done}"),
-    Column("exemplar/hctx", "HCTX", sorts=UP),
-    Column("exemplar/disk", "DISK", form=printable, left=True, sorts=UP),
-    Column("exemplar/group", "CGROUP", form=lambda group: printable(group) or f.MISSING, left=True,
-           sorts=UP),
+    _ROWS["hctx"].column(title="HCTX", sorts=UP),
+    _ROWS["disk"].column(title="DISK", form=printable, left=True, sorts=UP),
+    _ROWS["cgroup"].column(title="CGROUP", form=lambda group: printable(group) or f.MISSING,
+                           left=True, sorts=UP),
 )  # fmt: skip
 CELL_COLUMNS = (
     Column("in_cell", "CELL", form=lambda inside: "in" if inside else "", left=True, sorts=DOWN),

@@ -14,6 +14,7 @@ from iopstui import format as f
 from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import Figure
 from iopstui.tables import DOWN, UP, Column
 from iopstui.ui.draw.style import BOLD, DIM, load_style
 from iopstui.ui.home.disk_charts import chart_values, new_history
@@ -138,16 +139,16 @@ def _words(id_: str, title: str, width: int, key: Callable[[DiskRow], Any] | Non
                   style_of=lambda row: BOLD if row.device is None else None)  # fmt: skip
 
 
-def _live(name: str, title: str, width: int, form: Callable[[float | None], str],
+def _live(figure: Figure, title: str, width: int, form: Callable[[float | None], str],
           style_of: Callable[[DiskRow], Style | None] | None = None) -> Column:  # fmt: skip
     """A figure of the last second; empty until there was one."""
 
     def read(row: DiskRow) -> float | str | None:
         rates = row.activity.rates if row.activity is not None else None
-        return "" if rates is None else getattr(rates, name)
+        return "" if rates is None else figure.value(rates)
 
     return Column(
-        name, title, width, lambda value: "" if value == "" else form(value), read=read,
+        figure.name, title, width, lambda value: "" if value == "" else form(value), read=read,
         sorts=DOWN, key=lambda row: (read(row) or 0.0, row.name), style_of=style_of,
     )  # fmt: skip
 
@@ -158,10 +159,11 @@ COLUMNS = (
     Column("size", "SIZE", 8, sorts=DOWN,
            key=lambda row: ((row.device and row.device.size) or 0.0, row.name)),
     _words("mounted", MOUNTED, 8),
-    _live("r_s", "READ/s", 7, f.number),
-    _live("w_s", "WRITE/s", 7, f.number),
-    _live("bytes_s", "MiB/s", 6, f.mib),
-    _live("util", "UTIL", 5, lambda util: f"{f.percent(util)} %", lambda row: row.util_style),
+    _live(DiskRates.r_s, "READ/s", 7, f.number),
+    _live(DiskRates.w_s, "WRITE/s", 7, f.number),
+    _live(DiskRates.bytes_s, "MiB/s", 6, f.mib),
+    _live(DiskRates.util, "UTIL", 5, lambda util: f"{f.percent(util)} %",
+          lambda row: row.util_style),
     Column("", LAST_TITLE, 9, left=True, sorts=DOWN, key=lambda row: (row.mean, row.name),
            read=lambda row: row.draw(row.activity) if row.activity is not None else "",
            style_of=lambda row: load_style(row.mean)),
