@@ -42,7 +42,8 @@ class Meter:
         if not is_measurable(path):
             raise ValueError(f"no figure of a whole run: {'.'.join(path)}")
         self.path = tuple(path)
-        self._by_bins = self._row().name in OF_BINS
+        row = self._row()
+        self._by_bins, self._by_readings = row.name in OF_BINS, row.join is not None
         self._sum = 0.0
         self._weight = 0.0
         self._bins: dict[int, int] = {}
@@ -56,7 +57,7 @@ class Meter:
 
     def add(self, frame: Frame) -> float | None:
         """Count one frame; its own value, ``None`` if it has none."""
-        if self._row().join:
+        if self._by_readings:
             owners = owners_of(frame, self.path)
             return self._add_reading(self._row().value(owners[0]) if owners else None)
         idle = self.path[0] != "fio" and has_idle_end(frame)

@@ -22,6 +22,7 @@ NOT_OF_DISKS = "* longer than these disks' requests: another disk, a limit, a se
 MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
 """A task that waits so many times longer than all requests of the disks take does not wait for
 them alone: for another disk, a limit, a server, or it sleeps in io_uring."""
+_MEANS = (DiskRates.r_await, DiskRates.w_await, DiskRates.util)
 GROUP_COLUMNS = tuple(row.column(width=5) for row in USE)
 
 
@@ -141,10 +142,11 @@ def _ended_text(finding: FindingCount) -> str:
 def _disks(totals: WatchTotals) -> Iterator[str]:
     if not totals.disks:
         return
-    groups = "".join(f"{name:^12}" for name in ("r/s", "w/s", "MiB/s"))
-    yield f"{'':{NAME_WIDTH}}{groups} {'r_await':>7} {'w_await':>7} {'util':>4}".rstrip()
+    groups = "".join(f"{name:^12}" for name in (DiskRates.r_s.name, DiskRates.w_s.name, "MiB/s"))
+    yield f"{'':{NAME_WIDTH}}{groups} {head_line([row.column() for row in _MEANS])}"
     pairs = " ".join([f"{'mean':>5} {'max':>5}"] * 3)
-    yield f"{'disk':{NAME_WIDTH}} {pairs} {'mean':>7} {'mean':>7} {'mean':>4}"
+    means = head_line([row.column(title="mean") for row in _MEANS])
+    yield f"{'disk':{NAME_WIDTH}} {pairs} {means}"
     for name, disk in totals.disks.items():
         yield f"{units.cut(printable(name), NAME_WIDTH):{NAME_WIDTH}} {_cells(disk)}"
     for name in totals.disks:
@@ -159,10 +161,7 @@ def _cells(disk: DiskTotal) -> str:
     cells = [
         f"{unit(value):>5}" for row, unit in pairs for value in (disk.mean(row), disk.most(row))
     ]
-    cells += [
-        f"{row.form(disk.mean(row)):>{row.width}}"
-        for row in (DiskRates.r_await, DiskRates.w_await, DiskRates.util)
-    ]
+    cells += [f"{row.form(disk.mean(row)):>{row.width}}" for row in _MEANS]
     return " ".join(cells)
 
 
