@@ -40,9 +40,9 @@ MAX_OPEN = 3
 def comparison(reports: Sequence[ReportData], scales: Scales | None) -> Iterator[Block]:
     """Comparison of several recordings; no charts without ``scales``."""
     yield Heading(1, side_by_side.subject(reports))
-    head, rows = side_by_side.comparison(reports)
-    if rows:
-        yield from (Table(head, rows), Text(side_by_side.NO_PROOF))
+    table = side_by_side.comparison(reports)
+    if table.rows:
+        yield from (table, Text(side_by_side.NO_PROOF))
     note = "" if scales is None else side_by_side.alignment_note(reports, scales.times is not None)
     if note:
         yield Text(note)
@@ -63,7 +63,7 @@ def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
     yield Heading(2, "Runs")
     yield from _several_runs(data)
     yield from _folded(data, [*_runs(data)])
-    yield from _section(words.WAITS, words.WAITS_MEAN, Table(*words.wait_table(data)))
+    yield from _section(words.WAITS, words.WAITS_MEAN, words.wait_table(data))
     yield from _slowest(data)
     yield from _other_counters(data)
     if data.promised is not None:
@@ -112,9 +112,7 @@ def _other_counters(data: ReportData) -> Iterator[Block]:
     energy = Table.from_rows(words.ENERGY_COLUMNS, counted)
     yield from _section(words.ENERGY, words.ENERGY_NOTE, energy)
     for protocol, note in words.SHARE_NOTES.items():
-        shares = words.share_rows(data, protocol)
-        table = Table(words.share_head(protocol), shares, left_columns=2)
-        yield from _section(f"{protocol} mount", note, table)
+        yield from _section(f"{protocol} mount", note, words.share_table(data, protocol))
 
 
 def _promised(data: ReportData, figures: PromisedFigures) -> Iterator[Block]:
@@ -161,18 +159,14 @@ def _experiment(experiment: Experiment, curves: Sequence[str]) -> Iterator[Block
         f"{experiment.plan.measure:g} s measured.",
         "dim",
     )
-    yield Table(
-        *experiment_pages.points_table(experiment),
-        left_columns=3 if experiment.plan.variants else 1,
-    )
+    yield experiment_pages.points_table(experiment)
     if experiment.plan.variants:
-        for head, rows in experiment_pages.compared_tables(experiment):
-            yield Table(head, rows)
+        yield from experiment_pages.compared_tables(experiment)
         yield Text(experiment_pages.method(experiment), "dim")
         return
-    head, rows = experiment_pages.point_cpus(experiment)
-    if rows:
-        yield Table(head, rows, left_columns=2)
+    cpus = experiment_pages.point_cpus(experiment)
+    if cpus.rows:
+        yield cpus
     grid = experiment_pages.verdict_grid(experiment)
     if grid:
         yield Code(grid)
@@ -209,8 +203,7 @@ def _runs(data: ReportData) -> Iterator[Block]:
         if run.all_bins:
             of_run = f"Run {run.step}: " if len(data.runs) > 1 else ""
             yield Text(of_run + words.all_latencies(run))
-            table = Table(words.HISTOGRAM_HEAD, [*words.histogram_rows(run)])
-            yield FoldedBlocks("The histogram as a table", [table])
+            yield FoldedBlocks("The histogram as a table", [words.histogram_table(run)])
 
 
 def _run(run: Run) -> Iterator[Block]:

@@ -48,10 +48,8 @@ from iopstui.output.experiment.sweep import (
     pass_table,
 )
 from iopstui.session.tick.outcomes import FAIL, PASS, outcome_text
-from iopstui.tables import Column, texts, titles
+from iopstui.tables import Column, Table
 from iopstui.text import printable
-
-Row = tuple[str, ...]
 
 
 def _most_waits(most: tuple[str, float] | None) -> str:
@@ -180,29 +178,24 @@ def ending(experiment: Experiment) -> str:
     return ""
 
 
-def points_table(experiment: Experiment) -> tuple[Row, list[Row]]:
-    """A row a point; with expectations a last column of outcomes."""
-    if experiment.plan.variants:
-        names = [printable(variant.label) for variant in experiment.plan.variants]
-        columns = [*COMPARED, _WAITS, *_disturbed_column(experiment.ordered)]
-        return ("run", "", "settings", *titles(columns)), [
-            (str(event.index + 1), variant_letter(event.variant), names[event.variant],
-             *texts(columns, event))
-            for event in experiment.ordered
+def points_table(experiment: Experiment) -> Table:
+    """A row a point, of several runs the means, with intervals; with expectations a last column of
+    outcomes. Of a comparison a row a run."""
+    plan = experiment.plan
+    if plan.variants:
+        names = [printable(variant.label) for variant in plan.variants]
+        columns = [
+            Column("", "run", read=lambda event: event.index + 1),
+            Column("", "", read=lambda event: variant_letter(event.variant)),
+            Column("", "settings", read=lambda event: names[event.variant]),
+            *COMPARED, _WAITS, *_disturbed_column(experiment.ordered),
         ]  # fmt: skip
-    head, rows = _swept(experiment)
-    if not experiment.expectations:
-        return head, rows
-    verdicts = [_verdict(event) for event in experiment.measured]
-    return (*head, "outcome"), [(*r, v) for r, v in zip(rows, verdicts, strict=True)]
-
-
-def _swept(experiment: Experiment) -> tuple[Row, list[Row]]:
-    """The rows of a sweep's points; of several runs each the means, with intervals."""
-    columns = [*labels(replace(experiment.plan, repeats=1)), *FIGURES, _WAITS]
-    columns += _INTERVALS if experiment.plan.repeats > 1 else ()
+        return Table.from_rows(columns, experiment.ordered, left_columns=3)
+    columns = [*labels(replace(plan, repeats=1)), *FIGURES, _WAITS]
+    columns += _INTERVALS if plan.repeats > 1 else ()
     columns += _disturbed_column(experiment.measured)
-    return _table(columns, experiment.measured)
+    columns += [Column("", "outcome", read=_verdict)] if experiment.expectations else ()
+    return Table.from_rows(columns, experiment.measured)
 
 
 def _disturbed_column(events: Sequence[PointFinished]) -> list[Column]:
@@ -248,30 +241,26 @@ def verdict_grid(experiment: Experiment) -> str:
     return "\n".join(pass_table(experiment.plan, experiment.measured)).strip("\n")
 
 
-def compared_tables(experiment: Experiment) -> Iterator[tuple[Row, list[Row]]]:
+def compared_tables(experiment: Experiment) -> Iterator[Table]:
     """Return, for each variant after the first, every figure of both, and the difference; then the
     CPUs whose load changed most."""
     results = experiment.results()
     if results.complete < results.least:
         return
     for number, tested in enumerate(results.tested, 1):
-        yield _table(difference_columns(number), tested)
+        yield Table.from_rows(difference_columns(number), tested)
     for number, shifts in enumerate(results.shifts, 1):
         if shifts:
             rows = sorted(shifts[:MAX_CPUS], key=lambda shift: shift.cpu)
-            yield _table(cpu_columns(number), rows)
+            yield Table.from_rows(cpu_columns(number), rows)
 
 
-def _table(columns: Sequence[Column], rows: Sequence[Any]) -> tuple[Row, list[Row]]:
-    return titles(columns), [texts(columns, row) for row in rows]
-
-
-def point_cpus(experiment: Experiment) -> tuple[Row, list[Row]]:
+def point_cpus(experiment: Experiment) -> Table:
     """CPU cost of a sweep's points; no rows if no point has it."""
     measured = [
         event for event in experiment.measured if event.point.completions or event.point.busy
     ]
-    return _table(CPU_COLUMNS, measured)
+    return Table.from_rows(CPU_COLUMNS, measured, left_columns=2)
 
 
 def method(experiment: Experiment) -> str:

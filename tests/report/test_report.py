@@ -391,7 +391,7 @@ def test_a_job_without_latencies_has_no_latency_chart_with_zeros(path: Path) -> 
 def test_the_comparison_has_fio_s_own_figures(path: Path) -> None:
     made.write(path, "3.42-j-rateiops")
     data = load_report_data(path)
-    rows = {name: values for name, *values in side_by_side.comparison([data, data])[1]}
+    rows = {name: values for name, *values in side_by_side.comparison([data, data]).rows}
     finished = data.runs[0].finished
     assert finished is not None and not data.runs[0].is_partial
     iops = sum(direction["iops"] for direction in finished.summary["total"].values())

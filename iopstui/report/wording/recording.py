@@ -202,9 +202,9 @@ WAITS_MEAN = (
 )
 
 
-def wait_table(data: ReportData) -> tuple[Row, list[Row]]:
-    """The mean number of I/Os at each place, a row for each run, else one without a job: the head
-    and the rows; no rows where nothing is known."""
+def wait_table(data: ReportData) -> Table:
+    """The mean number of I/Os at each place, a row for each run, else one without a job; no rows
+    where nothing is known."""
     runs = [(str(run.step), run.measured.waits.value) for run in data.runs]
     measured = [
         (name, waits) for name, waits in runs or [("no job", data.idle_waits.value)] if waits
@@ -224,7 +224,7 @@ def wait_table(data: ReportData) -> tuple[Row, list[Row]]:
         values += [getattr(waits, name) for name in more]
         values += [waits.queue, waits.device] if divided else []
         rows.append((name, *(units.or_dash(value, "{:.1f}") for value in values)))
-    return head, rows
+    return Table(head, rows)
 
 
 DRIVES = "NVMe drives"
@@ -273,19 +273,16 @@ SHARE_NOTES = {
 }
 
 
-def share_head(protocol: str) -> tuple[str, ...]:
-    """The head of ``share_rows``."""
-    return ("run", "requests", *titles(columns_of(protocol)))
-
-
-def share_rows(data: ReportData, protocol: str) -> list[Row]:
+def share_table(data: ReportData, protocol: str) -> Table:
     """The operations on the target's mounts of this protocol, a row for each run and kind."""
-    return [
-        (str(run.step), name, *texts(columns_of(protocol), rates))
+    columns = columns_of(protocol)
+    rows = [
+        (str(run.step), name, *texts(columns, rates))
         for run in data.runs
         for name, rates in run.share.operations.items()
         if rates.ops and run.share.protocol == protocol
     ]
+    return Table(("run", "requests", *titles(columns)), rows, left_columns=2)
 
 
 def probe_rows(run: Run) -> list[dict[str, Any]]:
@@ -301,23 +298,21 @@ def run_title(run: Run) -> str:
     return "From the logs:" if run.summary.get("logged") else "fio's final figures:"
 
 
-HISTOGRAM_HEAD: Row = ("latency", "I/Os", "of all", "and faster")
-
-
-def histogram_rows(run: Run) -> Iterator[Row]:
+def histogram_table(run: Run) -> Table:
     """The latencies of all I/Os of a run, eight rows to a power of ten."""
     counts: dict[int, int] = {}
     for key, count in run.all_bins.items():
         row = math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
         counts[row] = counts.get(row, 0) + count
-    total, passed = sum(counts.values()), 0
+    total, passed, rows = sum(counts.values()), 0, []
     for row, count in sorted(counts.items()):
         passed += count
         low, high = (10 ** (n / HEAT_ROWS_PER_DECADE) for n in (row, row + 1))
-        yield (
+        rows.append((
             f"{units.latency(low)} to {units.latency(high)}", str(count),
             f"{100 * count / total:.3f} %", f"{100 * passed / total:.3f} %",
-        )  # fmt: skip
+        ))  # fmt: skip
+    return Table(("latency", "I/Os", "of all", "and faster"), rows)
 
 
 def all_latencies(run: Run) -> str:

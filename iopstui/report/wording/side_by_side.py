@@ -10,9 +10,8 @@ from iopstui.model.experiment.plan import variant_letter
 from iopstui.model.figures.disk import DiskRates
 from iopstui.report.folding.run import Run
 from iopstui.report.report_data import ReportData
+from iopstui.tables import Table
 from iopstui.text import printable
-
-Row = tuple[str, ...]
 
 NO_PROOF = (
     "Single runs cannot prove a difference: it may be chance or drift. iopstui compare "
@@ -37,16 +36,16 @@ def alignment_note(reports: Sequence[ReportData], shared: bool) -> str:
     return f"{text} Their lengths differ a lot, so each has its own time axis."
 
 
-def comparison(reports: Sequence[ReportData]) -> tuple[Row, list[Row]]:
-    """The figures of the longest runs beside each other, and what each has more than the first:
-    the head and the rows; no rows where one holds an experiment, of which one run says little."""
+def comparison(reports: Sequence[ReportData]) -> Table:
+    """The figures of the longest runs beside each other, and what each has more than the first; no
+    rows where one holds an experiment, of which one run says little."""
     names = [variant_letter(number) for number in range(len(reports))]
     head = ("", *names, *(f"{name} against A" for name in names[1:]))
     if any(data.experiments for data in reports):
-        return head, []
+        return Table(head, [])
     longest = [data.longest for data in reports]
     empty = [""] * (len(reports) - 1)
-    rows: list[Row] = [
+    rows: list[tuple[str, ...]] = [
         ("recording", *(printable(data.path.name) for data in reports), *empty),
         ("job", *(printable(run.title) if run else units.MISSING for run in longest), *empty),
         ("measured for", *(f"{run.seconds:.1f} s" if run else "" for run in longest), *empty),
@@ -56,7 +55,7 @@ def comparison(reports: Sequence[ReportData]) -> tuple[Row, list[Row]]:
         cells = [value.get(name) for value in values]
         more = (_difference(cells[0], cell) for cell in cells[1:])
         rows.append((name, *(unit(value) for value in cells), *more))
-    return head, rows
+    return Table(head, rows)
 
 
 def _final_total(run: Run, name: str) -> float | None:
