@@ -12,8 +12,7 @@ from iopstui.cli.volume_options import read_volume_option
 from iopstui.errors import UsageError
 
 if TYPE_CHECKING:
-    from iopstui.model.experiment.options import ExperimentOptions, RunOptions
-    from iopstui.model.experiment.plan import Plan
+    from iopstui.model.experiment.run_request import RunRequest
 
 MAX_ROUNDS = 25
 
@@ -56,7 +55,7 @@ def _add_own_cpu_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_run_options(command: argparse.ArgumentParser) -> None:
-    """Add the options of every run. ``run_options`` reads them."""
+    """Add the options of every run. ``run_request`` reads them."""
     command.add_argument("target", nargs="*", metavar="TARGET", help="see below")
     command.add_argument("--set", action="append", default=[], metavar="OPTION=VALUE",
                          help="set a fio option for every job in the file, e.g. iodepth=32; "
@@ -88,7 +87,7 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_precondition(command: argparse.ArgumentParser) -> None:
-    """Add what is done to an SSD before it is measured. ``run_options`` reads it."""
+    """Add what is done to an SSD before it is measured. ``run_request`` reads it."""
     command.add_argument("--precondition", action="store_true",
                          help="first write the whole device (or --size of it) twice with the "
                               "job precondition; counts toward --write-budget")  # fmt: skip
@@ -101,7 +100,7 @@ def add_interval(command: argparse.ArgumentParser) -> None:
 
 
 def add_exports(command: argparse.ArgumentParser) -> None:
-    """Add what others can read while it measures. ``RunOptions`` has it."""
+    """Add what others can read while it measures. ``exporting_sessions`` reads it."""
     command.add_argument("--textfile", type=values.new_file, metavar="FILE",
                          help="write current metrics to FILE (*.prom) for node_exporter's "
                               "textfile collector")  # fmt: skip
@@ -199,7 +198,7 @@ def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
 
 
 def add_check_files(command: argparse.ArgumentParser) -> None:
-    """Add the files that CI systems read. ``run_options`` reads them."""
+    """Add the files that CI systems read. ``check_files`` reads them."""
     command.add_argument("--junit", type=values.new_file, metavar="FILE",
                          help="write the outcomes of --expect to FILE as JUnit XML; an existing "
                               "FILE is replaced")  # fmt: skip
@@ -209,7 +208,7 @@ def add_check_files(command: argparse.ArgumentParser) -> None:
 
 
 def add_experiment(command: argparse.ArgumentParser) -> None:
-    """Add what sweep and compare share. ``experiment_options`` reads it."""
+    """Add what sweep and compare share. ``run_experiment`` reads it."""
     command.add_argument("--settle", type=values.settle, default=2.0, metavar="SECONDS",
                          help="time to skip at the start of each run (default: 2)")  # fmt: skip
     command.add_argument("--measure", type=values.measure, default=8.0, metavar="SECONDS",
@@ -232,17 +231,17 @@ def add_resume(command: argparse.ArgumentParser) -> None:
                               "interruption")  # fmt: skip
 
 
-def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOptions:
+def run_request(arguments: argparse.Namespace, job: str | None = None) -> RunRequest:
     """The values of ``add_run_options``. UsageError for an invalid --set."""
-    from iopstui.model.experiment.options import RunOptions
+    from iopstui.model.experiment.run_request import RunRequest
     from iopstui.model.fio.jobfile import parse_override
 
     round_s = getattr(arguments, "until_steady", None)
     # as many rounds as SNIA's test makes at most
     runtime = {"runtime": str(math.ceil(MAX_ROUNDS * round_s))} if round_s else {}
-    return RunOptions(
+    return RunRequest(
         targets=tuple(arguments.target),
-        job=job,
+        job=job or "",
         overrides=runtime | dict(parse_override(text) for text in arguments.set),
         size=arguments.size,
         part=getattr(arguments, "part", None),
@@ -258,16 +257,12 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         nice=arguments.nice,
         record=arguments.record,
         probe=probe_parts(arguments),
-        textfile=getattr(arguments, "textfile", None),
-        metrics_port=getattr(arguments, "openmetrics_listen", None),
-        junit=getattr(arguments, "junit", None),
-        summary=getattr(arguments, "summary", None),
         volume=read_volume_option(arguments),
     )
 
 
-def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> RunOptions:
-    """``options`` and what ``add_expect`` has taken. UsageError for an invalid --tolerance."""
+def with_expectations(request: RunRequest, arguments: argparse.Namespace) -> RunRequest:
+    """``request`` and what ``add_expect`` has taken. UsageError for an invalid --tolerance."""
     from dataclasses import replace
 
     tolerance = 0.0
@@ -276,22 +271,6 @@ def with_expectations(options: RunOptions, arguments: argparse.Namespace) -> Run
 
         tolerance = parse_tolerance(arguments.tolerance)
     return replace(
-        options, expect=tuple(arguments.expect), tolerance=tolerance,
+        request, expect=tuple(arguments.expect), tolerance=tolerance,
         baseline=getattr(arguments, "baseline", None),
-    )  # fmt: skip
-
-
-def experiment_options(
-    arguments: argparse.Namespace, run: RunOptions, plan: Plan
-) -> ExperimentOptions:
-    """The values of ``add_experiment``, and of ``add_resume`` if the command has it."""
-    from pathlib import Path
-
-    from iopstui.model.experiment.options import ExperimentOptions
-
-    state = getattr(arguments, "state", None)
-    return ExperimentOptions(
-        run, plan, arguments.format, arguments.dry_run, arguments.yes,
-        state=Path(state) if state else None, fresh=getattr(arguments, "fresh", False),
-        spread=getattr(arguments, "spread", None),
     )  # fmt: skip

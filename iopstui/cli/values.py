@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 EXPERIMENT_FORMATS = ("table", "jsonl", "csv")
 """Of the data of experiments on standard output, the default first."""
+MAX_LEAD_TIME_S = 600.0
 FORMATS = (*EXPERIMENT_FORMATS, "influx")
 """The same of anything else; "influx" are lines for InfluxDB."""
 THEMES = ("dark", "light", "colourblind", "terminal")
@@ -173,12 +174,12 @@ def duration(text: str) -> float:
 
 def lead_time(text: str) -> float:
     """How much of the time before something is kept in memory."""
-    from iopstui.model.watch.options import MAX_BEFORE_S
-
     length_s = duration(text)
-    if length_s > MAX_BEFORE_S:
-        raise ArgumentTypeError(f"{text!r} is more than {MAX_BEFORE_S / 60:g}m, which is the most "
-                                "that is kept in memory")  # fmt: skip
+    if length_s > MAX_LEAD_TIME_S:
+        raise ArgumentTypeError(
+            f"{text!r} is more than {MAX_LEAD_TIME_S / 60:g}m, which is the most that is kept in "
+            "memory"
+        )
     return length_s
 
 

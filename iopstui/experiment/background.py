@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from iopstui.errors import IopstuiError
 from iopstui.events import Event, Notice
 from iopstui.experiment.progress import ProgressFile
-from iopstui.experiment.runner import ExperimentRunner, RunConditions, Sink
+from iopstui.experiment.runner import ExperimentRunner, Sink
 from iopstui.experiment.setup import (
     ExperimentSetup,
     form_lines,
@@ -20,6 +20,7 @@ from iopstui.fio.inspect import find_fio
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.session.live import LiveSession
 
 
@@ -40,7 +41,7 @@ class BackgroundExperiments:
     """Background experiments of one session; ``conditions`` are those of its command line."""
 
     def __init__(
-        self, session: LiveSession, job_target: Target | None, conditions: RunConditions
+        self, session: LiveSession, job_target: Target | None, conditions: RunRequest
     ) -> None:
         self._session = session
         self._job_target = job_target

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
-from iopstui.experiment.runner import RunConditions, common_scratch_bytes, point_job_text
+from iopstui.experiment.runner import common_scratch_bytes, point_job_text
 from iopstui.fio.inspect import Fio, SectionFiles
 from iopstui.fio.job_text import describe_job
 from iopstui.fio.library import find_job
@@ -22,11 +22,11 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import BIND, KNOB, SIZE, Plan, PlannedPoint, Setting, expand_plan
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
 from iopstui.preflight.inspection import JOB, inspect_text
 from iopstui.preflight.job import prepare, require_target
-from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.queues import bind_jobs
 from iopstui.safety.scratch import usable_bytes_for_all
@@ -65,7 +65,7 @@ def _scratch_bytes(
 
 
 def preview_plan(
-    plan: Plan, target: Target, job_target: Target | None, conditions: RunConditions,
+    plan: Plan, target: Target, job_target: Target | None, conditions: RunRequest,
     devices: Mapping[str, BlockDevice], fio: Fio, roots: Roots,
 ) -> Preview:  # fmt: skip
     """Return what a plan would do; writes nothing. UsageError, Refused or Missing for what would
@@ -94,8 +94,7 @@ def preview_plan(
                 largest = max(largest, total)
                 continue
             file = write_text(private, JOB, text)
-            request = JobRequest(str(file), {}, size, conditions.destroy_data,
-                                 no_fence=conditions.no_fence)  # fmt: skip
+            request = replace(conditions, job=str(file), overrides={}, size=size, bind=False)
             prepared = prepare(request, job_target, fio, private, devices, roots)
             prepared.close()
             if repeated:

@@ -12,7 +12,7 @@ import contextlib
 import queue
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from iopstui.errors import (
@@ -39,7 +39,7 @@ from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
-from iopstui.model.block.tunable import restore_rank, with_side_effects
+from iopstui.model.block.tunable import TunableRequest, restore_rank, with_side_effects
 from iopstui.model.experiment.comparison import differences_are_precise
 from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.expectation import Expectation, ExpectationChecker, Outcome
@@ -51,12 +51,12 @@ from iopstui.model.experiment.point import (
     littles_law,
     run_length_s,
 )
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.evidence import SYNCHRONOUS
 from iopstui.model.fio import jobfile
 from iopstui.model.means import median
-from iopstui.preflight.job_request import JobRequest
-from iopstui.preflight.shared_scratch import SharedScratch
-from iopstui.safety.scratch import DEFAULT_BYTES, Scratch, usable_bytes_for_all
+from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
+from iopstui.safety.scratch import DEFAULT_BYTES, usable_bytes_for_all
 from iopstui.safety.scratch_sizes import files_of
 from iopstui.session.live import LiveSession
 
@@ -68,20 +68,9 @@ MEASURED_SHARE = 0.9
 Sink = Callable[[Event], None]
 
 
-@dataclass(frozen=True, slots=True)
-class RunConditions:
-    """Conditions of every run of an experiment, from the command line."""
-
-    size: str | None = None
-    destroy_data: tuple[str, ...] = ()
-    bind: bool = False
-    knobs: tuple[tuple[str, str], ...] = ()
-    no_fence: bool = False
-
-
 class ExperimentRunner:
-    """Drives one plan. ``points`` are the figures so far by step index, ``failed`` says why those
-    runs of a sweep have none; what ``progress``
+    """Drives one plan; ``conditions`` hold for all of its runs. ``points`` are the figures so far
+    by step index, ``failed`` says why those runs of a sweep have none; what ``progress``
     holds from before is not measured again. ``t`` is the session's time, where it is borrowed."""
 
     def __init__(
@@ -89,7 +78,7 @@ class ExperimentRunner:
         session: LiveSession,
         plan: Plan,
         job_target: Target | None,
-        conditions: RunConditions,
+        conditions: RunRequest,
         sink: Sink,
         progress: ProgressFile | None = None,
         expectations: Sequence[Expectation] = (),
@@ -249,7 +238,7 @@ class ExperimentRunner:
         disturbances = DisturbanceMeter(target, shape)
         meter = PointMeter(*length, disturbances)
         before = self._session.runs
-        self._session.run_request(self.request(step))
+        self._session.run_request(self.request(step), self._scratch_of(step.job))
         if self.interrupted:
             self._session.stop_job()
         judge, settling = ExpectationChecker(self._expectations), SettlingFilter(*length)
@@ -354,7 +343,7 @@ class ExperimentRunner:
         overhead = median(self._overheads[1:]) if self._overheads[1:] else OVERHEAD_S
         return missing * (self.plan.settle + self.plan.measure + overhead)
 
-    def request(self, step: PlannedPoint) -> JobRequest:
+    def request(self, step: PlannedPoint) -> RunRequest:
         """The session's request for a point."""
         length_s = run_length_s(self.plan.settle, self.plan.measure, self._session.interval_s)
         overrides = {
@@ -365,23 +354,20 @@ class ExperimentRunner:
         }
         bind = step.settings_of(BIND).get("bind")
         # the scheduler resets other tunables, so it comes first
+        own_knobs = (TunableRequest(*knob) for knob in step.settings_of(KNOB).items())
         knobs = sorted(
-            (*self._conditions.knobs, *step.settings_of(KNOB).items()),
-            key=lambda knob: knob[0] != "scheduler",
+            (*self._conditions.knobs, *own_knobs), key=lambda knob: knob.name != "scheduler"
         )
-        return JobRequest(
-            step.job,
-            overrides,
-            step.settings_of(SIZE).get("size", self._conditions.size),
-            self._conditions.destroy_data,
-            self._conditions.bind if bind is None else bind == "queues",
-            tuple(knobs),
-            self._scratch_of(step.job),
-            self._max_scratch_bytes,
-            self._conditions.no_fence,
+        return replace(
+            self._conditions,
+            job=step.job,
+            overrides=overrides,
+            size=step.settings_of(SIZE).get("size", self._conditions.size),
+            bind=self._conditions.bind if bind is None else bind == "queues",
+            knobs=tuple(knobs),
         )
 
-    def _scratch_of(self, job: str) -> Scratch | None:
+    def _scratch_of(self, job: str) -> LentScratch | None:
         """The scratch directory of a job: made for its first point, then used by all of them.
         A sweep goes from job to job and needs one at a time, a comparison all of them."""
         target = self._job_target
@@ -391,7 +377,7 @@ class ExperimentRunner:
             if not self.plan.variants:
                 self._close_scratch()
             self._scratch[job] = SharedScratch([Path(place.path) for place in target.places])
-        return self._scratch[job].scratch
+        return LentScratch(self._scratch[job].scratch, self._max_scratch_bytes)
 
     def _close_scratch(self) -> None:
         while self._scratch:

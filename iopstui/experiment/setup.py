@@ -12,7 +12,7 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.experiment.preview import Preview, preview_plan
 from iopstui.experiment.progress import ProgressFile, default_path
-from iopstui.experiment.runner import OVERHEAD_S, RunConditions, point_job_text
+from iopstui.experiment.runner import OVERHEAD_S, point_job_text
 from iopstui.fio.inspect import Fio, SectionFiles
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
@@ -24,6 +24,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, check_name, expand_plan, with_unvaried_tunables
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.model.fio import jobfile
 from iopstui.preflight.target_from_job import target_named_by_job
@@ -43,7 +44,7 @@ class ExperimentSetup:
     target: Target
     job_target: Target | None
     devices: Mapping[str, BlockDevice]
-    conditions: RunConditions
+    conditions: RunRequest
     preview: Preview
     spread: float | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +64,10 @@ class ExperimentSetup:
         A seed that chance chose is no part of it: who goes on goes on with that."""
         texts = [read_job(find_job(job)) for job in self.plan.every_job]
         plan = replace(self.plan, seed=self.requested_seed)
-        return plan.key(texts, self.target.path, self.conditions, *more)
+        run = self.conditions
+        knobs = [(knob.name, knob.value) for knob in run.knobs]
+        conditions = [run.size, run.destroy_data, run.bind, knobs, run.no_fence]
+        return plan.key(texts, self.target.path, conditions, *more)
 
     def progress(self, path: Path | None, interval_s: float, *more: object) -> ProgressFile:
         """The progress file, with the results of an interrupted run if there is one. OSError if it
@@ -87,7 +91,7 @@ def preview_setup(
     target: Target,
     job_target: Target | None,
     devices: Mapping[str, BlockDevice],
-    conditions: RunConditions,
+    conditions: RunRequest,
     fio: Fio,
     roots: Roots,
 ) -> ExperimentSetup:
@@ -120,13 +124,13 @@ def preview_setup(
     )
 
 
-def _check_conflicts(plan: Plan, conditions: RunConditions) -> None:
+def _check_conflicts(plan: Plan, conditions: RunRequest) -> None:
     """UsageError for a setting that is both fixed for all runs and varied between them."""
     for name in plan.options:
         check_name(name, f"--set {name}")
     varied = {axis.name for axis in plan.axes}
     varied |= {setting.name for variant in plan.variants for setting in variant.settings}
-    for name in sorted(varied & {name for name, _ in conditions.knobs}):
+    for name in sorted(varied & {knob.name for knob in conditions.knobs}):
         raise UsageError(f"{name} is both varied and fixed with --knob.")
     if conditions.bind and {"bind", "cpus_allowed"} & varied:
         raise UsageError("The CPUs of the jobs are both varied and fixed with --bind.")
@@ -207,8 +211,8 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
         yield f"Reads: {place} (writes nothing)"
     for name, value in preview.knobs.items():
         yield f"Changes: {name} (now {printable(value)}), restored at the end"
-    for name, value in setup.conditions.knobs:
-        yield f"Changes: {name} to {printable(value)}, restored at the end"
+    for knob in setup.conditions.knobs:
+        yield f"Changes: {knob.name} to {printable(knob.value)}, restored at the end"
     if plan.variants:
         yield f"Repeats: {planned_sensitivity(plan, setup.spread)}"
         yield "Order: random within each repeat"
@@ -233,8 +237,8 @@ def effect_lines(setup: ExperimentSetup) -> Iterator[str]:
     yield writes_text(setup)
     for name, value in preview.knobs.items():
         yield f"changes: {name}, now {printable(value)}; restored at the end"
-    for name, value in setup.conditions.knobs:
-        yield f"changes: {name} to {printable(value)}; restored at the end"
+    for knob in setup.conditions.knobs:
+        yield f"changes: {knob.name} to {printable(knob.value)}; restored at the end"
 
 
 def writes_text(setup: ExperimentSetup) -> str:

@@ -15,19 +15,19 @@ from iopstui.errors import UsageError
 from iopstui.experiment.expectations import parse_expectations, plan_sections
 from iopstui.experiment.preview import representative_points
 from iopstui.experiment.progress import ProgressFile
-from iopstui.experiment.runner import RunConditions
 from iopstui.experiment.setup import ExperimentSetup, preview_setup, resume_text
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.experiment.expectation import Expectation
-from iopstui.model.experiment.options import ExperimentOptions, RunOptions
+from iopstui.model.experiment.plan import Plan
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.preflight.targets import choose_common_targets
 from iopstui.recording.writer import check_creatable, next_free_path
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.session.live import LiveSession
-from iopstui.session.new_session import new_session
+from iopstui.session.viewer import NOBODY
 
 Notify = Callable[[str], None]
 
@@ -36,37 +36,29 @@ MIN_ANNOUNCED_CHECKS = 20
 """From this number on, the checks with fio take seconds."""
 
 
-def set_up(options: ExperimentOptions, notify: Notify) -> ExperimentSetup:
+def set_up(run: RunRequest, plan: Plan, notify: Notify) -> ExperimentSetup:
     """Check everything before anything runs. UsageError, Refused or Missing."""
     fio = find_fio()
     clean_up_and_report(notify, Roots())
-    plan, run = options.plan, options.run
     devices = read_devices(Roots())
     target, job_target = choose_common_targets(run.targets, plan.every_job, devices, Roots())
-    conditions = _conditions(run)
+    _refuse_delayed_knobs(run)
     checked = sum(1 for _ in representative_points(plan))
     if checked >= MIN_ANNOUNCED_CHECKS:
         notify(f"checking {checked} of {counted(plan.points, 'point')} with fio; nothing runs yet")
-    return preview_setup(plan, target, job_target, devices, conditions, fio, Roots())
+    return preview_setup(plan, target, job_target, devices, run, fio, Roots())
 
 
-def _conditions(run: RunOptions) -> RunConditions:
+def _refuse_delayed_knobs(run: RunRequest) -> None:
     if any(knob.after_s is not None for knob in run.knobs):
         raise UsageError(
             "A tunable that changes during a run (--knob NAME=VALUE@SECONDS) cannot be used in "
             "an experiment.",
             "Remove @SECONDS, or make it an axis or a variant.",
         )
-    return RunConditions(
-        run.size,
-        run.destroy_data,
-        run.bind,
-        tuple((knob.name, knob.value) for knob in run.knobs),
-        run.no_fence,
-    )
 
 
-def expectations_at_every_point(run: RunOptions, setup: ExperimentSetup) -> tuple[Expectation, ...]:
+def expectations_at_every_point(run: RunRequest, setup: ExperimentSetup) -> tuple[Expectation, ...]:
     """Expectations of each point. UsageError for one that a point can't measure."""
     if not run.expect:
         return ()
@@ -87,33 +79,35 @@ def expectations_at_every_point(run: RunOptions, setup: ExperimentSetup) -> tupl
 
 def load_progress(
     setup: ExperimentSetup,
-    options: ExperimentOptions,
+    run: RunRequest,
     expectations: Sequence[Expectation],
     notify: Notify,
+    path: Path | None,
+    fresh: bool,
+    dry_run: bool,
 ) -> ProgressFile | None:
-    """The progress file, with the results of an interrupted run; ``None`` if it cannot be written.
-    UsageError for a --state file of another experiment, or if the environment has changed so that
-    the run cannot continue."""
-    run = options.run
+    """The progress file at ``path`` (``None``: in the state directory), with the results of an
+    interrupted run; ``None`` if it cannot be written. UsageError for a --state file of another
+    experiment, or if the environment has changed so that the run cannot continue."""
     more = [[expectation.text for expectation in expectations], list(run.probe), run.own_cpus]
     try:
-        progress = setup.progress(options.state, run.interval_s, *more)
+        progress = setup.progress(path, run.interval_s, *more)
     except OSError as error:
         notify(f"progress is not saved: {error}")
         return None
-    if progress.changed and not options.fresh:
+    if progress.changed and not fresh:
         raise UsageError(
             f"An interrupted run of this {_NOUNS[setup.kind]} cannot continue: {progress.changed}.",
             f"--fresh starts over; earlier results: {progress.path}.",
         )
-    if options.fresh and not options.dry_run:
+    if fresh and not dry_run:
         progress.remove()
     if progress.points:
         notify(f"{resume_text(progress, setup.plan, time.time())} (--fresh starts over)")
     return progress
 
 
-def check_record(run: RunOptions, progress: ProgressFile | None) -> None:
+def check_record(run: RunRequest, progress: ProgressFile | None) -> None:
     """UsageError for a --record that ``experiment_session`` would refuse; for a dry run."""
     if run.record and not _was_recorded(run.record, progress):
         check_creatable(Path(run.record))
@@ -125,7 +119,7 @@ def _was_recorded(record: str, progress: ProgressFile | None) -> bool:
 
 
 def experiment_session(
-    setup: ExperimentSetup, run: RunOptions, progress: ProgressFile | None, notify: Notify
+    setup: ExperimentSetup, run: RunRequest, progress: ProgressFile | None, notify: Notify
 ) -> LiveSession:
     """The session that runs it; not started. UsageError for a --record that can't be. One that
     goes on after an interruption has been recorded to that file before."""
@@ -133,4 +127,4 @@ def experiment_session(
         free = next_free_path(Path(run.record))
         notify(f"recording to {free}: {run.record} ends with the interruption")
         run = replace(run, record=str(free))
-    return new_session(run, setup.target, setup.job_target, setup.devices, idle_frames=False)
+    return LiveSession(setup.target, setup.devices, setup.job_target, run, NOBODY)

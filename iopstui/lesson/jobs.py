@@ -13,13 +13,18 @@ from iopstui.lesson.lesson_state import LessonState
 from iopstui.linux.process.private import private_directory, remove, write
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
-from iopstui.model.block.tunable import RESET_BY_SCHEDULER, restore_rank, with_side_effects
+from iopstui.model.block.tunable import (
+    RESET_BY_SCHEDULER,
+    TunableRequest,
+    restore_rank,
+    with_side_effects,
+)
 from iopstui.model.experiment.point import run_length_s
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.model.lesson.pages import RunPage
-from iopstui.preflight.job_request import JobRequest
-from iopstui.preflight.shared_scratch import SharedScratch
+from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
 
 # small enough to be laid out in seconds, large enough for 4k blocks to differ
 SCRATCH_BYTES = 256 << 20
@@ -38,20 +43,14 @@ class LessonJobs:
         self._scratch: SharedScratch | None = None
         self._private: Path | None = None
 
-    def request(self, run: RunPage, interval_s: float) -> JobRequest:
+    def request(self, run: RunPage, interval_s: float) -> RunRequest:
         """Request for a session that samples every ``interval_s``. UsageError."""
         length_ms = round(1000 * run_length_s(run.settle, run.seconds, interval_s))
         overrides = dict(self.fill_values(run.options))
         overrides |= {"runtime": f"{length_ms}ms", "time_based": "1"}
-        return JobRequest(
-            self._job_file(run),
-            overrides,
-            self._size,
-            self._destroy_data,
-            run.bind,
-            tuple(self._run_knobs(run)),
-            self._shared_scratch(),
-            size_bytes(self._state.lesson.size or "") or SCRATCH_BYTES,
+        knobs = tuple(TunableRequest(*knob) for knob in self._run_knobs(run))
+        return RunRequest(
+            self._job_file(run), overrides, self._size, self._destroy_data, run.bind, knobs
         )
 
     def job_text(self, run: RunPage) -> str:
@@ -101,13 +100,14 @@ class LessonJobs:
             self._private = private_directory()
         return str(write(self._private, f"{run.name}.fio", f"{run.fio}\n".encode()))
 
-    def _shared_scratch(self) -> Any:
+    def lent(self) -> LentScratch | None:
         """The scratch directory that all runs share, so that its files are laid out once."""
         if self._target.kind != kinds.DIRECTORY:
             return None
         if self._scratch is None:
             self._scratch = SharedScratch([Path(place.path) for place in self._target.places])
-        return self._scratch.scratch
+        most = size_bytes(self._state.lesson.size or "") or SCRATCH_BYTES
+        return LentScratch(self._scratch.scratch, most)
 
     def _run_knobs(self, run: RunPage) -> Iterator[tuple[str, str]]:
         """A run's tunables; those that only other runs change have their original values."""

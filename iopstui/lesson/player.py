@@ -20,6 +20,7 @@ from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.point import PointMeter
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
 from iopstui.model.lesson.figures import requested_figures, run_figures
 from iopstui.model.lesson.formula import Value
@@ -33,7 +34,7 @@ from iopstui.model.lesson.pages import (
     RunPage,
 )
 from iopstui.model.lesson.text import VisibleParagraph
-from iopstui.preflight.job_request import JobRequest
+from iopstui.preflight.shared_scratch import LentScratch
 
 
 class LessonRun:
@@ -227,7 +228,7 @@ class LessonRun:
         they have to be restored: for ``LiveSession.set_tunable``, if the session goes on."""
         return self._jobs.original_knobs()
 
-    def request(self, interval_s: float = 1.0) -> JobRequest:
+    def request(self, interval_s: float = 1.0) -> RunRequest:
         """Request for the page shown, for a session that samples every ``interval_s``; from now on
         the player waits for its events. Raises UsageError."""
         run = self.run_page
@@ -246,6 +247,10 @@ class LessonRun:
         disturbances = DisturbanceMeter(self._target, shape)
         self._meter = PointMeter(run.settle, run.seconds, disturbances)
         return request
+
+    def lent(self) -> LentScratch | None:
+        """The scratch directory that the runs share. Raises UsageError."""
+        return self._jobs.lent()
 
     def stop(self) -> None:
         """The session was asked to stop what runs, so the next end of a run is that of this one:

@@ -39,12 +39,12 @@ def prepare_in_directories(
     examined: LoadedRequest, target: Target, devices: Mapping[str, BlockDevice]
 ) -> PreparedJob:
     """Prepare scratch files in the target's directories; nothing else is touched."""
-    shared = examined.request.scratch
-    scratch = shared or make_scratches([Path(place.path) for place in target.places])
+    lent = examined.lent
+    scratch = lent.scratch if lent else make_scratches([Path(p.path) for p in target.places])
     prepared: PreparedJob | None = None
     try:
         prepared = _prepare_on_scratch(examined, scratch)
-        prepared.shares_scratch = shared is not None
+        prepared.shares_scratch = lent is not None
         guarded = CheckedJob(prepared.facts, prepared.files, scratch.path, scratch=scratch.path)
         prepared.guard = WriteGuard(guarded, (), examined.roots)
         prepared.guard.check(devices)
@@ -53,7 +53,7 @@ def prepare_in_directories(
     except BaseException:
         if prepared is not None:
             prepared.close()
-        if shared is None:
+        if lent is None:
             scratch.close()
         raise
 
@@ -90,8 +90,9 @@ def _prepare_on_scratch(examined: LoadedRequest, scratch: Scratch) -> PreparedJo
     if any(uses_direct_io(job) for job in jobs):
         _need_direct(directories)
     free_bytes = usable_bytes_for_all([path.parent for path in directories]) + scratch.used_bytes()
+    max_bytes = examined.lent.max_bytes if examined.lent is not None else None
     sizes = scratch_sizes(
-        jobs, facts.sections, request.size, free_bytes, request.max_scratch_bytes, len(directories)
+        jobs, facts.sections, request.size, free_bytes, max_bytes, len(directories)
     )
     sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
     timed = time_based_values(jobs, sizes)

@@ -17,30 +17,33 @@ from iopstui.linux.shares.network_call import call_with_timeout
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
 from iopstui.preflight.in_directories import prepare_in_directories
 from iopstui.preflight.in_place import prepare_in_place
-from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.loaded_request import LoadedRequest
 from iopstui.preflight.passthrough import passthrough_options
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.queues import bind_jobs
+from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.preflight.target_area import check_part
 from iopstui.safety.active_run import ActiveRun
 
 
 def prepare(
-    request: JobRequest,
+    request: RunRequest,
     target: Target | None,
     fio: Fio,
     private: Path,
     devices: Mapping[str, BlockDevice],
     roots: Roots,
     active: ActiveRun | None = None,
+    lent: LentScratch | None = None,
 ) -> PreparedJob:
     """Everything short of starting fio. ``target`` is ``None`` if the job names its own files.
 
-    ``private`` is the run's private directory, ``active`` the run that this one replaces.
+    ``private`` is the run's private directory, ``active`` the run that this one replaces, ``lent``
+    the scratch directory that it uses, where it shares one.
     Raises UsageError, Refused or Missing; then nothing was created and nothing is left, except on
     a mount whose server has gone away.
     """
@@ -57,7 +60,7 @@ def prepare(
             places.extend(cwd / name for name in named_paths(text))
         overrides = _checked_overrides(request, text, target, roots)
         examined = LoadedRequest(
-            request, target, path, text, overrides, fio, private, roots, active
+            request, target, path, text, overrides, fio, private, roots, active, lent
         )
         return _prepare(examined, devices)
 
@@ -65,7 +68,7 @@ def prepare(
 
 
 def _checked_overrides(
-    request: JobRequest, text: str, target: Target | None, roots: Roots
+    request: RunRequest, text: str, target: Target | None, roots: Roots
 ) -> dict[str, str]:
     """The options to change in the job. Raises UsageError for those that must not be."""
     _check_replay(request, target)
@@ -102,7 +105,7 @@ def _prepare(examined: LoadedRequest, devices: Mapping[str, BlockDevice]) -> Pre
     return prepared
 
 
-def _requested_options(text: str, request: JobRequest) -> dict[str, str]:
+def _requested_options(text: str, request: RunRequest) -> dict[str, str]:
     """The job's requested options, and iopstui's own options that affect the job."""
     options = common_options(jobfile.with_overrides(text, request.overrides))
     own_options = {
@@ -123,7 +126,7 @@ def require_target(path: Path, text: str, target: Target | None) -> None:
         )
 
 
-def _check_replay(request: JobRequest, target: Target | None) -> None:
+def _check_replay(request: RunRequest, target: Target | None) -> None:
     """UsageError for a replay on anything but one scratch file."""
     if request.trace and (target is None or target.kind != kinds.DIRECTORY or target.has_several):
         raise UsageError(

@@ -13,10 +13,11 @@ from iopstui.fio.job_text import check_section_names, check_streams, count_of
 from iopstui.fio.library import is_shipped
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
 from iopstui.preflight.inspection import inspect_text
-from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
+from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.safety.active_run import ActiveRun
 
 ROWS_BEFORE_GROUPING = 16
@@ -26,9 +27,9 @@ ROWS_BEFORE_GROUPING = 16
 class LoadedRequest:
     """A request after a first look: the job file ``path`` with its ``text``, and the options that
     are changed in it. ``target`` is ``None`` if the job names its own files. ``active``: the run
-    that this one replaces without a pause."""
+    that this one replaces without a pause. ``lent``: the scratch directory that it may use."""
 
-    request: JobRequest
+    request: RunRequest
     target: Target | None
     path: Path
     text: str
@@ -37,6 +38,7 @@ class LoadedRequest:
     private: Path
     roots: Roots
     active: ActiveRun | None = None
+    lent: LentScratch | None = None
 
     @property
     def label(self) -> str:

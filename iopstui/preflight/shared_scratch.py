@@ -9,12 +9,23 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.fio import guard as fio_guard
 from iopstui.fio.fence import isolated_command
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.safety.scratch import Scratch, make_scratches
+
+
+@dataclass(frozen=True, slots=True)
+class LentScratch:
+    """A scratch directory whose files a run uses again, and whose owner removes it. ``max_bytes``
+    limits each file without a size of its own, so that a point with more jobs has files of the same
+    size."""
+
+    scratch: Scratch
+    max_bytes: int | None = None
 
 
 class SharedScratch:

@@ -16,7 +16,6 @@ from iopstui.events import (
     StepFinished,
 )
 from iopstui.format import duration
-from iopstui.model.experiment.options import RunOptions
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter
 from iopstui.model.promise.checks import LATENCY, SINGLE, Check, QueueDepth, deeper_queue, depth_for
 from iopstui.model.promise.verdict import (
@@ -29,7 +28,7 @@ from iopstui.model.promise.verdict import (
     untested_rows,
     without_refuted_limits,
 )
-from iopstui.preflight.shared_scratch import SharedScratch
+from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
 from iopstui.promise.setup import (
     MAX_DEEPER_RUNS,
     SINGLE_IO_S,
@@ -39,8 +38,9 @@ from iopstui.promise.setup import (
     fio_cpu_count,
     single_checks,
 )
-from iopstui.safety.scratch import Scratch
-from iopstui.session.new_session import new_session
+from iopstui.safety.scratch import DEFAULT_BYTES
+from iopstui.session.live import LiveSession
+from iopstui.session.viewer import NOBODY
 
 DRAIN_PART = 0.75
 Sink = Callable[[Event], None]
@@ -52,16 +52,11 @@ class PromiseRunner:
     a check begins, ``sink`` the session's events."""
 
     def __init__(self, setup: PromiseSetup, sink: Sink, notify: Notify) -> None:
-        options = setup.options
-        run = RunOptions(
-            targets=options.targets, destroy_data=options.destroy_data, size=options.file_size,
-            no_fence=options.no_fence, write_budget=options.write_budget, record=options.record,
-        )  # fmt: skip
         self.setup = setup
         self.verdicts: list[Verdict] = []
         self.interrupted = False
-        self._session = new_session(
-            run, setup.target, setup.job_target, setup.devices, idle_frames=False
+        self._session = LiveSession(
+            setup.target, setup.devices, setup.job_target, setup.run, NOBODY
         )
         self._sink, self._notify = sink, notify
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -88,14 +83,14 @@ class PromiseRunner:
                 shared_scratch = SharedScratch(
                     [Path(place.path) for place in self.setup.job_target.places]
                 )
-            scratch = shared_scratch.scratch if shared_scratch is not None else None
+            lent = LentScratch(shared_scratch.scratch, DEFAULT_BYTES) if shared_scratch else None
             for check in single_checks(self.setup):
                 self._notify(f"single {check_title(check)}, to choose the queue depth")
-                measured = self._measure(check, SINGLE, SINGLE_IO_S, scratch)
+                measured = self._measure(check, SINGLE, SINGLE_IO_S, lent)
                 if measured.latency_ns is not None:
                     self._single_latencies[check.rw] = measured.latency_ns
             for check in self.setup.todo:
-                self._check(check, scratch)
+                self._check(check, lent)
                 self.verdicts = without_refuted_limits(self.verdicts, self.setup.tolerance)
             for check, reason in self.setup.skipped.items():
                 self.verdicts += untested_rows(check, reason)
@@ -106,52 +101,52 @@ class PromiseRunner:
             while not self._events.empty():
                 self._sink(self._events.get())
 
-    def _check(self, check: Check, scratch: Scratch | None) -> None:
+    def _check(self, check: Check, lent: LentScratch | None) -> None:
         single = self._single_latencies.get(check.rw)
         depth = SINGLE if check.kind == LATENCY else depth_for(check, single, fio_cpu_count())
         drain_s = drained_checks(self.setup).get(check)
         if drain_s is not None:
             self._notify(f"{check_title(check)}, to use up the burst credits: {duration(drain_s)}")
             # what was measured well before the bucket is empty is the burst
-            burst = self._measure(check, depth, DRAIN_PART * drain_s, scratch, drain_s)
-            measured = self._measure_check(check, depth, scratch)
+            burst = self._measure(check, depth, DRAIN_PART * drain_s, lent, drain_s)
+            measured = self._measure_check(check, depth, lent)
             self.verdicts += judge_drained(check, burst, measured, self.setup.tolerance)
             return
-        measured = self._measure_check(check, depth, scratch)
+        measured = self._measure_check(check, depth, lent)
         for _ in range(MAX_DEEPER_RUNS):
             deeper = deeper_queue(depth)
             if check.kind == LATENCY or deeper is None or not is_too_shallow(check, measured):
                 break
             depth = deeper
             self._notify("the queue was too shallow: again with a deeper one")
-            measured = self._measure_check(check, depth, scratch)
+            measured = self._measure_check(check, depth, lent)
         self.verdicts += judge(check, measured, self.setup.tolerance)
 
     def _measure_check(
-        self, check: Check, depth: QueueDepth, scratch: Scratch | None
+        self, check: Check, depth: QueueDepth, lent: LentScratch | None
     ) -> Measurement:
         deep = f", queue depth {depth.iodepth}" + (f" × {depth.jobs}" if depth.jobs > 1 else "")
         self._notify(f"{check_title(check)}{deep}")
-        return self._measure(check, depth, self.setup.options.measure, scratch)
+        return self._measure(check, depth, self.setup.measure, lent)
 
     def _measure(
         self,
         check: Check,
         depth: QueueDepth,
         seconds: float,
-        scratch: Scratch | None,
+        lent: LentScratch | None,
         length: float | None = None,
     ) -> Measurement:
         """Run a check, and measure ``seconds`` of its ``length`` (default: all)."""
         if self.interrupted:
             raise Interrupted("Interrupted: the promise was not tested to its end.")
         session = self._session
-        settle = self.setup.options.settle if seconds != SINGLE_IO_S else 1.0
+        settle = self.setup.settle if seconds != SINGLE_IO_S else 1.0
         collector = _Collector(settle, seconds, session.target.opened)
         before = session.runs
         self._active.clear()
-        request = self.setup.request(check, depth, length or seconds, session.interval_s, scratch)
-        session.run_request(request)
+        request = self.setup.request(check, depth, length or seconds, session.interval_s)
+        session.run_request(request, lent)
         if self.interrupted:
             session.stop_job()
         finished = self._follow(before, collector)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
@@ -17,6 +17,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.point import run_length_s
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.model.promise.checks import (
     LATENCY,
@@ -30,10 +31,9 @@ from iopstui.model.promise.checks import (
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS, THROUGHPUT
 from iopstui.preflight.job import prepare
-from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import check_creatable
-from iopstui.safety.scratch import DEFAULT_BYTES, Scratch
+from iopstui.safety.scratch import DEFAULT_BYTES
 from iopstui.text import printable
 
 JOB = "promise"
@@ -48,29 +48,18 @@ MAX_DEEPER_RUNS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class PromiseOptions:
-    """Options as the user wrote them. Times in seconds, ``tolerance`` a share."""
-
-    targets: tuple[str, ...] = ()
-    destroy_data: tuple[str, ...] = ()
-    file_size: str | None = None
-    write_budget: int | None = None
-    no_fence: bool = False
-    settle: float = 2.0
-    measure: float = 30.0
-    tolerance: float | None = None
-    record: str | None = None
-    drain: bool = False
-    """Use up the burst credits first, so that the baseline is measured, too."""
-
-
-@dataclass(frozen=True, slots=True)
 class PromiseSetup:
-    """A promise test: checks to run (``todo``), checks left out with reasons (``skipped``), and
-    the target."""
+    """A promise test: what holds for each ``run``, checks to run (``todo``), checks left out with
+    reasons (``skipped``), and the target. Times in seconds."""
 
     promised: PromisedFigures
-    options: PromiseOptions
+    run: RunRequest
+    settle: float
+    measure: float
+    tolerance: float
+    """The share by which a figure may be missed."""
+    drain: bool
+    """Use up the burst credits first, so that the baseline is measured, too."""
     target: Target
     job_target: Target
     devices: Mapping[str, BlockDevice]
@@ -79,38 +68,23 @@ class PromiseSetup:
     fio: Fio
 
     @property
-    def tolerance(self) -> float:
-        """Return the share by which a figure may be missed: as asked for, what the provider calls
-        delivered, or 2 %."""
-        if self.options.tolerance is not None:
-            return self.options.tolerance
-        delivers = self.promised.volume.delivers
-        return 1 - delivers[0] if delivers is not None else 0.02
-
-    @property
     def uses_scratch(self) -> bool:
         """Whether it works on a scratch file of its own."""
         return self.job_target.kind == kinds.DIRECTORY
 
     def request(
-        self, check: Check, depth: QueueDepth, seconds: float, interval_s: float = 1.0,
-        scratch: Scratch | None = None,
-    ) -> JobRequest:  # fmt: skip
+        self, check: Check, depth: QueueDepth, seconds: float, interval_s: float = 1.0
+    ) -> RunRequest:
         """The run of a check."""
-        settle = self.options.settle if seconds != SINGLE_IO_S else 1.0
+        settle = self.settle if seconds != SINGLE_IO_S else 1.0
         overrides = {
             "rw": check.rw, "bs": str(check.block_size), "iodepth": str(depth.iodepth),
             "numjobs": str(depth.jobs), "time_based": "1",
             "runtime": f"{round(1000 * run_length_s(settle, seconds, interval_s))}ms",
         }  # fmt: skip
-        file_size = self.options.file_size
         on_device = self.job_target.kind == kinds.DEVICE
-        return JobRequest(
-            JOB, overrides, file_size or (WHOLE_TARGET if on_device else None),
-            self.options.destroy_data,
-            scratch=scratch, max_scratch_bytes=DEFAULT_BYTES if scratch is not None else None,
-            no_fence=self.options.no_fence,
-        )  # fmt: skip
+        size = self.run.size or (WHOLE_TARGET if on_device else None)
+        return replace(self.run, job=JOB, overrides=overrides, size=size)
 
 
 def target_disk(texts: tuple[str, ...], devices: Mapping[str, BlockDevice]) -> BlockDevice | None:
@@ -122,25 +96,35 @@ def target_disk(texts: tuple[str, ...], devices: Mapping[str, BlockDevice]) -> B
     return device
 
 
-def set_up(promised: PromisedFigures, options: PromiseOptions) -> PromiseSetup:
-    """Check everything before anything runs. UsageError, Refused or Missing."""
+def set_up(
+    promised: PromisedFigures, run: RunRequest, settle: float, measure: float,
+    tolerance: float | None, drain: bool,
+) -> PromiseSetup:  # fmt: skip
+    """Check everything before anything runs. UsageError, Refused or Missing. A ``tolerance`` that
+    nobody asked for is what the provider calls delivered, or 2 %."""
     fio = find_fio()
     devices = read_devices(Roots())
-    target, job_target = choose_targets(options.targets, JOB, devices, Roots())
+    target, job_target = choose_targets(run.targets, JOB, devices, Roots())
     if job_target is None or target.has_several:
         raise UsageError("A promise is about one volume: give one TARGET.")
     all_checks = list_checks(promised)
-    may_write = target.kind == kinds.DIRECTORY or bool(options.destroy_data)
+    may_write = target.kind == kinds.DIRECTORY or bool(run.destroy_data)
     reason = f"writing needs --destroy-data {printable(target.path)}"
     skipped = {} if may_write else {check: reason for check in all_checks if check.writes}
     todo = tuple(check for check in all_checks if check not in skipped)
     if not todo:
         raise UsageError(f"No figure of {promised.volume.id} can be tested by only reading.",
                          f"Add --destroy-data {printable(target.path)}.")  # fmt: skip
-    _check_file_size(options.file_size, todo)
-    if options.record:
-        check_creatable(Path(options.record))
-    setup = PromiseSetup(promised, options, target, job_target, devices, todo, skipped, fio)
+    _check_file_size(run.size, todo)
+    if run.record:
+        check_creatable(Path(run.record))
+    delivers = promised.volume.delivers
+    if tolerance is None:
+        tolerance = 1 - delivers[0] if delivers is not None else 0.02
+    setup = PromiseSetup(
+        promised, run, settle, measure, tolerance, drain, target, job_target, devices, todo,
+        skipped, fio,
+    )  # fmt: skip
     _preflight(setup)
     return setup
 
@@ -161,7 +145,7 @@ def _preflight(setup: PromiseSetup) -> None:
     private = private_directory()
     try:
         for check in {check.rw: check for check in setup.todo}.values():
-            request = setup.request(check, SINGLE, setup.options.measure)
+            request = setup.request(check, SINGLE, setup.measure)
             prepare(request, setup.job_target, setup.fio, private, setup.devices, Roots()).close()
     finally:
         remove(private)
@@ -169,7 +153,7 @@ def _preflight(setup: PromiseSetup) -> None:
 
 def run_seconds(setup: PromiseSetup) -> float:
     """About how long the whole test takes."""
-    check_s = setup.options.settle + setup.options.measure + 1 + OVERHEAD_S
+    check_s = setup.settle + setup.measure + 1 + OVERHEAD_S
     singles = len(single_checks(setup)) * (SINGLE_IO_S + 2 + OVERHEAD_S)
     drains = sum(seconds + OVERHEAD_S for seconds in drained_checks(setup).values())
     return len(setup.todo) * check_s + singles + drains
@@ -180,7 +164,7 @@ def drained_checks(setup: PromiseSetup) -> dict[Check, float]:
     bucket lasts: the first check of each bucket."""
     durations: dict[Check, float] = {}
     kinds: set[str] = set()
-    for check in setup.todo if setup.options.drain else ():
+    for check in setup.todo if setup.drain else ():
         bucket = setup.promised.bucket(check.kind) if check.kind != LATENCY else None
         if bucket is None or check.burst is None or check.kind in kinds:
             continue
@@ -204,10 +188,9 @@ def single_checks(setup: PromiseSetup) -> list[Check]:
 
 def plan_lines(setup: PromiseSetup) -> Iterator[str]:
     """Describe the test: runs, writes, credits used, duration."""
-    options = setup.options
     yield f"{len(setup.todo)} figures, about {duration(run_seconds(setup))}:"
     for check in setup.todo:
-        yield f"  {check_title(check)}: {options.measure:g} s"
+        yield f"  {check_title(check)}: {setup.measure:g} s"
     for check, seconds in drained_checks(setup).items():
         yield f"  first {check_title(check)} until the credits are used up: {duration(seconds)}"
     for check, reason in setup.skipped.items():
@@ -215,7 +198,7 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
     yield from _write_lines(setup)
     for kind, unit in ((IOPS, "I/O credits"), (THROUGHPUT, "bytes of credits")):
         bucket = setup.promised.bucket(kind)
-        length = options.settle + options.measure + 1
+        length = setup.settle + setup.measure + 1
         spent = credits_used(setup.promised, setup.todo, kind, length)
         if bucket is not None and spent:
             spent = bucket.size if drained_checks(setup) else min(spent, bucket.size)
@@ -226,11 +209,11 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
 
 def _write_lines(setup: PromiseSetup) -> Iterator[str]:
     place = printable(setup.target.path)
-    length = setup.options.settle + setup.options.measure + 1
+    length = setup.settle + setup.measure + 1
     total = max_written_bytes(setup.todo, length)
     more = "more if it is faster"
     if setup.uses_scratch:
-        file_size = setup.options.file_size
+        file_size = setup.run.size
         file = (size_bytes(file_size) if file_size else None) or DEFAULT_BYTES
         yield (f"writes: a scratch file ({size(file)}) in {place}, removed at the end, and about "
                f"{size(total)} into it at the promised speed, {more}")  # fmt: skip
@@ -238,8 +221,8 @@ def _write_lines(setup: PromiseSetup) -> Iterator[str]:
         yield f"writes: OVERWRITES {place}, about {size(total)} at the promised speed, {more}"
     else:
         yield f"writes: nothing; {place} is read only"
-    if setup.options.write_budget is not None:
-        yield f"limit: {size(setup.options.write_budget)} (--write-budget)"
+    if setup.run.write_budget is not None:
+        yield f"limit: {size(setup.run.write_budget)} (--write-budget)"
 
 
 def check_title(check: Check) -> str:

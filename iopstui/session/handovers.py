@@ -20,7 +20,6 @@ from iopstui.fio.inspect import cancel_when, find_fio
 from iopstui.format import size
 from iopstui.linux.counters.signal_flag import SignalFlag
 from iopstui.model.samples import FioStatus
-from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.safety.active_run import ActiveRun
 from iopstui.session.fio.current_run import CurrentRun
@@ -33,8 +32,8 @@ from iopstui.session.fio.fio_run import (
 )
 from iopstui.session.fio.session_scratch import StopFirst
 from iopstui.session.own_cpus import OwnCpus
+from iopstui.session.run_order import RunOrder
 from iopstui.session.run_preparation import RunPreparation, new_run
-from iopstui.session.session_options import RunPolicy
 from iopstui.session.stall_timeouts import StallTimeouts
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.sampling import LATE_FACTOR, Sampling
@@ -48,17 +47,17 @@ FIRST_IO_TIMEOUT_S = 10.0
 
 
 class Handover:
-    """One request: from its preparation, in a thread, until its run is the active one. ``events``
+    """One order: from its preparation, in a thread, until its run is the active one. ``events``
     are those of its fio so far, unread. ``given_up`` ends the preparation early."""
 
     def __init__(
         self,
-        request: JobRequest,
+        order: RunOrder,
         prepare: Callable[[], FioRun],
         given_up: SignalFlag,
         now_ns: int,
     ) -> None:
-        self.request = request
+        self.order = order
         self.given_up = given_up
         self.state = PREPARING
         self.since_ns = now_ns
@@ -84,7 +83,8 @@ class Handover:
 
 class Handovers:
     """Prepares and starts the run that replaces the active one. Used in the session's thread.
-    ``stop_first`` is called with a request that has to wait for the active run's end."""
+    ``holds``: runs start at a word. ``stop_first`` is called with an order that has to wait for the
+    active run's end."""
 
     def __init__(
         self,
@@ -93,21 +93,23 @@ class Handovers:
         current: CurrentRun,
         preparation: RunPreparation,
         own_cpus: OwnCpus,
-        policy: RunPolicy,
-        stop_first: Callable[[JobRequest], None],
+        holds: bool,
+        deadline_s: float | None,
+        stop_first: Callable[[RunOrder], None],
     ) -> None:
         self._context = context
         self._sampling = sampling
         self._current = current
         self._preparation = preparation
         self._own_cpus = own_cpus
-        self._policy = policy
+        self._holds = holds
+        self._deadline_s = deadline_s
         self._stop_first = stop_first
         self._next: Handover | None = None
         # not wanted any more, but still being prepared
         self._unwanted: Handover | None = None
         # asked for meanwhile
-        self._later: JobRequest | None = None
+        self._later: RunOrder | None = None
         # with the files that were made for them alone
         self._dropped: list[tuple[FioRun, SharedScratch | None]] = []
         self._timeouts = StallTimeouts(context)
@@ -137,29 +139,29 @@ class Handovers:
         if handover is not None and handover.run is not None and handover.state != PREPARING:
             handover.run.send_heartbeat()
 
-    # -- requests
+    # -- orders
 
-    def request(self, request: JobRequest) -> bool:
-        """Begin to replace the active run; of several requests the last one wins. False if it has
+    def order(self, order: RunOrder) -> bool:
+        """Begin to replace the active run; of several orders the last one wins. False if it has
         to be stopped first."""
         run = self._current.fio
-        if run is None or not self._is_possible(request, run):
+        if run is None or not self._is_possible(order, run):
             self.drop()
             return False
         if self._next is not None and self._next.state in (PREPARING, LAYING_OUT, WAITING):
             self.drop()
-        self._later = request
+        self._later = order
         self._begin_later()
         return True
 
-    def _is_possible(self, request: JobRequest, run: FioRun) -> bool:
+    def _is_possible(self, order: RunOrder, run: FioRun) -> bool:
         return (
-            request.hand_over
+            order.hand_over
             and run.phase == RUN
             and not (run.stopping and not self._is_taking_over)
             and not run.failure
-            and not self._policy.hold
-            and self._preparation.can_hand_over(request, run.prepared)
+            and not self._holds
+            and self._preparation.can_hand_over(order, run.prepared)
         )
 
     @property
@@ -167,34 +169,34 @@ class Handovers:
         return self._next is not None and self._next.state == TAKING_OVER
 
     def _begin_later(self) -> None:
-        """Begin with the newest request, once there is no other."""
+        """Begin with the newest order, once there is no other."""
         run = self._current.fio
         busy = self._next is not None or self._unwanted is not None
         if busy or self._later is None or run is None:
             return
-        request, self._later = self._later, None
+        order, self._later = self._later, None
         guard, guard_pid = run.prepared.guard, run.guard_pid
         if run.stopping or guard is None or guard_pid is None:
-            self._stop_first(request)
+            self._stop_first(order)
             return
         given_up = SignalFlag()
         active = guard.active_run(guard_pid, given_up.is_set)
         self._next = Handover(
-            request, lambda: self._prepare(request, run, active, given_up), given_up, self._now()
+            order, lambda: self._prepare(order, run, active, given_up), given_up, self._now()
         )
 
     def _prepare(
-        self, request: JobRequest, running: FioRun, active: ActiveRun, given_up: SignalFlag
+        self, order: RunOrder, running: FioRun, active: ActiveRun, given_up: SignalFlag
     ) -> FioRun:
         """In the thread of a handover: the next run, whose fio waits for its start unless files are
         to be laid out first. Raises IopstuiError or StopFirst; then nothing is left."""
         try:
             cancel_when(given_up)
-            fio = find_fio(self._policy.fio_path)
-            prepared = self._preparation.prepared_beside(request, fio, running.prepared, active)
+            fio = find_fio()
+            prepared = self._preparation.prepared_beside(order, fio, running.prepared, active)
             run = new_run(
                 self._context, fio, prepared, self._sampling.interval_s, True,
-                self._policy.deadline_s,
+                self._deadline_s,
             )  # fmt: skip
             if run.phase == RUN:
                 self._start(run)
@@ -237,7 +239,7 @@ class Handovers:
         run, error = handover.run, handover.error
         if isinstance(error, StopFirst):
             self._drop_next()
-            self._stop_first(handover.request)
+            self._stop_first(handover.order)
         elif isinstance(error, IopstuiError):
             self._refuse(error)
         elif error is not None:
@@ -327,7 +329,7 @@ class Handovers:
         patience_s = LATE_FACTOR * max(1.0, self._sampling.interval_s)
         if handover is not None and handover.is_held and self._waited_s(handover) > patience_s:
             self._drop_next()
-            self._stop_first(handover.request)
+            self._stop_first(handover.order)
 
     def _check_first_io(self, handover: Handover, run: FioRun) -> None:
         reported = any(isinstance(e, NewDocument) and _has_ios(e) for e in handover.events)

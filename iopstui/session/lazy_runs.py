@@ -12,27 +12,27 @@ from iopstui.errors import EXIT_OK
 from iopstui.linux.counters.signal_flag import SignalFlag
 
 if TYPE_CHECKING:
-    from iopstui.preflight.job_request import JobRequest
     from iopstui.session.fio.fio_run import FioRun
+    from iopstui.session.run_order import RunOrder
     from iopstui.session.runs import Runs
     from iopstui.session.start_signal import StartSignal
 
 
 class LazyRuns:
-    """Stands in for ``Runs`` with the same arguments; loads it at the first ``request``."""
+    """Stands in for ``Runs`` with the same arguments; loads it at the first ``order``."""
 
     def __init__(self, *arguments: Any) -> None:
         self._arguments = arguments
         self._runs: Runs | None = None
         self.given_up = SignalFlag()
 
-    def request(self, request: JobRequest) -> None:
+    def order(self, order: RunOrder) -> None:
         """Run this job; a running one is stopped first."""
         if self._runs is None:
             from iopstui.session.runs import Runs
 
             self._runs = Runs(*(*self._arguments, self.given_up))
-        self._runs.request(request)
+        self._runs.order(order)
 
     @property
     def run(self) -> FioRun | None:

@@ -12,6 +12,7 @@ import select
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,60 +26,64 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
-from iopstui.model.block.tunable import TunableRequest
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.finding import Finding
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.session.fio.current_run import CurrentRun
+from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.lazy_runs import LazyRuns
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.session_options import RunPolicy, SamplingOptions
 from iopstui.session.tick.context import Context, Sink
 from iopstui.session.tick.outcomes import OutcomeTracker
 from iopstui.session.tick.sampling import Sampling
 from iopstui.session.tick.steady import SteadyStop
 from iopstui.session.tunable_alternation import TunableAlternation
 from iopstui.session.tunable_changes import TunableChanges
+from iopstui.session.viewer import Viewer
 from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.model.answer.use import DiskUse
     from iopstui.model.experiment.expectation import Expectation, Outcome
-    from iopstui.preflight.job_request import JobRequest
+    from iopstui.preflight.shared_scratch import LentScratch
     from iopstui.safety.tunable_states import TunableState
+    from iopstui.session.run_order import RunOrder
     from iopstui.session.start_signal import StartSignal
 
 LEAVE_TIMEOUT_S = 4.0
 CLOSE_TIMEOUT_S = 5.0
 # of a CPU: a thread that takes less does not remove files but waits
 MIN_CPU_SHARE = 0.02
+_NOTHING, _SOMEBODY = RunRequest(own_cpus=()), Viewer()
 
 
 class LiveSession:
     """Samples ``target``, runs jobs and emits events until it is closed.
 
     The sink is called in the session's thread and must not block. ``job_target`` is the target
-    given to jobs; ``None`` if they name their own files. ``until_steady``: end a run once it is
-    steady, checked in rounds of this many seconds (session/tick/steady.py).
+    given to jobs; ``None`` if they name their own files. ``request`` is what holds for all of its
+    runs, but for what each asks for itself. ``announce_writes``: each run says first how much it
+    may write. ``deadline_s``: fio is ended if this process hangs or is stopped for so long
+    (``None``: fio.process.DEADLINE_S). UsageError for an invalid --record or --cpu; then no file is
+    left.
     """
 
     def __init__(
         self, target: Target, devices: Mapping[str, BlockDevice], job_target: Target | None,
-        sampling: SamplingOptions | None = None, policy: RunPolicy | None = None, *,
+        request: RunRequest = _NOTHING, viewer: Viewer = _SOMEBODY, *,
         roots: Roots | None = None, clock: Clock | None = None,
-        knobs: Sequence[TunableRequest] = (), recorder: Recorder | None = None,
-        own_cpus: OwnCpus | None = None, expectations: Sequence[Expectation] = (),
-        until_steady: float | None = None,
+        expectations: Sequence[Expectation] = (), announce_writes: bool = False,
+        deadline_s: float | None = None,
     ) -> None:  # fmt: skip
-        sampling, policy = sampling or SamplingOptions(), policy or RunPolicy()
+        self._own_cpus = OwnCpus(request.own_cpus, request.nice)
+        recorder = Recorder(Path(request.record)) if request.record else None
         self.job: str | None = None
         self.overrides: dict[str, str] = {}
-        self.bind = policy.bind
-        self.interval_s = sampling.interval_s
-        self.budget = policy.budget
-        self._policy = policy
-        self._own_cpus = own_cpus or OwnCpus()
-        self._probe = tuple(sampling.probe)
-        self._waiting_request: JobRequest | None = None
+        self.bind = request.bind
+        self.interval_s = request.interval_s
+        self.budget = WriteBudget(request.write_budget, announce_writes)
+        self._request = request
+        self._waiting_order: RunOrder | None = None
         self._failure_code: int | None = None
         self._hang_message = ""
         self._commands: deque[Callable[[], None]] = deque()
@@ -86,25 +91,22 @@ class LiveSession:
         self._thread: threading.Thread | None = None
         self._closing = False
         recording = RecordingBuffer(
-            target, lambda: self.devices, self.interval_s, sampling.idle_frames, knobs, recorder,
-            self.topology, own_files=job_target is None, keep_s=sampling.keep_s,
+            target, lambda: self.devices, self.interval_s, viewer.idle_frames, request.knobs,
+            recorder, self.topology, own_files=job_target is None, keep_s=viewer.keep_s,
         )  # fmt: skip
+        until_steady = request.until_steady
         outcomes = OutcomeTracker(expectations, SteadyStop(until_steady) if until_steady else None)
         context = self._context = Context(target, devices, roots or Roots(), clock or Clock(),
                                           recording, outcomes)  # fmt: skip
         self._current = CurrentRun()
-        self._sampling = Sampling(
-            context, self._current, self.interval_s, sampling.idle_frames,
-            sampling.short_first_interval, sampling.volume, sampling.cgroups,
-            sampling.on_screen,
-        )  # fmt: skip
-        self._tunable_changes = TunableChanges(context, self._sampling, knobs)
+        self._sampling = Sampling(context, self._current, request, viewer)
+        self._tunable_changes = TunableChanges(context, self._sampling, request.knobs)
         self._alternation = TunableAlternation(
             context, self._tunable_changes, self._sampling.findings
         )
         self._runs = LazyRuns(
             context, self._sampling, self._current, self._tunable_changes, self._own_cpus,
-            job_target, policy,
+            job_target, self.budget, request.hold, viewer.idle_frames, deadline_s,
         )  # fmt: skip
 
     # -- called from any thread
@@ -148,41 +150,37 @@ class LiveSession:
         """Run this job; a running one is replaced without a pause where that is safe, or stopped
         first. Failures arrive as events. ``plan``: ``RunPlanned`` comes first; ``lay_out``
         continues. ``mark`` is put on all charts when the run begins."""
-        from iopstui.preflight.job_request import JobRequest
-
-        self.run_request(
-            JobRequest(
-                job,
-                dict(overrides),
-                self._policy.size,
-                tuple(self._policy.destroy_data),
-                self.bind,
-                part=self._policy.part,
-                no_fence=self._policy.no_fence,
-                plan=plan,
-                trace=self._policy.trace,
-                io_log=self._policy.io_log,
-                hand_over=not plan,
-                mark=mark,
-            )
+        # the session's tunables are set already, and may have been changed since
+        request = replace(
+            self._request, job=job, overrides=dict(overrides), bind=self.bind, knobs=()
         )
+        self._order(request, announce=plan, hand_over=not plan, mark=mark)
 
-    def run_request(self, request: JobRequest) -> None:
-        """Request a run with every option of a run (experiments)."""
+    def run_request(self, request: RunRequest, lent: LentScratch | None = None) -> None:
+        """Run this (a point of an experiment), once what runs has ended."""
+        self._order(request, lent)
+
+    def _order(
+        self, request: RunRequest, lent: LentScratch | None = None, announce: bool = False,
+        hand_over: bool = False, mark: str = "",
+    ) -> None:  # fmt: skip
+        from iopstui.session.run_order import RunOrder
+
         self.job, self.overrides = request.job, dict(request.overrides)
-        self._command(lambda: self._request(request))
+        order = RunOrder(request, lent, announce, hand_over, mark)
+        self._command(lambda: self._begin_with_probe(order))
 
-    def _request(self, request: JobRequest) -> None:
+    def _begin_with_probe(self, order: RunOrder) -> None:
         """A run begins once the probe counts, so that it counts all of it."""
         self._sampling.probe.make_way_for_job()
-        self._waiting_request = request
+        self._waiting_order = order
         if not self._sampling.probe.is_starting:
             self._begin_waiting_run()
 
     def _begin_waiting_run(self) -> None:
-        request, self._waiting_request = self._waiting_request, None
-        if request is not None:
-            self._runs.request(request)
+        order, self._waiting_order = self._waiting_order, None
+        if order is not None:
+            self._runs.order(order)
 
     def lay_out(self) -> None:
         """Continue the run that has announced its layout."""
@@ -393,14 +391,14 @@ class LiveSession:
         try:
             context.warn(self._own_cpus.begin())
             context.warn(_no_sum_text(context.target))
-            if self._probe:
-                sampling.probe.switch(self._probe)
+            if self._request.probe:
+                sampling.probe.switch(self._request.probe)
             sampling.first()
             while not self._closing:
                 self._wait()
                 while self._commands:
                     self._commands.popleft()()
-                if self._waiting_request is not None and not sampling.probe.is_starting:
+                if self._waiting_order is not None and not sampling.probe.is_starting:
                     self._begin_waiting_run()
                 runs.follow()
                 self._tunable_changes.apply_due(runs.began_ns)

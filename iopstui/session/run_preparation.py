@@ -17,12 +17,13 @@ from iopstui.linux.shares.network_call import call_with_timeout
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.preflight.job import prepare
-from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
+from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.safety.active_run import ActiveRun
 from iopstui.session.fio.fio_run import FioRun
 from iopstui.session.fio.session_scratch import SessionScratch, StopFirst
 from iopstui.session.fio.write_budget import WriteBudget
+from iopstui.session.run_order import RunOrder
 from iopstui.session.tick.context import Context
 
 NOTICE_AFTER_S = 5.0
@@ -56,12 +57,12 @@ class RunPreparation:
             else ()
         )
 
-    def prepared(self, request: JobRequest, fio: Fio) -> PreparedJob:
+    def prepared(self, order: RunOrder, fio: Fio) -> PreparedJob:
         """The job, ready to be started. Raises IopstuiError; then nothing is left of it."""
         try:
             with self._notice_if_slow():
                 job = self.scratch.prepared(
-                    request, lambda job_request: self._prepare(job_request, fio)
+                    order.lent, lambda lent: self._prepare(order, fio, lent)
                 )
             self.check_budget(job)
             self.announce_writes(job)
@@ -70,7 +71,7 @@ class RunPreparation:
             self._remove_privates()
 
     def prepared_beside(
-        self, request: JobRequest, fio: Fio, running: PreparedJob, active: ActiveRun
+        self, order: RunOrder, fio: Fio, running: PreparedJob, active: ActiveRun
     ) -> PreparedJob:
         """The job, which is to replace the one that runs. In a thread of its own; the budget is not
         checked yet. Raises IopstuiError or StopFirst; then its files may be left
@@ -78,7 +79,7 @@ class RunPreparation:
         try:
             with self._notice_if_slow():
                 job = self.scratch.prepared_beside(
-                    request, lambda job_request: self._prepare(job_request, fio, active), running
+                    lambda lent: self._prepare(order, fio, lent, active), running
                 )
             if not can_take_over(job):
                 job.close()
@@ -93,11 +94,22 @@ class RunPreparation:
         self._remove_privates()
 
     def _prepare(
-        self, request: JobRequest, fio: Fio, active: ActiveRun | None = None
+        self,
+        order: RunOrder,
+        fio: Fio,
+        lent: LentScratch | None,
+        active: ActiveRun | None = None,
     ) -> PreparedJob:
         context = self._context
         return prepare(
-            request, self._job_target, fio, self._private(), context.devices, context.roots, active
+            order.request,
+            self._job_target,
+            fio,
+            self._private(),
+            context.devices,
+            context.roots,
+            active,
+            lent,
         )
 
     def _private(self) -> Path:
@@ -109,10 +121,11 @@ class RunPreparation:
         while self._privates:
             remove(self._privates.pop())
 
-    def can_hand_over(self, request: JobRequest, running: PreparedJob) -> bool:
-        """Whether the requested run may begin while the other one still works, as far as that is
+    def can_hand_over(self, order: RunOrder, running: PreparedJob) -> bool:
+        """Whether the ordered run may begin while the other one still works, as far as that is
         known before it is prepared."""
-        alone = request.plan or request.trace or request.io_log or request.knobs
+        request = order.request
+        alone = order.announce or request.trace or request.io_log or request.knobs
         zoned = any(
             disk.queue is not None and disk.queue.zoned not in (None, "none")
             for disk in self._context.disks()
@@ -120,7 +133,7 @@ class RunPreparation:
         return (
             self._job_target is not None
             and not (alone or zoned)
-            and request.scratch is None
+            and order.lent is None
             and can_take_over(running)
         )
 

@@ -19,8 +19,8 @@ from iopstui.linux.counters.signal_flag import SignalFlag
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
-from iopstui.preflight.job_request import JobRequest, recorded_job
 from iopstui.preflight.prepared_job import PreparedJob
+from iopstui.recording.records import JobRun
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.final_document import is_repeated, without_repeats
 from iopstui.session.fio.fio_run import (
@@ -35,11 +35,11 @@ from iopstui.session.fio.fio_run import (
     ReadyToStart,
     hanging_text,
 )
-from iopstui.session.fio.write_budget import bytes_written, written_per_s
+from iopstui.session.fio.write_budget import WriteBudget, bytes_written, written_per_s
 from iopstui.session.handovers import Handover, Handovers, overlap_s
 from iopstui.session.own_cpus import OwnCpus
+from iopstui.session.run_order import RunOrder
 from iopstui.session.run_preparation import RunPreparation, new_run
-from iopstui.session.session_options import RunPolicy
 from iopstui.session.stall_timeouts import StallTimeouts
 from iopstui.session.start_signal import StartSignal, executed_event, planned_event, ready_event
 from iopstui.session.tick.context import Context
@@ -54,7 +54,7 @@ SPACE_CHECK_S = 0.3
 
 
 class Runs:
-    """Runs one job at a time; a request while one runs replaces it, or stops it first. Never
+    """Runs one job at a time; an order while one runs replaces it, or stops it first. Never
     blocks, but for what preparing a job takes. Used in the session's thread alone. ``job_target``
     is the target handed to jobs; ``None`` if they name their own files. ``exit_code`` is the last
     run's; ``left_behind`` says what hangs in the kernel."""
@@ -67,7 +67,10 @@ class Runs:
         knobs: TunableChanges,
         own_cpus: OwnCpus,
         job_target: Target | None,
-        policy: RunPolicy,
+        budget: WriteBudget,
+        holds: bool = False,
+        keeps_scratch: bool = False,
+        deadline_s: float | None = None,
         given_up: SignalFlag | None = None,
     ) -> None:
         self.began_ns: int | None = None
@@ -78,10 +81,11 @@ class Runs:
         self._current = current
         self._tunable_changes = knobs
         self._own_cpus = own_cpus
-        self._policy = policy
-        self._budget = policy.budget
-        self._preparation = RunPreparation(context, job_target, self._budget, policy.keep_scratch)
-        self._next_request: JobRequest | None = None
+        self._budget = budget
+        self._holds = holds
+        self._deadline_s = deadline_s
+        self._preparation = RunPreparation(context, job_target, budget, keeps_scratch)
+        self._next_order: RunOrder | None = None
         self._mark = ""
         self._start_signal: StartSignal | None = None
         self._planning = False
@@ -102,7 +106,8 @@ class Runs:
             current,
             self._preparation,
             own_cpus,
-            policy,
+            holds,
+            deadline_s,
             self._stop_first,
         )
 
@@ -111,20 +116,20 @@ class Runs:
         """The running job's fio."""
         return self._current.fio
 
-    def request(self, request: JobRequest) -> None:
+    def order(self, order: RunOrder) -> None:
         """Run this job; a running one is replaced, or stopped first."""
         if self._planning:
             self._cancel()
-        if self._handovers.request(request):
+        if self._handovers.order(order):
             return
         if self.run is None:
-            self._begin(request)
+            self._begin(order)
         else:
-            self._stop_first(request)
+            self._stop_first(order)
 
-    def _stop_first(self, request: JobRequest) -> None:
+    def _stop_first(self, order: RunOrder) -> None:
         """Run this job after the end of the running one."""
-        self._next_request = request
+        self._next_order = order
         if self.run is not None:
             self.run.stop()
 
@@ -146,7 +151,7 @@ class Runs:
         """Stop the running job; ``hard``: without its last document."""
         self._handovers.stop(hard)
         self.given_up.clear()
-        self._next_request = None
+        self._next_order = None
         if self._planning:
             self._cancel()
         elif self.run is not None:
@@ -192,36 +197,33 @@ class Runs:
 
     # -- beginning
 
-    def _begin(self, request: JobRequest) -> None:
+    def _begin(self, order: RunOrder) -> None:
         context = self._context
         self._handovers.wait()
         self._current.begin()
-        self._mark = request.mark
+        self._mark = order.mark
         cancel_when(self.given_up)
         try:
-            fio = find_fio(self._policy.fio_path)
+            fio = find_fio()
             self._tunable_changes.apply_initial()
-            self._tunable_changes.apply(request.knobs)
-            prepared = self._preparation.prepared(request, fio)
+            self._tunable_changes.apply(_knobs(order))
+            prepared = self._preparation.prepared(order, fio)
         except IopstuiError as error:
             self._not_started(error)
             return
         run = new_run(
-            context, fio, prepared, self._sampling.interval_s, self._policy.hold,
-            self._policy.deadline_s,
+            context, fio, prepared, self._sampling.interval_s, self._holds, self._deadline_s,
         )  # fmt: skip
-        self._adopt(request, run)
-        self._planning = request.plan
-        if request.plan:
+        self._adopt(order, run)
+        self._planning = order.announce
+        if order.announce:
             context.emit(planned_event(context, self._current.step, prepared))
         else:
             self._start_phase()
 
-    def _adopt(self, request: JobRequest, run: FioRun) -> None:
+    def _adopt(self, order: RunOrder, run: FioRun) -> None:
         prepared, step = run.prepared, self._current.step
-        self._context.recording.job(
-            recorded_job(step, request, prepared.text, prepared.files, prepared.binding)
-        )
+        self._context.recording.job(_recorded_job(step, order, prepared))
         self._current.started(run)
         self._stall_timeouts = StallTimeouts(self._context)
 
@@ -236,7 +238,7 @@ class Runs:
         )  # fmt: skip
 
     def _cancel(self) -> None:
-        """Cancel the request; nothing of it was begun."""
+        """Cancel the order; nothing of it was begun."""
         self._planning = False
         if self.run is not None:
             self._undo(self.run, Interrupted("Nothing was started."))
@@ -250,7 +252,7 @@ class Runs:
     def _start_phase(self) -> None:
         run, context = self.run, self._context
         assert run is not None
-        waits_for_start = self._policy.hold and run.phase == RUN
+        waits_for_start = self._holds and run.phase == RUN
         self._start_signal = None
         self._awaiting_jobs = run.phase == RUN and not waits_for_start
         self._stall_timeouts.begin_phase()
@@ -336,7 +338,7 @@ class Runs:
                 documents.append(event)
             elif isinstance(event, FioMessage):
                 self._context.notice("info", event.text)
-            elif isinstance(event, ReadyToStart) and self._policy.hold:
+            elif isinstance(event, ReadyToStart) and self._holds:
                 self._context.emit(ready_event(self._context, self._current.step, run.prepared))
             elif isinstance(event, FioStarted) and self._start_signal is not None:
                 self._report_start(run)
@@ -414,7 +416,7 @@ class Runs:
             return
         if run.phase == LAYOUT:
             self._stall_timeouts.check_layout(run, self._current.step)
-        elif not (self._policy.hold and self._start_signal is None):
+        elif not (self._holds and self._start_signal is None):
             self._stall_timeouts.check_first_document(run)
 
     # -- ending
@@ -437,7 +439,7 @@ class Runs:
             run, code, error, interrupted and not run.failure,
             next_run.prepared if next_run is not None else None,
         )  # fmt: skip
-        following, self._next_request = self._next_request, None
+        following, self._next_order = self._next_order, None
         if handover is not None and next_run is not None:
             self._take_over(run, handover, next_run)
         elif following is not None:
@@ -447,8 +449,8 @@ class Runs:
         """``run`` is the active one from now on; its documents are read from now on, too."""
         works = handover.first_io_ms is not None
         self._current.begin()
-        self._mark = handover.request.mark
-        self._adopt(handover.request, run)
+        self._mark = handover.order.mark
+        self._adopt(handover.order, run)
         self._preparation.announce_writes(run.prepared)
         run.replace(before)
         self._start_signal = None
@@ -507,3 +509,16 @@ class Runs:
                 tuple(run.messages), document=without_bins(run.document),
             )
         )  # fmt: skip
+
+
+def _knobs(order: RunOrder) -> tuple[tuple[str, str], ...]:
+    return tuple((knob.name, knob.value) for knob in order.request.knobs)
+
+
+def _recorded_job(step: int, order: RunOrder, prepared: PreparedJob) -> JobRun:
+    """The requested job as recorded, with the text that is passed to fio."""
+    request = order.request
+    return JobRun(
+        step, request.job, dict(request.overrides), request.size, request.bind, prepared.text,
+        tuple(prepared.files), _knobs(order), prepared.binding,
+    )  # fmt: skip

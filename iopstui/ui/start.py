@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from iopstui.model.block.device import BlockDevice
     from iopstui.model.block.target import Target
     from iopstui.model.experiment.expectation import Expectation
-    from iopstui.model.experiment.options import RunOptions
+    from iopstui.model.experiment.run_request import RunRequest
     from iopstui.model.lesson.pages import Lesson
     from iopstui.model.metrics.mark_intervals import MarkInterval
     from iopstui.model.metrics.run_history import RunRow
@@ -38,7 +38,7 @@ MAX_RECENT = 8
 
 
 def run_screen(
-    options: RunOptions,
+    request: RunRequest,
     refresh_s: float = 0.0,
     lesson: Lesson | None = None,
     theme: str = "",
@@ -46,15 +46,15 @@ def run_screen(
     export: Callable[[LiveSession], object] | None = None,
 ) -> int:
     """Opens the screen; the exit code. Without a target, a job and a ``lesson`` to begin with the
-    home screen comes first. ``first_job`` is what r runs, if ``options`` name no job to begin with.
+    home screen comes first. ``first_job`` is what r runs, if ``request`` names none to begin with.
     ``export`` is shown each new session."""
     # imported objects stay: collecting them takes a tenth of the start (see app.py)
     gc.disable()
     clean_up(Roots())
-    pick = not options.targets and options.job is None and lesson is None
-    sessions = _Sessions(options, export)
+    pick = not request.targets and not request.job and lesson is None
+    sessions = _Sessions(request, export)
     if not pick:
-        sessions.begin(options.targets)
+        sessions.begin(request.targets)
     try:
         code = sessions.show(first_job, lesson, pick=pick, refresh_s=refresh_s, theme=theme)
     finally:
@@ -94,9 +94,9 @@ class _Sessions:
     """Sessions of one screen, one after another, each for another target."""
 
     def __init__(
-        self, options: RunOptions, export: Callable[[LiveSession], object] | None = None
+        self, request: RunRequest, export: Callable[[LiveSession], object] | None = None
     ) -> None:
-        self._options = options
+        self._request = request
         self._export = export
         self._prepared: list[LiveSession] = []
         self._sessions: list[LiveSession] = []
@@ -118,20 +118,20 @@ class _Sessions:
         from iopstui.ui.app import run_app
         from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
-        options, request = self._options, _RequestedReplay()
+        request, replay = self._request, _RequestedReplay()
         went_home: list[bool] = []
         first = FirstView(
-            options.targets, options.job or first_job, options.overrides, pick,
-            run_at_once=options.job is not None, lesson=lesson, first_run=is_first_use(),
+            request.targets, request.job or first_job, request.overrides, pick,
+            run_at_once=bool(request.job), lesson=lesson, first_run=is_first_use(),
         )  # fmt: skip
         while True:
             backend = Backend(
                 self.controller, _discover, shipped_jobs(), HotplugMonitor, DiskLoads(),
-                self.background, self.lessons, request.ask, _recent, options.volume,
+                self.background, self.lessons, replay.ask, _recent, request.volume,
                 BusiestProcess(),
             )  # fmt: skip
             code = run_app(backend, first, Appearance(None, theme, refresh_s), self.keep_runs)
-            name = request.take()
+            name = replay.take()
             if code != EXIT_OK or not name:
                 return code
             from iopstui.ui.replay import run_replay
@@ -154,19 +154,18 @@ class _Sessions:
 
     def _new_session(self, paths: Sequence[str]) -> LiveSession:
         from iopstui.preflight.targets import choose_targets
-        from iopstui.session.new_session import new_session
+        from iopstui.session.live import LiveSession
+        from iopstui.session.viewer import Viewer
 
-        options, devices = self._options, _discover()
-        job = None if paths else options.job
+        request, devices = self._request, _discover()
+        job = None if paths else request.job or None
         target, job_target = choose_targets(paths, job, devices, Roots())
         # before a file is made for the recording: what can't be expected leaves none
         expected = self._expectations(target)
         if self._sessions:
-            options = replace(options, record=None)
-        session = new_session(
-            options, target, job_target, devices, expected, keep_s=REPORT_HISTORY_S,
-            on_screen=True,
-        )  # fmt: skip
+            request = replace(request, record=None)
+        viewer = Viewer(keep_s=REPORT_HISTORY_S, on_screen=True)
+        session = LiveSession(target, devices, job_target, request, viewer, expectations=expected)
         if self._sessions and self._sessions[-1].recorded is not None:
             _continue_recording(session, self._sessions[-1].recorded, self._first_recordings)
         if self._export is not None:
@@ -176,38 +175,33 @@ class _Sessions:
         return session
 
     def _expectations(self, target: Target) -> tuple[Expectation, ...]:
-        options = self._options
-        if not options.expect and options.baseline is None:
+        request = self._request
+        if not request.expect and request.baseline is None:
             return ()
         from iopstui.experiment.baseline import with_baseline
         from iopstui.experiment.expectations import job_sections, parse_expectations
 
-        jobs = [job_sections(options.job, options.overrides)] if options.job else []
-        expected = parse_expectations(options.expect, options.tolerance, target, jobs)
-        return with_baseline(expected, options.baseline)
+        jobs = [job_sections(request.job, request.overrides)] if request.job else []
+        expected = parse_expectations(request.expect, request.tolerance, target, jobs)
+        return with_baseline(expected, request.baseline)
 
     def background(self, controller: Controller) -> BackgroundExperiments:
         """Experiments in a session."""
         from iopstui.experiment.background import BackgroundExperiments
-        from iopstui.experiment.runner import RunConditions
         from iopstui.session.live import LiveSession
 
         assert isinstance(controller, LiveSession)
-        options = self._options
-        knobs = tuple((k.name, k.value) for k in options.knobs if k.after_s is None)
-        conditions = RunConditions(
-            options.size, options.destroy_data, knobs=knobs, no_fence=options.no_fence
-        )
+        knobs = tuple(knob for knob in self._request.knobs if knob.after_s is None)
+        conditions = replace(self._request, knobs=knobs)
         return BackgroundExperiments(controller, self._job_targets[controller], conditions)
 
     def lessons(self, controller: Controller) -> Lessons:
         """Lessons in a session."""
         from iopstui.lesson import offers as here
 
-        options = self._options
         return here.Lessons(
-            self._job_targets[controller], lambda: controller.devices, options.size,
-            options.destroy_data,
+            self._job_targets[controller], lambda: controller.devices, self._request.size,
+            self._request.destroy_data,
         )  # fmt: skip
 
     def keep_runs(self, runs: Sequence[SessionRuns]) -> None:

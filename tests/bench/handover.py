@@ -58,7 +58,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.session.live import LiveSession
-from iopstui.session.session_options import RunPolicy, SamplingOptions
+from iopstui.model.experiment.run_request import RunRequest
 
 where, job, changes, every_s = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), float(sys.argv[4])
 devices = read_devices(Roots())
@@ -81,8 +81,7 @@ def sink(event):
         say("end", step=event.step, error=event.error,
             ios=sum(part["total_ios"] for part in total.values()))
 
-session = LiveSession(target, devices, target, SamplingOptions(1.0),
-                      RunPolicy(keep_scratch=True, destroy_data=(where,)))
+session = LiveSession(target, devices, target, RunRequest(destroy_data=(where,), interval_s=1.0))
 session.start(sink)
 for change in changes:
     say("request", change=change)

@@ -21,15 +21,14 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.experiment.background import BackgroundExperiments, RunningExperiment
-from iopstui.experiment.runner import RunConditions
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
-from iopstui.preflight.job_request import JobRequest
+from iopstui.model.experiment.run_request import RunRequest
+from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.session.live import LiveSession
-from iopstui.session.session_options import RunPolicy, SamplingOptions
 
 PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),), settle=0.0, measure=0.6)
 
@@ -41,9 +40,9 @@ class Screen:
         devices = read_devices(Roots())
         self.target: Target = resolve_target(str(here), here, Roots(), devices)
         self.session = LiveSession(
-            self.target, devices, self.target, SamplingOptions(0.25), RunPolicy("16m")
+            self.target, devices, self.target, RunRequest(size="16m", interval_s=0.25)
         )
-        self.background = BackgroundExperiments(self.session, self.target, RunConditions("16m"))
+        self.background = BackgroundExperiments(self.session, self.target, RunRequest(size="16m"))
         self.own: list[Event] = []
         self.seen: list[Event] = []
         self.over = threading.Event()
@@ -124,8 +123,8 @@ def test_stopped_while_the_job_before_still_ends(here: Path) -> None:
         begun = threading.Event()
         ask = screen.session.run_request
 
-        def ask_and_stop(request: JobRequest) -> None:
-            ask(request)
+        def ask_and_stop(request: RunRequest, lent: LentScratch | None = None) -> None:
+            ask(request, lent)
             assert begun.wait(45) and screen.running is not None
             screen.running.stop()
 

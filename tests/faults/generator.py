@@ -32,9 +32,9 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import job_rules
 from iopstui.preflight.job import prepare
-from iopstui.preflight.job_request import JobRequest
 from iopstui.session.fio.fio_run import FioRun, PhaseFinished
 
 LONGEST_S = 0.6
@@ -221,7 +221,7 @@ class Arena:
         private = private_directory()
         devices = read_devices(Roots())
         try:
-            request = JobRequest(str(job), {}, "1m" if where else None)
+            request = RunRequest(str(job), {}, "1m" if where else None)
             prepared = prepare(request, where, self.fio, private, devices, Roots())
         except IopstuiError as error:
             return type(error).__name__

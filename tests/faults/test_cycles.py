@@ -14,8 +14,8 @@ from iopstui.events import Event, StepFinished, StepStarted
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.session.live import LiveSession
-from iopstui.session.session_options import SamplingOptions
 
 CYCLES = 200
 pytestmark = pytest.mark.long
@@ -37,7 +37,7 @@ def test_two_hundred_runs_leave_nothing(here: Path) -> None:
     with loop(here / "disk.img") as node:
         devices = read_devices(roots)
         target = resolve_target(node, here, roots, devices)
-        session = LiveSession(target, devices, target, SamplingOptions(0.25))
+        session = LiveSession(target, devices, target, RunRequest(interval_s=0.25))
         events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         session.start(events.put)
         settled: tuple[int, int] | None = None

@@ -24,7 +24,7 @@ DRIVER = textwrap.dedent("""
     from iopstui.linux.roots import Roots
     from iopstui.session import handovers
     from iopstui.session.live import LiveSession
-    from iopstui.session.session_options import RunPolicy, SamplingOptions
+    from iopstui.model.experiment.run_request import RunRequest
 
     where, state, how, change = sys.argv[1:]
     ended = threading.Event()
@@ -52,8 +52,8 @@ DRIVER = textwrap.dedent("""
     devices = read_devices(Roots())
     target = resolve_target(where, Path("/"), Roots(), devices)
     told = queue.SimpleQueue()
-    session = LiveSession(target, devices, target, SamplingOptions(0.25),
-                          RunPolicy(keep_scratch=True, destroy_data=(where,)))
+    session = LiveSession(target, devices, target,
+                          RunRequest(destroy_data=(where,), interval_s=0.25))
     session.start(told.put)
     session.run_job("mixed-4k", {"size": "8m", "runtime": "60"})
     while not (isinstance(event := told.get(timeout=60), events.FrameReady) and event.frame.fio):

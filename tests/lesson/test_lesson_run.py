@@ -515,7 +515,7 @@ def test_a_signal_while_a_run_is_asked_for_stops_it(
         def start(self, sink: object) -> None:
             """Nothing happens."""
 
-        def run_request(self, request: object) -> None:
+        def run_request(self, request: object, lent: object) -> None:
             os.kill(os.getpid(), signal.SIGINT)
             calls.append("run")
 

@@ -13,17 +13,17 @@ from iopstui.cli import main
 from iopstui.errors import UsageError
 from iopstui.experiment import setup as experiment
 from iopstui.experiment.background import BackgroundExperiments
-from iopstui.experiment.runner import ExperimentRunner, RunConditions, common_scratch_bytes
+from iopstui.experiment.runner import ExperimentRunner, common_scratch_bytes
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DIRECTORY, Target
-from iopstui.model.experiment.options import RunOptions
+from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio.jobfile import effective_sections
 from iopstui.preflight.job import prepare
-from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.targets import choose_targets
 from iopstui.session.live import LiveSession
 from iopstui.ui.start import run_screen
@@ -68,7 +68,7 @@ def test_a_job_without_a_place_works_nowhere(job: str, here: Path, tmp_path: Pat
     private = tmp_path / "private"
     private.mkdir()
     with pytest.raises(UsageError, match="names no files"):
-        prepare(JobRequest(job), None, find_fio(), private, read_devices(Roots()), Roots())
+        prepare(RunRequest(job), None, find_fio(), private, read_devices(Roots()), Roots())
     assert list(here.iterdir()) == []
 
 
@@ -76,7 +76,7 @@ def test_an_experiment_leaves_no_files_of_such_a_job(own: Path, here: Path) -> N
     devices = read_devices(Roots())
     target = resolve_target(str(own.parent / "data/x"), here, Roots(), devices)
     session = LiveSession(target, devices, None)
-    background = BackgroundExperiments(session, None, RunConditions())
+    background = BackgroundExperiments(session, None, RunRequest())
     variants = (parse_variant(f"job={own}"), parse_variant("job=randread-4k"))
     for plan in (
         Plan(("randread-4k",), {}, (parse_axis("iodepth=1,2"),)),
@@ -93,7 +93,7 @@ def test_a_job_on_another_device_is_not_measured_by_this_one(
     devices = read_devices(Roots())
     target = resolve_target(str(own.parent / "data/x"), here, Roots(), devices)
     other = replace(target, device="sdx", tree=("sdx",))
-    background = BackgroundExperiments(LiveSession(target, devices, None), None, RunConditions())
+    background = BackgroundExperiments(LiveSession(target, devices, None), None, RunRequest())
     plan = Plan((str(own),), {}, (parse_axis("iodepth=1,2"),))
     assert background.preview(plan).setup.target == target
     monkeypatch.setattr(experiment, "target_named_by_job", lambda *given: other)
@@ -119,7 +119,7 @@ def test_a_size_that_was_asked_for_holds_on_a_file_too(own: Path, tmp_path: Path
     file = own.parent / "data/x"
     target = resolve_target(str(file), tmp_path, Roots(), devices)
     for asked, given in (("64k", 65536), ("8m", 1 << 20)):
-        request = JobRequest("randread-4k", {"size": asked})
+        request = RunRequest("randread-4k", {"size": asked})
         ready = prepare(request, target, find_fio(), tmp_path, devices, Roots())
         ready.close()
         sizes = {int(line.split("=")[1]) for line in ready.text.splitlines() if line[:5] == "size="}
@@ -130,10 +130,10 @@ def test_a_setting_that_the_scheduler_resets_comes_behind_it(own: Path) -> None:
     target = Target(DIRECTORY, str(own.parent), None, ())
     plan = Plan((str(own),), {}, (parse_axis("scheduler=none,mq-deadline"),))
     session = LiveSession(target, {}, None)
-    fixed = RunConditions(knobs=(("nr_requests", "64"),))
+    fixed = RunRequest(knobs=(TunableRequest("nr_requests", "64"),))
     runner = ExperimentRunner(session, plan, None, fixed, lambda event: None)
     for step in runner.steps:
-        names = [name for name, _ in runner.request(step).knobs]
+        names = [knob.name for knob in runner.request(step).knobs]
         assert names == ["scheduler", "nr_requests"]
 
 
@@ -145,8 +145,11 @@ def collected() -> Iterator[None]:
 
 @pytest.mark.usefixtures("collected")
 def test_no_recording_is_left_of_a_screen_that_never_opened(here: Path) -> None:
-    options = RunOptions(
-        (str(here),), "randread-4k", record=str(here / "r.iops"), expect=("no.such.figure>=1",)
+    options = RunRequest(
+        "randread-4k",
+        targets=(str(here),),
+        record=str(here / "r.iops"),
+        expect=("no.such.figure>=1",),
     )
     with pytest.raises(UsageError, match="figure"):
         run_screen(options)
@@ -156,7 +159,7 @@ def test_no_recording_is_left_of_a_screen_that_never_opened(here: Path) -> None:
 def test_on_a_directory_the_document_s_runtime_holds(tmp_path: Path) -> None:
     """The file is cut to 512 MiB, at whose end fio would stop."""
     target = Target(DIRECTORY, str(tmp_path), None, ())
-    request = JobRequest("azure-read", {"direct": "0"}, size="4m")
+    request = RunRequest("azure-read", {"direct": "0"}, size="4m")
     ready = prepare(request, target, find_fio(), tmp_path, {}, Roots())
     ready.close()
     (job,) = effective_sections(ready.text)

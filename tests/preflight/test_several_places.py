@@ -15,11 +15,11 @@ from iopstui.fio.inspect import SectionFiles, find_fio
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, combine_targets
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import job_rules
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight import queues as module
 from iopstui.preflight.job import prepare
-from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.safety import scratch
@@ -48,7 +48,7 @@ def ready(
 ) -> PreparedJob:
     job = here / "job.fio"
     job.write_text(text)
-    request = JobRequest(str(job), {}, size, destroy)
+    request = RunRequest(str(job), {}, size, destroy)
     return prepare(request, where, find_fio(), here / "private", {}, Roots())
 
 

@@ -15,9 +15,9 @@ from iopstui.fio.inspect import find_fio
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, TargetPart, combine_targets
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
 from iopstui.preflight.job import prepare
-from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.target_area import area_options
 
 MIB = 1 << 20
@@ -40,7 +40,7 @@ def area(path: Path, part: str, text: str = JOB, size: str | None = None) -> tup
     job.write_text(text)
     private = path.parent / "private"
     private.mkdir(0o700, exist_ok=True)
-    request = JobRequest(str(job), {}, size, part=target_part(part))
+    request = RunRequest(str(job), {}, size, part=target_part(part))
     where = Target(DIRECTORY if path.is_dir() else FILE, str(path), None)
     prepared = prepare(request, where, find_fio(), private, {}, Roots())
     try:
@@ -88,7 +88,7 @@ def test_a_directory_or_a_job_with_files_of_its_own_has_no_parts(data: Path) -> 
         area(data.parent, "1/2")
     job = data.parent / "own.fio"
     job.write_text(JOB + f"filename={data}\n")
-    request = JobRequest(str(job), part=TargetPart(1, 2))
+    request = RunRequest(str(job), part=TargetPart(1, 2))
     with pytest.raises(UsageError, match="the job names its own files"):
         prepare(request, None, find_fio(), data.parent, {}, Roots())
 

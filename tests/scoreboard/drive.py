@@ -43,9 +43,8 @@ from iopstui.events import (
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_targets
 from iopstui.linux.roots import Roots
-from iopstui.preflight.job_request import JobRequest
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.session.live import LiveSession
-from iopstui.session.session_options import RunPolicy
 
 PATIENCE_S = 180.0
 WRITES = ("write", "randwrite", "rw", "randrw", "trim", "randtrim", "trimwrite")
@@ -116,7 +115,7 @@ class _Driven:
         scenario, path = self._scenario, self._bench.path
         devices = read_devices(Roots())
         target = resolve_targets([path], self._bench.here, Roots(), devices)
-        session = LiveSession(target, devices, target, policy=RunPolicy(scenario.size))
+        session = LiveSession(target, devices, target, RunRequest(size=scenario.size))
         session.start(self._events.put)
         try:
             if scenario.job is None:
@@ -191,13 +190,13 @@ class _Driven:
         self._began = time.monotonic()
         action(self._bench)
 
-    def _request(self, number: int) -> JobRequest:
+    def _request(self, number: int) -> RunRequest:
         scenario, bench = self._scenario, self._bench
         file = bench.here / "job.fio"
         file.write_text(job_text(scenario))
         may_write = (scenario.job or {}).get("rw") in WRITES or "write" in scenario.more
         writes = may_write and Path(bench.path).is_block_device()
-        return JobRequest(
+        return RunRequest(
             str(file), dict(scenario.runs[number]), scenario.size,
             (bench.path,) if writes else (), no_fence=False,
         )  # fmt: skip

@@ -17,9 +17,9 @@ from iopstui.events import Event, FrameReady, Mark, Notice, StepFinished, StepSt
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.metrics.frame import FINAL, HANDOVER, PARTIAL
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.preflight.job_request import JobRequest
 from iopstui.session import handovers
 from iopstui.session.fio.fio_run import FioEvent, PhaseFinished, ReadyToStart
 from iopstui.session.fio.session_scratch import StopFirst
@@ -27,8 +27,8 @@ from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.handovers import STARTED, TAKING_OVER, WAITING, Handovers
 from iopstui.session.live import LiveSession
 from iopstui.session.own_cpus import OwnCpus
+from iopstui.session.run_order import RunOrder
 from iopstui.session.run_rows import add_run_event
-from iopstui.session.session_options import RunPolicy, SamplingOptions
 
 SECOND = 10**9
 
@@ -81,13 +81,18 @@ class FakeRun:
         self.calls.append("heartbeat")
 
 
+def order(job: str) -> RunOrder:
+    """A job that may replace the active one."""
+    return RunOrder(RunRequest(job), hand_over=True)
+
+
 class Stage:
     """Handovers with an active run; ``prepare`` makes the next ones."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ns = 0
         self.events: list[Event] = []
-        self.stopped_first: list[JobRequest] = []
+        self.stopped_first: list[RunOrder] = []
         self.flags: list[str] = []
         self.active: Any = FakeRun()
         self.made: list[Any] = []
@@ -111,7 +116,7 @@ class Stage:
         self.over_budget: IopstuiError | None = None
         self.all = Handovers(
             context, sampling, SimpleNamespace(fio=self.active), preparation, OwnCpus(),  # type: ignore[arg-type]
-            RunPolicy(), self.stopped_first.append,
+            False, None, self.stopped_first.append,
         )  # fmt: skip
         monkeypatch.setattr(self.all, "_prepare", lambda *of_request: self._made())
 
@@ -126,7 +131,7 @@ class Stage:
 
     def request(self, job: str = "j", until: str = WAITING) -> Any:
         """The next run, in this state."""
-        assert self.all.request(JobRequest(job, hand_over=True))
+        assert self.all.order(order(job))
         self.join()
         if self.state is None:
             return None
@@ -218,7 +223,7 @@ def test_a_budget_that_does_not_last_for_both_is_a_refusal(stage: Stage) -> None
 
 def test_only_the_last_of_many_requests_counts(stage: Stage) -> None:
     for name in "abc":
-        assert stage.all.request(JobRequest(name, hand_over=True))
+        assert stage.all.order(order(name))
     stage.all.wait()
     first = stage.made[0]
     assert first.calls == ["kill"], "it was prepared when the next one was asked for"
@@ -233,7 +238,7 @@ def test_only_the_last_of_many_requests_counts(stage: Stage) -> None:
 
 def test_a_request_after_the_start_waits_for_that_run_to_take_over(stage: Stage) -> None:
     run = stage.request(until=STARTED)
-    assert stage.all.request(JobRequest("later", hand_over=True))
+    assert stage.all.order(order("later"))
     assert stage.state == STARTED and "kill" not in run.calls
     assert stage.all.active_ended(failed=False) is not None
     stage.all._current.fio = run  # type: ignore[misc]
@@ -259,7 +264,7 @@ def test_a_stop_does_not_wait_for_a_preparation(stage: Stage) -> None:
         return FakeRun()
 
     stage.prepare = prepare
-    assert stage.all.request(JobRequest("j", hand_over=True))
+    assert stage.all.order(order("j"))
     stage.all.stop(hard=False)
     assert stage.all.active_ended(failed=False) is None and stage.all.poll_s is not None
     goes_on.set()
@@ -347,9 +352,7 @@ def test_with_the_real_fio_only_the_last_of_ten_requests_runs(tmp_path: Path) ->
     fio's own totals."""
     devices = read_devices(Roots())
     target = resolve_target(str(tmp_path), tmp_path, Roots(), devices)
-    session = LiveSession(
-        target, devices, target, SamplingOptions(0.25), RunPolicy(size="4m", keep_scratch=True)
-    )
+    session = LiveSession(target, devices, target, RunRequest(size="4m", interval_s=0.25))
     told: queue.SimpleQueue[Event] = queue.SimpleQueue()
     seen: list[Event] = []
 

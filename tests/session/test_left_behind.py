@@ -13,7 +13,6 @@ from iopstui.session import runs as module
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.runs import POLL_S, SPACE_CHECK_S, Runs
-from iopstui.session.session_options import RunPolicy
 
 
 class Context:
@@ -38,7 +37,7 @@ def test_a_run_that_the_user_stopped_is_an_interrupted_one(
     monkeypatch.setattr(module, "hanging_text", lambda pids: f"process {pids[0]} hangs")
     context, current = Context(), CurrentRun()
     current.begin()
-    runs: Any = Runs(context, None, current, None, None, None, RunPolicy())  # type: ignore[arg-type]
+    runs: Any = Runs(context, None, current, None, None, None, WriteBudget())  # type: ignore[arg-type]
     fio: Any = SimpleNamespace(
         hanging=(5,), pid=5, stopping=stopping, failure=failure, last_status=None, messages=[],
         document={}, close=lambda: None, prepared=SimpleNamespace(slow_ios=dict),
@@ -65,7 +64,7 @@ def test_a_run_is_looked_at_more_often_only_while_there_is_something_to_see(
 ) -> None:
     context, current, knobs = Context(), CurrentRun(), SimpleNamespace(has_delayed=wait)
     budget = WriteBudget(most)
-    runs: Any = Runs(context, None, current, knobs, None, None, RunPolicy(budget=budget))  # type: ignore[arg-type]
+    runs: Any = Runs(context, None, current, knobs, None, None, budget)  # type: ignore[arg-type]
     assert runs.patience_s() is None
     fio: Any = SimpleNamespace(wakes_on_output=wakes, phase=phase)
     current.started(fio)

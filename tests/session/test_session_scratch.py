@@ -17,15 +17,13 @@ from iopstui.fio.inspect import JobFacts
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
-from iopstui.preflight.job_request import JobRequest
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.preflight.prepared_job import PreparedJob
+from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.safety import journal
 from iopstui.safety.scratch import make_scratch
 from iopstui.session.fio.session_scratch import SessionScratch, StopFirst
 from iopstui.session.live import LiveSession
-from iopstui.session.session_options import RunPolicy, SamplingOptions
-
-REQUEST = JobRequest("j")
 
 
 @pytest.fixture
@@ -36,21 +34,21 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return directory
 
 
-def prepared(request: JobRequest, size: int = 4096, writes: bool = False) -> PreparedJob:
+def prepared(lent: LentScratch | None, size: int = 4096, writes: bool = False) -> PreparedJob:
     """As preflight does it: a file that is there need not be laid out."""
-    assert request.scratch is not None
-    path = request.scratch.path / "a"
+    assert lent is not None
+    path = lent.scratch.path / "a"
     layout = None if path.exists() and path.stat().st_size >= size else "[layout]\n"
     one = PreparedJob(
         "j", "t", "[a]\n", JobFacts((), writes), (str(path),), path.parent, layout, size
     )
-    one.scratch, one.shares_scratch, one.file_sizes = request.scratch, True, {str(path): size}
+    one.scratch, one.shares_scratch, one.file_sizes = lent.scratch, True, {str(path): size}
     return one
 
 
 def run(kept: SessionScratch, size: int = 4096, **more: Any) -> PreparedJob:
     """A run to its end; ``laid_out``, ``hanging`` and ``writes`` say how it went."""
-    one = kept.prepared(REQUEST, lambda asked: prepared(asked, size, more.get("writes", False)))
+    one = kept.prepared(None, lambda asked: prepared(asked, size, more.get("writes", False)))
     if one.layout_text is not None and more.get("laid_out", True):
         Path(one.files[0]).write_bytes(b"x" * size)
     fio: Any = SimpleNamespace(prepared=one, hanging=more.get("hanging", ()))
@@ -107,7 +105,7 @@ def test_an_experiment_s_own_files_take_their_place(here: Path) -> None:
     kept = SessionScratch([here])
     run(kept)
     own = make_scratch(here)
-    one = kept.prepared(JobRequest("j", scratch=own), prepared)
+    one = kept.prepared(LentScratch(own), prepared)
     assert one.scratch is own and names(here) == []
     kept.release_run(SimpleNamespace(prepared=one, hanging=()), True)  # type: ignore[arg-type]
     assert own.path.exists()
@@ -126,9 +124,9 @@ def test_files_of_a_process_that_hangs_are_left_to_the_guards(here: Path) -> Non
 @pytest.mark.parametrize("writes", [True, False])
 def test_a_run_that_replaces_another_works_on_its_files(writes: bool, here: Path) -> None:
     kept = SessionScratch([here])
-    first = kept.prepared(REQUEST, lambda asked: prepared(asked, writes=writes))
+    first = kept.prepared(None, lambda asked: prepared(asked, writes=writes))
     Path(first.files[0]).write_bytes(b"x" * 4096)
-    second = kept.prepared_beside(REQUEST, prepared, first)
+    second = kept.prepared_beside(prepared, first)
     assert second.files == first.files and second.layout_text is None
     kept.release_run(ended(first), True, second)
     assert names(here) == ["a"]
@@ -140,9 +138,9 @@ def test_a_run_that_replaces_another_works_on_its_files(writes: bool, here: Path
 
 def test_a_run_that_needs_other_files_gets_them_beside_those_in_use(here: Path) -> None:
     kept = SessionScratch([here])
-    first = kept.prepared(REQUEST, prepared)
+    first = kept.prepared(None, prepared)
     Path(first.files[0]).write_bytes(b"x" * 4096)
-    second = kept.prepared_beside(REQUEST, lambda asked: prepared(asked, 8192), first)
+    second = kept.prepared_beside(lambda asked: prepared(asked, 8192), first)
     Path(second.files[0]).write_bytes(b"x" * 8192)
     assert second.files != first.files and names(here) == ["a", "a"]
     kept.release_run(ended(first), True, second)
@@ -154,49 +152,47 @@ def test_a_run_that_needs_other_files_gets_them_beside_those_in_use(here: Path) 
 
 
 def test_without_room_for_both_the_running_job_is_stopped_first(here: Path) -> None:
-    def make(asked: JobRequest) -> PreparedJob:
-        if asked.scratch is not None and asked.scratch.path != Path(first.files[0]).parent:
+    def make(asked: LentScratch | None) -> PreparedJob:
+        if asked is not None and asked.scratch.path != Path(first.files[0]).parent:
             raise UsageError("no room")
         return prepared(asked, 8192)
 
     kept = SessionScratch([here])
-    first = kept.prepared(REQUEST, prepared)
+    first = kept.prepared(None, prepared)
     Path(first.files[0]).write_bytes(b"x" * 4096)
     with pytest.raises(StopFirst):
-        kept.prepared_beside(REQUEST, make, first)
+        kept.prepared_beside(make, first)
     assert names(here) == ["a"] and kept.take_beside() is None
     kept.close()
 
 
 def test_a_job_that_is_refused_leaves_nothing(here: Path) -> None:
-    def refuse(asked: JobRequest) -> PreparedJob:
+    def refuse(asked: LentScratch | None) -> PreparedJob:
         raise UsageError("no")
 
     kept = SessionScratch([here])
     with pytest.raises(UsageError):
-        kept.prepared(REQUEST, refuse)
+        kept.prepared(None, refuse)
     assert list(here.iterdir()) == []
     run(kept)
     with pytest.raises(UsageError):
-        kept.prepared(REQUEST, refuse)
+        kept.prepared(None, refuse)
     assert run(kept).layout_text is None, "what was there is still good"
     kept.close()
 
 
 def test_without_directories_nothing_is_kept(here: Path) -> None:
-    asked: list[JobRequest] = []
+    asked: list[LentScratch | None] = []
     one = PreparedJob("j", "t", "[a]\n", JobFacts((), False), (), here)
-    assert SessionScratch().prepared(REQUEST, lambda r: asked.append(r) or one) is one  # type: ignore[func-returns-value]
-    assert asked == [REQUEST]
+    assert SessionScratch().prepared(None, lambda r: asked.append(r) or one) is one  # type: ignore[func-returns-value]
+    assert asked == [None]
 
 
 def test_a_restarted_job_is_not_laid_out_again(here: Path) -> None:
     """The real fio: another depth needs the same file."""
     devices = read_devices(Roots())
     target = resolve_target(str(here), here, Roots(), devices)
-    session = LiveSession(
-        target, devices, target, SamplingOptions(0.25), RunPolicy(size="4m", keep_scratch=True)
-    )
+    session = LiveSession(target, devices, target, RunRequest(size="4m", interval_s=0.25))
     told: queue.SimpleQueue[Event] = queue.SimpleQueue()
     phases: list[tuple[int, str]] = []
 

@@ -25,11 +25,11 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replay_events
 from iopstui.session.live import LiveSession
-from iopstui.session.session_options import SamplingOptions
 
 JOB = ("run", "--job", "mixed-4k", "--size", "16m", *UNHURRIED, "--format", "jsonl")
 
@@ -138,7 +138,7 @@ def test_a_screen_replay_without_a_terminal_is_refused(workdir: Path) -> None:
 def test_a_part_of_a_session_is_recorded(workdir: Path) -> None:
     devices = read_devices(Roots())
     target = resolve_target(str(workdir), workdir, Roots(), devices)
-    session = LiveSession(target, devices, target, SamplingOptions(0.25))
+    session = LiveSession(target, devices, target, RunRequest(interval_s=0.25))
     assert isinstance(target, Target) and target.kind == DIRECTORY
     happened: queue.SimpleQueue[kinds.Event] = queue.SimpleQueue()
 

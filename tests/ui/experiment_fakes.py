@@ -18,10 +18,10 @@ from iopstui.events import (
 )
 from iopstui.experiment.background import PreparedExperiment
 from iopstui.experiment.preview import Preview
-from iopstui.experiment.runner import RunConditions
 from iopstui.experiment.setup import ExperimentSetup, length_text
 from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis, parse_variant
 from iopstui.model.experiment.point import Point, littles_law
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import UTF8, Charset
@@ -118,7 +118,7 @@ class FakeLaboratory:
         if self.refusal is not None:
             raise self.refusal
         preview = Preview({"randread-4k": "randread 4k QD 1 × 1 job"}, False, {}, 0)
-        setup = ExperimentSetup(plan, fakes.ON_DISK, None, fakes.DEVICES, RunConditions(), preview)
+        setup = ExperimentSetup(plan, fakes.ON_DISK, None, fakes.DEVICES, RunRequest(), preview)
         lines = (f"{length_text(plan)} · reads only", "Reads: /dev/nvme0n1 (writes nothing)")
         return PreparedExperiment(setup, None, lines, self.kept)
 

@@ -12,9 +12,9 @@ from iopstui.lesson.facts import TargetFacts
 from iopstui.lesson.offers import LessonOffer
 from iopstui.lesson.player import LessonRun
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.pages import Lesson
-from iopstui.preflight.job_request import JobRequest
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import UTF8, Charset
@@ -80,10 +80,10 @@ def lesson(text: str = TEXT, name: str = "01-two-runs") -> Lesson:
 class Session(fakes.FakeController):
     """Starts the runs of a lesson; the test ends them."""
 
-    requests: list[JobRequest] = field(default_factory=list)
+    requests: list[RunRequest] = field(default_factory=list)
     back: list[tuple[tuple[str, str], ...]] = field(default_factory=list)
 
-    def run_request(self, request: JobRequest) -> None:
+    def run_request(self, request: RunRequest, lent: object) -> None:
         self.requests.append(request)
         self.title = f"randread 4k QD {request.overrides['iodepth']} × 1 job"
         self.run_job(request.job, request.overrides)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -38,22 +38,6 @@ _CHECK_INTERVAL_S = 1.0
 _SUFFIX = ".fio"
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureOptions:
-    """Options of a capture: disk and processes, length, and output files."""
-
-    target: str | None
-    pids: tuple[int, ...]
-    cgroup: str
-    for_s: float | None
-    output: str | None
-    check: str | None
-    json: bool
-    trace: str | None
-    loop: str = OPEN
-    span_s: float | None = None
-
-
 class _Stop:
     """Whether a signal has come."""
 
@@ -64,34 +48,35 @@ class _Stop:
         self.requested = True
 
 
-def capture(options: CaptureOptions) -> int:
+def capture(arguments: argparse.Namespace) -> int:
     """The exit code."""
     from iopstui.output.pages.workload import workload_json, workload_text
 
-    files = _job_paths(options.output)
-    trace = TraceBuffer() if _wants_trace(options) else None
-    _check_choice(options)
+    files = _job_paths(arguments.output)
+    trace = TraceBuffer() if _wants_trace(arguments) else None
+    _check_choice(arguments)
     stop = _Stop()
     with handling_stop_signals(stop):
-        phases, disk_counted, reason = _capture_disk(options, stop, trace)
+        phases, disk_counted, reason = _capture_disk(arguments, stop, trace)
         workload = phases.combined
         if not workload.ios:
             raise JobFailed(
                 f"No request was seen on {workload.device} in {duration(workload.seconds)}.",
-                _no_requests_hint(options),
+                _no_requests_hint(arguments),
             )
         job_files = _write_jobs(workload, phases.all, files)
-        if trace is not None and options.trace is not None:
-            _write_trace(trace, Path(options.trace))
+        if trace is not None and arguments.trace is not None:
+            _write_trace(trace, Path(arguments.trace))
         comparison = None
-        if options.check is not None and not reason:
+        if arguments.check is not None and not reason:
             from iopstui.cli.capturing.check import replay_and_compare
 
-            print_message(f"running the {options.loop}-loop job in {options.check} and capturing "
-                          "it")  # fmt: skip
-            comparison = replay_and_compare(workload, phases.all, options.loop, Path(options.check),
-                                            lambda: stop.requested)  # fmt: skip
-    if options.json:
+            loop, directory = arguments.loop, Path(arguments.check)
+            print_message(f"running the {loop}-loop job in {directory} and capturing it")
+            comparison = replay_and_compare(
+                workload, phases.all, loop, directory, lambda: stop.requested
+            )
+    if arguments.json:
         import json
 
         show(json.dumps(workload_json(workload, disk_counted, comparison, phases.all), indent=2))
@@ -105,21 +90,21 @@ def capture(options: CaptureOptions) -> int:
 
 
 def _capture_disk(
-    options: CaptureOptions, stop: _Stop, trace: TraceBuffer | None
+    arguments: argparse.Namespace, stop: _Stop, trace: TraceBuffer | None
 ) -> tuple[Phases, int | None, str]:
     """What was captured, what the disk counted in the same time, and why it ended early."""
-    texts = [options.target] if options.target is not None else []
+    texts = [arguments.target] if arguments.target is not None else []
     target = choose_watch_target(texts, read_devices(Roots()), Roots())
     regions, layer = disk_regions(target)
-    process_filter = ProcessFilter(options.pids, options.cgroup)
+    process_filter = ProcessFilter(tuple(arguments.pid), arguments.cgroup or "")
     name = ", ".join(region.name for region in regions)
     workload_capture = start_capture(name, regions, process_filter, trace)
     try:
-        length = f"for {duration(options.for_s)}" if options.for_s else "until Ctrl-C"
+        length = f"for {duration(arguments.length)}" if arguments.length else "until Ctrl-C"
         print_message(f"capturing requests of {layer}, {length}")
-        deadline = time.monotonic() + options.for_s if options.for_s else None
-        phases, reason = _capture_phases(workload_capture, deadline, options.span_s, stop)
-        if reason and options.for_s is None and stop.requested:
+        deadline = time.monotonic() + arguments.length if arguments.length else None
+        phases, reason = _capture_phases(workload_capture, deadline, arguments.phases, stop)
+        if reason and arguments.length is None and stop.requested:
             reason = ""
         return phases, workload_capture.disk_counted(), reason
     finally:
@@ -162,30 +147,31 @@ def poll_until(
         workload_capture.poll()
 
 
-def _check_choice(options: CaptureOptions) -> None:
-    for pid in options.pids:
+def _check_choice(arguments: argparse.Namespace) -> None:
+    for pid in arguments.pid:
         if not os.path.isdir(f"/proc/{pid}"):
             raise UsageError(f"There is no process {pid}.", "ps -e lists them.")
-    if options.cgroup and not os.path.isfile(os.path.join(options.cgroup, "cgroup.procs")):
-        raise UsageError(f"{options.cgroup} is not the directory of a cgroup.",
+    if arguments.cgroup and not os.path.isfile(os.path.join(arguments.cgroup, "cgroup.procs")):
+        raise UsageError(f"{arguments.cgroup} is not the directory of a cgroup.",
                          "systemd-cgls shows them; they are below /sys/fs/cgroup.")  # fmt: skip
-    if options.span_s is not None and options.span_s < MIN_SPAN_S:
+    if arguments.phases is not None and arguments.phases < MIN_SPAN_S:
         raise UsageError(f"--phases needs at least {duration(MIN_SPAN_S)}: a shorter span says "
                          "little.")  # fmt: skip
-    if options.loop != OPEN and options.check is None:
+    if arguments.loop != OPEN and arguments.check is None:
         raise UsageError("--loop is the job that --check runs.", "Add --check DIR. Both jobs are "
                          "written by -o.")  # fmt: skip
-    if options.check is not None and not os.path.isdir(options.check):
-        raise UsageError(f"{options.check} is not a directory: --check makes scratch files in it.",
+    if arguments.check is not None and not os.path.isdir(arguments.check):
+        raise UsageError(f"{arguments.check} is not a directory: --check makes scratch files "
+                         "in it.",
                          "Name one on the disk to be compared.")  # fmt: skip
 
 
-def _no_requests_hint(options: CaptureOptions) -> str:
-    if options.pids:
+def _no_requests_hint(arguments: argparse.Namespace) -> str:
+    if arguments.pid:
         return ("What it writes through the page cache is written by the kernel later: use "
                 "--cgroup, or no --pid.")  # fmt: skip
-    if options.cgroup:
-        return "Does anything run in it? cat " + os.path.join(options.cgroup, "cgroup.procs")
+    if arguments.cgroup:
+        return "Does anything run in it? cat " + os.path.join(arguments.cgroup, "cgroup.procs")
     return "Is the application busy? Reads from the page cache do not reach the disk."
 
 
@@ -201,10 +187,10 @@ def _job_paths(output: str | None) -> dict[str, Path]:
     return paths
 
 
-def _wants_trace(options: CaptureOptions) -> bool:
-    if options.trace is None:
+def _wants_trace(arguments: argparse.Namespace) -> bool:
+    if arguments.trace is None:
         return False
-    _check_new(Path(options.trace))
+    _check_new(Path(arguments.trace))
     return True
 
 

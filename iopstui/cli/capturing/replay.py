@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from iopstui.cli.terminal import print_message
 from iopstui.errors import UsageError
 from iopstui.format import duration, size
 from iopstui.linux.process.private import private_directory, remove, write_text
-from iopstui.model.experiment.options import RunOptions
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.workload.trace import (
     FIO_SUFFIX,
     InvalidTrace,
@@ -21,9 +22,10 @@ from iopstui.model.workload.trace import (
 )
 
 
-def run_replay(path: Path, options: RunOptions, kind: str) -> int:
+def run_replay(request: RunRequest, arguments: argparse.Namespace) -> int:
     """Read the trace, rewrite it for a scratch file, and run it; the exit code."""
-    if options.until_steady or options.precondition:
+    path = Path(arguments.replay)
+    if request.until_steady or request.precondition:
         raise UsageError("A replay ends with its trace: it takes no --until-steady and no "
                          "--precondition.", "Use the job instead: --job app.fio")  # fmt: skip
     trace = _read(path)
@@ -32,11 +34,11 @@ def run_replay(path: Path, options: RunOptions, kind: str) -> int:
         f"on a scratch file of {size(trace.file_bytes)}. fio's latencies may include pauses "
         "between requests; those of the disk (r_await, w_await) do not."
     )
-    options = replace(options, trace="\n".join((*trace_lines(trace), "")))
     private = private_directory()
     try:
         job = write_text(private, f"{path.stem or 'replay'}{FIO_SUFFIX}", replay_job(trace))
-        return run_job(str(job), options, kind)
+        lines = "\n".join((*trace_lines(trace), ""))
+        return run_job(replace(request, job=str(job), trace=lines), arguments.format, arguments)
     finally:
         remove(private)
 

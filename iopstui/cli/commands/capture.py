@@ -62,13 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Capture until it is over."""
     if arguments.cgroup is not None and not arguments.cgroup:
         raise UsageError("--cgroup needs the directory of a cgroup.", "ls /sys/fs/cgroup")
-    from iopstui.cli.capturing.capture_disk import CaptureOptions, capture
+    from iopstui.cli.capturing.capture_disk import capture
 
-    return capture(CaptureOptions(
-        arguments.target, tuple(arguments.pid), arguments.cgroup or "", arguments.length,
-        arguments.output, arguments.check, arguments.json, arguments.trace,
-        arguments.loop, arguments.phases,
-    ))  # fmt: skip
+    return capture(arguments)
 
 
 COMMAND = Command(

@@ -12,8 +12,7 @@ from iopstui.cli.options import (
     add_precondition,
     add_resume,
     add_run_options,
-    experiment_options,
-    run_options,
+    run_request,
 )
 from iopstui.errors import UsageError
 
@@ -64,16 +63,16 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.model.experiment.comparison import PRIMARY_FIGURES
     from iopstui.model.experiment.plan import Plan, check_variants, parse_variant
 
-    options, repeats = run_options(arguments), _repeats(arguments)
+    request, repeats = run_request(arguments), _repeats(arguments)
     variants = tuple(map(parse_variant, arguments.variant))
-    check_variants(variants, options.overrides)
+    check_variants(variants, request.overrides)
     plan = Plan(
-        (arguments.job,), options.overrides, variants=variants, repeats=repeats,
+        (arguments.job,), request.overrides, variants=variants, repeats=repeats,
         settle=arguments.settle, measure=arguments.measure,
         seed=arguments.seed, until=arguments.until,
         figure=PRIMARY_FIGURES[arguments.figure],
     )  # fmt: skip
-    return run_experiment(experiment_options(arguments, options, plan))
+    return run_experiment(request, plan, arguments)
 
 
 def _repeats(arguments: argparse.Namespace) -> int:

@@ -78,23 +78,23 @@ def _default_target(targets: Sequence[str]) -> tuple[Target, TargetFacts]:
 
 
 def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...]) -> int:
-    from iopstui.model.experiment.options import RunOptions
+    from iopstui.model.experiment.run_request import RunRequest
 
-    options = RunOptions(
-        targets, size=arguments.size, destroy_data=tuple(arguments.destroy_data),
+    request = RunRequest(
+        targets=targets, size=arguments.size, destroy_data=tuple(arguments.destroy_data),
         probe=probe_parts(arguments),
     )  # fmt: skip
     if arguments.plain or arguments.answers or not has_screen():
         from iopstui.cli.runs.lesson_player import parse_answers, play_plain
 
         answers = parse_answers(arguments.answers, lesson)
-        return play_plain(lesson, options, answers, is_interactive=not arguments.answers)
+        return play_plain(lesson, request, answers, is_interactive=not arguments.answers)
     require_for_screen(arguments)
     from iopstui.fio.inspect import find_fio
     from iopstui.ui.start import run_screen
 
     find_fio()
-    return run_screen(options, lesson=lesson, theme=arguments.theme)
+    return run_screen(request, lesson=lesson, theme=arguments.theme)
 
 
 COMMAND = Command(

@@ -15,7 +15,7 @@ from iopstui.cli.options import (
     add_run_options,
     add_theme,
     refuse_theme,
-    run_options,
+    run_request,
     with_expectations,
 )
 from iopstui.cli.terminal import require_for_screen, require_terminal
@@ -55,10 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.cli.runs.session_exports import exporting_sessions
     from iopstui.ui.start import run_screen
 
-    options = with_expectations(run_options(arguments, arguments.job), arguments)
-    with exporting_sessions(options) as export:
+    request = with_expectations(run_request(arguments, arguments.job), arguments)
+    with exporting_sessions(arguments) as export:
         return run_screen(
-            options, arguments.refresh, theme=arguments.theme, first_job=arguments.first_job,
+            request, arguments.refresh, theme=arguments.theme, first_job=arguments.first_job,
             export=export,
         )  # fmt: skip
 
@@ -66,22 +66,20 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_plain(arguments: argparse.Namespace) -> int:
     """Run without a screen: a job to its end, or show the disks until Ctrl-C."""
     refuse_theme(arguments)
-    options = with_expectations(run_options(arguments, arguments.job), arguments)
-    if options.job is not None:
+    request = with_expectations(run_request(arguments, arguments.job), arguments)
+    if request.job:
         from iopstui.cli.runs.run_job import run_job
 
-        return run_job(options.job, options, PLAIN, arguments.plain_every)
-    if options.expect or options.overrides or options.knobs or options.destroy_data:
+        return run_job(request, PLAIN, arguments)
+    if request.expect or request.overrides or request.knobs or request.destroy_data:
         raise UsageError(
             "Without --job, --plain only watches the disks: no job runs that --expect, --set, "
             "--knob or --destroy-data could apply to.",
             "Name a job with --job (`iopstui jobs` lists them).",
         )
     from iopstui.cli.runs.watch_disks import watch
-    from iopstui.model.watch.options import WatchOptions
 
-    watch_options = WatchOptions(format=PLAIN, plain_every_s=arguments.plain_every)
-    return watch(replace(options, own_cpus=()), watch_options)
+    return watch(replace(request, own_cpus=()), PLAIN, arguments)
 
 
 COMMAND = Command(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
@@ -16,7 +15,7 @@ from iopstui.cli.options import (
     add_format,
     add_precondition,
     add_run_options,
-    run_options,
+    run_request,
     with_expectations,
 )
 from iopstui.cli.volume_options import add_volume
@@ -62,23 +61,23 @@ def run(arguments: argparse.Namespace) -> int:
     # with --diskspd or --replay a job can only be the configuration file's
     runs_job = arguments.diskspd is None and arguments.replay is None
     job = arguments.job if runs_job else None
-    options = with_expectations(run_options(arguments, job), arguments)
-    if options.precondition and arguments.hold:
+    request = with_expectations(run_request(arguments, job), arguments)
+    if request.precondition and arguments.hold:
         raise UsageError("--hold waits to start fio together with other machines, but "
                          "--precondition takes a different time on each.",
                          "Run the job `precondition` first, without --hold.")  # fmt: skip
-    options = replace(options, hold=arguments.hold, io_log=arguments.io_log)
+    request = replace(request, hold=arguments.hold, io_log=arguments.io_log)
     if arguments.diskspd is not None:
         from iopstui.cli.runs.diskspd import run_diskspd
 
-        return run_diskspd(arguments.diskspd, options, arguments.format)
+        return run_diskspd(request, arguments)
     if arguments.replay is not None:
         from iopstui.cli.capturing.replay import run_replay
 
-        return run_replay(Path(arguments.replay), options, arguments.format)
+        return run_replay(request, arguments)
     from iopstui.cli.runs.run_job import run_job
 
-    return run_job(arguments.job, options, arguments.format)
+    return run_job(request, arguments.format, arguments)
 
 
 COMMAND = Command(

@@ -14,8 +14,7 @@ from iopstui.cli.options import (
     add_precondition,
     add_resume,
     add_run_options,
-    experiment_options,
-    run_options,
+    run_request,
     with_expectations,
 )
 from iopstui.errors import UsageError
@@ -51,21 +50,21 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.cli.runs.experiment import run_experiment
     from iopstui.model.experiment.plan import Plan, check_axes, parse_axis
 
-    options = run_options(arguments)
+    request = run_request(arguments)
     axes = tuple(map(parse_axis, arguments.axis))
-    check_axes(axes, options.overrides)
+    check_axes(axes, request.overrides)
     jobs = arguments.job or [arguments.first_job]  # the configuration file's
     if not axes and len(jobs) < 2:
         raise UsageError("A sweep needs something to vary.",
                          "For example: --axis iodepth=1,2,4..256, or several --job")  # fmt: skip
     plan = Plan(
-        tuple(dict.fromkeys(jobs)), options.overrides, axes,
+        tuple(dict.fromkeys(jobs)), request.overrides, axes,
         settle=arguments.settle, measure=arguments.measure, repeats=arguments.repeats,
         seed=arguments.seed, shuffle=arguments.shuffle or arguments.seed is not None,
     )  # fmt: skip
     if arguments.expect:  # a --tolerance alone has nothing to apply to
-        options = with_expectations(options, arguments)
-    return run_experiment(experiment_options(arguments, options, plan))
+        request = with_expectations(request, arguments)
+    return run_experiment(request, plan, arguments)
 
 
 COMMAND = Command(

@@ -69,31 +69,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Watch until it is over."""
     from iopstui.cli.runs.watch_disks import watch
-    from iopstui.model.experiment.options import RunOptions
-    from iopstui.model.watch.options import AFTER_S, BEFORE_S, WatchOptions
+    from iopstui.model.experiment.run_request import RunRequest
 
-    triggers = tuple(arguments.trigger)
     sets_margins = arguments.before is not None or arguments.after is not None
-    if sets_margins and not (triggers and arguments.record):
+    if sets_margins and not (arguments.trigger and arguments.record):
         raise UsageError("--before and --after set how much is recorded around a trigger.",
                          "They need --trigger and --record.")  # fmt: skip
-    options = RunOptions(
+    request = RunRequest(
         targets=tuple(arguments.target),
         interval_s=arguments.interval,
         own_cpus=(),
         record=arguments.record,
         probe=probe_parts(arguments),
-        textfile=arguments.textfile,
-        metrics_port=arguments.openmetrics_listen,
         volume=read_volume_option(arguments),
         cgroups=arguments.cgroups,
     )
-    watch_options = WatchOptions(
-        arguments.length, triggers, arguments.before or BEFORE_S, arguments.after or AFTER_S,
-        arguments.format or ("plain" if arguments.plain else values.FORMATS[0]),
-        arguments.plain_every,
-    )  # fmt: skip
-    return watch(options, watch_options)
+    kind = arguments.format or ("plain" if arguments.plain else values.FORMATS[0])
+    return watch(request, kind, arguments)
 
 
 COMMAND = Command(

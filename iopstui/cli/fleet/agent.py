@@ -129,7 +129,7 @@ class Agent:
         session.start(events.put)
         try:
             if job.name is not None:
-                session.run_job(job.name, job.options.overrides, plan)
+                session.run_job(job.name, job.request.overrides, plan)
             else:
                 for tunable in job.tunables:
                     session.set_tunable(tunable.name, tunable.value)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from iopstui.cli.options import probe_parts, run_options
+from iopstui.cli.options import probe_parts, run_request
 from iopstui.cli.terminal import print_message
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import find_fio
@@ -18,11 +18,11 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.linux.roots import Roots
 from iopstui.model.block.tunable import TunableRequest
-from iopstui.model.experiment.options import RunOptions
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.preflight.targets import choose_targets, choose_watch_target
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.session.live import LiveSession
-from iopstui.session.new_session import new_session
+from iopstui.session.viewer import NOBODY, Viewer
 
 Object = dict[str, Any]
 ParseArguments = Callable[[Sequence[str]], argparse.Namespace]
@@ -53,21 +53,20 @@ class AgentJob:
         options = _parse_options(args, job, parse)
         # tunables changed on the screen after those of the command line
         knobs = (*options.knobs, *self.tunables)
-        self.options: RunOptions = replace(options, hold=job is not None, knobs=knobs)
+        self.request: RunRequest = replace(options, hold=job is not None, knobs=knobs)
 
     def session(self) -> LiveSession:
         """Return a session that is not started. Raises what the command itself would raise."""
         roots = Roots()
         devices = read_devices(roots)
         if self.name is None:
-            target = choose_watch_target(self.options.targets, devices, roots)
-            return new_session(self.options, target, target, devices, short_first_interval=False)
+            target = choose_watch_target(self.request.targets, devices, roots)
+            viewer = Viewer(short_first_interval=False)
+            return LiveSession(target, devices, target, self.request, viewer)
         find_fio()
         clean_up_and_report(print_message, roots)
-        target, job_target = choose_targets(self.options.targets, self.name, devices, roots)
-        return new_session(
-            self.options, target, job_target, devices, idle_frames=False, deadline_s=DEADLINE_S
-        )
+        target, job_target = choose_targets(self.request.targets, self.name, devices, roots)
+        return LiveSession(target, devices, job_target, self.request, NOBODY, deadline_s=DEADLINE_S)
 
 
 def _write_job_file(job: Object, stack: contextlib.ExitStack) -> Path:
@@ -78,7 +77,7 @@ def _write_job_file(job: Object, stack: contextlib.ExitStack) -> Path:
     return private / name
 
 
-def _parse_options(args: list[str], job: str | None, parse: ParseArguments) -> RunOptions:
+def _parse_options(args: list[str], job: str | None, parse: ParseArguments) -> RunRequest:
     command = "watch" if job is None else "run"
     line = [command, *args] if job is None else [command, "--job", job, *args]
     try:
@@ -90,9 +89,9 @@ def _parse_options(args: list[str], job: str | None, parse: ParseArguments) -> R
             "The options are not from the same version: iopstui " + command + "."
         ) from error
     if job is None:
-        return RunOptions(targets=tuple(arguments.target), interval_s=arguments.interval,
+        return RunRequest(targets=tuple(arguments.target), interval_s=arguments.interval,
                           own_cpus=(), probe=probe_parts(arguments))  # fmt: skip
-    options = run_options(arguments, job)
+    options = run_request(arguments, job)
     if options.precondition:
         raise UsageError("--precondition cannot be used with several machines at once.",
                          "Run the job `precondition` on each of them first.")  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import time
 from collections.abc import Iterator
@@ -36,12 +37,13 @@ class CheckCollector:
 
 
 @contextmanager
-def check_files(junit: str | None, summary: str | None, title: str) -> Iterator[CheckCollector]:
-    """Write the files, where they are asked for, however the command ends.
+def check_files(arguments: argparse.Namespace, title: str) -> Iterator[CheckCollector]:
+    """Write the files, where ``arguments`` ask for them, however the command ends.
 
     UsageError before the command starts if a file cannot be written.
     """
     collector = CheckCollector()
+    junit, summary = getattr(arguments, "junit", None), getattr(arguments, "summary", None)
     if junit is None and summary is None:
         yield collector
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from dataclasses import replace
@@ -10,23 +11,23 @@ from iopstui.cli.runs.run_job import run_job
 from iopstui.errors import UsageError
 from iopstui.format import print_line
 from iopstui.linux.process.private import private_directory, remove, write_text
-from iopstui.model.experiment.options import RunOptions
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio.diskspd import Translation, translate
 from iopstui.output.pages.diskspd import translation_lines
 
 
-def run_diskspd(command: str, options: RunOptions, kind: str) -> int:
+def run_diskspd(request: RunRequest, arguments: argparse.Namespace) -> int:
     """Translate the command and run it; the exit code."""
-    translation = translate(command)
-    has_target = bool(options.targets)
+    translation = translate(arguments.diskspd)
+    has_target = bool(request.targets)
     if not has_target:
-        options = replace(options, targets=_default_target(translation))
-    for line in translation_lines(translation, has_target, options.size):
+        request = replace(request, targets=_default_target(translation))
+    for line in translation_lines(translation, has_target, request.size):
         print_line(line, sys.stderr)
     private = private_directory()
     try:
         job = write_text(private, "diskspd.fio", translation.text)
-        return run_job(str(job), options, kind)
+        return run_job(replace(request, job=str(job)), arguments.format, arguments)
     finally:
         remove(private)
 

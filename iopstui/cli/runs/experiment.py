@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from iopstui.cli.runs.check_files import CheckCollector, check_files
 from iopstui.cli.runs.preconditioning import check_target, run_precondition_job
@@ -24,52 +26,57 @@ from iopstui.experiment.start import (
 )
 from iopstui.format import counted, print_line
 from iopstui.model.experiment.load_curve import measured_points
-from iopstui.model.experiment.options import ExperimentOptions
 from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.output.experiment.sinks import ReportedExperiment, experiment_sink
 from iopstui.safety.signals import StopSignals
 from iopstui.session.tick.outcomes import outcome_text
 
 
-def run_experiment(options: ExperimentOptions) -> int:
+def run_experiment(request: RunRequest, plan: Plan, arguments: argparse.Namespace) -> int:
     """The exit code. Its progress is kept, so that it can be resumed after an interruption."""
-    if options.dry_run:
-        return _run_experiment(options, CheckCollector())
-    kind = "compare" if options.plan.variants else "sweep"
-    title = " on ".join((f"{kind} {options.plan.jobs[0]}", *options.run.targets[:1]))
-    with check_files(options.run.junit, options.run.summary, title) as checks:
-        checks.exit_code = _run_experiment(options, checks)
+    if arguments.dry_run:
+        return _run_experiment(request, plan, arguments, CheckCollector())
+    kind = "compare" if plan.variants else "sweep"
+    title = " on ".join((f"{kind} {plan.jobs[0]}", *request.targets[:1]))
+    with check_files(arguments, title) as checks:
+        checks.exit_code = _run_experiment(request, plan, arguments, checks)
         return checks.exit_code
 
 
-def _run_experiment(options: ExperimentOptions, checks: CheckCollector) -> int:
-    if not options.dry_run:
-        confirm(options.plan, options.yes)
-    setup = replace(
-        set_up(options, print_message), spread=options.spread, write_budget=options.run.write_budget
-    )
-    expected = expectations_at_every_point(options.run, setup)
-    progress = load_progress(setup, options, expected, print_message)
+def _run_experiment(
+    request: RunRequest, plan: Plan, arguments: argparse.Namespace, checks: CheckCollector
+) -> int:
+    if not arguments.dry_run:
+        confirm(plan, arguments.yes)
+    spread = getattr(arguments, "spread", None)
+    setup = replace(set_up(request, plan, print_message), spread=spread)
+    expected = expectations_at_every_point(request, setup)
+    progress = load_progress(
+        setup, request, expected, print_message, Path(arguments.state) if arguments.state else None,
+        arguments.fresh, arguments.dry_run,
+    )  # fmt: skip
     setup = setup.resumed(progress)
-    needs_precondition = options.run.precondition and not (progress is not None and progress.points)
-    if options.dry_run:
-        return _dry_run(options, setup, progress, needs_precondition)
+    needs_precondition = request.precondition and not (progress is not None and progress.points)
+    if arguments.dry_run:
+        setup = replace(setup, write_budget=request.write_budget)
+        return _dry_run(request, setup, progress, needs_precondition)
     if needs_precondition:
-        options = replace(options, run=run_precondition_job(options.run))
-    setup = replace(setup, write_budget=options.run.write_budget)
+        request = run_precondition_job(request)
+    setup = replace(setup, write_budget=request.write_budget)
     print_line(writes_text(setup), sys.stderr)
     if setup.plan.variants:
         print_line(planned_sensitivity(setup.plan, setup.spread), sys.stderr)
-    sink = experiment_sink(setup.plan, options.format, os.uname().nodename, setup.target,
+    sink = experiment_sink(setup.plan, arguments.format, os.uname().nodename, setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
     reporter = ReportedExperiment(sink, sys.stderr, sys.stdout)
     runner = ExperimentRunner(
-        experiment_session(setup, options.run, progress, print_message), setup.plan,
+        experiment_session(setup, request, progress, print_message), setup.plan,
         setup.job_target, setup.conditions, reporter.handle, progress, expected,
     )  # fmt: skip
     StopSignals(runner.stop, kill_without_waiting(runner.kill))
-    with exit_on_closed_output(options.run.expect):
+    with exit_on_closed_output(request.expect):
         try:
             runner.run()
         finally:
@@ -102,15 +109,15 @@ def _conclude(
 
 
 def _dry_run(
-    options: ExperimentOptions,
+    request: RunRequest,
     setup: ExperimentSetup,
     progress: ProgressFile | None,
     precondition: bool,
 ) -> int:
     """Print what would be done; the exit code."""
-    check_record(options.run, progress)
+    check_record(request, progress)
     if precondition:
-        target_path = check_target(options.run, setup.devices)[0].path
+        target_path = check_target(request, setup.devices)[0].path
         print_line(f"first: writes {target_path} twice (--precondition)", sys.stdout)
     for line in dry_run_lines(setup, progress):
         print_line(line, sys.stdout)

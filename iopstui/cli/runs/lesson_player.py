@@ -23,7 +23,7 @@ from iopstui.lesson.page import READY, SKIPPED, ShownPage
 from iopstui.lesson.player import LessonRun
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
-from iopstui.model.experiment.options import RunOptions
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.lesson.pages import ASK, RUN_STEP, Lesson, QuestionPage
 from iopstui.output.lesson.pages import flowed, head_lines, page_lines
 from iopstui.output.lesson.text import end_lines, measured_line
@@ -33,7 +33,7 @@ from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import handle_stop_signals
 from iopstui.safety.streams import drop_stuck
 from iopstui.session.live import LiveSession
-from iopstui.session.new_session import new_session
+from iopstui.session.viewer import NOBODY
 from iopstui.text import printable
 
 
@@ -62,17 +62,17 @@ def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
 
 
 def play_plain(
-    lesson: Lesson, options: RunOptions, answers: Mapping[str, str], is_interactive: bool = True
+    lesson: Lesson, request: RunRequest, answers: Mapping[str, str], is_interactive: bool = True
 ) -> int:  # fmt: skip
     """Play a lesson from its first page to its last; the exit code. If ``is_interactive`` and
     standard input is a terminal, ``answers`` are ignored."""
     find_fio()
     clean_up_and_report(print_message, Roots())
     devices = read_devices(Roots())
-    target, _ = choose_targets(options.targets, None, devices, Roots())
+    target, _ = choose_targets(request.targets, None, devices, Roots())
     facts = read_target_facts(target, devices, Roots())
-    run = LessonRun(lesson, target, facts, options.size, options.destroy_data)
-    session = new_session(options, target, target, devices, idle_frames=False)
+    run = LessonRun(lesson, target, facts, request.size, request.destroy_data)
+    session = LiveSession(target, devices, target, request, NOBODY)
     return LessonPlayer(
         run, session, answers, is_interactive=is_interactive and sys.stdin.isatty()
     ).play()
@@ -200,11 +200,11 @@ class LessonPlayer:
     def _measure(self) -> None:
         """Make the run that the page describes."""
         try:
-            request = self._run.request()
+            request, lent = self._run.request(), self._run.lent()
         except IopstuiError as error:
             self._run.give_up(f"{error.message} {error.hint}".strip())
         else:
-            self._session.run_request(request)
+            self._session.run_request(request, lent)
             if self._stopped:  # before there was anything to stop
                 self._session.stop_job()
             self._follow()

@@ -18,41 +18,40 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target, TargetPath
-from iopstui.model.experiment.options import RunOptions
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio.sizes import part_bytes
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import StatusSink
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import check_creatable
 from iopstui.session.fio.fio_run import FIGURES_END_THERE
-from iopstui.session.new_session import new_session
+from iopstui.session.live import LiveSession
+from iopstui.session.viewer import NOBODY
 
 JOB = "precondition"
 PASSES = 2
 """Its loops=."""
 
 
-def run_precondition_job(options: RunOptions) -> RunOptions:
+def run_precondition_job(request: RunRequest) -> RunRequest:
     """Runs the shipped job of that name on the target, its progress on standard error, if
-    ``options`` ask for it. Gives the options of what follows: with what is left of --write-budget.
+    ``request`` asks for it. Gives the request of what follows: with what is left of --write-budget.
     UsageError for a target that can't be; Refused, JobFailed and Interrupted as any run."""
-    if not options.precondition:
-        return options
+    if not request.precondition:
+        return request
     devices = read_devices(Roots())
-    target, job_target = check_target(options, devices)
-    if options.record:
-        check_creatable(Path(options.record))
-    plain = RunOptions(
-        targets=options.targets, size=options.size, part=options.part,
-        destroy_data=options.destroy_data,
-        write_budget=options.write_budget, own_cpus=options.own_cpus, nice=options.nice,
+    target, job_target = check_target(request, devices)
+    if request.record:
+        check_creatable(Path(request.record))
+    plain = RunRequest(
+        JOB, targets=request.targets, size=request.size, part=request.part,
+        destroy_data=request.destroy_data,
+        write_budget=request.write_budget, own_cpus=request.own_cpus, nice=request.nice,
     )  # fmt: skip
     print_message(f"preconditioning: writing {target.path} twice before the measurement")
-    session = new_session(
-        plain, target, job_target, devices, idle_frames=False, announce_writes=True
-    )
+    session = LiveSession(target, devices, job_target, plain, NOBODY, announce_writes=True)
     narrator = Narrator(sys.stderr, measured=False)
-    finished = run_until_finished(session, JOB, {}, StatusSink(narrator, sys.stderr))
+    finished = run_until_finished(session, plain, StatusSink(narrator, sys.stderr))
     if finished is None:
         raise JobFailed("Preconditioning ended early; see the message above.")
     if finished.error:
@@ -65,18 +64,18 @@ def run_precondition_job(options: RunOptions) -> RunOptions:
     # counted by the kernel again where they had to go into it
     total: Any = finished.summary["total"]
     print_message(f"preconditioned: {size(total['write']['io_bytes'])} written")
-    if options.write_budget is None:
-        return replace(options, precondition=False)
-    remaining = max(0, options.write_budget - session.budget.used)
-    return replace(options, precondition=False, write_budget=remaining)
+    if request.write_budget is None:
+        return replace(request, precondition=False)
+    remaining = max(0, request.write_budget - session.budget.used)
+    return replace(request, precondition=False, write_budget=remaining)
 
 
 def check_target(
-    options: RunOptions, devices: Mapping[str, BlockDevice]
+    request: RunRequest, devices: Mapping[str, BlockDevice]
 ) -> tuple[Target, Target | None]:
     """Return what would be written, and the job's inputs. UsageError for a target that cannot be
     preconditioned."""
-    target, job_target = choose_targets(options.targets, JOB, devices, Roots())
+    target, job_target = choose_targets(request.targets, JOB, devices, Roots())
     if target.kind == kinds.DIRECTORY:
         raise UsageError(
             f"--precondition needs a device or a file. {target.path} is a directory, where "
@@ -84,12 +83,12 @@ def check_target(
             "Give the device as TARGET and repeat it with --destroy-data.",
         )
     # 0: unknown, and reported later
-    sizes = (part_bytes(options.size or "100%", _size(place, devices)) for place in target.places)
+    sizes = (part_bytes(request.size or "100%", _size(place, devices)) for place in target.places)
     needed = PASSES * sum(n or 0 for n in sizes)
-    if options.write_budget is not None and needed > options.write_budget:
+    if request.write_budget is not None and needed > request.write_budget:
         raise UsageError(
             f"--precondition writes {size(needed)}, and --write-budget allows "
-            f"{size(options.write_budget)}.",
+            f"{size(request.write_budget)}.",
             "Give a larger --write-budget.",
         )
     return target, job_target

@@ -15,12 +15,12 @@ from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.promise.verdict import is_promise_met
 from iopstui.model.volumes.guess import VolumeGuess, guess_volume
 from iopstui.output.pages.promise import PromiseProgress, promise_json, promise_text
 from iopstui.promise.runner import PromiseRunner
 from iopstui.promise.setup import (
-    PromiseOptions,
     PromiseSetup,
     check_title,
     plan_lines,
@@ -80,14 +80,14 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     if arguments.size is None and size is not None:
         source = printable(device.path if device else "")
         print_message(f"size: {size:,.4g} GiB, from {source}; --size sets another")
-    return set_up(
-        promised,
-        PromiseOptions(
-            targets, (arguments.destroy_data,) if arguments.destroy_data else (),
-            arguments.file_size, arguments.write_budget, False, arguments.settle,
-            arguments.measure, arguments.tolerance, arguments.record, arguments.drain,
-        ),
+    request = RunRequest(
+        size=arguments.file_size, targets=targets, write_budget=arguments.write_budget,
+        destroy_data=(arguments.destroy_data,) if arguments.destroy_data else (),
+        record=arguments.record,
     )  # fmt: skip
+    return set_up(
+        promised, request, arguments.settle, arguments.measure, arguments.tolerance, arguments.drain
+    )
 
 
 def _missing_volume_error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -24,107 +25,103 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
-from iopstui.model.experiment.options import RunOptions
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.output.sinks import PLAIN, EventSink, StatusSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.session.live import LiveSession
-from iopstui.session.new_session import new_session
 from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.session.tick.steady import NEVER_STEADY
+from iopstui.session.viewer import NOBODY
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation
 
 
-def run_job(job: str, options: RunOptions, kind: str, plain_every_s: float = 0.0) -> int:
+def run_job(request: RunRequest, kind: str, arguments: argparse.Namespace) -> int:
     """The exit code. Data as ``kind`` ("table", "jsonl", "csv", "influx" or "plain") on stdout,
-    everything else on stderr. ``plain_every_s`` is the time between plain status lines."""
-    title = " on ".join((f"run {job}", *options.targets[:1]))
-    with check_files(options.junit, options.summary, title) as checks:
-        checks.exit_code = _run_job(job, options, kind, checks, plain_every_s)
+    everything else on stderr; ``arguments`` name the files beside (--junit, --textfile ...)."""
+    title = " on ".join((f"run {request.job}", *request.targets[:1]))
+    with check_files(arguments, title) as checks:
+        checks.exit_code = _run_job(request, kind, checks, arguments)
         return checks.exit_code
 
 
 def _run_job(
-    job: str, options: RunOptions, kind: str, checks: CheckCollector, plain_every_s: float
+    request: RunRequest, kind: str, checks: CheckCollector, arguments: argparse.Namespace
 ) -> int:
     find_fio()
     clean_up_and_report(print_message, Roots())
-    if options.precondition:
-        _preflight(job, options)
+    if request.precondition:
+        _preflight(request)
     # the last figures stay in the file: the run may end before they are read
-    with exporting_sessions(options, keep=True) as export:
+    with exporting_sessions(arguments, keep=True) as export:
         # after the exports: an unusable file or port is reported before hours of writing
-        if options.precondition:
+        if request.precondition:
             from iopstui.cli.runs.preconditioning import run_precondition_job
 
-            options = run_precondition_job(options)
-        session = _new_session(job, options)
+            request = run_precondition_job(request)
+        session = _new_session(request)
         export(session)
+        plain_every_s = arguments.plain_every if kind == PLAIN else 0.0
         verdict_sink = _make_sink(kind, session.target, plain_every_s)
-        return _run(job, options, verdict_sink, session, checks)
+        return _run(request, verdict_sink, session, checks)
 
 
 def _run(
-    job: str, options: RunOptions, verdict_sink: VerdictSink, session: LiveSession,
-    checks: CheckCollector,
-) -> int:  # fmt: skip
+    request: RunRequest, verdict_sink: VerdictSink, session: LiveSession, checks: CheckCollector
+) -> int:
     sink: EventSink = verdict_sink
-    if options.hold:
+    if request.hold:
         from iopstui.cli.runs.start_gate import StartGateSink
 
         sink = StartGateSink(sink, session)
-    with exit_on_closed_output(options.expect):
-        finished = run_until_finished(session, job, options.overrides, sink)
+    with exit_on_closed_output(request.expect):
+        finished = run_until_finished(session, request, sink)
     code = _run_exit_code(finished, session.exit_code)
     for judged in verdict_sink.judged:
         checks.add(judged.expectation, judged.passed, outcome_event_text(judged))
     if code != EXIT_OK:
         return code
-    if options.until_steady:
+    if request.until_steady:
         checks.add("steady state", session.steady, "" if session.steady else NEVER_STEADY)
-    if options.until_steady and not session.steady:
+    if request.until_steady and not session.steady:
         print_message(NEVER_STEADY)
         return EXIT_VERDICT
     return _expectations_exit_code(verdict_sink)
 
 
-def _new_session(job: str, options: RunOptions) -> LiveSession:
+def _new_session(request: RunRequest) -> LiveSession:
     devices = read_devices(Roots())
-    target, job_target = choose_targets(options.targets, job, devices, Roots())
-    expected = _parse_expectations(job, options, target)
-    return new_session(options, target, job_target, devices, expected, idle_frames=False,
+    target, job_target = choose_targets(request.targets, request.job, devices, Roots())
+    expected = parse_run_expectations(request, target)
+    return LiveSession(target, devices, job_target, request, NOBODY, expectations=expected,
                        announce_writes=True)  # fmt: skip
 
 
-def _parse_expectations(job: str, options: RunOptions, target: Target) -> tuple[Expectation, ...]:
-    if not options.expect and options.baseline is None:
+def parse_run_expectations(request: RunRequest, target: Target) -> tuple[Expectation, ...]:
+    """What the run must reach. UsageError."""
+    if not request.expect and request.baseline is None:
         return ()  # like most runs: loading the checker takes as long as loading twenty modules
     from iopstui.experiment.baseline import with_baseline
     from iopstui.experiment.expectations import job_sections, parse_expectations
 
-    jobs = [job_sections(job, options.overrides)] if options.expect else []
+    jobs = [job_sections(request.job, request.overrides)] if request.expect else []
     return with_baseline(
-        parse_expectations(options.expect, options.tolerance, target, jobs), options.baseline
+        parse_expectations(request.expect, request.tolerance, target, jobs), request.baseline
     )
 
 
-def _preflight(job: str, options: RunOptions) -> None:
-    """Refuse what cannot be run, before the target is written for hours. Arguments as
-    ``run_job``."""
+def _preflight(request: RunRequest) -> None:
+    """Refuse what cannot be run, before the target is written for hours."""
     from iopstui.cli.runs.preconditioning import check_target
     from iopstui.preflight.job import prepare
-    from iopstui.preflight.job_request import JobRequest
 
     devices = read_devices(Roots())
-    check_target(options, devices)
-    target, job_target = choose_targets(options.targets, job, devices, Roots())
-    _parse_expectations(job, options, target)
-    request = JobRequest(job, options.overrides, options.size, options.destroy_data,
-                         options.bind, no_fence=options.no_fence,
-                         part=options.part, io_log=options.io_log)  # fmt: skip
+    check_target(request, devices)
+    target, job_target = choose_targets(request.targets, request.job, devices, Roots())
+    parse_run_expectations(request, target)
     private = private_directory()
     try:
         prepare(request, job_target, find_fio(), private, devices, Roots()).close()

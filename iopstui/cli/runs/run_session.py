@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Mapping
 
 from iopstui.cli.terminal import kill_without_waiting, print_message
 from iopstui.events import Event, Notice, SessionEnded, StepFinished
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.output.sinks import EventSink
 from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
@@ -15,14 +15,14 @@ Events = queue.SimpleQueue[Event]
 
 
 def run_until_finished(
-    session: LiveSession, job: str, overrides: Mapping[str, str], sink: EventSink
+    session: LiveSession, request: RunRequest, sink: EventSink
 ) -> StepFinished | None:
     """Starts the session, and the run in it. Its end; ``None``: the session ended before it. The
     session and the sink are closed. The first signal lets fio write its last document."""
     events: Events = queue.SimpleQueue()
     signals = StopSignals(session.stop_job, kill_without_waiting(session.kill_job))
     session.start(events.put)
-    session.run_job(job, dict(overrides))
+    session.run_job(request.job, request.overrides)
     if signals.requests:  # perhaps before there was anything to stop
         session.stop_job()
     return run_to_end(session, events, sink)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from iopstui.cli.terminal import print_message
-from iopstui.model.experiment.options import RunOptions
 
 if TYPE_CHECKING:
     from iopstui.session.live import LiveSession
@@ -17,16 +17,16 @@ Export = Callable[["LiveSession"], object]
 
 
 @contextmanager
-def exporting_sessions(options: RunOptions, keep: bool = False) -> Iterator[Export]:
+def exporting_sessions(arguments: argparse.Namespace, keep: bool = False) -> Iterator[Export]:
     """Return the function that each session is passed to before it starts. UsageError for a file or
     a port that cannot be used. ``keep`` as in ``exporting``."""
-    if options.textfile is None and options.metrics_port is None:
+    if arguments.textfile is None and arguments.openmetrics_listen is None:
         yield lambda session: None
         return
     from iopstui.output.export.exports import exporting
 
     with exporting(
-        options.textfile, options.metrics_port, os.uname().nodename, print_message, keep
+        arguments.textfile, arguments.openmetrics_listen, os.uname().nodename, print_message, keep
     ) as exports:
         yield lambda session: session.add_sink(
             exports.sink_of(session.target, lambda text: session.notice("warning", text))

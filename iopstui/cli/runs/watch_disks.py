@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import queue
 import sys
@@ -16,8 +17,7 @@ from iopstui.events import Event, FrameReady, SessionEnded
 from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
-from iopstui.model.experiment.options import RunOptions
-from iopstui.model.watch.options import WatchOptions
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.watch.trigger import parse_trigger
 from iopstui.output.sinks import PLAIN, EventSink, make_watch_sink
 from iopstui.output.watch.summary import watch_sentences, watch_summary
@@ -25,65 +25,66 @@ from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.signals import StopSignals
 from iopstui.safety.streams import drop, drop_stuck
 from iopstui.session.live import LiveSession
-from iopstui.session.new_session import new_session
 from iopstui.session.triggered_recordings import TriggeredRecordings
+from iopstui.session.viewer import Viewer
 from iopstui.session.watch import Watch
 
 # the last sample may be of a part of an interval, but not of next to nothing
 MIN_LAST_SAMPLE_SHARE = 0.25
 LAST_SAMPLE_TIMEOUT_S = 1.0
+BEFORE_S = AFTER_S = 60.0
 
 
-def watch(options: RunOptions, watch_options: WatchOptions) -> int:
-    """The exit code. Data on stdout in ``how.format``, everything else on stderr; in the end a
-    summary (of a table behind it)."""
-    with exporting_sessions(options) as export:
-        session, disk_watch = _new_watch(options, watch_options)
+def watch(request: RunRequest, kind: str, arguments: argparse.Namespace) -> int:
+    """The exit code. Data on stdout as ``kind`` ("table", "jsonl", "csv", "influx" or "plain"),
+    everything else on stderr; in the end a summary (of a table behind it)."""
+    with exporting_sessions(arguments) as export:
+        session, disk_watch = _new_watch(request, arguments)
         export(session)
-        return _watch(options, watch_options, session, disk_watch)
+        for_s = getattr(arguments, "length", None)
+        plain_every_s = arguments.plain_every if kind == PLAIN else 0.0
+        sink = make_watch_sink(kind, sys.stdout, sys.stderr, session.target, os.uname().nodename,
+                               bool(request.probe), plain_every_s)  # fmt: skip
+        return _watch(kind, sink, for_s, session, disk_watch)
 
 
 def _watch(
-    options: RunOptions, watch_options: WatchOptions, session: LiveSession, disk_watch: Watch
+    kind: str, sink: EventSink, for_s: float | None, session: LiveSession, disk_watch: Watch
 ) -> int:
-    sink = make_watch_sink(watch_options.format, sys.stdout, sys.stderr, session.target,
-                           os.uname().nodename, bool(options.probe),
-                           watch_options.plain_every_s)  # fmt: skip
     StopSignals(lambda: disk_watch.events.put(None), drop_stuck)
     try:
         disk_watch.begin(session)
-        reached = _handle_events(disk_watch, sink, watch_options.for_s)
-        _last_sample(session, disk_watch, sink, options.interval_s)
+        reached = _handle_events(disk_watch, sink, for_s)
+        _last_sample(session, disk_watch, sink, session.interval_s)
         disk_watch.close()
         _drain(disk_watch, sink)
-        _print_summary(session, disk_watch, watch_options.format)
+        _print_summary(session, disk_watch, kind)
         sink.close()
     except BrokenPipeError:  # the reader has seen enough
         drop()
         return EXIT_OK
     finally:
         disk_watch.close()
-    return EXIT_OK if reached or watch_options.for_s is None else EXIT_INTERRUPTED
+    return EXIT_OK if reached or for_s is None else EXIT_INTERRUPTED
 
 
-def _new_watch(options: RunOptions, watch_options: WatchOptions) -> tuple[LiveSession, Watch]:
+def _new_watch(request: RunRequest, arguments: argparse.Namespace) -> tuple[LiveSession, Watch]:
     devices = read_devices(Roots())
-    target = choose_watch_target(options.targets, devices, Roots())
+    target = choose_watch_target(request.targets, devices, Roots())
     triggers = [
-        parse_trigger(text, target.tree, target.opened, bool(options.probe))
-        for text in watch_options.triggers
+        parse_trigger(text, target.tree, target.opened, bool(request.probe))
+        for text in getattr(arguments, "trigger", ())
     ]
-    parts = None
-    if options.record and triggers:
-        parts = TriggeredRecordings(Path(options.record), watch_options.after_s)
-        options = replace(options, record=None)
-    keep_s = watch_options.before_s if parts else 0.0
-    session = new_session(
-        options, target, target, devices, keep_s=keep_s, short_first_interval=False
-    )
-    if not options.targets:
+    parts, keep_s = None, 0.0
+    if request.record and triggers:
+        parts = TriggeredRecordings(Path(request.record), arguments.after or AFTER_S)
+        keep_s = arguments.before or BEFORE_S
+        request = replace(request, record=None)
+    viewer = Viewer(short_first_interval=False, keep_s=keep_s)
+    session = LiveSession(target, devices, target, request, viewer)
+    if not request.targets:
         print_message(f"watching all disks that have done I/O: {', '.join(target.devices_below)}")
-    return session, Watch(target, options.interval_s, triggers, parts)
+    return session, Watch(target, request.interval_s, triggers, parts)
 
 
 def _handle_events(disk_watch: Watch, sink: EventSink, for_s: float | None) -> bool:

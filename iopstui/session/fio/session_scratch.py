@@ -10,16 +10,14 @@ beside the running job.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from iopstui.errors import IopstuiError
-from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
-from iopstui.preflight.shared_scratch import SharedScratch
+from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
 from iopstui.session.fio.fio_run import FioRun
 
-Make = Callable[[JobRequest], PreparedJob]
+Make = Callable[[LentScratch | None], PreparedJob]
 
 
 class StopFirst(Exception):
@@ -42,41 +40,41 @@ class SessionScratch:
         # files that a process which hangs in the kernel works on: their guards wait for it
         self._hanging: list[SharedScratch] = []
 
-    def prepared(self, request: JobRequest, make: Make) -> PreparedJob:
-        """Prepare the request with ``make``, reusing existing files if it needs exactly the same
-        ones. Raises the errors of ``make``."""
-        if not self._places or request.scratch is not None:
+    def prepared(self, lent: LentScratch | None, make: Make) -> PreparedJob:
+        """Prepare a run with ``make``, reusing existing files if it needs exactly the same ones,
+        or with those that are ``lent`` to it. Raises the errors of ``make``."""
+        if not self._places or lent is not None:
             # those of an experiment need the room
             self.close()
-            return make(request)
+            return make(lent)
         if self._shared is not None:
-            job = make(replace(request, scratch=self._shared.scratch))
+            job = make(LentScratch(self._shared.scratch))
             if job.layout_text is None and job.file_sizes == self._sizes:
                 return job
             job.close()
             self.close()
         self._shared = SharedScratch(self._places)
         try:
-            return make(replace(request, scratch=self._shared.scratch))
+            return make(LentScratch(self._shared.scratch))
         except BaseException:
             self.close()
             raise
 
-    def prepared_beside(self, request: JobRequest, make: Make, active: PreparedJob) -> PreparedJob:
-        """Prepare a request while the job ``active`` runs: with its files if they have the right
+    def prepared_beside(self, make: Make, active: PreparedJob) -> PreparedJob:
+        """Prepare a run while the job ``active`` runs: with its files if they have the right
         sizes and all of them is allocated, else with files of its own. Raises the errors of
         ``make``, and StopFirst if there is no room for both."""
         if not self._places:
-            return make(request)
+            return make(None)
         if self._shared is None or active.scratch is not self._shared.scratch:
             raise StopFirst
-        job = make(replace(request, scratch=self._shared.scratch))
+        job = make(LentScratch(self._shared.scratch))
         if job.layout_text is None and job.file_sizes == active.file_sizes:
             return job
         job.close()
         self._beside = SharedScratch(self._places)
         try:
-            return make(replace(request, scratch=self._beside.scratch))
+            return make(LentScratch(self._beside.scratch))
         except IopstuiError as error:
             self._drop_beside()
             raise StopFirst from error

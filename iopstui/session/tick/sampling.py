@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.events import LAYOUT
@@ -17,6 +16,7 @@ from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.tracker import AnswerTracker
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.shares.smb import SOURCE as SMB
@@ -40,9 +40,7 @@ from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tick.overhead import GuardTime, OverheadMonitor
 from iopstui.session.tick.pinning import Pinning
 from iopstui.session.tick.probe import SessionProbe
-
-if TYPE_CHECKING:
-    from iopstui.model.volumes.promised import PromisedFigures
+from iopstui.session.viewer import Viewer
 
 LATE_FACTOR = 1.5
 FIRST_S = 0.2
@@ -75,22 +73,17 @@ class Sampling:
         self,
         context: Context,
         current: CurrentRun,
-        interval_s: float,
-        idle_frames: bool,
-        short_first_interval: bool = True,
-        volume: PromisedFigures | None = None,
-        cgroups: bool = False,
-        on_screen: bool = False,
+        request: RunRequest,
+        viewer: Viewer,
     ) -> None:
         self.deadline_ns = 0
         uncounted = [place.no_device for place in context.target.without_device]
-        self.findings = FindingTracker(uncounted, context.target.links, volume)
+        self.findings = FindingTracker(uncounted, context.target.links, request.volume)
         self._context = context
         self._current = current
-        self.interval_s = interval_s
-        self._idle_frames = idle_frames
-        self._short_first_interval = short_first_interval
-        self._cgroups = cgroups
+        self.interval_s = request.interval_s
+        self._viewer = viewer
+        self._cgroups = request.cgroups
         self._builder = FrameBuilder(opened=context.target.opened, links=context.target.links)
         self._stalls = StallWatch()
         self._overhead_monitor = OverheadMonitor()
@@ -101,13 +94,12 @@ class Sampling:
         self._drives = DriveReader(context.roots)
         self._answers = AnswerTracker(context.target)
         self._use = UseWatch(context.roots)
-        self._on_screen = on_screen
         self.disk_use: DiskUse | None = None
         """Who used the disks in the last reading; None while a job runs, or not read yet."""
         self._conditions_due_at = 0.0
         self._io_counts: object = None
         self._handover = self._handover_ends = False
-        self.probe = SessionProbe(context, interval_s, on_screen)
+        self.probe = SessionProbe(context, request.interval_s, viewer.on_screen)
 
     @cached_property
     def _sampler(self) -> KernelSampler:
@@ -146,10 +138,10 @@ class Sampling:
             sampler.close()
 
     def first(self) -> None:
-        """The session's first tick: with ``_short_first_interval`` the first rates come sooner,
+        """The session's first tick: with ``short_first_interval`` the first rates come sooner,
         and all others are over whole intervals."""
         self.tick()
-        if self._short_first_interval:
+        if self._viewer.short_first_interval:
             self.deadline_ns -= int(max(0.0, self.interval_s - FIRST_S) * 1e9)
 
     def tick_if_due(self) -> bool:
@@ -219,8 +211,8 @@ class Sampling:
         frame = self._builder.feed(raw)
         self._read_conditions(frame, measuring)
         is_shown = fio is not None or (measuring and frame.fio_age_s is not None)
-        self._emit(frame, reading.jobs, self._idle_frames or is_shown)
-        if self._on_screen:
+        self._emit(frame, reading.jobs, self._viewer.idle_frames or is_shown)
+        if self._viewer.on_screen:
             disk = frame.combined(context.target.opened)
             self.probe.adjust(run is not None, disk.ios_s if disk is not None else None)
 
@@ -276,7 +268,7 @@ class Sampling:
             self.disk_use = None if frame.step else use
         answer = answers.feed(frame, context.devices, findings.conditions, findings.firing)
         findings.idle_rings = answers.idle_rings
-        if (answers.needs_use or self._on_screen) and not frame.step:
+        if (answers.needs_use or self._viewer.on_screen) and not frame.step:
             self._use.ask(frame.t, context.devices, answers.needs_tasks)
         return answer
 

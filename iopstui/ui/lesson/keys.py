@@ -219,6 +219,7 @@ class LessonKeys(Part):
             if self.port.state.ended:
                 raise IopstuiError("the session has ended; no more measurements")
             request = progress.run.request(getattr(session, "interval_s", 1.0))
+            lent = progress.run.lent()
         except (IopstuiError, OSError) as error:
             hint = error.hint if isinstance(error, IopstuiError) else ""
             progress.run.give_up(f"{error} {hint}".strip())
@@ -231,7 +232,7 @@ class LessonKeys(Part):
         self.port.state.request_run()
         if step is not None:
             session.mark(printable(f"lesson: {step.title}"))
-        session.run_request(request)
+        session.run_request(request, lent)
         self.port.refresh_footer()
         self.port.paint()
 

@@ -1,0 +1,69 @@
+"""What is asked for a run, as one value.
+
+Made once, by who asks: the command line, the screen, a plan of several runs, the orders of a fleet.
+Everything below carries it whole. What is opened, locked or granted for a run belongs to the
+prepared one (preflight/prepared_job.py), and is checked again right before fio starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from iopstui.model.block.target import TargetPart
+from iopstui.model.block.tunable import TunableRequest
+
+if TYPE_CHECKING:
+    from iopstui.model.volumes.promised import PromisedFigures
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """Names and numbers as the user wrote them. ``job`` is a shipped job's name or a path; "" if
+    none runs, or not yet."""
+
+    job: str = ""
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    """Options of fio that take the place of the job's."""
+    size: str | None = None
+    """Of each scratch file, or of the area that is used ("512m")."""
+    destroy_data: tuple[str, ...] = ()
+    """The paths whose data may be overwritten."""
+    bind: bool = False
+    """Every fio job on a CPU of another hardware queue."""
+    knobs: tuple[TunableRequest, ...] = ()
+    """Tunables of the disks during the run."""
+    targets: tuple[str, ...] = ()
+    part: TargetPart | None = None
+    """The part of each target that is used; ``None``: all of it."""
+    no_fence: bool = False
+    """A job that writes may run although the kernel has no fence."""
+    trace: str = ""
+    """The requests that the job replays, as fio's iolog; empty: it makes its own."""
+    io_log: bool = False
+    """fio logs each I/O, for the list of the slowest."""
+    write_budget: int | None = None
+    """Bytes that all runs together may write."""
+    precondition: bool = False
+    """The target is written twice before."""
+    hold: bool = False
+    """Everything is made ready, and fio starts at a word."""
+    until_steady: float | None = None
+    """Seconds of a round: the run ends when five of them are steady."""
+    interval_s: float = 1.0
+    probe: tuple[str, ...] = ()
+    """What is counted inside the kernel (model/metrics/probe.py)."""
+    cgroups: bool = False
+    """Each sample has the I/O of each cgroup."""
+    own_cpus: tuple[int, ...] | None = None
+    """The CPUs of iopstui itself: ``()`` any, ``None`` those where it disturbs least."""
+    nice: int = 0
+    record: str | None = None
+    volume: PromisedFigures | None = None
+    """What was bought (--volume): its limits are drawn, and findings name them."""
+    expect: tuple[str, ...] = ()
+    tolerance: float = 0.0
+    """By which share of its value an expectation may be missed."""
+    baseline: str | None = None
+    """The file of an earlier run that expectations are a share of."""

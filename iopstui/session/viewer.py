@@ -1,0 +1,24 @@
+"""Who looks at a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """``idle_frames`` False: frames only while a job runs; True: also without one, and as one run
+    follows another, scratch files stay until the session ends, for runs that need the same.
+    ``short_first_interval``: the first frame covers a shorter interval, for somebody who waits at a
+    screen. ``keep_s``: so many of the last seconds are kept, for a recording that is made later.
+    ``on_screen``: while no job runs, latencies are counted where that is possible and cheap, and
+    who uses the disks is read each second."""
+
+    idle_frames: bool = True
+    short_first_interval: bool = True
+    keep_s: float = 0.0
+    on_screen: bool = False
+
+
+NOBODY = Viewer(idle_frames=False)
+"""The runs are followed, and what is between them is of no interest."""
