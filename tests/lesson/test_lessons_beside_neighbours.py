@@ -62,7 +62,7 @@ def played(name: str, shares: dict[str, float], lost: float) -> LessonRun:
         elif isinstance(page, RunPage) and page.header not in run.skipped:
             request = run.request()
             depth = int(request.overrides["iodepth"])
-            affinity = dict(request.knobs).get("rq_affinity")
+            affinity = {knob.name: knob.value for knob in request.knobs}.get("rq_affinity")
             for event in seconds_of(depth, shares.get(page.name, 0.0), affinity, lost):
                 run.feed(event)
         run.advance()

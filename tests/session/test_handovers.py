@@ -230,10 +230,12 @@ def test_only_the_last_of_many_requests_counts(stage: Stage) -> None:
     stage.all.follow()
     stage.join()
     waiting = stage.all._next
-    assert waiting is not None and waiting.request.job == "c" and len(stage.made) == 2
+    assert waiting is not None and waiting.order.request.job == "c" and len(stage.made) == 2
     stage.request("d")
     waiting = stage.all._next
-    assert waiting is not None and waiting.request.job == "d" and stage.made[1].calls == ["kill"]
+    assert (
+        waiting is not None and waiting.order.request.job == "d" and stage.made[1].calls == ["kill"]
+    )
 
 
 def test_a_request_after_the_start_waits_for_that_run_to_take_over(stage: Stage) -> None:
@@ -243,7 +245,7 @@ def test_a_request_after_the_start_waits_for_that_run_to_take_over(stage: Stage)
     assert stage.all.active_ended(failed=False) is not None
     stage.all._current.fio = run  # type: ignore[misc]
     stage.join()
-    assert stage.state is not None and stage.all._next.request.job == "later"  # type: ignore[union-attr]
+    assert stage.state is not None and stage.all._next.order.request.job == "later"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("state", [WAITING, STARTED, TAKING_OVER])
@@ -306,7 +308,7 @@ def test_an_old_one_that_does_not_report_is_stopped_first(stage: Stage) -> None:
     assert stage.stopped_first == []
     stage.now_ns += 1 * SECOND
     stage.all.follow()
-    assert [request.job for request in stage.stopped_first] == ["j"] and run.calls == ["kill"]
+    assert [order.request.job for order in stage.stopped_first] == ["j"] and run.calls == ["kill"]
 
 
 def test_a_next_one_whose_io_is_never_seen_takes_over_in_the_end(stage: Stage) -> None:

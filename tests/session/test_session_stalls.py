@@ -11,7 +11,9 @@ from watch_frames import frame, rates
 from iopstui.events import Event, StallFound
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.session.tick.sampling import Sampling
+from iopstui.session.viewer import Viewer
 
 TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",))
 WAITS = changed(rates(), in_flight=7, util=100.0)
@@ -22,7 +24,7 @@ def test_stalls_are_events_of_the_session() -> None:
     context: Any = SimpleNamespace(
         target=TARGET, devices={}, roots=Roots(), emit=told.append, now=lambda: 9.5
     )
-    sampling = Sampling(context, SimpleNamespace(), 1.0, True)  # type: ignore[arg-type]
+    sampling = Sampling(context, SimpleNamespace(), RunRequest(), Viewer())  # type: ignore[arg-type]
     for n, disk in enumerate((rates(10), WAITS, WAITS, rates(10), WAITS), 1):
         told += sampling._conclusions(frame(float(n), {"vda": disk}))
     [event] = [one for one in told if isinstance(one, StallFound)]
