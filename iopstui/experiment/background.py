@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from iopstui.errors import IopstuiError
 from iopstui.events import Event, Notice
 from iopstui.experiment.progress import ProgressFile
-from iopstui.experiment.runner import ExperimentRunner, Sink
+from iopstui.experiment.runner import ExperimentRunner
 from iopstui.experiment.setup import (
     ExperimentSetup,
     form_lines,
@@ -22,6 +22,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.session.live import LiveSession
+from iopstui.session.run_loop import Sink
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +115,14 @@ class RunningExperiment:
     def feed(self, event: Event) -> None:
         """Pass on an event of the session; ignored after the end of the experiment."""
         if self.active:
-            self._runner.feed(event)
+            self._runner.loop.feed(event)
 
     def stop(self) -> None:
         """Let the running fio report its last second, then stop. A second call stops at once."""
         if self._runner.interrupted:
-            self._runner.kill()
+            self._runner.loop.kill()
         else:
-            self._runner.stop()
+            self._runner.loop.stop()
 
     def wait(self, seconds: float) -> None:
         """Wait until it has ended."""

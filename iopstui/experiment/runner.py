@@ -8,10 +8,8 @@ those of the experiment alone.
 
 from __future__ import annotations
 
-import contextlib
-import queue
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,8 +17,7 @@ from iopstui.errors import (
     EXIT_JOB_FAILED,
     IopstuiError,
     JobFailed,
-    error_for_exit_code,
-    session_ended_error,
+    UsageError,
 )
 from iopstui.events import (
     Event,
@@ -30,19 +27,19 @@ from iopstui.events import (
     PointFailed,
     PointFinished,
     PointStarted,
-    SessionEnded,
     StepFinished,
 )
 from iopstui.experiment.progress import ProgressFile
 from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
+from iopstui.format import counted
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import TunableRequest, restore_rank, with_side_effects
-from iopstui.model.experiment.comparison import differences_are_precise
 from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.expectation import Expectation, ExpectationChecker, Outcome
+from iopstui.model.experiment.load_curve import measured_points
 from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, PlannedPoint, expand_plan
 from iopstui.model.experiment.point import (
     Point,
@@ -52,6 +49,7 @@ from iopstui.model.experiment.point import (
     run_length_s,
 )
 from iopstui.model.experiment.run_request import RunRequest
+from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.findings.evidence import SYNCHRONOUS
 from iopstui.model.fio import jobfile
 from iopstui.model.means import median
@@ -59,13 +57,12 @@ from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
 from iopstui.safety.scratch import DEFAULT_BYTES, usable_bytes_for_all
 from iopstui.safety.scratch_sizes import files_of
 from iopstui.session.live import LiveSession
+from iopstui.session.run_loop import RunLoop, Sink
+from iopstui.session.tick.outcomes import outcome_text
 
 # starting and ending fio, and the interval in which the settling ends
 OVERHEAD_S = 2.5
-POLL_S = 0.1
 MEASURED_SHARE = 0.9
-
-Sink = Callable[[Event], None]
 
 
 class ExperimentRunner:
@@ -89,52 +86,39 @@ class ExperimentRunner:
         self.steps = tuple(expand_plan(plan))
         self.points: dict[int, Point] = {}
         self.failed: dict[int, str] = {}
-        self.interrupted = False
-        self.reached_precision = False
+        self.ended_early = False
+        self.loop = RunLoop(session, sink, borrowed, t)
+        self._done: list[PointFinished] = []
         self._session = session
         self._job_target = job_target
         self._conditions = conditions
         self._sink = sink
         self.progress = progress
         self._expectations = tuple(expectations)
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._scratch: dict[str, SharedScratch] = {}
         self._max_scratch_bytes: int | None = None
         self._overheads: list[float] = []
-        self._has_external_session = borrowed
-        self._t = t
 
     @property
     def t(self) -> float:
         """The session's time of the newest event."""
-        return self._t
+        return self.loop.t
 
-    def feed(self, event: Event) -> None:
-        """An event of the borrowed session, in its order; from any thread."""
-        self._events.put(event)
-
-    def stop(self) -> None:
-        """End after the running fio has written its last document; from any thread."""
-        self.interrupted = True
-        self._session.stop_job()
-
-    def kill(self) -> None:
-        """Kill the current run at once."""
-        self.interrupted = True
-        self._session.kill_job()
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody has stopped it."""
+        return self.loop.interrupted
 
     def run(self) -> None:
         """Run all points. Raises the error of the first that can't be run, or of a comparison's
         first run that fails; what was measured is in ``points`` also then. After it no scratch file
         is left, and the session is closed or, if it was borrowed, has its tunables restored."""
-        if not self._has_external_session:
-            self._session.start(self._events.put)
-        before = self._current_settings() if self._has_external_session else ()
+        self.loop.start()
+        before = self._current_settings() if self.loop.borrowed else ()
         error = IopstuiError("")
         try:
-            self._emit(ExperimentStarted(self._t, self.plan))
-            if self._has_external_session:
-                self._end_job()
+            self._emit(ExperimentStarted(self.t, self.plan))
+            self.loop.end_job()
             self._run_all()
         except IopstuiError as failed:
             error = failed
@@ -149,30 +133,19 @@ class ExperimentRunner:
     def _restore(self, before: Sequence[tuple[str, str]]) -> None:
         """Remove scratch files; close the session, or restore the tunables of a borrowed one."""
         try:
-            if self._has_external_session:
+            if self.loop.borrowed:
                 self._session.reapply_tunables(before)
-            else:
-                self._session.close()
+            self.loop.close()
         finally:
             self._close_scratch()
-        if not self._has_external_session:
-            self._drain()
-
-    def _end_job(self) -> None:
-        """Stop the job that runs, and wait for its end: who stops the experiment before that would
-        take back the request of its first run, and then no end of it ever came."""
-        self._session.stop_job()
-        while self._session.running and not self.interrupted:
-            with contextlib.suppress(queue.Empty):
-                self._t = max(self._t, self._events.get(timeout=POLL_S).t)
 
     def _finished_event(self, error: IopstuiError) -> ExperimentFinished:
         done, total = len(self.points), len(self.steps)
         incomplete = 0 < done < total and (self.interrupted or bool(error.message))
         progress_path = str(self.progress.path) if self.progress is not None and incomplete else ""
         return ExperimentFinished(
-            self._t, done, total, self.interrupted, error.message, error.hint, progress_path,
-            len(self.failed), self.reached_precision,
+            self.t, done, total, self.interrupted, error.message, error.hint, progress_path,
+            len(self.failed), self.ended_early,
         )  # fmt: skip
 
     def _current_settings(self) -> tuple[tuple[str, str], ...]:
@@ -186,26 +159,15 @@ class ExperimentRunner:
 
     def _run_all(self) -> None:
         self._max_scratch_bytes = common_scratch_bytes(self.plan, self._job_target)
-        before = self._already_measured()
-        for step in self.steps:
-            if self.interrupted or self._is_precise_enough(step):
-                return
+        before, left = self._already_measured(), list(self.steps)
+        while not self.interrupted and (step := self.plan.next(self._done, left)) is not None:
+            left.remove(step)
             earlier = before.get(step.index)
             if earlier is not None:
                 self._finish_point(step, earlier, self._earlier_outcomes(step), earlier=True)
             else:
                 self._run_point(step)
-
-    def _is_precise_enough(self, step: PlannedPoint) -> bool:
-        """Check before each repeat whether the differences are known precisely enough."""
-        plan = self.plan
-        if plan.until is None or step.index % len(plan.variants) or not step.repeat:
-            return False
-        runs: list[dict[int, Point]] = [{} for _ in plan.variants]
-        for earlier in self.steps[: step.index]:
-            runs[earlier.variant][earlier.repeat] = self.points[earlier.index]
-        self.reached_precision = differences_are_precise(runs, plan.until, plan.figure)
-        return self.reached_precision
+        self.ended_early = bool(left) and not self.interrupted
 
     def _already_measured(self) -> dict[int, Point]:
         """Points that need not be measured again. In a comparison only whole repeats count: their
@@ -223,26 +185,26 @@ class ExperimentRunner:
         self._session.note(event)
         self._sink(event)
 
-    def _drain(self) -> None:
-        """Emit the messages of the closing session (tunables restored)."""
-        while not self._events.empty():
-            self._sink(self._events.get())
-
     def _run_point(self, step: PlannedPoint) -> None:
         began = time.monotonic()
         self._emit(
-            PointStarted(self._t, step.index, len(self.steps), step.label, self.remaining_s())
+            PointStarted(self.t, step.index, len(self.steps), step.label, self.remaining_s())
         )
         length = self.plan.settle, self.plan.measure
         target, shape = self._session.target, shape_of(point_job_text(self.plan, step))
         disturbances = DisturbanceMeter(target, shape)
         meter = PointMeter(*length, disturbances)
-        before = self._session.runs
-        self._session.run_request(self.request(step), self._scratch_of(step.job))
-        if self.interrupted:
-            self._session.stop_job()
         judge, settling = ExpectationChecker(self._expectations), SettlingFilter(*length)
-        if not self._is_complete(step, self._follow(before, meter, judge, settling)):
+
+        def take(event: Event) -> None:
+            if isinstance(event, FrameReady):
+                meter.add(event.frame)
+                if settling.counts(event.frame):
+                    judge.add(event.frame)
+
+        request, lent = self.request(step), self._scratch_of(step.job)
+        finished = self.loop.run(lambda: self._session.run_request(request, lent), take)
+        if not self._is_complete(step, finished):
             return
         point = self._measured_point(step, meter)
         self._overheads.append(time.monotonic() - began - self.plan.settle - self.plan.measure)
@@ -254,19 +216,12 @@ class ExperimentRunner:
     def _is_complete(self, step: PlannedPoint, finished: StepFinished | None) -> bool:
         """False if the run was interrupted, or failed at a point that a sweep leaves out. Raises
         the error of any other failed run."""
-        if finished is None:
-            if self.interrupted:
-                return False
-            raise session_ended_error(self._session.exit_code)
         leaves_out_failures = not self.plan.variants and not self._session.budget.exceeded
-        if finished.error and finished.exit_code == EXIT_JOB_FAILED and leaves_out_failures:
-            self._report_failed_point(step, finished.error)
+        error = finished.error if finished is not None else ""
+        if finished and error and finished.exit_code == EXIT_JOB_FAILED and leaves_out_failures:
+            self._report_failed_point(step, error)
             return False
-        if finished.error:
-            raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
-        if finished.interrupted:
-            self.interrupted = True
-        return not self.interrupted
+        return self.loop.complete(finished)
 
     def _measured_point(self, step: PlannedPoint, meter: PointMeter) -> Point:
         """The figures of a run, with a warning if it was shorter than planned. Raises JobFailed
@@ -289,7 +244,7 @@ class ExperimentRunner:
         settings = tuple((setting.name, setting.value) for setting in step.settings)
         self._emit(
             PointFailed(
-                self._t, step.index, len(self.steps), step.label, step.job, settings, step.repeat,
+                self.t, step.index, len(self.steps), step.label, step.job, settings, step.repeat,
                 error,
             )
         )  # fmt: skip
@@ -301,25 +256,6 @@ class ExperimentRunner:
             for expectation, figures in zip(self._expectations, judged, strict=False)
         ]
 
-    def _follow(
-        self, before: int, meter: PointMeter, judge: ExpectationChecker, settling: SettlingFilter
-    ) -> StepFinished | None:
-        """Takes in the run after number ``before``; ``None`` if the session ended in it."""
-        while True:
-            event = self._events.get()
-            self._t = max(self._t, event.t)
-            if not self._has_external_session:
-                self._sink(event)
-            match event:
-                case FrameReady() if event.frame.step > before:
-                    meter.add(event.frame)
-                    if settling.counts(event.frame):
-                        judge.add(event.frame)
-                case StepFinished() if event.step > before:
-                    return event
-                case SessionEnded():
-                    return None
-
     def _finish_point(
         self, step: PlannedPoint, point: Point, outcomes: Sequence[Outcome], earlier: bool = False
     ) -> None:
@@ -327,12 +263,30 @@ class ExperimentRunner:
         shape = shape_of(point_job_text(self.plan, step))
         law = littles_law(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
         settings = tuple((setting.name, setting.value) for setting in step.settings)
-        self._emit(
-            PointFinished(
-                self._t, step.index, len(self.steps), step.label, step.job, settings,
-                step.variant, step.repeat, point, law, tuple(outcomes), earlier,
-            )
+        finished = PointFinished(
+            self.t, step.index, len(self.steps), step.label, step.job, settings,
+            step.variant, step.repeat, point, law, tuple(outcomes), earlier,
         )  # fmt: skip
+        self._done.append(finished)
+        self._emit(finished)
+
+    def verdict(self) -> Verdict:
+        """What all points come to."""
+        plan = self.plan
+        points = self._done if plan.variants else measured_points(plan, self._done)
+        judged = plan.judge(points)
+        checks = [
+            Check(f"{label}: {outcome.expectation.text}", outcome.passed, outcome_text(outcome))
+            for label, outcome in judged
+        ]
+        if self.failed:
+            checks.append(Check("all points", False, f"{counted(len(self.failed), 'run')} failed"))
+        unknown = [outcome for _, outcome in judged if outcome.measured is None]
+        error = None
+        if unknown and not (self.interrupted or self.failed):
+            error = UsageError(f"--expect {unknown[0].expectation.text!r} cannot be checked: the "
+                               "points have no such figure.")  # fmt: skip
+        return Verdict(tuple(checks), self.interrupted, len(self.failed), error)
 
     def remaining_s(self) -> float:
         """Seconds until the last point will be done, judging by how long the points took so far."""

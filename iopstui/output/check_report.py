@@ -7,28 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from iopstui.model.experiment.verdict import Check
 from iopstui.session.tick.outcomes import FAIL, PASS, UNKNOWN
 from iopstui.text import printable
 
 MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!])")
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """An expectation and its outcome. ``name`` is what was expected ("iops>=5000", with the point
-    or host it is about), ``passed`` is ``None`` where it could not be checked, and ``text`` says in
-    a sentence what was measured."""
-
-    name: str
-    passed: bool | None
-    text: str
-
-    @property
-    def verdict(self) -> str:
-        """PASS, FAIL or NOT MEASURED."""
-        if self.passed is None:
-            return UNKNOWN
-        return PASS if self.passed else FAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +68,7 @@ def summary_markdown(run: CheckedRun) -> str:
     if run.checks:
         lines += ["| result | expected | measured |", "| --- | --- | --- |"]
         lines += [
-            f"| {check.verdict} | {_markdown(check.name)} | {_markdown(check.text)} |"
+            f"| {_word(check)} | {_markdown(check.name)} | {_markdown(check.text)} |"
             for check in run.checks
         ]
         lines.append("")
@@ -94,10 +77,17 @@ def summary_markdown(run: CheckedRun) -> str:
 
 def _verdict_of_run(run: CheckedRun) -> str:
     """The verdict on all checks together."""
-    verdicts = {check.verdict for check in run.checks}
+    verdicts = {_word(check) for check in run.checks}
     if run.error:
         return "ERROR"
     return next((verdict for verdict in (FAIL, UNKNOWN) if verdict in verdicts), PASS)
+
+
+def _word(check: Check) -> str:
+    """PASS, FAIL or NOT MEASURED."""
+    if check.passed is None:
+        return UNKNOWN
+    return PASS if check.passed else FAIL
 
 
 def _markdown(text: str) -> str:

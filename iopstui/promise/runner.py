@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable
 from pathlib import Path
 
-from iopstui.errors import Interrupted, JobFailed, error_for_exit_code, session_ended_error
+from iopstui.errors import Interrupted, JobFailed
 from iopstui.events import (
     Event,
     FindingEnded,
     FindingReported,
     FrameReady,
-    SessionEnded,
-    StepFinished,
 )
 from iopstui.format import duration
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter
+from iopstui.model.metrics.frame import Frame
 from iopstui.model.promise.checks import LATENCY, SINGLE, Check, QueueDepth, deeper_queue, depth_for
 from iopstui.model.promise.verdict import (
     Measurement,
@@ -40,6 +38,7 @@ from iopstui.promise.setup import (
 )
 from iopstui.safety.scratch import DEFAULT_BYTES
 from iopstui.session.live import LiveSession
+from iopstui.session.run_loop import RunLoop
 from iopstui.session.viewer import NOBODY
 
 DRAIN_PART = 0.75
@@ -54,30 +53,16 @@ class PromiseRunner:
     def __init__(self, setup: PromiseSetup, sink: Sink, notify: Notify) -> None:
         self.setup = setup
         self.verdicts: list[Verdict] = []
-        self.interrupted = False
-        self._session = LiveSession(
-            setup.target, setup.devices, setup.job_target, setup.run, NOBODY
-        )
-        self._sink, self._notify = sink, notify
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        session = LiveSession(setup.target, setup.devices, setup.job_target, setup.run, NOBODY)
+        self.loop = RunLoop(session, sink)
+        self._notify = notify
         self._single_latencies: dict[str, float] = {}
-        self._active: set[str] = set()
-
-    def stop(self) -> None:
-        """End after the running fio has written its last document; from any thread."""
-        self.interrupted = True
-        self._session.stop_job()
-
-    def kill(self) -> None:
-        """Kill the current run at once."""
-        self.interrupted = True
-        self._session.kill_job()
 
     def run(self) -> None:
         """Run all checks. Raises Interrupted, or the error of the first run that fails. Afterwards
         the session is closed, and no scratch file is left."""
         shared_scratch = None
-        self._session.start(self._events.put)
+        self.loop.start()
         try:
             if self.setup.uses_scratch:
                 shared_scratch = SharedScratch(
@@ -95,11 +80,11 @@ class PromiseRunner:
             for check, reason in self.setup.skipped.items():
                 self.verdicts += untested_rows(check, reason)
         finally:
-            self._session.close()
-            if shared_scratch is not None:
-                shared_scratch.close()
-            while not self._events.empty():
-                self._sink(self._events.get())
+            try:
+                self.loop.close()
+            finally:
+                if shared_scratch is not None:
+                    shared_scratch.close()
 
     def _check(self, check: Check, lent: LentScratch | None) -> None:
         single = self._single_latencies.get(check.rw)
@@ -138,49 +123,26 @@ class PromiseRunner:
         length: float | None = None,
     ) -> Measurement:
         """Run a check, and measure ``seconds`` of its ``length`` (default: all)."""
-        if self.interrupted:
-            raise Interrupted("Interrupted: the promise was not tested to its end.")
-        session = self._session
+        self._require(not self.loop.interrupted)
+        session = self.loop.session
         settle = self.setup.settle if seconds != SINGLE_IO_S else 1.0
         collector = _Collector(settle, seconds, session.target.opened)
-        before = session.runs
-        self._active.clear()
         request = self.setup.request(check, depth, length or seconds, session.interval_s)
-        session.run_request(request, lent)
-        if self.interrupted:
-            session.stop_job()
-        finished = self._follow(before, collector)
-        if finished is None and not self.interrupted:
-            raise session_ended_error(session.exit_code)
-        if finished is not None and finished.error:
-            raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
-        if finished is None or finished.interrupted or self.interrupted:
-            raise Interrupted("Interrupted: the promise was not tested to its end.")
+        finished = self.loop.run(lambda: session.run_request(request, lent), collector.take)
+        self._require(self.loop.complete(finished))
         measured = collector.result(depth, self._single_latencies.get(check.rw))
         if measured is None:
             raise JobFailed(f"{check_title(check)}: fio ended before the settle time.",
                             "Use a shorter --settle.")  # fmt: skip
         return measured
 
-    def _follow(self, before: int, collector: _Collector) -> StepFinished | None:
-        while True:
-            event = self._events.get()
-            self._sink(event)
-            match event:
-                case FrameReady() if event.frame.step > before:
-                    collector.add(event, self._active)
-                case FindingReported():
-                    self._active.add(event.finding.rule)
-                case FindingEnded():
-                    self._active.discard(event.rule)
-                case StepFinished() if event.step > before:
-                    return event
-                case SessionEnded():
-                    return None
+    def _require(self, goes_on: bool) -> None:
+        if not goes_on:
+            raise Interrupted("Interrupted: the promise was not tested to its end.")
 
 
 class _Collector:
-    """Figures of one run, with its rates second by second."""
+    """Figures of one run, with its rates second by second; ``take`` gets its events."""
 
     def __init__(self, settle: float, seconds: float, devices: tuple[str, ...]) -> None:
         self._meter = PointMeter(settle, seconds)
@@ -188,18 +150,27 @@ class _Collector:
         self._rates: list[float] = []
         self._latencies: list[float] = []
         self._rules: set[str] = set()
+        self._active: set[str] = set()
         self._measured_s = 0.0
         self._devices = devices
         self._own_bytes = self._all_bytes = 0.0
         self._above = self._in_flight = 0.0
 
-    def add(self, event: FrameReady, active: set[str]) -> None:
+    def take(self, event: Event) -> None:
         """Count one frame, and the findings that hold in it."""
-        frame = event.frame
+        match event:
+            case FrameReady():
+                self._add(event.frame)
+            case FindingReported():
+                self._active.add(event.finding.rule)
+            case FindingEnded():
+                self._active.discard(event.rule)
+
+    def _add(self, frame: Frame) -> None:
         self._meter.add(frame)
         if not self._settling.counts(frame) or frame.fio is None or not frame.fio.seconds:
             return
-        self._rules |= active
+        self._rules |= self._active
         self._measured_s += frame.fio.seconds
         if frame.waits is not None:
             self._above += frame.waits.above or 0.0

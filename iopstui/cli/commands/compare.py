@@ -60,13 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run all variants in turn."""
     from iopstui.cli.runs.experiment import run_experiment
-    from iopstui.model.experiment.comparison import PRIMARY_FIGURES
-    from iopstui.model.experiment.plan import Plan, check_variants, parse_variant
+    from iopstui.model.experiment.comparison import PRIMARY_FIGURES, Comparison
+    from iopstui.model.experiment.plan import check_variants, parse_variant
 
     request, repeats = run_request(arguments), _repeats(arguments)
     variants = tuple(map(parse_variant, arguments.variant))
     check_variants(variants, request.overrides)
-    plan = Plan(
+    plan = Comparison(
         (arguments.job,), request.overrides, variants=variants, repeats=repeats,
         settle=arguments.settle, measure=arguments.measure,
         seed=arguments.seed, until=arguments.until,

@@ -5,62 +5,40 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from iopstui.errors import EXIT_INTERRUPTED, IopstuiError, UsageError
+from iopstui.errors import IopstuiError, UsageError
+from iopstui.model.experiment.verdict import Verdict
 from iopstui.text import printable
 
 if TYPE_CHECKING:
-    from iopstui.output.check_report import Check, CheckedRun
+    from iopstui.output.check_report import CheckedRun
 
 
-class CheckCollector:
-    """The checks of a command as they become known, and the code that it ends with."""
-
-    def __init__(self) -> None:
-        self._checks: list[Check] = []
-        self.exit_code = 0
-
-    @property
-    def checks(self) -> tuple[Check, ...]:
-        """The checks in the order in which they were added."""
-        return tuple(self._checks)
-
-    def add(self, name: str, passed: bool | None, text: str) -> None:
-        """Add one expectation (``name``) and its outcome (``text``)."""
-        from iopstui.output.check_report import Check
-
-        self._checks.append(Check(name, passed, text))
-
-
-@contextmanager
-def check_files(arguments: argparse.Namespace, title: str) -> Iterator[CheckCollector]:
-    """Write the files, where ``arguments`` ask for them, however the command ends.
-
-    UsageError before the command starts if a file cannot be written.
-    """
-    collector = CheckCollector()
+def with_check_files(arguments: argparse.Namespace, title: str, run: Callable[[], Verdict]) -> int:
+    """The exit code of ``run``. Its checks are written into files, where ``arguments`` ask for
+    them, however it ends; UsageError before it starts if a file cannot be written."""
     junit, summary = getattr(arguments, "junit", None), getattr(arguments, "summary", None)
     if junit is None and summary is None:
-        yield collector
-        return
+        return exit_code(run())
     for name in filter(None, (junit, summary)):
         _check_writable(Path(name))
     start_s, error = time.monotonic(), "The program ended before the command did."
+    verdict = Verdict()
     try:
-        yield collector
-        error = "Interrupted." if collector.exit_code == EXIT_INTERRUPTED else ""
+        verdict = run()
+        error = "Interrupted." if verdict.interrupted else ""
+        return exit_code(verdict)
     except IopstuiError as failure:
         error = failure.message
         raise
     finally:
         from iopstui.output.check_report import CheckedRun
 
-        run = CheckedRun(title, collector.checks, time.monotonic() - start_s, error)
-        _write(run, junit, summary)
+        checked = CheckedRun(title, verdict.checks, time.monotonic() - start_s, error)
+        _write(checked, junit, summary)
 
 
 def _write(run: CheckedRun, junit: str | None, summary: str | None) -> None:
@@ -76,6 +54,13 @@ def _write(run: CheckedRun, junit: str | None, summary: str | None) -> None:
                 file.write(summary_markdown(run))
         except OSError as error:
             raise _cannot_write(Path(summary), error.strerror) from error
+
+
+def exit_code(verdict: Verdict) -> int:
+    """Of a command that has come to this. Raises its error."""
+    if verdict.error is not None:
+        raise verdict.error
+    return verdict.exit_code
 
 
 def _check_writable(path: Path) -> None:

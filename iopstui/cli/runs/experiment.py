@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.cli.runs.check_files import CheckCollector, check_files
+from iopstui.cli.runs.check_files import with_check_files
 from iopstui.cli.runs.preconditioning import check_target, run_precondition_job
 from iopstui.cli.terminal import exit_on_closed_output, kill_without_waiting, print_message
-from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
-from iopstui.events import PointFinished
+from iopstui.errors import UsageError
 from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import ExperimentRunner
 from iopstui.experiment.setup import ExperimentSetup, dry_run_lines, length_text, writes_text
@@ -25,29 +23,24 @@ from iopstui.experiment.start import (
     set_up,
 )
 from iopstui.format import counted, print_line
-from iopstui.model.experiment.load_curve import measured_points
 from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.sensitivity import planned_sensitivity
+from iopstui.model.experiment.verdict import Verdict
 from iopstui.output.experiment.sinks import ReportedExperiment, experiment_sink
 from iopstui.safety.signals import StopSignals
-from iopstui.session.tick.outcomes import outcome_text
 
 
 def run_experiment(request: RunRequest, plan: Plan, arguments: argparse.Namespace) -> int:
     """The exit code. Its progress is kept, so that it can be resumed after an interruption."""
-    if arguments.dry_run:
-        return _run_experiment(request, plan, arguments, CheckCollector())
     kind = "compare" if plan.variants else "sweep"
     title = " on ".join((f"{kind} {plan.jobs[0]}", *request.targets[:1]))
-    with check_files(arguments, title) as checks:
-        checks.exit_code = _run_experiment(request, plan, arguments, checks)
-        return checks.exit_code
+    if arguments.dry_run:
+        return _run_experiment(request, plan, arguments).exit_code
+    return with_check_files(arguments, title, lambda: _run_experiment(request, plan, arguments))
 
 
-def _run_experiment(
-    request: RunRequest, plan: Plan, arguments: argparse.Namespace, checks: CheckCollector
-) -> int:
+def _run_experiment(request: RunRequest, plan: Plan, arguments: argparse.Namespace) -> Verdict:
     if not arguments.dry_run:
         confirm(plan, arguments.yes)
     spread = getattr(arguments, "spread", None)
@@ -75,37 +68,26 @@ def _run_experiment(
         experiment_session(setup, request, progress, print_message), setup.plan,
         setup.job_target, setup.conditions, reporter.handle, progress, expected,
     )  # fmt: skip
-    StopSignals(runner.stop, kill_without_waiting(runner.kill))
+    StopSignals(runner.loop.stop, kill_without_waiting(runner.loop.kill))
     with exit_on_closed_output(request.expect):
         try:
             runner.run()
         finally:
             reporter.end()
-    return _conclude(runner, sink.points, checks)
+    return _conclude(runner)
 
 
-def _conclude(
-    runner: ExperimentRunner, points: Sequence[PointFinished], checks: CheckCollector
-) -> int:
-    """The exit code of an experiment that has ended. Its progress is kept if it was interrupted."""
+def _conclude(runner: ExperimentRunner) -> Verdict:
+    """What an experiment that has ended comes to. Its progress is kept if it was interrupted."""
     if runner.interrupted:
         print_message(_interrupted_text(runner))
-        return EXIT_INTERRUPTED
+        return runner.verdict()
     if runner.progress is not None:
         runner.progress.remove()
-    plan = runner.plan
-    points = points if plan.variants else measured_points(plan, points)
-    for event in points:
-        for outcome in event.outcomes:
-            checks.add(
-                f"{event.label}: {outcome.expectation.text}", outcome.passed, outcome_text(outcome)
-            )
     if runner.failed:
-        checks.add("all points", False, f"{counted(len(runner.failed), 'run')} failed")
-        print_message(f"{counted(len(runner.failed), 'run')} of {plan.points} failed; the others "
-            "were measured")  # fmt: skip
-        return EXIT_JOB_FAILED
-    return _exit_code(points)
+        print_message(f"{counted(len(runner.failed), 'run')} of {runner.plan.points} failed; the "
+            "others were measured")  # fmt: skip
+    return runner.verdict()
 
 
 def _dry_run(
@@ -113,15 +95,15 @@ def _dry_run(
     setup: ExperimentSetup,
     progress: ProgressFile | None,
     precondition: bool,
-) -> int:
-    """Print what would be done; the exit code."""
+) -> Verdict:
+    """Print what would be done."""
     check_record(request, progress)
     if precondition:
         target_path = check_target(request, setup.devices)[0].path
         print_line(f"first: writes {target_path} twice (--precondition)", sys.stdout)
     for line in dry_run_lines(setup, progress):
         print_line(line, sys.stdout)
-    return EXIT_OK
+    return Verdict()
 
 
 def _interrupted_text(runner: ExperimentRunner) -> str:
@@ -132,16 +114,6 @@ def _interrupted_text(runner: ExperimentRunner) -> str:
         return (f"interrupted: {measured} kept in {progress.path}; run the same command to "
                 "continue")  # fmt: skip
     return f"interrupted before the first {noun} was measured; nothing is kept"
-
-
-def _exit_code(points: Sequence[PointFinished]) -> int:
-    """The exit code of a whole experiment: were its expectations met at every point?"""
-    outcomes = [outcome for event in points for outcome in event.outcomes]
-    for outcome in outcomes:
-        if outcome.measured is None:
-            raise UsageError(f"--expect {outcome.expectation.text!r} cannot be checked: the "
-                             "points have no such figure.")  # fmt: skip
-    return EXIT_OK if all(outcome.passed for outcome in outcomes) else EXIT_VERDICT
 
 
 def confirm(plan: Plan, yes: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import sys
 from collections.abc import Mapping, Sequence
 from types import FrameType
@@ -15,7 +14,7 @@ from iopstui.errors import (
     IopstuiError,
     UsageError,
 )
-from iopstui.events import Event, FrameReady, LayoutProgress, Notice, SessionEnded, TunableChanged
+from iopstui.events import Event, FrameReady, LayoutProgress, Notice, TunableChanged
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted, number, replace_unprintable
 from iopstui.lesson.facts import read_target_facts
@@ -28,11 +27,13 @@ from iopstui.model.lesson.pages import ASK, RUN_STEP, Lesson, QuestionPage
 from iopstui.output.lesson.pages import flowed, head_lines, page_lines
 from iopstui.output.lesson.text import end_lines, measured_line
 from iopstui.output.narration import Narrator
+from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import handle_stop_signals
 from iopstui.safety.streams import drop_stuck
 from iopstui.session.live import LiveSession
+from iopstui.session.run_loop import RunLoop
 from iopstui.session.viewer import NOBODY
 from iopstui.text import printable
 
@@ -88,7 +89,7 @@ class LessonPlayer:
         self._session = session
         self._answers = answers
         self._is_interactive = is_interactive
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._loop = RunLoop(session, self._narrate)
         self._narrator = Narrator(sys.stderr)
         self._stopped = 0
         self._closing = False
@@ -96,7 +97,7 @@ class LessonPlayer:
     def play(self) -> int:
         """The exit code."""
         handle_stop_signals(self._stop)
-        self._session.start(self._events.put)
+        self._loop.start()
         try:
             self._print_lines(head_lines(self._run.lesson))
             while not self._run.is_over and not self._stopped:
@@ -107,8 +108,8 @@ class LessonPlayer:
             self._closing = True
             self._session.close()
             self._run.close()
-            while not self._events.empty():  # which settings were put back, or could not be
-                self._narrator.handle(self._events.get())
+            for event in self._loop.rest():  # which settings were put back, or could not be
+                self._narrator.handle(event)
         if self._stopped:
             self._print_lines(["", f"Left on page {self._position()}."])
             return EXIT_INTERRUPTED
@@ -129,9 +130,9 @@ class LessonPlayer:
         self._run.stop()
         if self._stopped:
             drop_stuck()
-            self._session.kill_job()
+            self._loop.kill()
         else:
-            self._session.stop_job()
+            self._loop.stop()
         self._stopped += 1
 
     def _play_page(self) -> None:
@@ -204,10 +205,7 @@ class LessonPlayer:
         except IopstuiError as error:
             self._run.give_up(f"{error.message} {error.hint}".strip())
         else:
-            self._session.run_request(request, lent)
-            if self._stopped:  # before there was anything to stop
-                self._session.stop_job()
-            self._follow()
+            self._follow(request, lent)
         run = self._run.run_page
         if run is None:
             return
@@ -219,24 +217,25 @@ class LessonPlayer:
         elif not self._stopped:
             self._print_lines(flowed(f"This run failed: {self._run.failed[run.name]}", "  "))
 
-    def _follow(self) -> None:
-        line = self._narrator.line
-        while True:
-            event = self._events.get()
-            if not isinstance(event, LayoutProgress):
-                line.clear()
-            self._narrate(event)
-            if self._run.feed(event):
-                return
-            if isinstance(event, SessionEnded):
-                self._run.give_up("the session ended before the job did")
-                return
-            if isinstance(event, FrameReady) and event.frame.fio is not None:
-                now = number(event.frame.fio.total.iops)
-                line.draw(f"  {self._run.elapsed_s:.0f} s, {now} IOPS")
+    def _follow(self, request: RunRequest, lent: LentScratch | None) -> None:
+        finished = self._loop.run(lambda: self._session.run_request(request, lent), self._take)
+        self._narrator.line.clear()
+        if finished is None:
+            self._run.give_up("the session ended before the job did")
+        else:
+            self._run.feed(finished)
+
+    def _take(self, event: Event) -> None:
+        self._run.feed(event)
+        if isinstance(event, FrameReady) and event.frame.fio is not None:
+            now = number(event.frame.fio.total.iops)
+            self._narrator.line.draw(f"  {self._run.elapsed_s:.0f} s, {now} IOPS")
 
     def _narrate(self, event: Event) -> None:
-        is_progress = isinstance(event, (LayoutProgress, TunableChanged))
+        is_layout = isinstance(event, LayoutProgress)
+        if not is_layout:
+            self._narrator.line.clear()
+        is_progress = is_layout or isinstance(event, TunableChanged)
         if is_progress or (isinstance(event, Notice) and event.level != "info"):
             self._narrator.handle(event)
 

@@ -43,7 +43,7 @@ def run_promise(arguments: argparse.Namespace) -> int:
     clean_up_and_report(print_message, Roots())
     progress = PromiseProgress(sys.stderr, sys.stdout)
     runner = PromiseRunner(setup, progress.handle, progress.write_note)
-    StopSignals(runner.stop, kill_without_waiting(runner.kill))
+    StopSignals(runner.loop.stop, kill_without_waiting(runner.loop.kill))
     runner.run()
     rows = runner.verdicts
     titles = [check_title(row.check) for row in rows]

@@ -5,27 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from iopstui.cli.runs.check_files import CheckCollector, check_files
+from iopstui.cli.runs.check_files import with_check_files
 from iopstui.cli.runs.run_session import run_until_finished
 from iopstui.cli.runs.session_exports import exporting_sessions
 from iopstui.cli.terminal import exit_on_closed_output, print_message
-from iopstui.errors import (
-    EXIT_INTERRUPTED,
-    EXIT_OK,
-    EXIT_VERDICT,
-    UsageError,
-    error_for_exit_code,
-    session_ended_error,
-)
-from iopstui.events import StepFinished
+from iopstui.errors import IopstuiError, UsageError, error_for_exit_code, session_ended_error
+from iopstui.events import ExpectationChecked
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.run_request import RunRequest
+from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.output.sinks import PLAIN, EventSink, StatusSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.preflight.targets import choose_targets
@@ -43,14 +38,10 @@ def run_job(request: RunRequest, kind: str, arguments: argparse.Namespace) -> in
     """The exit code. Data as ``kind`` ("table", "jsonl", "csv", "influx" or "plain") on stdout,
     everything else on stderr; ``arguments`` name the files beside (--junit, --textfile ...)."""
     title = " on ".join((f"run {request.job}", *request.targets[:1]))
-    with check_files(arguments, title) as checks:
-        checks.exit_code = _run_job(request, kind, checks, arguments)
-        return checks.exit_code
+    return with_check_files(arguments, title, lambda: _run_job(request, kind, arguments))
 
 
-def _run_job(
-    request: RunRequest, kind: str, checks: CheckCollector, arguments: argparse.Namespace
-) -> int:
+def _run_job(request: RunRequest, kind: str, arguments: argparse.Namespace) -> Verdict:
     find_fio()
     clean_up_and_report(print_message, Roots())
     if request.precondition:
@@ -66,12 +57,10 @@ def _run_job(
         export(session)
         plain_every_s = arguments.plain_every if kind == PLAIN else 0.0
         verdict_sink = _make_sink(kind, session.target, plain_every_s)
-        return _run(request, verdict_sink, session, checks)
+        return _run(request, verdict_sink, session)
 
 
-def _run(
-    request: RunRequest, verdict_sink: VerdictSink, session: LiveSession, checks: CheckCollector
-) -> int:
+def _run(request: RunRequest, verdict_sink: VerdictSink, session: LiveSession) -> Verdict:
     sink: EventSink = verdict_sink
     if request.hold:
         from iopstui.cli.runs.start_gate import StartGateSink
@@ -79,17 +68,24 @@ def _run(
         sink = StartGateSink(sink, session)
     with exit_on_closed_output(request.expect):
         finished = run_until_finished(session, request, sink)
-    code = _run_exit_code(finished, session.exit_code)
-    for judged in verdict_sink.judged:
-        checks.add(judged.expectation, judged.passed, outcome_event_text(judged))
-    if code != EXIT_OK:
-        return code
-    if request.until_steady:
-        checks.add("steady state", session.steady, "" if session.steady else NEVER_STEADY)
-    if request.until_steady and not session.steady:
-        print_message(NEVER_STEADY)
-        return EXIT_VERDICT
-    return _expectations_exit_code(verdict_sink)
+    if finished is None:
+        raise session_ended_error(session.exit_code)
+    checks = [
+        Check(judged.expectation, judged.passed, outcome_event_text(judged))
+        for judged in verdict_sink.judged
+    ]
+    error: IopstuiError | None = None
+    if finished.error:
+        error = error_for_exit_code(finished.exit_code, finished.error, finished.hint)
+        return Verdict(tuple(checks), error=error)
+    unsteady = bool(request.until_steady) and not session.steady
+    if request.until_steady and not finished.interrupted:
+        checks.append(Check("steady state", session.steady, NEVER_STEADY if unsteady else ""))
+        if unsteady:
+            print_message(NEVER_STEADY)
+    if not (finished.interrupted or unsteady):
+        error = _unchecked(verdict_sink.judged)
+    return Verdict(tuple(checks), finished.interrupted, error=error)
 
 
 def _new_session(request: RunRequest) -> LiveSession:
@@ -138,28 +134,20 @@ def _make_sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
     )
 
 
-def _expectations_exit_code(sink: VerdictSink) -> int:
-    """The exit code of a whole run: were its expectations met?"""
-    for judged in sink.judged:
-        if judged.measured is None:
-            raise UsageError(
-                f"--expect {judged.expectation!r} cannot be checked: the run has no such figure.",
+def _unchecked(judged: Sequence[ExpectationChecked]) -> UsageError | None:
+    """Why the first of a run's expectations could not be checked, if there is one."""
+    for each in judged:
+        if each.measured is None:
+            return UsageError(
+                f"--expect {each.expectation!r} cannot be checked: the run has no such figure.",
                 "To see what it measures: --format jsonl",
             )
-        if judged.passed is None:
+        if each.passed is None:
             from iopstui.experiment.baseline import coarser_hint
 
-            name = judged.expectation.partition(judged.op)[0].strip()
-            raise UsageError(
-                f"--expect {judged.expectation!r} cannot be checked: {judged.why}.",
+            name = each.expectation.partition(each.op)[0].strip()
+            return UsageError(
+                f"--expect {each.expectation!r} cannot be checked: {each.why}.",
                 f"Run longer, e.g. --set runtime=60{coarser_hint(name)}.",
             )
-    return EXIT_OK if all(judged.passed for judged in sink.judged) else EXIT_VERDICT
-
-
-def _run_exit_code(finished: StepFinished | None, exit_code: int) -> int:
-    if finished is None:
-        raise session_ended_error(exit_code)
-    if finished.error:
-        raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
-    return EXIT_INTERRUPTED if finished.interrupted else EXIT_OK
+    return None

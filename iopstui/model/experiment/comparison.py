@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from iopstui.model.experiment.disturbance import disturbance_text
-from iopstui.model.experiment.plan import IOPS, Plan
+from iopstui.model.experiment.plan import IOPS, Plan, PlannedPoint
 from iopstui.model.experiment.point import POINT, Point
 from iopstui.model.histogram import MAX_RELATIVE_ERROR
 from iopstui.model.metrics.statistics.paired_comparison import (
@@ -122,6 +122,22 @@ def variant_runs(plan: Plan, events: Iterable[Any]) -> list[dict[int, Point]]:
     for event in events:
         runs[event.variant][event.repeat] = event.point
     return runs
+
+
+class Comparison(Plan):
+    """A plan of variants, which may end as soon as their differences are known precisely."""
+
+    __slots__ = ()
+
+    def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
+        """The next run; before each repeat it is checked whether there are enough."""
+        step = left[0] if left else None
+        if step is None or self.until is None or not step.repeat:
+            return step
+        begins_repeat = step.index % len(self.variants) == 0
+        runs = variant_runs(self, done)
+        enough = begins_repeat and differences_are_precise(runs, self.until, self.figure)
+        return None if enough else step
 
 
 def paired_runs(first: Runs, second: Runs) -> list[tuple[Point, Point]]:

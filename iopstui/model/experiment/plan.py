@@ -13,11 +13,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from iopstui.errors import UsageError
 from iopstui.model.block.tunable import TUNABLES, irq_of
 from iopstui.model.fio.jobfile import option_names, parse_override
 from iopstui.model.sizes import FACTORS, parse_whole_size, size_text
+
+if TYPE_CHECKING:
+    from iopstui.model.experiment.expectation import Outcome
 
 OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
 MAX_VALUES = 10_000
@@ -137,6 +141,16 @@ class Plan:
     def seconds(self) -> float:
         """Total running time of fio, without its startup and layout of files."""
         return self.points * (self.settle + self.measure)
+
+    def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
+        """What to run now: one of those ``left``, which are in their order; ``None``: it is over.
+        ``done`` are the measured runs (events.PointFinished) in the order in which they came."""
+        return left[0] if left else None
+
+    def judge(self, points: Sequence[Any]) -> list[tuple[str, Outcome]]:
+        """What the verdict is made of: of each point, by its label, what came of an
+        expectation."""
+        return [(point.label, outcome) for point in points for outcome in point.outcomes]
 
     def key(self, *more: object) -> str:
         """A key of this plan and its dependencies: equal keys mean the same experiment."""

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 
 from iopstui.errors import UsageError
+from iopstui.model.experiment.comparison import Comparison
 from iopstui.model.experiment.plan import (
     Plan,
     check_axes,
@@ -50,8 +51,8 @@ def parse_plan(kind: str, values: Mapping[str, str]) -> Plan:
     variants = tuple(parse_variant(values[name]) for name in VARIANTS if values[name].strip())
     check_variants(variants, options)
     repeats, precision = _parse_repeats(values["repeats"])
-    return Plan((job,), options, variants=variants, repeats=repeats, settle=settle,
-                measure=measure, until=precision)  # fmt: skip
+    return Comparison((job,), options, variants=variants, repeats=repeats, settle=settle,
+                      measure=measure, until=precision)  # fmt: skip
 
 
 def check_field(name: str, text: str) -> None:

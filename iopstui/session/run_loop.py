@@ -1,0 +1,109 @@
+"""The runs of a session, one after another: the only loop over their events."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+from collections.abc import Callable, Iterator
+
+from iopstui.errors import error_for_exit_code, session_ended_error
+from iopstui.events import Event, FrameReady, SessionEnded, StepFinished
+from iopstui.session.live import LiveSession
+
+POLL_S = 0.1
+Sink = Callable[[Event], object]
+
+
+def _ignore(event: Event) -> None:
+    """Nobody asks for what happens in a run."""
+
+
+class RunLoop:
+    """Follows each run of a session to its end, in the caller's thread. ``sink`` gets every event
+    of the session, in order. Or the session is ``borrowed`` from a screen that shows it: the screen
+    passes its events on with ``feed``, and the sink gets none. ``t`` is the session's time of the
+    newest event."""
+
+    def __init__(
+        self, session: LiveSession, sink: Sink, borrowed: bool = False, t: float = 0.0
+    ) -> None:
+        self.session = session
+        self.borrowed = borrowed
+        self.interrupted = False
+        self.t = t
+        self._sink = sink
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+
+    def feed(self, event: Event) -> None:
+        """An event of the borrowed session, in its order; from any thread."""
+        self._events.put(event)
+
+    def stop(self) -> None:
+        """End after the running fio has written its last document; from any thread."""
+        self.interrupted = True
+        self.session.stop_job()
+
+    def kill(self) -> None:
+        """Kill the current run at once."""
+        self.interrupted = True
+        self.session.kill_job()
+
+    def start(self) -> None:
+        """Start the session, if it is not borrowed."""
+        if not self.borrowed:
+            self.session.start(self._events.put)
+
+    def end_job(self) -> None:
+        """Stop the job of a borrowed session, and wait for its end: who stops everything before
+        that would take back the request of the first run, and no end of it would come."""
+        if not self.borrowed:
+            return
+        self.session.stop_job()
+        while self.session.running and not self.interrupted:
+            with contextlib.suppress(queue.Empty):
+                self.t = max(self.t, self._events.get(timeout=POLL_S).t)
+
+    def run(self, begin: Callable[[], object], take: Sink = _ignore) -> StepFinished | None:
+        """Follow the run that ``begin`` asks the session for; ``take`` gets its events. Its end;
+        ``None``: the session ended before it."""
+        before = self.session.runs
+        begin()
+        if self.interrupted:  # perhaps before there was anything to stop
+            self.session.stop_job()
+        while True:
+            event = self._events.get()
+            self.t = max(self.t, event.t)
+            if not self.borrowed:
+                self._sink(event)
+            match event:
+                case StepFinished() if event.step > before:
+                    return event
+                case SessionEnded():
+                    return None
+                case FrameReady() if event.frame.step <= before:
+                    continue
+                case _:
+                    take(event)
+
+    def complete(self, finished: StepFinished | None) -> bool:
+        """Whether a run went through; False if it was interrupted. Raises the error of one that
+        failed, or of the session that ended."""
+        if finished is None and not self.interrupted:
+            raise session_ended_error(self.session.exit_code)
+        if finished is not None and finished.error:
+            raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
+        self.interrupted |= finished is not None and finished.interrupted
+        return not self.interrupted
+
+    def close(self) -> None:
+        """Close the session, if it is not borrowed, and pass on what it says at its end: which
+        tunables were restored, or could not be."""
+        if not self.borrowed:
+            self.session.close()
+            for event in self.rest():
+                self._sink(event)
+
+    def rest(self) -> Iterator[Event]:
+        """The events that nobody has taken yet."""
+        while not self._events.empty():
+            yield self._events.get()
