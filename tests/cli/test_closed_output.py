@@ -5,20 +5,20 @@ from __future__ import annotations
 import fcntl
 import io
 import os
-import queue
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from iopstui.cli.runs.run_session import run_to_end, run_until_finished
+from iopstui.cli.runs.run_session import run_until_finished
 from iopstui.cli.terminal import exit_on_closed_output
 from iopstui.errors import EXIT_INTERRUPTED, Interrupted
 from iopstui.events import Event, Notice, StepFinished
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.output.sinks import EventSink
 from iopstui.safety import streams
 from iopstui.safety.signals import STOP_SIGNALS
@@ -26,17 +26,25 @@ from iopstui.session.live import LiveSession
 
 
 class Session:
-    """A session that reports a failed restore when it is closed."""
+    """A session whose only run has ended."""
 
-    def __init__(self, events: queue.SimpleQueue[Event]) -> None:
-        self._events = events
+    runs = 0
+
+    def __init__(self) -> None:
         self.closed = 0
+        self._tell: Callable[[Event], None] = lambda event: None
+
+    def start(self, sink: Callable[[Event], None]) -> None:
+        self._tell = sink
+
+    def run_job(self, job: str, overrides: object) -> None:
+        self._tell(StepFinished(1, 1, 0, "", False))
 
     def close(self) -> None:
         self.closed += 1
         if self.closed == 1:
-            self._events.put(Notice(1, "info", "all changed tunables restored"))
-            self._events.put(Notice(1, "error", "rq_affinity could not be put back"))
+            self._tell(Notice(1, "info", "all changed tunables restored"))
+            self._tell(Notice(1, "error", "rq_affinity could not be put back"))
 
 
 class ClosedSink:
@@ -47,13 +55,14 @@ class ClosedSink:
         raise BrokenPipeError(32, "Broken pipe")
 
 
+@pytest.mark.usefixtures("signals")
 def test_failed_restores_are_reported_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    events.put(StepFinished(1, 1, False, "", False))
-    session = Session(events)
+    session = Session()
     with pytest.raises(BrokenPipeError):
-        run_to_end(cast(LiveSession, session), events, cast(EventSink, ClosedSink()))
-    assert session.closed and events.empty()
+        run_until_finished(
+            cast(LiveSession, session), RunRequest("a"), cast(EventSink, ClosedSink())
+        )
+    assert session.closed
     assert capsys.readouterr().err == "iopstui: rq_affinity could not be put back\n"
 
 
@@ -127,6 +136,8 @@ def test_a_second_signal_does_not_wait_for_the_reader(
         actions.append(patience_s)
 
     class Session:
+        runs = 0
+
         def start(self, callback: object) -> None:
             signal.raise_signal(signal.SIGTERM)
             assert actions == ["stop", streams.PATIENCE_S]
@@ -142,10 +153,15 @@ def test_a_second_signal_does_not_wait_for_the_reader(
         def kill_job(self) -> None:
             actions.append("kill")
 
+        def close(self) -> None:
+            """Nothing is left."""
+
     monkeypatch.setattr(streams, "drop_stuck", drop_stuck)
     monkeypatch.setattr("iopstui.safety.signals.SAME_SIGNAL_S", 0.0)
     with pytest.raises(BrokenPipeError):
-        run_until_finished(cast(LiveSession, Session()), "a", {}, cast(EventSink, ClosedSink()))
+        run_until_finished(
+            cast(LiveSession, Session()), RunRequest("a"), cast(EventSink, ClosedSink())
+        )
 
 
 ENDS = """

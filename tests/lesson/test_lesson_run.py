@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from session_frames import session
 
 from iopstui.cli.runs.lesson_player import LessonPlayer
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
-from iopstui.events import FrameReady, StepFinished
+from iopstui.events import Event, FrameReady, StepFinished
 from iopstui.lesson.facts import TargetFacts
 from iopstui.lesson.library import shipped_lessons
 from iopstui.lesson.offers import Lessons
@@ -516,14 +516,14 @@ def test_impatience_does_not_keep_settings_from_being_put_back(
     assert undone == ["settings", "files"]
 
 
-def test_a_signal_while_a_run_is_asked_for_stops_it(
-    play: LessonRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_while_a_run_is_asked_for_stops_it(play: LessonRun) -> None:
     calls: list[str] = []
 
     class Session:
-        def start(self, sink: object) -> None:
-            """Nothing happens."""
+        runs = 0
+
+        def start(self, sink: Callable[[Event], None]) -> None:
+            self.tell = sink
 
         def run_request(self, request: object, lent: object) -> None:
             os.kill(os.getpid(), signal.SIGINT)
@@ -531,6 +531,8 @@ def test_a_signal_while_a_run_is_asked_for_stops_it(
 
         def stop_job(self) -> None:
             calls.append("stop")
+            if "run" in calls:
+                self.tell(StepFinished(1.0, 1, EXIT_INTERRUPTED, "", True))
 
         def close(self) -> None:
             calls.append("close")
@@ -539,7 +541,6 @@ def test_a_signal_while_a_run_is_asked_for_stops_it(
     to(play, "run: one")
     try:
         player = LessonPlayer(play, Session(), {}, is_interactive=False)  # type: ignore[arg-type]
-        monkeypatch.setattr(player, "_follow", lambda: None)
         assert player.play() == EXIT_INTERRUPTED
     finally:
         for number, handler in before.items():
