@@ -87,7 +87,7 @@ def _run_on_hosts(arguments: argparse.Namespace) -> int:
     if arguments.axis and not on_screen:
         from iopstui.cli.fleet.host_sweep import run_host_sweep
 
-        return run_host_sweep(arguments, nodes, expected, arguments.min_hosts)
+        return run_host_sweep(arguments, nodes, expected, min_hosts)
     if on_screen:
         from iopstui.cli.fleet.screen import show_fleet
 
