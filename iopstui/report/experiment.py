@@ -15,6 +15,7 @@ from iopstui.events import (
     PointFinished,
     PointStarted,
 )
+from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.comparison import PRIMARY_FIGURES
 from iopstui.model.experiment.comparison_text import (
     ComparisonResults,
@@ -32,6 +33,7 @@ from iopstui.model.experiment.load_curve import (
 )
 from iopstui.model.experiment.plan import IOPS, Axis, Plan, variant_letter
 from iopstui.model.experiment.point import POINT
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.output.experiment.compare import COLUMNS as COMPARED
 from iopstui.output.experiment.compare import (
     comparison_results,
@@ -292,19 +294,14 @@ def repeat(experiment: Experiment, targets: Sequence[str], size: str | None, bin
         args += ["--figure", option]
     args += ["--seed", str(plan.seed)] if plan.seed is not None else []
     args += ["--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}"]
-    for name, value in plan.options.items():
-        args += ["--set", f"{name}={value}"]
-    args += ["--size", size] if size else []
-    args += ["--bind", "queues"] if bind else []
-    for name, value in knobs:
-        args += ["--knob", f"{name}={value}"]
     expected = experiment.expectations
-    for expectation in expected:
-        args += ["--expect", expectation.text]
-    if expected and expected[0].tolerance:
-        args += ["--tolerance", f"{100 * expected[0].tolerance:g}%"]
-    args += ["--interval", f"{interval_s:g}"] if interval_s != 1 else []
-    return printable(shlex.join(args))
+    request = RunRequest(
+        overrides=plan.options, size=size, bind=bind, interval_s=interval_s,
+        knobs=tuple(TunableRequest(*knob) for knob in knobs),
+        expect=tuple(expectation.text for expectation in expected),
+        tolerance=expected[0].tolerance if expected else 0.0,
+    )  # fmt: skip
+    return printable(shlex.join([*args, *request.words()]))
 
 
 def as_data(experiment: Experiment) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import math
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from iopstui.fio.library import find_job, is_shipped
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import LINES
 from iopstui.fleet.hosts.program_copy import remote_command
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio.jobfile import parse_override
 from iopstui.text import printable
 
@@ -94,25 +96,22 @@ def _job_for_agents(name: str) -> Object | str:
 
 
 def _agent_options(arguments: argparse.Namespace, watching: bool) -> list[str]:
-    options = ["--interval", f"{arguments.interval:g}", *["--probe"] * arguments.probe]
+    request = RunRequest(interval_s=arguments.interval, probe=("latency",) * arguments.probe)
     if watching:
-        return options
-    if arguments.until_steady:
-        # the hosts end by themselves if the total never gets steady
-        options += ["--set", f"runtime={math.ceil(MAX_ROUNDS * arguments.until_steady)}"]
-    for text in arguments.set:
-        parse_override(text)
-        options += ["--set", text]
+        return request.words()
+    # the hosts end by themselves if the total never gets steady
+    steady_s = arguments.until_steady
+    runtime = {"runtime": str(math.ceil(MAX_ROUNDS * steady_s))} if steady_s else {}
+    knobs = []
     for text in arguments.knob:
         try:
-            values.knob(text)
+            knobs.append(values.knob(text))
         except argparse.ArgumentTypeError as error:
             raise UsageError(f"--knob {text!r}: {error}") from error
-        options += ["--knob", text]
-    for name in ("size", "bind"):
-        if getattr(arguments, name) is not None:
-            options += [f"--{name}", getattr(arguments, name)]
-    return [*options, *["--no-fence"] * arguments.no_fence]
+    return replace(
+        request, overrides=runtime | dict(map(parse_override, arguments.set)), knobs=tuple(knobs),
+        size=arguments.size, bind=arguments.bind == "queues", no_fence=arguments.no_fence,
+    ).words()  # fmt: skip
 
 
 def _destroyed_paths(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, list[str]]:

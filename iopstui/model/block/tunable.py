@@ -102,6 +102,11 @@ class TunableRequest:
     value: str
     after_s: float | None = None
 
+    def __str__(self) -> str:
+        """NAME=VALUE[@SECONDS], as ``parse_tunable`` reads it."""
+        after = f"@{self.after_s:g}" if self.after_s is not None else ""
+        return f"{self.name}={self.value}{after}"
+
 
 def parse_tunable(text: str) -> TunableRequest:
     """Parse NAME=VALUE or NAME=VALUE@SECONDS. Raises UsageError if invalid.

@@ -67,3 +67,16 @@ class RunRequest:
     """By which share of its value an expectation may be missed."""
     baseline: str | None = None
     """The file of an earlier run that expectations are a share of."""
+
+    def words(self) -> list[str]:
+        """The options of `iopstui run` that ask for it again, beside its targets and its job. What
+        may be overwritten is not among them: that is said anew each time."""
+        words = [word for pair in self.overrides.items() for word in ("--set", "=".join(pair))]
+        words += ["--size", self.size] if self.size else []
+        words += ["--bind", "queues"] if self.bind else []
+        words += [word for knob in self.knobs for word in ("--knob", str(knob))]
+        words += ["--no-fence"] if self.no_fence else []
+        words += ["--probe"] if self.probe else []
+        words += [word for text in self.expect for word in ("--expect", text)]
+        words += ["--tolerance", f"{100 * self.tolerance:g}%"] if self.tolerance else []
+        return [*words, *(["--interval", f"{self.interval_s:g}"] if self.interval_s != 1 else [])]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 
 from iopstui.model.block.target import DIRECTORY
+from iopstui.model.block.tunable import TunableRequest
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.recording import layout as form
 from iopstui.report import experiment as report_experiment
 from iopstui.report.experiment import Experiment
@@ -18,19 +20,14 @@ def repeat(data: ReportData, run: Run) -> str:
     job_run, header = run.job_run, data.header
     if job_run is None or data.foreign:
         return ""
-    args = ["iopstui", "run", *targets_of(data, job_run), "--job", job_of(job_run)]
-    for name, value in job_run.overrides.items():
-        args += ["--set", f"{name}={value}"]
-    args += ["--size", job_run.size] if job_run.size else []
-    args += ["--bind", "queues"] if job_run.bind else []
-    for knob in header.knobs:
-        after = f"@{knob.after_s:g}" if knob.after_s is not None else ""
-        args += ["--knob", f"{knob.name}={knob.value}{after}"]
     fixed = {knob.name for knob in header.knobs}
-    for name, value in job_run.knobs:
-        args += ["--knob", f"{name}={value}"] if name not in fixed else []
-    args += ["--interval", f"{header.interval_s:g}"] if header.interval_s != 1 else []
-    return printable(shlex.join(args))
+    own = [TunableRequest(*knob) for knob in job_run.knobs if knob[0] not in fixed]
+    request = RunRequest(
+        overrides=job_run.overrides, size=job_run.size, bind=job_run.bind,
+        knobs=(*header.knobs, *own), interval_s=header.interval_s,
+    )  # fmt: skip
+    args = [*targets_of(data, job_run), "--job", job_of(job_run), *request.words()]
+    return printable(shlex.join(["iopstui", "run", *args]))
 
 
 def targets_of(data: ReportData, job_run: form.JobRun) -> list[str]:
