@@ -158,7 +158,7 @@ def _differences(
 
 def _check_out(commit: str, place: Path) -> None:
     archive = subprocess.run(
-        ["git", "archive", commit, "iopstui", "jobs", "lessons", "volumes"],
+        ["git", "archive", commit, "iopstui", "jobs", "lessons", "volumes", "pyproject.toml"],
         cwd=TOP, check=True, capture_output=True,
     )  # fmt: skip
     subprocess.run(["tar", "-x", "-C", str(place)], input=archive.stdout, check=True)
