@@ -29,13 +29,11 @@ from iopstui.fleet.hosts.host_disks import disk_conflicts, duplicate_machines
 from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.same_file_system import join_shared, join_similar, marks_to_find
-from iopstui.fleet.merging.merger import MergedInterval, Merger
+from iopstui.fleet.merging.merger import HOST_EVENTS, MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.text import printable
 
 Object = dict[str, Any]
-MERGED_EVENTS = frozenset({"frame", "session", "step_finished", "ended"})
-"""What the merger takes of a host's lines."""
 TICK_S = 0.1
 CHECK_EVERY_S = 0.25
 HEARTBEAT_EVERY_S = 1.0
@@ -409,7 +407,7 @@ class Fleet:
         link, state = member.link, member.state
         for row in member.take_rows(data):
             self._handle_row(member, row)
-            if row["event"] in MERGED_EVENTS:
+            if row["event"] in HOST_EVENTS:
                 rows.append((member.name, row))
         if member.state != state:
             self.has_changes = True

@@ -27,7 +27,7 @@ from iopstui.fleet.fleet_events import (
 from iopstui.fleet.fleet_state import DONE, FAILED, HISTORY_SECONDS, STOPPED
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.merger import MergedInterval, Merger
+from iopstui.fleet.merging.merger import HOST_EVENTS, MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition, scale_point
 from iopstui.format import counted
@@ -36,7 +36,6 @@ from iopstui.recording.player import Player
 Object = dict[str, Any]
 Rows = Callable[[], Iterator[tuple[str, Object]]]
 CLOSE_AFTER_S = 1.5
-MERGED_EVENTS = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
 RECORDING_ENDS = "the recording ends here for this host"
 
@@ -287,7 +286,7 @@ class _RunMerging:
             merger.host(name).offset_ms = offset
         self._emit(HostRow(name, row))
         try:
-            if row["event"] in MERGED_EVENTS:
+            if row["event"] in HOST_EVENTS:
                 merger.feed(name, row)
         except MalformedRow as error:
             if name not in self._malformed_hosts:

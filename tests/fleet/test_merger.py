@@ -87,6 +87,13 @@ def test_a_merger_above_another_tells_who_was_late_there() -> None:
         merged([below])
 
 
+def test_hosts_of_a_merger_that_was_cut_off_are_not_said_to_be_verified() -> None:
+    *cut, _ = merged([stream("a", 1), stream("b", 2)], "cut")
+    *_, whole = merged([cut, stream("c", 3)])
+    assert whole["hosts"]["total"] == 3 and whole["hosts"]["finished"] == 1
+    assert whole["lost"] == whole["count"]["unchecked"] == ["cut"] and whole["count"]["exact"] == 1
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=5, unique=True))
 def test_percentiles_are_of_the_summed_bins(seeds: list[int]) -> None:

@@ -53,7 +53,7 @@ def merge_files(
             "To create JSON lines: iopstui run --job JOB --format jsonl",
         )
     sink.end(merger)
-    _warn_of_long_samples(merger)
+    _warn_of_odd_inputs(merger)
     for host, count in deduplicator.repeat_counts.items():
         print_message(f"{host}: {count} duplicate seconds, counted once")
     return EXIT_OK
@@ -115,7 +115,7 @@ def _arrives_late(name: str, row: dict[str, object]) -> bool | None:
     return True
 
 
-def _warn_of_long_samples(merger: Merger) -> None:
+def _warn_of_odd_inputs(merger: Merger) -> None:
     for name, host in merger.hosts.items():
         if host.long_frames * 2 > host.frames:
             print_message(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a "
@@ -123,6 +123,10 @@ def _warn_of_long_samples(merger: Merger) -> None:
         if host.jumped_ms:
             print_message(f"{name}: its clock jumped by {host.jumped_ms / 1000:+.1f} s; its "
                 "monotonic clock is used from then on")  # fmt: skip
+    for name, sub_merger in merger.sub_mergers.items():
+        if not sub_merger.has_ended:
+            print_message(f"{name}: its last line (\"merged\") is missing, so its hosts are in the "
+                "rows but not in the totals")  # fmt: skip
     for name, count in merger.late_frames.items():
         print_message(
             f"{name}: {count} of its seconds came too late for their rows and count only in the "

@@ -63,7 +63,8 @@ class MergeCertificate:
 
 
 def certify_merge(merger: Merger) -> MergeCertificate:
-    """Certificate of all hosts of a merger and of the mergers below it."""
+    """Certificate of all hosts of a merger and of the mergers below it. Of a merger that was cut
+    off only its own name is known."""
     certificate = MergeCertificate()
     for name, host in merger.hosts.items():
         totals = host.io_totals
@@ -82,6 +83,9 @@ def certify_merge(merger: Merger) -> MergeCertificate:
         ))  # fmt: skip
     for row in merger.merged_rows.values():
         certificate.add(_parse_certificate(row))
+    for name, sub_merger in merger.sub_mergers.items():
+        if not sub_merger.has_ended:
+            certificate.add(MergeCertificate(sub_merger.expected, lost=(name,), unchecked=(name,)))
     return certificate
 
 

@@ -25,6 +25,8 @@ from iopstui.fleet.merging.sums import (
 from iopstui.model.metrics.frame import RAMP
 from iopstui.model.metrics.paths import SCHEMA
 
+HOST_EVENTS = frozenset({"frame", "session", "step_finished", "ended"})
+"""What a merger takes of a host's lines."""
 LAG = 5
 """Seconds that a second waits for hosts that are behind."""
 LONGEST_GAP = 3600
