@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from session_frames import whole_frames
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.figures import Meter, is_measurable
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.probe import LatencyStats, ProbeInterval, RequestStats
 from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad
@@ -65,6 +67,41 @@ def test_what_was_not_counted_weighs_nothing() -> None:
     assert over("kernel/disks/vda/f_await", *frames) == 4
     assert over("kernel/disks/vda/r_await", *frames[:2]) is None
     assert over("kernel/disks/vdb/r_await", *frames) is None
+
+
+def probed(t: float, **bins_of: Mapping[int, int]) -> Frame:
+    """A second in which vda completed requests, in these times (ns) by direction."""
+    parts = {
+        kind: RequestStats(1.0, LatencyStats.from_bins(bins)) for kind, bins in bins_of.items()
+    }
+    counted = ProbeInterval(1.0, 0.0, (), {"vda": parts}, {}, (), None, None, None, None, 0, 0, 0,
+                            None, None)  # fmt: skip
+    return replace(frame(t, disks={"vda": SHORT}), probe=counted)
+
+
+def test_a_device_s_latencies_weigh_by_its_requests() -> None:
+    frames = [probed(1, read={1000: 1}), probed(2, read={5000: 2}, write={3000: 1})]
+    assert over("device/total/mean", *frames) == pytest.approx((1000 + 2 * 5000 + 3000) / 4)
+    assert over("device/read/mean", *frames) == pytest.approx((1000 + 2 * 5000) / 3)
+    assert over("device/total/p50", *frames) == 3000 and over("device/total/max", *frames) == 5000
+
+
+def test_figures_by_key_weigh_by_time() -> None:
+    frames = [replace(frame(t, disks={"vda": one}), seconds=one.seconds)
+              for t, one in ((1, SHORT), (4, LONG))]  # fmt: skip
+    waits = [Waits(8.0, None, None, {"vda": ios}, None, None, 0.0) for ios in (8.0, 4.0)]
+    frames = [replace(one, waits=place) for one, place in zip(frames, waits, strict=True)]
+    assert over("wait/layers/vda", *frames) == (1 * 8 + 3 * 4) / 4
+    assert over("wait/layers/vdb", *frames) is None
+
+
+def test_joined_meters_weigh_each_by_its_length() -> None:
+    short, long, both = (Meter(("kernel", "disks", "vda", "r/s")) for _ in range(3))
+    for one, meters in ((SHORT, (short, both)), (LONG, (long, both))):
+        for meter in meters:
+            meter.add(frame(1, disks={"vda": one}))
+    short.join(long)
+    assert short.value == both.value == 250
 
 
 def test_add_tells_the_frame_s_own_value() -> None:
