@@ -102,10 +102,6 @@ class Figure:
         value = self.value(row)
         return value if value is None or self.scale == 1.0 else value / self.scale
 
-    def text(self, row: object | None) -> str:
-        """The value for people."""
-        return self.form(self.value(row))
-
     def meaning_of(self, about: str) -> str:
         """The meaning in a part that is ``about`` something; a text says what it is itself."""
         if OF in self.meaning or not about or self.kind == TEXT:
