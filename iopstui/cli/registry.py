@@ -1,4 +1,4 @@
-"""The list of commands: the files of cli/commands."""
+"""The list of commands: the files of cli/commands, and of the features' folders of that name."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ import os
 
 from iopstui.cli import commands as folder
 from iopstui.cli.command import Command
+from iopstui.discovery import command_modules
 
 
 def commands(only: str = "") -> list[Command]:
     """Return all commands in the order of the help, or the one called ``only`` alone."""
-    names = command_names()
-    selected = [_load_command(name) for name in ([only] if only in names else names)]
-    return sorted(selected, key=lambda command: (command.order, command.name))
+    modules = _modules()
+    chosen = [only] if only in modules else modules
+    found = [importlib.import_module(modules[name]).COMMAND for name in chosen]
+    return sorted(found, key=lambda command: (command.order, command.name))
 
 
 def command_names() -> list[str]:
     """Names of all commands, in no order."""
+    return [*_modules()]
+
+
+def _modules() -> dict[str, str]:
     files = map(os.path.splitext, os.listdir(folder.__path__[0]))
-    return [name for name, suffix in files if suffix == ".py" and name != "__init__"]
-
-
-def _load_command(name: str) -> Command:
-    command: Command = importlib.import_module(f"{folder.__name__}.{name}").COMMAND
-    return command
+    names = [name for name, suffix in files if suffix == ".py" and name != "__init__"]
+    return {**{name: f"{folder.__name__}.{name}" for name in names}, **command_modules()}

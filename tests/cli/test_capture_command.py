@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.cli.capturing import capture_disk, check, disks
 from iopstui.cli.program import main
-from iopstui.linux.capture.bpf_capture import CaptureUnusable
-from iopstui.linux.capture.workload_capture import ProcessFilter
+from iopstui.features.capture import capture_disk, check, disks
+from iopstui.features.capture.kernel.bpf_capture import CaptureUnusable
+from iopstui.features.capture.kernel.workload_capture import ProcessFilter
+from iopstui.features.capture.model.fidelity import Distance
+from iopstui.features.capture.model.trace import TraceBuffer
+from iopstui.features.capture.model.workload import Arrivals, Stream, Workload
 from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, Target
-from iopstui.model.workload.fidelity import Distance
-from iopstui.model.workload.trace import TraceBuffer
-from iopstui.model.workload.workload import Arrivals, Stream, Workload
 from tests.helpers.packed_requests import pack_shape
 
 READS = Stream("db", "read", 10.0, 1000, 4_096_000, 0, sizes={4096: 1000}, depths={2: 1000},

@@ -12,14 +12,14 @@ import pytest
 from test_probe_btf import Made
 from trees import Tree
 
-from iopstui.linux.capture import kernel_types, live_capture, programs
-from iopstui.linux.capture.bpf_capture import RING_BITS, BpfCapture, CaptureUnusable
-from iopstui.linux.capture.processes import ENDED, Processes, cgroups_below
-from iopstui.linux.capture.workload_capture import ProcessFilter, WorkloadCapture
+from iopstui.features.capture.kernel import kernel_types, live_capture, programs
+from iopstui.features.capture.kernel.bpf_capture import RING_BITS, BpfCapture, CaptureUnusable
+from iopstui.features.capture.kernel.processes import ENDED, Processes, cgroups_below
+from iopstui.features.capture.kernel.workload_capture import ProcessFilter, WorkloadCapture
+from iopstui.features.capture.model import packing
+from iopstui.features.capture.model.packing import METADATA, METADATA_PROCESS
 from iopstui.linux.probe import bpf
 from iopstui.linux.probe.script import Region
-from iopstui.model.workload import packing
-from iopstui.model.workload.packing import METADATA, METADATA_PROCESS
 from tests.helpers.packed_requests import pack_shape, pack_value
 
 INT, PTR = 1, 2

@@ -7,8 +7,8 @@ import struct
 import pytest
 from bpf_machine import Machine
 
-from iopstui.linux.capture import programs
-from iopstui.linux.capture.kernel_types import (
+from iopstui.features.capture.kernel import programs
+from iopstui.features.capture.kernel.kernel_types import (
     BIO_COMPLETE,
     BIO_QUEUE,
     COMPLETE,
@@ -17,10 +17,10 @@ from iopstui.linux.capture.kernel_types import (
     REQUEUE,
     CaptureTypes,
 )
-from iopstui.linux.capture.programs import CapturedDisk, Maps
+from iopstui.features.capture.kernel.programs import CapturedDisk, Maps
+from iopstui.features.capture.model import packing
 from iopstui.linux.probe.assembler import GET_CURRENT_PID_TGID, KTIME_GET_NS
 from iopstui.linux.probe.counting import InFlightMap
-from iopstui.model.workload import packing
 from tests.helpers.packed_requests import pack_shape, pack_value
 
 AT = {

@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.model.workload.fidelity import distances
-from iopstui.model.workload.workload import Arrivals, Stream, Workload
-from iopstui.output.pages.workload import MAX_SHOWN, workload_json, workload_text
+from iopstui.features.capture.model.fidelity import distances
+from iopstui.features.capture.model.workload import Arrivals, Stream, Workload
+from iopstui.features.capture.output import MAX_SHOWN, workload_json, workload_text
 
 READS = Stream("db", "read", 10.0, 1000, 4_096_000, 0, workers=3.0, sizes={4096: 1000},
                depths={2: 1000}, regions={1: 1000}, arrivals=Arrivals(100, 11_000, 20, 900, 9),

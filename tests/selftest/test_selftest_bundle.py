@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.selftest.bundle import read_bundle, write_bundle
-from iopstui.selftest.check import FAIL
-from iopstui.selftest.evidence import FORMAT, Evidence
-from iopstui.selftest.judge import judge_bundle
+from iopstui.features.selftest.bundle import read_bundle, write_bundle
+from iopstui.features.selftest.check import FAIL
+from iopstui.features.selftest.evidence import FORMAT, Evidence
+from iopstui.features.selftest.judge import judge_bundle
 
 BUNDLES = Path(__file__).parents[1] / "fixtures" / "selftest"
 

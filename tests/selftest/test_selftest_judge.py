@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from iopstui.features.selftest import judge_fio
+from iopstui.features.selftest.bundle import read_bundle
+from iopstui.features.selftest.check import FAIL, MISSING
+from iopstui.features.selftest.evidence import Evidence
+from iopstui.features.selftest.judge import judge
+from iopstui.features.selftest.output import selftest_json, selftest_text
 from iopstui.model import histogram
-from iopstui.output.pages.selftest import selftest_json, selftest_text
-from iopstui.selftest import judge_fio
-from iopstui.selftest.bundle import read_bundle
-from iopstui.selftest.check import FAIL, MISSING
-from iopstui.selftest.evidence import Evidence
-from iopstui.selftest.judge import judge
 
 BUNDLES = Path(__file__).parents[1] / "fixtures" / "selftest"
 NAMES = sorted(path.stem for path in BUNDLES.glob("*.gz"))

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from iopstui.output.pages.selftest import selftest_text
-from iopstui.selftest.bundle import read_bundle
-from iopstui.selftest.check import FAIL, MISSING, OK, Check
-from iopstui.selftest.judge import judge
+from iopstui.features.selftest.bundle import read_bundle
+from iopstui.features.selftest.check import FAIL, MISSING, OK, Check
+from iopstui.features.selftest.judge import judge
+from iopstui.features.selftest.output import selftest_text
 
 FOUND = read_bundle(Path(__file__).parents[1] / "fixtures" / "many-cpus" / "nvme-64-cpus.gz")
 SLOW = {

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.output.pages.selftest import selftest_text
-from iopstui.selftest import iostat_log
-from iopstui.selftest.bundle import read_bundle
-from iopstui.selftest.check import FAIL, MISSING, OK, Check
-from iopstui.selftest.evidence import Evidence
-from iopstui.selftest.iostat_log import IostatLog
-from iopstui.selftest.judge import judge
+from iopstui.features.selftest import iostat_log
+from iopstui.features.selftest.bundle import read_bundle
+from iopstui.features.selftest.check import FAIL, MISSING, OK, Check
+from iopstui.features.selftest.evidence import Evidence
+from iopstui.features.selftest.iostat_log import IostatLog
+from iopstui.features.selftest.judge import judge
+from iopstui.features.selftest.output import selftest_text
 
 BUNDLES = Path(__file__).parents[1] / "fixtures" / "selftest"
 FOUND = read_bundle(BUNDLES / "virtio-1-queue-probe.gz")

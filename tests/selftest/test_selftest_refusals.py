@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.selftest.collect import NEEDED_BYTES, collect
-from iopstui.selftest.commands import run_command, run_guarded_fio
+from iopstui.features.selftest.collect import NEEDED_BYTES, collect
+from iopstui.features.selftest.external_commands import run_command, run_guarded_fio
 
 
 def test_a_directory_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from test_app import WIDE, do, make, settle, shows
 
-from iopstui.linux.capture import live_capture
+from iopstui.features.capture import workload_view
+from iopstui.features.capture.kernel import live_capture
+from iopstui.features.capture.model.workload import Arrivals, Stream, Workload
 from iopstui.linux.roots import Roots
-from iopstui.model.workload.workload import Arrivals, Stream, Workload
-from iopstui.ui.dashboard.pages import workload_view
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 READS = Stream(

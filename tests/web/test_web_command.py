@@ -12,8 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "system"))
 from program import iopstui
 
-from iopstui.cli.commands import serve as command
 from iopstui.errors import Missing
+from iopstui.features.serve.commands import serve as command
 
 Refused = Callable[[], object]
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import asyncio, json, os, socket, sys
 from pathlib import Path
-from iopstui.cli.web.viewer_host import ViewerHost
+from iopstui.features.serve.viewer_host import ViewerHost
 
 outside, inside = sys.argv[1:]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from types import ModuleType
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
@@ -19,6 +20,7 @@ from iopstui.cli.options import (
     with_expectations,
 )
 from iopstui.cli.volume_options import add_volume
+from iopstui.discovery import feature_modules
 from iopstui.errors import UsageError
 
 
@@ -27,12 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--job", metavar="JOB",
                         help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip
-    source.add_argument("--diskspd", metavar="COMMAND",
-                        help="a DISKSPD command line in quotes, translated to a fio job and run",
-                      )  # fmt: skip
-    source.add_argument("--replay", type=values.new_file, metavar="FILE",
-                        help="a trace of `iopstui capture --trace`, replayed on a scratch file in "
-                             "the directory TARGET")  # fmt: skip
+    for other in _job_sources():
+        other.add_argument(source)
     parser.add_argument("--until-steady", type=values.duration, nargs="?", const=60.0,
                         metavar="ROUND",
                         help="stop when five rounds (1m each by default) are steady by SNIA's "
@@ -56,25 +54,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_volume(parser)
 
 
+def _job_sources() -> list[ModuleType]:
+    """What makes the job where none is named, in the order of the help."""
+    return sorted(feature_modules("job_source"), key=lambda source: source.OPTION)
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run the job to its end."""
     # with --diskspd or --replay a job can only be the configuration file's
-    runs_job = arguments.diskspd is None and arguments.replay is None
-    job = arguments.job if runs_job else None
+    source = next(
+        (other for other in _job_sources() if getattr(arguments, other.OPTION) is not None), None
+    )
+    job = arguments.job if source is None else None
     request = with_expectations(run_request(arguments, job), arguments)
     if request.precondition and arguments.hold:
         raise UsageError("--hold waits to start fio together with other machines, but "
                          "--precondition takes a different time on each.",
                          "Run the job `precondition` first, without --hold.")  # fmt: skip
     request = replace(request, hold=arguments.hold, io_log=arguments.io_log)
-    if arguments.diskspd is not None:
-        from iopstui.cli.runs.diskspd import run_diskspd
-
-        return run_diskspd(request, arguments)
-    if arguments.replay is not None:
-        from iopstui.cli.capturing.replay import run_replay
-
-        return run_replay(request, arguments)
+    if source is not None:
+        code: int = source.run(request, arguments)
+        return code
     from iopstui.cli.runs.run_job import run_job
 
     return run_job(request, arguments.format, arguments)

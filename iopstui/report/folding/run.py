@@ -8,6 +8,7 @@ from typing import Any
 
 from iopstui import events
 from iopstui.model import histogram
+from iopstui.model.fio.captured import CapturedRow, captured_rows
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.frame import Frame
@@ -17,7 +18,6 @@ from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.shares.share import RunShare
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.samples import DIRECTIONS
-from iopstui.model.workload.captured import CapturedRow, captured_rows
 from iopstui.recording import layout as form
 
 _SHOWN_PERCENTILES = (50.0, 99.0, 99.9, 99.99)

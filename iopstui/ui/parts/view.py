@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from iopstui.discovery import feature_modules
 from iopstui.tables import sortable
 from iopstui.text import printable
 from iopstui.ui.actions import (
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
     """The groups, the disks, and why there are none."""
 
 LONGEST_MARK = 60
+FEATURE_PAGES = {page.TITLE: page for page in feature_modules("who_page")}
 WHO_PAGES = {
     "Processes": "processes", "Cgroups": "cgroups, units, containers, pods",
-    "Workload": "what they ask for", "Slowest": "the slowest requests",
-    "Kernel": "inside the kernel",
+    **{title: page.SUBJECT for title, page in FEATURE_PAGES.items()},
+    "Slowest": "the slowest requests", "Kernel": "inside the kernel",
 }  # fmt: skip
 """The pages of ``u``: titles of their tabs, and of the palette."""
 PLACE_PAGES = ("Waits", "Queue map")
@@ -219,12 +221,15 @@ class ViewKeys(Part):
                 return self._processes_page(), _nothing
             case "Cgroups":
                 return self._cgroups_page(), _nothing
-            case "Workload":
-                return self._workload_page()
             case "Slowest":
                 return self._slowest_page(), _nothing
-            case _:
+            case "Kernel":
                 return self._list("Kernel", self._probe_rows), _nothing
+            case title:
+                page: tuple[Modal[None], Callable[[], None]] = FEATURE_PAGES[title].open_page(
+                    self.port
+                )
+                return page
 
     def _list(
         self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key = pages.USERS
@@ -317,23 +322,6 @@ class ViewKeys(Part):
             dashboard.leave_cell()
             self.port.refresh_footer()
             dashboard.paint(even_if_frozen=True)
-
-    def _workload_page(self) -> tuple[LiveRows, Callable[[], None]]:
-        """Capture the applications' workload while the page is open."""
-        from iopstui.linux.capture.live_capture import LiveCapture
-        from iopstui.linux.roots import Roots
-        from iopstui.ui.dashboard.pages import workload_view
-
-        live, charset = self.port.live, self.port.charset
-        running = None if live is None else LiveCapture(live.target.devices_below, Roots())
-        page = self._list(
-            "Workload",
-            lambda width: workload_view.rows(
-                running.workload if running is not None else None,
-                running.problem if running is not None else "", width, charset, running is None,
-            ),
-        )  # fmt: skip
-        return page, _nothing if running is None else running.close
 
     def _slowest_page(self) -> Modal[None]:
         """The slowest requests of the second shown, or why there are none."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.catalog.library import read_catalog
-from iopstui.model.promise.checks import (
+from iopstui.features.promise.model.checks import (
     LATENCY,
     QueueDepth,
     credits_used,

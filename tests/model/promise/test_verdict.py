@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.catalog.library import read_catalog
-from iopstui.model.promise.checks import LATENCY, Check, QueueDepth, list_checks
-from iopstui.model.promise.verdict import (
+from iopstui.features.promise.model.checks import LATENCY, Check, QueueDepth, list_checks
+from iopstui.features.promise.model.verdict import (
     FAIL,
     MIN_SECONDS,
     PASS,

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.workload.captured import Figures, captured_rows
-from iopstui.model.workload.job import job_text
-from iopstui.model.workload.workload import OPEN, Stream, Workload
+from iopstui.features.capture.model.job import job_text
+from iopstui.features.capture.model.workload import OPEN, Stream, Workload
+from iopstui.model.fio.captured import Figures, captured_rows
 
 
 def workload(ios: int, size: int) -> Workload:

@@ -8,10 +8,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.workload import counting, packing
-from iopstui.model.workload.counting import OTHER_PROCESSES, WorkloadCounter, binned
-from iopstui.model.workload.phases import join
-from iopstui.model.workload.workload import Stream, Workload
+from iopstui.features.capture.model import counting, packing
+from iopstui.features.capture.model.counting import OTHER_PROCESSES, WorkloadCounter, binned
+from iopstui.features.capture.model.phases import join
+from iopstui.features.capture.model.workload import Stream, Workload
 from tests.helpers.packed_requests import pack_shape, pack_value
 
 MS = 1_000_000

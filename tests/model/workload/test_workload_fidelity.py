@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.workload.fidelity import distances, kolmogorov
-from iopstui.model.workload.workload import CLOSED, Arrivals, Stream, Workload
+from iopstui.features.capture.model.fidelity import distances, kolmogorov
+from iopstui.features.capture.model.workload import CLOSED, Arrivals, Stream, Workload
 
 SIZES = st.dictionaries(st.integers(1, 50), st.integers(1, 100), min_size=1, max_size=20)
 ONE = Stream("", "read", 10.0, 1000, 4_096_000, 100, sizes={4096: 1000},

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.workload.fidelity import kolmogorov
-from iopstui.model.workload.shape import (
+from iopstui.features.capture.model.fidelity import kolmogorov
+from iopstui.features.capture.model.shape import (
     MAX_SPLIT,
     pause_of,
     percentages,
@@ -19,7 +19,7 @@ from iopstui.model.workload.shape import (
     split,
     zones,
 )
-from iopstui.model.workload.workload import Arrivals, Stream
+from iopstui.features.capture.model.workload import Arrivals, Stream
 
 COUNTS = st.dictionaries(st.integers(1, 200).map(lambda n: 512 * n), st.integers(1, 1000),
                          min_size=1, max_size=60)  # fmt: skip

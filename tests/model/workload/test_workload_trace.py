@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.fio import jobfile
-from iopstui.model.workload import packing
-from iopstui.model.workload.trace import (
+from iopstui.features.capture.model import packing
+from iopstui.features.capture.model.trace import (
     FILE,
     HEADER,
     InvalidTrace,
@@ -19,6 +18,7 @@ from iopstui.model.workload.trace import (
     replay_job,
     trace_lines,
 )
+from iopstui.model.fio import jobfile
 from tests.helpers.packed_requests import pack_shape
 
 MIB_SECTORS = 1 << packing.REGION_SECTORS_BITS

@@ -1,9 +1,9 @@
 """Textual's web driver, for a screen that a web server shows in a browser.
 
-The server (cli/web/) sets TEXTUAL_DRIVER to ``BROWSER_DRIVER``. Unlike Textual's own, this driver
-ends the screen when the server has gone, waits without waking up, leaves signals to the program,
-never waits for a server that does not read, and can paint everything again for a page that was
-opened later.
+The server of `iopstui serve` sets TEXTUAL_DRIVER to ``BROWSER_DRIVER``. Unlike Textual's own, this
+driver ends the screen when the server has gone, waits without waking up, leaves signals to the
+program, never waits for a server that does not read, and can paint everything again for a page that
+was opened later.
 """
 
 from __future__ import annotations

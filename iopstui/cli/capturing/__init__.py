@@ -1,1 +1,0 @@
-"""What `iopstui capture` does: captures, writes jobs, compares."""

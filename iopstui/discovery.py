@@ -1,0 +1,46 @@
+"""Find what the features bring: the only way from the core to them.
+
+A feature is a folder of ``iopstui/features``. It may import the core, and no other feature; the
+core imports none, and works without any of them. What a feature brings it says by the names of its
+files: ``commands/NAME.py`` is a command, ``job_source.py`` an option of `iopstui run` that makes
+its job, ``who_page.py`` a page on who uses a disk.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+
+PACKAGE = "iopstui.features"
+COMMANDS = "commands"
+
+
+def feature_modules(name: str) -> Iterator[ModuleType]:
+    """The modules ``name`` of all features that have one, in the order of the features' names."""
+    for folder in _folders():
+        if os.path.exists(os.path.join(_place(), folder, f"{name}.py")):
+            yield import_module(f"{PACKAGE}.{folder}.{name}")
+
+
+def command_modules() -> dict[str, str]:
+    """The modules of the features' commands, by the name of the command. None is imported."""
+    found = {}
+    for folder in _folders():
+        place = os.path.join(_place(), folder, COMMANDS)
+        for file in os.listdir(place) if os.path.isdir(place) else ():
+            name, suffix = os.path.splitext(file)
+            if suffix == ".py" and name != "__init__":
+                found[name] = f"{PACKAGE}.{folder}.{COMMANDS}.{name}"
+    return found
+
+
+def _place() -> str:
+    return os.path.join(os.path.dirname(__file__), "features")
+
+
+def _folders() -> list[str]:
+    place = _place()
+    return sorted(name for name in os.listdir(place)
+                  if os.path.exists(os.path.join(place, name, "__init__.py")))  # fmt: skip

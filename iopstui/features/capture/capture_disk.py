@@ -1,0 +1,238 @@
+"""Capture the workload of a disk, write its jobs, and compare them with it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from iopstui.cli.terminal import print_message, show, width
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_JOB_FAILED,
+    EXIT_OK,
+    EXIT_VERDICT,
+    JobFailed,
+    UsageError,
+)
+from iopstui.features.capture.disks import disk_regions, start_capture
+from iopstui.features.capture.kernel.workload_capture import POLL_S, ProcessFilter, WorkloadCapture
+from iopstui.features.capture.model.job import job_text
+from iopstui.features.capture.model.phases import Phase, Phases
+from iopstui.features.capture.model.trace import TraceBuffer, trace_lines
+from iopstui.features.capture.model.workload import CLOSED, OPEN, Workload
+from iopstui.format import duration
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.preflight.targets import choose_watch_target
+from iopstui.safety.output_files import write_whole
+from iopstui.safety.signals import handling_stop_signals
+from iopstui.text import safe_text
+
+MIN_SPAN_S = 1.0
+_CHECK_INTERVAL_S = 1.0
+_SUFFIX = ".fio"
+
+
+class _Stop:
+    """Whether a signal has come."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def __call__(self, number: int) -> None:
+        self.requested = True
+
+
+def capture(arguments: argparse.Namespace) -> int:
+    """The exit code."""
+    from iopstui.features.capture.output import workload_json, workload_text
+
+    files = _job_paths(arguments.output)
+    trace = TraceBuffer() if _wants_trace(arguments) else None
+    _check_choice(arguments)
+    stop = _Stop()
+    with handling_stop_signals(stop):
+        phases, disk_counted, reason = _capture_disk(arguments, stop, trace)
+        workload = phases.combined
+        if not workload.ios:
+            raise JobFailed(
+                f"No request was seen on {workload.device} in {duration(workload.seconds)}.",
+                _no_requests_hint(arguments),
+            )
+        job_files = _write_jobs(workload, phases.all, files)
+        if trace is not None and arguments.trace is not None:
+            _write_trace(trace, Path(arguments.trace))
+        comparison = None
+        if arguments.check is not None and not reason:
+            from iopstui.features.capture.check import replay_and_compare
+
+            loop, directory = arguments.loop, Path(arguments.check)
+            print_message(f"running the {loop}-loop job in {directory} and capturing it")
+            comparison = replay_and_compare(
+                workload, phases.all, loop, directory, lambda: stop.requested
+            )
+    if arguments.json:
+        import json
+
+        show(json.dumps(workload_json(workload, disk_counted, comparison, phases.all), indent=2))
+    else:
+        show(workload_text(workload, disk_counted, comparison, job_files, width(), phases.all))
+    if reason:
+        print_message(reason)
+        return EXIT_INTERRUPTED if stop.requested else EXIT_JOB_FAILED
+    close = comparison is None or all(distance.is_close is not False for distance in comparison)
+    return EXIT_OK if close else EXIT_VERDICT
+
+
+def _capture_disk(
+    arguments: argparse.Namespace, stop: _Stop, trace: TraceBuffer | None
+) -> tuple[Phases, int | None, str]:
+    """What was captured, what the disk counted in the same time, and why it ended early."""
+    texts = [arguments.target] if arguments.target is not None else []
+    target = choose_watch_target(texts, read_devices(Roots()), Roots())
+    regions, layer = disk_regions(target)
+    process_filter = ProcessFilter(tuple(arguments.pid), arguments.cgroup or "")
+    name = ", ".join(region.name for region in regions)
+    workload_capture = start_capture(name, regions, process_filter, trace)
+    try:
+        length = f"for {duration(arguments.length)}" if arguments.length else "until Ctrl-C"
+        print_message(f"capturing requests of {layer}, {length}")
+        deadline = time.monotonic() + arguments.length if arguments.length else None
+        phases, reason = _capture_phases(workload_capture, deadline, arguments.phases, stop)
+        if reason and arguments.length is None and stop.requested:
+            reason = ""
+        return phases, workload_capture.disk_counted(), reason
+    finally:
+        workload_capture.close()
+
+
+def _capture_phases(
+    workload_capture: WorkloadCapture, deadline: float | None, span_s: float | None, stop: _Stop
+) -> tuple[Phases, str]:
+    """Capture until ``deadline`` in spans of ``span_s``; the reason if it ended early, or ""."""
+    phases, reason, span_end = Phases(), "", None
+    while True:
+        if span_s is not None:
+            span_end = (time.monotonic() if span_end is None else span_end) + span_s
+        last = span_end is None or (deadline is not None and deadline <= span_end)
+        reason = poll_until(
+            workload_capture, deadline if last else span_end, lambda: stop.requested
+        )
+        phases.add(workload_capture.cut())
+        if reason or last:
+            return phases, reason
+
+
+def poll_until(
+    workload_capture: WorkloadCapture, deadline: float | None, stop: Callable[[], bool]
+) -> str:
+    """Capture until ``deadline`` (monotonic seconds); the reason if it ended early, or ""."""
+    next_check_s = time.monotonic() + _CHECK_INTERVAL_S
+    while True:
+        now = time.monotonic()
+        if deadline is not None and now >= deadline:
+            return ""
+        if stop():
+            return "Interrupted: what was captured until then is kept."
+        if now >= next_check_s:
+            next_check_s = now + _CHECK_INTERVAL_S
+            if workload_capture.gone():
+                return "The disk has vanished: what was captured until then is kept."
+        time.sleep(POLL_S if deadline is None else min(POLL_S, max(0.0, deadline - now)))
+        workload_capture.poll()
+
+
+def _check_choice(arguments: argparse.Namespace) -> None:
+    for pid in arguments.pid:
+        if not os.path.isdir(f"/proc/{pid}"):
+            raise UsageError(f"There is no process {pid}.", "ps -e lists them.")
+    if arguments.cgroup and not os.path.isfile(os.path.join(arguments.cgroup, "cgroup.procs")):
+        raise UsageError(f"{arguments.cgroup} is not the directory of a cgroup.",
+                         "systemd-cgls shows them; they are below /sys/fs/cgroup.")  # fmt: skip
+    if arguments.phases is not None and arguments.phases < MIN_SPAN_S:
+        raise UsageError(f"--phases needs at least {duration(MIN_SPAN_S)}: a shorter span says "
+                         "little.")  # fmt: skip
+    if arguments.loop != OPEN and arguments.check is None:
+        raise UsageError("--loop is the job that --check runs.", "Add --check DIR. Both jobs are "
+                         "written by -o.")  # fmt: skip
+    if arguments.check is not None and not os.path.isdir(arguments.check):
+        raise UsageError(f"{arguments.check} is not a directory: --check makes scratch files "
+                         "in it.",
+                         "Name one on the disk to be compared.")  # fmt: skip
+
+
+def _no_requests_hint(arguments: argparse.Namespace) -> str:
+    if arguments.pid:
+        return ("What it writes through the page cache is written by the kernel later: use "
+                "--cgroup, or no --pid.")  # fmt: skip
+    if arguments.cgroup:
+        return "Does anything run in it? cat " + os.path.join(arguments.cgroup, "cgroup.procs")
+    return "Is the application busy? Reads from the page cache do not reach the disk."
+
+
+def _job_paths(output: str | None) -> dict[str, Path]:
+    """The job files by loop; they must not exist, and their directory must."""
+    if output is None:
+        return {}
+    first = Path(output)
+    stem = first.name.removesuffix(_SUFFIX)
+    paths = {OPEN: first, CLOSED: first.with_name(f"{stem}.closed{_SUFFIX}")}
+    for path in paths.values():
+        _check_new(path)
+    return paths
+
+
+def _wants_trace(arguments: argparse.Namespace) -> bool:
+    if arguments.trace is None:
+        return False
+    _check_new(Path(arguments.trace))
+    return True
+
+
+def _check_new(path: Path) -> None:
+    if path.exists():
+        raise UsageError(f"{path} exists, and is not overwritten.", "Choose another name.")
+    if not path.parent.is_dir():
+        raise UsageError(f"There is no directory {path.parent}.", f"mkdir -p {path.parent}")
+
+
+def _write_trace(buffer: TraceBuffer, path: Path) -> None:
+    trace = buffer.trace()
+    lines = (f"{line}\n".encode("ascii") for line in trace_lines(trace))
+    try:
+        write_whole(path, lambda file: file.writelines(lines))
+    except OSError as error:
+        raise JobFailed(f"Cannot write {path}: {error.strerror}.") from error
+    message = f"{len(trace.requests):,} requests written to {path}"
+    if trace.discards:
+        message += f", without {trace.discards:,} discards (fio discards on devices only)"
+    if buffer.dropped:
+        message += f"; {buffer.dropped:,} more did not fit"
+    print_message(f"{message}. Replay: iopstui run DIR --replay {path}")
+
+
+def _write_jobs(
+    workload: Workload, phases: Sequence[Phase], files: dict[str, Path]
+) -> list[tuple[str, Path]]:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime())
+    job_files = []
+    for loop, path in files.items():
+        try:
+            text = safe_text(job_text(workload, loop, when, phases)).encode()
+            write_whole(path, partial(_write_bytes, text))
+        except ValueError as error:
+            print_message(f"No job was written: there are {error}.")
+            return []
+        except OSError as error:
+            raise JobFailed(f"Cannot write {path}: {error.strerror}.") from error
+        job_files.append((loop, path))
+    return job_files
+
+
+def _write_bytes(data: bytes, file: BinaryIO) -> None:
+    file.write(data)

@@ -1,0 +1,24 @@
+"""`iopstui run --replay`."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.cli import values
+from iopstui.model.experiment.run_request import RunRequest
+
+OPTION = "replay"
+
+
+def add_argument(group: argparse._ActionsContainer) -> None:
+    """Declare the option."""
+    group.add_argument("--replay", type=values.new_file, metavar="FILE",
+                       help="a trace of `iopstui capture --trace`, replayed on a scratch file in "
+                            "the directory TARGET")  # fmt: skip
+
+
+def run(request: RunRequest, arguments: argparse.Namespace) -> int:
+    """Read the trace, rewrite it for a scratch file, and run it; the exit code."""
+    from iopstui.features.capture.replay import run_replay
+
+    return run_replay(request, arguments)

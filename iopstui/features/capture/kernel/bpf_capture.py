@@ -1,0 +1,181 @@
+"""The capture by iopstui's own BPF programs: loads them, reads their ring, removes them.
+
+It needs the kernel's BTF (Linux 5.12). Everything is bound to file descriptors: nothing stays in
+the kernel when the process ends, however.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iopstui.features.capture.kernel import kernel_types as points
+from iopstui.features.capture.kernel import programs
+from iopstui.features.capture.kernel.kernel_types import CaptureTypes, capture_types
+from iopstui.features.capture.kernel.programs import CapturedDisk, Maps
+from iopstui.linux.probe import bpf
+from iopstui.linux.probe.availability import ONLY_ROOT, locked_down
+from iopstui.linux.probe.counting import InFlightMap
+from iopstui.linux.probe.request_slots import new_in_flight_map, tags_and_queues
+from iopstui.linux.probe.script import Region
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_bytes
+
+BTF = "kernel/btf/vmlinux"
+RING_BITS = 15
+"""32,768 records of 64 bytes: a third of a second at 100,000 requests a second."""
+# of a program's name (BPF_OBJ_NAME_LEN with its 0)
+_NAME_BYTES = 15
+
+
+class CaptureUnusable(Exception):
+    """Error: the capture cannot work here; the message gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records of a poll, word by word: a list of each (TIME, SECTOR, ... TOTAL), in the order of
+    the ring. ``lost``: records that were overwritten before they were read."""
+
+    columns: tuple[list[int], ...]
+    lost: int
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureCounts:
+    """What the programs counted besides: completions without an issue, requests that were sent
+    again, requests whose process is not certain."""
+
+    missed: int
+    requeued: int
+    unknown: int
+
+
+class BpfCapture:
+    """Notes the requests of these disks from construction on; raises CaptureUnusable if it
+    can't."""
+
+    def __init__(self, regions: Sequence[Region], roots: Roots) -> None:
+        self._roots = roots
+        self._fds: list[int] = []
+        self._programs: list[int] = []
+        self._ring: mmap.mmap | None = None
+        self._counters: mmap.mmap | None = None
+        self._read_to = self._last_head = 0
+        if os.geteuid() != 0:
+            raise CaptureUnusable(ONLY_ROOT)
+        if locked_down(roots):
+            raise CaptureUnusable("the kernel is locked down (lockdown=confidentiality)")
+        try:
+            self._load(regions)
+        except (ValueError, KeyError) as error:
+            self.close()
+            raise CaptureUnusable(f"this kernel's BTF lacks what is needed ({error})") from None
+        except OSError as error:
+            self.close()
+            raise CaptureUnusable(f"the kernel refuses the programs ({error.strerror})") from None
+
+    @property
+    def programs(self) -> Sequence[int]:
+        """Descriptors of the programs."""
+        return self._programs
+
+    def take(self, last: bool = False) -> Batch:
+        """The records that were complete at the poll before this one; with ``last`` all."""
+        assert self._ring is not None and self._counters is not None
+        head = self._counter(programs.HEAD)
+        upto = head if last else self._last_head
+        self._last_head = head
+        ring_bytes = 1 << RING_BITS
+        # a quarter of the ring is left for what is written meanwhile
+        begin = max(self._read_to, head - ring_bytes * 3 // 4)
+        lost, upto = begin - self._read_to, max(upto, begin)
+        self._read_to = upto
+        data = self._records(begin, upto)
+        words = memoryview(data).cast("Q")
+        return Batch(tuple(words[n :: programs.RECORD_WORDS].tolist()
+                           for n in range(programs.TOTAL + 1)), lost)  # fmt: skip
+
+    def counts(self) -> CaptureCounts:
+        """So far."""
+        return CaptureCounts(*(self._counter(at) for at in (
+            programs.MISSED, programs.REQUEUED, programs.UNKNOWN)))  # fmt: skip
+
+    def close(self) -> None:
+        """The kernel removes the programs. Idempotent."""
+        for memory in (self._ring, self._counters):
+            if memory is not None:
+                memory.close()
+        self._ring = self._counters = None
+        bpf.close_all(self._fds)
+
+    def _records(self, begin: int, upto: int) -> bytes:
+        assert self._ring is not None
+        mask, size = (1 << RING_BITS) - 1, 1 << programs.RECORD_BITS
+        first, count = begin & mask, upto - begin
+        data = self._ring[first * size : (first + count) * size]
+        return data + self._ring[: count * size - len(data)]
+
+    def _counter(self, at: int) -> int:
+        assert self._counters is not None
+        return int.from_bytes(self._counters[at : at + 8], "little")
+
+    def _load(self, regions: Sequence[Region]) -> None:
+        bios = any(region.bios for region in regions)
+        kernel = capture_types(
+            read_bytes(self._roots.sys / BTF) or b"",
+            points.OF_BIOS if bios else points.OF_REQUESTS,
+        )
+        maps = Maps(self._map((1 << RING_BITS) << programs.RECORD_BITS, "iops_ring"), RING_BITS,
+                    self._map(programs.TABLES_BYTES, "iops_tables"),
+                    self._map(programs.COUNTERS_BYTES, "iops_counters"))  # fmt: skip
+        disks = [disk for region in regions for disk in self._disks(region)]
+        for event, code in _codes(kernel, disks, maps, bios).items():
+            name = f"iops_{event[6:]}"[:_NAME_BYTES]
+            self._programs.append(bpf.load_program(code, kernel.tracepoints[event], name))
+            self._fds.append(self._programs[-1])
+        self._ring = _map_memory(maps.ring, (1 << RING_BITS) << programs.RECORD_BITS)
+        self._counters = _map_memory(maps.counters, programs.COUNTERS_BYTES)
+        self._fds += [bpf.attach_program(fd) for fd in self._programs]
+
+    def _map(self, size: int, name: str) -> int:
+        self._fds.append(bpf.new_value_map(size, name))
+        return self._fds[-1]
+
+    def _disks(self, region: Region) -> list[CapturedDisk]:
+        return [CapturedDisk(self._in_flight(dev, region.bios), region.first, region.last)
+                for dev in region.devs]  # fmt: skip
+
+    def _in_flight(self, dev: int, bios: bool) -> InFlightMap:
+        tags, queues = (
+            (1 << programs.BIO_SLOTS_BITS, 1) if bios else tags_and_queues(dev, self._roots)
+        )
+        in_flight_map = new_in_flight_map(dev, tags, queues, programs.SLOT_BITS, "iops_in_flight")
+        self._fds.append(in_flight_map.fd)
+        return in_flight_map
+
+
+def _codes(
+    kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps, bios: bool
+) -> dict[str, bytes]:
+    """The programs by their tracepoints, in the order in which they are attached."""
+    if bios:
+        return {
+            points.BIO_COMPLETE: programs.bio_completion_program(kernel, disks, maps),
+            points.BIO_QUEUE: programs.bio_queue_program(kernel, disks, maps),
+        }
+    return {
+        points.COMPLETE: programs.completion_program(kernel, disks, maps),
+        points.REQUEUE: programs.requeue_program(kernel, disks, maps),
+        points.GETRQ: programs.allocation_program(kernel, disks, maps),
+        points.ISSUE: programs.issue_program(kernel, disks, maps),
+    }
+
+
+def _map_memory(fd: int, size: int) -> mmap.mmap:
+    return mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ)

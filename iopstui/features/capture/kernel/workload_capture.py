@@ -1,0 +1,155 @@
+"""Captures the workload of disks: polls the kernel's ring and counts what was asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+
+from iopstui.features.capture.kernel import programs
+from iopstui.features.capture.kernel.bpf_capture import Batch, BpfCapture
+from iopstui.features.capture.kernel.processes import Processes, cgroups_below
+from iopstui.features.capture.model.counting import WorkloadCounter
+from iopstui.features.capture.model.packing import PID_AT
+from iopstui.features.capture.model.trace import TraceBuffer
+from iopstui.features.capture.model.workload import Workload
+from iopstui.linux.probe.script import Region
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_text
+
+POLL_S = 0.05
+_SETTLE_S = 0.005
+# of Documentation/block/stat.rst: reads, writes, discards
+_COMPLETED_FIELDS = (0, 4, 11)
+_CGROUPS_EVERY = 40
+"""Polls after which new cgroups below the wanted one are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFilter:
+    """Whose requests are counted: those of the processes ``pids`` with all that they start, or of
+    the cgroup in this directory; both empty: everybody's."""
+
+    pids: tuple[int, ...] = ()
+    cgroup: str = ""
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is left out."""
+        return not self.pids and not self.cgroup
+
+
+class WorkloadCapture:
+    """A capture that runs from construction on. Call ``poll`` every POLL_S. Raises
+    CaptureUnusable."""
+
+    def __init__(
+        self, name: str, regions: Sequence[Region], choice: ProcessFilter, roots: Roots,
+        trace: TraceBuffer | None = None,
+    ) -> None:  # fmt: skip
+        self._name = name
+        self._roots = roots
+        self._choice = choice
+        self._trace = trace
+        self._regions = tuple(regions)
+        self._processes = Processes(roots, choice.pids)
+        self._counter = WorkloadCounter(self._processes.name)
+        self._cgroups: Collection[int] = ()
+        self._polls = self._lost = self._all = 0
+        self._capture = BpfCapture(regions, roots)
+        self._disk_began = self._completed()
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what was counted: it begins now."""
+        self._capture.take(last=True)
+        self._all = 0
+        self._disk_began = self._completed()
+        self._count_from(time.monotonic_ns())
+
+    def _count_from(self, began_ns: int) -> None:
+        self._counter = WorkloadCounter(self._processes.name)
+        self._counter.begin(began_ns)
+        self._began = began_ns
+        self._lost, self._missed = 0, self._capture.counts()
+
+    @property
+    def seen(self) -> int:
+        """All requests so far, whoever's."""
+        return self._all
+
+    def poll(self, last: bool = False) -> int:
+        """Count what has come; how many requests there were."""
+        if self._choice.cgroup and self._polls % _CGROUPS_EVERY == 0:
+            self._cgroups = cgroups_below(Path(self._choice.cgroup))
+        self._polls += 1
+        batch = self._capture.take(last)
+        self._lost += batch.lost
+        self._all += len(batch) + batch.lost
+        columns = self._chosen(batch)
+        if self._trace is not None:
+            self._trace.add(
+                columns[programs.TIME], columns[programs.SECTOR], columns[programs.SHAPE]
+            )
+        self._counter.add(columns[programs.TIME], *columns[programs.SHAPE :])
+        return len(columns[0])
+
+    def gone(self) -> bool:
+        """Whether a disk has vanished."""
+        places = (self._roots.sys / f"dev/block/{region.major}:{region.minor}"
+                  for region in self._regions)  # fmt: skip
+        return not all(place.exists() for place in places)
+
+    def result(self, active: bool = False) -> Workload:
+        """The workload so far; the capture goes on. ``active``: from the first request to the last,
+        without the time before and behind."""
+        # programs that run now have their records complete
+        time.sleep(_SETTLE_S)
+        self.poll(last=True)
+        counts, before = self._capture.counts(), self._missed
+        begin, end = self._began, time.monotonic_ns()
+        if active and self._counter.span is not None:
+            begin, end = self._counter.span
+        return self._counter.result(
+            self._name, end, self._lost, counts.missed - before.missed,
+            counts.requeued - before.requeued, counts.unknown - before.unknown,
+            not self._choice.everything, begin,
+        )  # fmt: skip
+
+    def cut(self) -> Workload:
+        """The workload so far; what follows is counted anew. ``disk_counted`` goes on."""
+        workload = self.result()
+        self._count_from(self._began + round(workload.seconds * 1e9))
+        return workload
+
+    def disk_counted(self) -> int | None:
+        """Requests that the disks' own counters (/sys/block/*/stat) have grown by: those with data,
+        and a write for each flush without. ``None`` if a disk's can't be read (any more)."""
+        now, before = self._completed(), self._disk_began
+        return None if now is None or before is None else now - before
+
+    def close(self) -> None:
+        """End it. Idempotent."""
+        self._capture.close()
+
+    def _chosen(self, batch: Batch) -> Sequence[list[int]]:
+        if self._choice.everything:
+            return batch.columns
+        if self._choice.cgroup:
+            matches = [cgroup in self._cgroups for cgroup in batch.columns[programs.CGROUP]]
+        else:
+            is_chosen = self._processes.is_chosen
+            matches = [is_chosen(shape >> PID_AT) for shape in batch.columns[programs.SHAPE]]
+        return [list(compress(column, matches)) for column in batch.columns]
+
+    def _completed(self) -> int | None:
+        counts = [self._completed_of(region) for region in self._regions]
+        readable = [count for count in counts if count is not None]
+        return sum(readable) if len(readable) == len(counts) else None
+
+    def _completed_of(self, region: Region) -> int | None:
+        place = self._roots.sys / "class/block" / region.name.replace("/", "!") / "stat"
+        fields = [int(field) for field in (read_text(place) or "").split() if field.isdigit()]
+        return sum(fields[at] for at in _COMPLETED_FIELDS if at < len(fields)) if fields else None

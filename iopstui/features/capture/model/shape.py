@@ -1,0 +1,146 @@
+"""From a captured stream to values of fio's options: sizes, randomness, places, arrivals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from iopstui.features.capture.model.workload import SHORT_WINDOW_NS, Stream
+
+MAX_SPLIT = 24
+"""Sizes of a bssplit; fio takes 64."""
+_ZONE_CUTS = (1, 2, 5, 10, 20, 40, 70, 100)
+# a region's requests have to be so many in the mean before some can be called hotter than others
+_MIN_PER_REGION = 5
+_HOT_DISPERSION = 2.0
+_EVEN, _BURSTY = 0.5, 3.0
+_MIN_BURST, _MIN_IDLE_SHARE = 4, 0.1
+# of fewer the pause between is not known; fio ends only after one that it has begun
+_FEWEST_BURSTS = 5
+_PERCENT, _BY_CHANCE = 100, 2
+_MIN_RANDOM = 20
+"""Percentage of random requests below which hot places are those of sequential runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Bursts: ``ios`` requests at ``rate`` a second, then ``pause_us`` without any."""
+
+    ios: int
+    rate: int
+    pause_us: int
+
+
+def percentages(weights: Sequence[float]) -> list[int]:
+    """Whole percentages that add up to 100, by the largest remainders."""
+    total = sum(weights)
+    exact = [_PERCENT * weight / total for weight in weights]
+    percents = [math.floor(value) for value in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda at: percents[at] - exact[at])
+    for at in by_remainder[: _PERCENT - sum(percents)]:
+        percents[at] += 1
+    return percents
+
+
+def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
+    """Sizes (bytes) with percentages above 0, the largest MAX_SPLIT groups; small ones are added to
+    the next size above that stays."""
+    total = sum(sizes.values())
+    rank = sorted(sizes, key=lambda size: -sizes[size])[:MAX_SPLIT]
+    chosen = (
+        sorted(candidate for candidate in rank if 2 * _PERCENT * sizes[candidate] >= total)
+        or rank[:1]
+    )
+    grouped = dict.fromkeys(chosen, 0)
+    for size, count in sizes.items():
+        grouped[next((candidate for candidate in chosen if candidate >= size), chosen[-1])] += count
+    parts = percentages([grouped[candidate] for candidate in chosen])
+    return [(size, part) for size, part in zip(chosen, parts, strict=True) if part]
+
+
+def random_percentage(stream: Stream) -> int:
+    """How many of 100 requests are random; what is nearly all or none is all or none: a random
+    request may begin where another ended by chance."""
+    share = stream.sequential_share
+    if share is None:
+        return _PERCENT
+    if stream.ios > 1:
+        # the first one follows nothing
+        share = min(1.0, stream.sequential / (stream.ios - 1))
+    percent = round(_PERCENT * (1 - share))
+    if percent <= _BY_CHANCE:
+        return 0
+    return _PERCENT if percent >= _PERCENT - _BY_CHANCE else percent
+
+
+def zones(regions: Mapping[int, int], random: int = _PERCENT) -> list[tuple[int, int]]:
+    """(percentage of the requests, percentage of the working set), hottest first; empty if all
+    regions are used alike, or if too little is known. ``random``: percentage of random requests;
+    sequential ones come in runs, which alone make regions differ."""
+    if random < _MIN_RANDOM:
+        return []
+    counts = sorted(regions.values(), reverse=True)
+    mean = sum(counts) / len(counts) if counts else 0.0
+    if mean < _MIN_PER_REGION or len(counts) < 2:
+        return []
+    variance = sum((count - mean) ** 2 for count in counts) / len(counts)
+    if variance / mean < _HOT_DISPERSION * _PERCENT / random:
+        return []
+    return _cut_zones(counts)
+
+
+def _cut_zones(counts: Sequence[int]) -> list[tuple[int, int]]:
+    sizes, weights, begin, covered = [], [], 0, 0
+    for cut in _ZONE_CUTS:
+        end = math.ceil(len(counts) * cut / _PERCENT)
+        upto = round(_PERCENT * end / len(counts))
+        if upto > covered:
+            sizes.append(upto - covered)
+            weights.append(sum(counts[begin:end]))
+            begin, covered = end, upto
+    parts = percentages(weights)
+    # fio takes no zone of 0 %: what is used so little goes to the zone before
+    pairs: list[tuple[int, int]] = []
+    for part, size in zip(parts, sizes, strict=True):
+        if part or not pairs:
+            pairs.append((max(part, 1), size))
+        else:
+            pairs[-1] = (pairs[-1][0], pairs[-1][1] + size)
+    short = _PERCENT - sum(part for part, _ in pairs)
+    pairs[0] = (pairs[0][0] + short, pairs[0][1])
+    return pairs if len(pairs) > 1 else []
+
+
+def process_of(stream: Stream) -> str:
+    """How requests arrive: "poisson", "linear", or "bursts"."""
+    index = stream.dispersion
+    if index is None or index < _EVEN:
+        return "linear"
+    return "poisson" if index < _BURSTY else "bursts"
+
+
+def pause_of(stream: Stream) -> Pause | None:
+    """Bursts and pauses; ``None`` where there is no pause to speak of."""
+    arrivals = stream.arrivals
+    short_s = SHORT_WINDOW_NS / 1e9
+    idle = stream.seconds - arrivals.active * short_s
+    if arrivals.bursts < _FEWEST_BURSTS or idle < _MIN_IDLE_SHARE * stream.seconds:
+        return None
+    ios = round(stream.ios / arrivals.bursts)
+    if ios < _MIN_BURST:
+        return None
+    # a burst begins and ends within a window: one of its windows is idle in the mean
+    busy = max(arrivals.active - arrivals.bursts, arrivals.bursts / 2) * short_s
+    pause = (stream.seconds - busy) / arrivals.bursts
+    return Pause(ios, max(1, round(stream.ios / busy)), max(1, round(pause * 1e6)))
+
+
+def percentile_depth(stream: Stream, share: float) -> int:
+    """The depth that ``share`` of the requests do not exceed."""
+    total, cumulative = sum(stream.depths.values()), 0
+    for depth, count in sorted(stream.depths.items()):
+        cumulative += count
+        if cumulative >= share * total:
+            return depth
+    return 1

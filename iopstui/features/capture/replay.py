@@ -1,0 +1,55 @@
+"""`iopstui run --replay`: replay a captured trace on a scratch file."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from iopstui.cli.runs.run_job import run_job
+from iopstui.cli.terminal import print_message
+from iopstui.errors import UsageError
+from iopstui.features.capture.model.trace import (
+    FIO_SUFFIX,
+    InvalidTrace,
+    Trace,
+    parse_trace,
+    replay_job,
+    trace_lines,
+)
+from iopstui.format import duration, size
+from iopstui.linux.process.private import private_directory, remove, write_text
+from iopstui.model.experiment.run_request import RunRequest
+
+
+def run_replay(request: RunRequest, arguments: argparse.Namespace) -> int:
+    """Read the trace, rewrite it for a scratch file, and run it; the exit code."""
+    path = Path(arguments.replay)
+    if request.until_steady or request.precondition:
+        raise UsageError("A replay ends with its trace: it takes no --until-steady and no "
+                         "--precondition.", "Use the job instead: --job app.fio")  # fmt: skip
+    trace = _read(path)
+    print_message(
+        f"replaying {trace.reads:,} reads and {trace.writes:,} writes of {duration(trace.seconds)} "
+        f"on a scratch file of {size(trace.file_bytes)}. fio's latencies may include pauses "
+        "between requests; those of the disk (r_await, w_await) do not."
+    )
+    private = private_directory()
+    try:
+        job = write_text(private, f"{path.stem or 'replay'}{FIO_SUFFIX}", replay_job(trace))
+        lines = "\n".join((*trace_lines(trace), ""))
+        return run_job(replace(request, job=str(job), trace=lines), arguments.format, arguments)
+    finally:
+        remove(private)
+
+
+def _read(path: Path) -> Trace:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return parse_trace(file)
+    except OSError as error:
+        raise UsageError(f"Cannot read {path}: {error.strerror}.",
+                         "Make one: iopstui capture DEVICE --trace FILE") from error  # fmt: skip
+    except InvalidTrace as error:
+        raise UsageError(f"{path} is no trace that can be replayed: {error}.",
+                         "Make one: iopstui capture DEVICE --trace FILE") from error  # fmt: skip

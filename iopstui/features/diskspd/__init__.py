@@ -1,0 +1,1 @@
+"""Translates DISKSPD's command lines into fio jobs."""

@@ -1,0 +1,23 @@
+"""`iopstui run --diskspd`."""
+
+from __future__ import annotations
+
+import argparse
+
+from iopstui.model.experiment.run_request import RunRequest
+
+OPTION = "diskspd"
+
+
+def add_argument(group: argparse._ActionsContainer) -> None:
+    """Declare the option."""
+    group.add_argument("--diskspd", metavar="COMMAND",
+                       help="a DISKSPD command line in quotes, translated to a fio job and run",
+                     )  # fmt: skip
+
+
+def run(request: RunRequest, arguments: argparse.Namespace) -> int:
+    """Translate the command and run it; the exit code."""
+    from iopstui.features.diskspd.run import run_diskspd
+
+    return run_diskspd(request, arguments)

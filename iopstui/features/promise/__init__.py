@@ -1,0 +1,1 @@
+"""Tests whether a volume delivers what was promised."""

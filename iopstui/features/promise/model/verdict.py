@@ -1,0 +1,299 @@
+"""Compare promised with measured figures: PASS, FAIL, or the reason for no verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from iopstui.features.promise.model.checks import LATENCY, Check, QueueDepth
+from iopstui.model.experiment.baseline import batch_spread
+from iopstui.model.metrics.statistics.student_t import t_quantile
+from iopstui.model.volumes.promised import INSTANCE_BW, INSTANCE_IOPS, VOLUME_BW, Limit
+
+PASS, FAIL, UNDECIDED = "PASS", "FAIL", "can't tell"
+BATCHES = 5
+MIN_SECONDS = 30.0
+"""With less the interval is too narrow: neighbouring seconds are alike (docs/statistics.md)."""
+WHY_TOO_SHORT = f"a FAIL needs at least {MIN_SECONDS:g} measured seconds (--measure 30)"
+WHY_INCLUDED = "the interval includes what was promised"
+LENGTHS_S = (30, 60, 120, 300, 600, 1800, 3600)
+FULL_CPU_SHARE = 0.8
+"""Mean over the run; a FAIL must be certain."""
+UNQUEUED_FACTOR = 1.5
+"""Up to this multiple of the latency of a single I/O nothing has queued."""
+CPU_LIMIT = "this machine's CPU"
+SHALLOW_QUEUE = "queue too shallow"
+OTHER_IO = "other I/O on the device"
+LIMIT_ABOVE = "a limit above the device"
+MAX_ABOVE_SHARE = 0.5
+"""Share of the I/Os in flight; if the device holds less than half of them, it need not be it."""
+MAX_OTHER_SHARE = 0.05
+"""Share of the device's bytes; a file system's own are less."""
+_REFUTED = "near a limit that another row exceeds, so that it is not the reason; measure again"
+_LIMIT_BY_RULE = {
+    "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
+    "more-jobs-than-cpus": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
+    "steal": "CPU time that the hypervisor takes", "above": LIMIT_ABOVE,
+    "busy": OTHER_IO, "background": OTHER_IO, "neighbour": OTHER_IO,
+}  # fmt: skip
+"""Findings by rule (model/findings) that explain a low rate without the volume."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """Figures of one run: I/Os per second and mean latency (ns), each with its 95 % interval.
+
+    ``job_cpu`` and ``machine_cpu`` are how busy the jobs' CPUs and the machine were (0 to 1);
+    ``rules`` are the findings that hold; ``others`` is the share of the disk's bytes that other
+    programs moved (0 to 1)."""
+
+    rate: float
+    low: float
+    high: float
+    latency_ns: float | None = None
+    latency_low: float | None = None
+    latency_high: float | None = None
+    depth: QueueDepth | None = None
+    job_cpu: float | None = None
+    machine_cpu: float | None = None
+    rules: frozenset[str] = frozenset()
+    single_ns: float | None = None
+    seconds: float = MIN_SECONDS
+    others: float = 0.0
+    above: float = 0.0
+    cpus: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A row of the answer. Rates are I/Os per second (LATENCY: ns); ``binding`` names the limit
+    that was reached, ``why`` is a sentence."""
+
+    check: Check
+    burst: bool
+    promised: float
+    measured: float | None
+    low: float | None
+    high: float | None
+    result: str
+    binding: str = ""
+    why: str = ""
+
+
+def rate_interval(rates: Sequence[float]) -> tuple[float, float, float]:
+    """Mean and 95 % interval of rates that follow each other: of the means of five equal stretches,
+    widened by their correlation."""
+    mean = sum(rates) / len(rates) if rates else 0.0
+    per = len(rates) // BATCHES
+    if per < 1:
+        return mean, 0.0, math.inf
+    recent_rates = rates[len(rates) - per * BATCHES :]
+    variation = batch_spread(
+        [sum(recent_rates[n * per : (n + 1) * per]) / per for n in range(BATCHES)]
+    )
+    if variation is None:
+        return mean, 0.0, math.inf
+    half = t_quantile(0.975, variation.freedom) * variation.error * mean
+    return mean, max(0.0, mean - half), mean + half
+
+
+def judge(check: Check, measured: Measurement, tolerance: float) -> tuple[Verdict, ...]:
+    """A row for the baseline, and one for the burst where there is one."""
+    if check.kind == LATENCY:
+        return (_judge_latency(check, measured, tolerance),)
+    base = _judge_baseline(check, measured, tolerance)
+    if check.burst is None:
+        return (base,)
+    if base.result == PASS and base.measured is not None and base.measured > check.promised * (
+        1 + tolerance
+    ):  # fmt: skip
+        base = replace(base, binding="", why="delivered during a burst, so not tested alone")
+    return base, _judge_burst(check, measured, tolerance, base)
+
+
+def judge_drained(
+    check: Check, full: Measurement, measured: Measurement, tolerance: float
+) -> tuple[Verdict, ...]:
+    """The rows of a figure with a burst whose credits were used up in between: the burst by the
+    run that did it (``full``), the baseline by the run after it."""
+    base = _judge_baseline(check, measured, tolerance)
+    burst = _judge_burst(check, full, tolerance, _judge_baseline(check, full, tolerance))
+    return base, burst
+
+
+def untested_rows(check: Check, why: str) -> tuple[Verdict, ...]:
+    """Rows for figures that were not measured."""
+    rows = [Verdict(check, False, check.promised, None, None, None, UNDECIDED, "", why)]
+    if check.burst is not None:
+        rows.append(replace(rows[0], burst=True, promised=check.burst))
+    return tuple(rows)
+
+
+def is_too_shallow(check: Check, measured: Measurement) -> bool:
+    """Whether a deeper queue could bring more: nothing waits yet, and the aim is not reached."""
+    if (
+        measured.latency_ns is None
+        or measured.single_ns is None
+        or measured.rate >= check.target_iops
+    ):
+        return False
+    return measured.latency_ns < UNQUEUED_FACTOR * measured.single_ns
+
+
+def _judge_baseline(check: Check, measured: Measurement, tolerance: float) -> Verdict:
+    row = Verdict(check, False, check.promised, measured.rate, measured.low, measured.high, PASS)
+    tightest = check.limits[0]
+    goal = min(check.promised, tightest.rate)
+    required = check.promised * (1 - tolerance)
+    if _lower_bound(measured) >= required:
+        return replace(row, binding=_limit_reached(measured.rate, check.limits, tolerance))
+    if measured.rate >= required:
+        return replace(row, result=UNDECIDED, why=_why_longer(measured, required))
+    if goal < check.promised and measured.rate >= goal * (1 - tolerance):
+        why = "the instance allows no more, and that is delivered"
+        return replace(row, result=UNDECIDED, binding=tightest.name, why=why)
+    return _judge_unmet(row, check, measured, goal * (1 - tolerance))
+
+
+def _judge_unmet(row: Verdict, check: Check, measured: Measurement, required: float) -> Verdict:
+    if measured.high >= required:
+        return replace(row, result=UNDECIDED, why=_why_longer(measured, required))
+    other_reason = other_limit(check, measured)
+    if other_reason:
+        return replace(
+            row, result=UNDECIDED, binding=other_reason, why="the volume is not the limit here"
+        )
+    needed = cpus_needed(check, measured)
+    if needed is not None and measured.cpus is not None and needed > measured.cpus:
+        why = (f"what was promised takes {needed:,.0f} CPUs at what an I/O costs here, and fio may "
+               f"use {measured.cpus}")  # fmt: skip
+        return replace(row, result=UNDECIDED, binding=CPU_LIMIT, why=why)
+    if round(measured.seconds) < MIN_SECONDS:
+        return replace(row, result=UNDECIDED, why=WHY_TOO_SHORT)
+    why = "the queue was full, and nothing on this machine was the limit"
+    return replace(row, result=FAIL, binding="the volume", why=why)
+
+
+def other_limit(check: Check, measured: Measurement) -> str:
+    """A reason other than the volume for a low rate; "": none seen."""
+    full = max(measured.job_cpu or 0.0, measured.machine_cpu or 0.0) >= FULL_CPU_SHARE
+    for rule, name in _LIMIT_BY_RULE.items():
+        if rule in measured.rules:
+            return name
+    if measured.others > MAX_OTHER_SHARE:
+        return OTHER_IO
+    if full:
+        return CPU_LIMIT
+    # a full queue of the device's own is the device
+    if measured.above > MAX_ABOVE_SHARE and "tags" not in measured.rules:
+        return LIMIT_ABOVE
+    return SHALLOW_QUEUE if is_too_shallow(check, measured) else ""
+
+
+def cpus_needed(check: Check, measured: Measurement) -> float | None:
+    """CPUs that fio would keep busy at the promised rate, if each I/O costs what it did; ``None``
+    where fio's CPU time is unknown."""
+    if measured.job_cpu is None or measured.depth is None or not measured.rate:
+        return None
+    return measured.job_cpu * measured.depth.jobs * check.promised / measured.rate
+
+
+def _lower_bound(measured: Measurement) -> float:
+    """The low end of the interval; half the rate where the run was too short for one."""
+    return measured.low if math.isfinite(measured.high) else measured.rate / 2
+
+
+def _why_longer(measured: Measurement, required: float) -> str:
+    """How long to measure until the interval is narrow enough: it shrinks with the square root."""
+    margin, half = abs(measured.rate - required), measured.high - measured.rate
+    if not margin or not math.isfinite(half):
+        return f"{WHY_INCLUDED}; measure longer"
+    needed = measured.seconds * (half / margin) ** 2
+    for seconds in LENGTHS_S:
+        if seconds >= needed and seconds > measured.seconds:
+            return f"{WHY_INCLUDED}; measure longer (--measure {seconds})"
+    return f"{WHY_INCLUDED}, and the rate is too near to it or too unsteady to tell"
+
+
+def _limit_reached(rate: float, limits: Sequence[Limit], tolerance: float) -> str:
+    for limit in limits:
+        if abs(rate - limit.rate) <= max(tolerance, 0.02) * limit.rate:
+            return limit.name
+    return ""
+
+
+def _judge_burst(check: Check, measured: Measurement, tolerance: float, base: Verdict) -> Verdict:
+    promised = check.burst or 0.0
+    row = Verdict(check, True, promised, measured.rate, measured.low, measured.high, PASS)
+    tightest = check.burst_limits[0]
+    if _lower_bound(measured) >= promised * (1 - tolerance):
+        return replace(row, binding=_limit_reached(measured.rate, check.burst_limits, tolerance))
+    if measured.rate >= promised * (1 - tolerance):
+        return replace(row, result=UNDECIDED, why=_why_longer(measured, promised * (1 - tolerance)))
+    if base.result != PASS:
+        return replace(row, result=base.result, binding=base.binding, why=base.why)
+    if measured.rate > check.promised * (1 + tolerance) and measured.high >= promised * (
+        1 - tolerance
+    ):
+        return replace(row, result=UNDECIDED, why=WHY_INCLUDED)
+    if tightest.rate < promised and measured.rate >= tightest.rate * (1 - tolerance):
+        why = "the instance allows no more, and that is delivered"
+        return replace(row, result=UNDECIDED, binding=tightest.name, why=why)
+    other_reason = other_limit(check, measured)
+    why = "the credits may have been used up before this test"
+    return replace(row, result=UNDECIDED, binding=other_reason, why=why if not other_reason else
+                   "the volume is not the limit here")  # fmt: skip
+
+
+def _judge_latency(check: Check, measured: Measurement, tolerance: float) -> Verdict:
+    mean, low, high = measured.latency_ns, measured.latency_low, measured.latency_high
+    row = Verdict(check, False, check.promised, mean, low, high, PASS)
+    limit = check.promised * (1 + tolerance)
+    if mean is None:
+        return replace(row, result=UNDECIDED, why="fio measured no latency")
+    if mean <= limit and (high is None or high <= limit):
+        return row
+    if mean <= limit or low is None or low <= limit:
+        return replace(row, result=UNDECIDED, why=f"{WHY_INCLUDED}; measure longer")
+    if round(measured.seconds) < MIN_SECONDS:
+        return replace(row, result=UNDECIDED, why=WHY_TOO_SHORT)
+    return replace(row, result=FAIL, binding="latency of the volume")
+
+
+def without_refuted_limits(rows: Sequence[Verdict], tolerance: float) -> list[Verdict]:
+    """Drop binding limits that other rows exceed: a rate near such a limit is chance."""
+    return [
+        replace(row, binding="", why=_REFUTED if row.result == UNDECIDED else row.why)
+        if any(_exceeds_limit_of(other, row, tolerance) for other in rows)
+        else row
+        for row in rows
+    ]
+
+
+def _exceeds_limit_of(other: Verdict, row: Verdict, tolerance: float) -> bool:
+    """Whether another row measured more than the limit that a row names allows."""
+    if other.measured is None or LATENCY in (other.check.kind, row.check.kind):
+        return False
+    limit, named = _limit_named(other.check, row.binding), _limit_named(row.check, row.binding)
+    if limit is None or named is None:
+        return False
+    # reads and writes of a volume may have a limit each
+    sizes = other.check.block_size, row.check.block_size
+    is_shared = limit.name in (INSTANCE_IOPS, INSTANCE_BW) or (
+        limit.name == VOLUME_BW and math.isclose(limit.rate * sizes[0], named.rate * sizes[1])
+    )
+    is_shared |= other.check.direction == row.check.direction
+    return is_shared and other.measured > limit.rate * (1 + max(tolerance, MAX_OTHER_SHARE))
+
+
+def _limit_named(check: Check, name: str) -> Limit | None:
+    """The limit of this name, while a burst lasts if there is one."""
+    limits = check.limits if check.burst is None else check.burst_limits
+    return next((limit for limit in limits if limit.name == name), None)
+
+
+def is_promise_met(rows: Sequence[Verdict]) -> bool:
+    """Whether the promise counts as kept: nothing failed, and something passed."""
+    results = {row.result for row in rows}
+    return FAIL not in results and PASS in results

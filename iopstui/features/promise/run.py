@@ -1,0 +1,115 @@
+"""Run a promise test: from its arguments to the exit code."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from iopstui.catalog.library import read_catalog
+from iopstui.catalog.visible_facts import read_visible_facts
+from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
+from iopstui.cli.volume_options import GIB, apply_volume_options, read_promised_figures
+from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.features.promise.model.verdict import is_promise_met
+from iopstui.features.promise.output import PromiseProgress, promise_json, promise_text
+from iopstui.features.promise.runner import PromiseRunner
+from iopstui.features.promise.setup import (
+    PromiseSetup,
+    check_title,
+    plan_lines,
+    set_up,
+    target_disk,
+)
+from iopstui.format import print_line
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.experiment.run_request import RunRequest
+from iopstui.model.volumes.guess import VolumeGuess, guess_volume
+from iopstui.safety.leftovers import clean_up_and_report
+from iopstui.safety.signals import StopSignals
+from iopstui.text import printable
+
+
+def run_promise(arguments: argparse.Namespace) -> int:
+    """The exit code. The table or JSON on stdout, everything else on stderr."""
+    setup = _set_up(arguments)
+    plan = sys.stdout if arguments.dry_run else sys.stderr
+    for line in plan_lines(setup):
+        print_line(line, plan)
+    if arguments.dry_run:
+        return EXIT_OK
+    clean_up_and_report(print_message, Roots())
+    progress = PromiseProgress(sys.stderr, sys.stdout)
+    runner = PromiseRunner(setup, progress.handle, progress.write_note)
+    StopSignals(runner.loop.stop, kill_without_waiting(runner.loop.kill))
+    runner.run()
+    rows = runner.verdicts
+    titles = [check_title(row.check) for row in rows]
+    if arguments.json:
+        show(json.dumps(promise_json(setup.promised, rows, titles), indent=2))
+    else:
+        show(promise_text(setup.promised, rows, titles, width()))
+    return EXIT_OK if is_promise_met(rows) else EXIT_VERDICT
+
+
+def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
+    catalog = read_catalog()
+    for problem in catalog.problems:
+        print_message(problem)
+    targets = (arguments.target,) if arguments.target else ()
+    device = target_disk(targets, read_devices(Roots()))
+    facts = read_visible_facts(device, Roots()) if device is not None else None
+    guessed = guess_volume(facts, catalog.classes.values()) if facts is not None else VolumeGuess()
+    if arguments.volume is None:
+        raise UsageError(*_missing_volume_error(guessed, device, arguments.target))
+    volume = catalog.volume(apply_volume_options(arguments, arguments.volume, "--volume"))
+    providers = {volume_class.provider for volume_class in catalog.classes.values()}
+    if guessed.provider in providers - {volume.provider, "drive"} and volume.provider != "drive":
+        print_message(f"warning: this looks like a volume of {guessed.provider} ({guessed.why}), "
+            f"not of {volume.provider}")  # fmt: skip
+    on = catalog.instances.get(f"{volume.provider}/{facts.product}") if facts is not None else None
+    if on is not None and arguments.instance is None:
+        print_message(
+            f"This machine calls itself {on.name}: --instance {on.name} counts its limits, too"
+        )
+    known_size = volume.needs_size and device is not None and device.size
+    size = device.size / GIB if device is not None and known_size and device.size else None
+    promised = read_promised_figures(arguments, catalog, volume, size)
+    if arguments.size is None and size is not None:
+        source = printable(device.path if device else "")
+        print_message(f"size: {size:,.4g} GiB, from {source}; --size sets another")
+    request = RunRequest(
+        size=arguments.file_size, targets=targets, write_budget=arguments.write_budget,
+        destroy_data=(arguments.destroy_data,) if arguments.destroy_data else (),
+        record=arguments.record,
+    )  # fmt: skip
+    return set_up(
+        promised, request, arguments.settle, arguments.measure, arguments.tolerance, arguments.drain
+    )
+
+
+def _missing_volume_error(
+    guessed: VolumeGuess, device: BlockDevice | None, target: str | None
+) -> tuple[str, str]:
+    """The error without --volume: what it looks like."""
+    target_text = f" {printable(target)}" if target else ""
+    if guessed.volume is not None:
+        return (
+            f"This looks like {guessed.volume.id} ({guessed.volume.title}): {guessed.why}.",
+            f"Confirm it: iopstui promise{target_text} --volume {guessed.volume.id}",
+        )
+    size = f" of {guessed.size_gib:,.4g} GiB" if guessed.size_gib else ""
+    if guessed.provider:
+        return (
+            f"This looks like a volume of {guessed.provider}{size}: {guessed.why}. The class "
+            "cannot be seen from inside.",
+            f"Name it: iopstui promise{target_text} --volume {guessed.provider}/CLASS "
+            "(iopstui volumes)",
+        )
+    subject = f"this disk{size}" if device is not None else "this place"
+    return (
+        f"Nothing on this machine shows which class {subject} is.",
+        "Name it: --volume NAME (iopstui volumes lists them)",
+    )

@@ -1,0 +1,241 @@
+"""Collect the evidence: run fio and iopstui on scratch files, and read the kernel beside them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from iopstui import __version__
+from iopstui.errors import EXIT_MISSING, JobFailed, UsageError
+from iopstui.features.selftest import counters, devices
+from iopstui.features.selftest.evidence import Evidence
+from iopstui.features.selftest.external_commands import IOPSTUI, MAX_S, run_command, run_guarded_fio
+from iopstui.features.selftest.iostat_log import IostatLog
+from iopstui.fio.fence import NONE, Fence, fence_kind, start_fenced
+from iopstui.fio.inspect import Fio, find_fio
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.programs import which
+from iopstui.linux.roots import Roots
+from iopstui.preflight.shared_scratch import SharedScratch
+from iopstui.safety.scratch import supports_direct
+
+SIZE = 64 << 20
+NEEDED_BYTES = 192 << 20
+FIO_S = 4
+MAX_IOPS = 2000
+"""In each direction: each I/O has a row in the evidence."""
+RUN_S = 5
+PROBE_S = 3
+SETTLE_S = 0.4
+MESSAGE_PREFIX = "iopstui: "
+NO_DISK = "the directory is not on a block device of its own (tmpfs, overlay, a share ...)"
+_LOG = re.compile(r"lat_clat\.\d+\.log")
+Notify = Callable[[str], None]
+
+
+def collect(directory: Path, notify: Notify) -> Evidence:
+    """Run everything in scratch files below ``directory``; they are removed whatever happens.
+    UsageError without a usable directory, Missing without fio, JobFailed if it fails."""
+    began = time.monotonic()
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is not a directory.",
+                         "Name one on the disk to be tested: iopstui selftest DIR")  # fmt: skip
+    free = shutil.disk_usage(directory).free
+    if free < NEEDED_BYTES:
+        raise UsageError(
+            f"{directory} has {free >> 20} MiB free; the self-test needs {NEEDED_BYTES >> 20} MiB.",
+            "Name another directory on the disk to be tested: iopstui selftest DIR",
+        )
+    fio = find_fio()
+    evidence = Evidence(machine=_machine(fio))
+    evidence.disk = devices.disk_below(directory)
+    shared_scratch = SharedScratch([directory])
+    try:
+        scratch = shared_scratch.scratch.path
+        notify(f"fio for {FIO_S} s, with a log line for each I/O")
+        _log_fio(evidence, fio, scratch, supports_direct(scratch))
+        notify(f"iopstui for {RUN_S} s, and the kernel's counters beside it")
+        _run_iopstui(evidence, directory)
+        notify(f"the kernel probe for {PROBE_S} s, and the kernel's counters beside it")
+        _run_probe(evidence, directory)
+        notify("queue map, fence, tunables")
+        _read_queues(evidence)
+        _try_fence(evidence, scratch)
+        devices.try_restore(evidence, scratch)
+        devices.try_known_latency(evidence)
+    except subprocess.TimeoutExpired as error:
+        raise JobFailed(
+            f"{Path(error.cmd[0]).name} took more than {error.timeout:g} s and was ended.",
+            "Try again when this machine is idle.",
+        ) from error
+    finally:
+        shared_scratch.close()
+    evidence.seconds = time.monotonic() - began
+    return evidence
+
+
+def _machine(fio: Fio) -> dict[str, object]:
+    return {
+        "iopstui": __version__, "python": platform.python_version(), "fio": fio.banner,
+        "kernel": platform.release(), "architecture": platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)), "root": os.geteuid() == 0, "fence": fence_kind(),
+        "clock_ticks": os.sysconf("SC_CLK_TCK"),
+    }  # fmt: skip
+
+
+def _log_fio(evidence: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
+    """Run fio itself, as iopstui does, with a log line for each I/O."""
+    evidence.job = (
+        f"[selftest]\nrw=randrw\nbs=4k\nsize={SIZE}\nfilename=data\nioengine=psync\n"
+        f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MAX_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
+    )
+    (scratch / "selftest.fio").write_text(evidence.job)
+    code, messages = run_guarded_fio(
+        [fio.path, "--status-interval=1", "--output-format=json+", "--eta=never",
+         "--output=out.json", "selftest.fio"], scratch,
+    )  # fmt: skip
+    if code:
+        raise JobFailed(f"fio failed: {messages[-1] if messages else code}")
+    evidence.stream = (scratch / "out.json").read_text()
+    for path in scratch.glob("lat_clat.*.log"):
+        if _LOG.fullmatch(path.name):
+            for line in path.read_text().splitlines():
+                _, value, direction, size, *_ = line.split(",")
+                evidence.log.append([int(direction), int(value), int(size)])
+
+
+def _run_iopstui(evidence: Evidence, directory: Path) -> None:
+    """A run of the program itself, in a process of its own, with the counters beside it."""
+    with contextlib.ExitStack() as stack:
+        if evidence.disk:
+            log = counters.CounterLog(evidence.disk, counters.read_vector_labels(evidence.disk))
+            log.start()
+            iostat = IostatLog(evidence.disk)
+            iostat.begin()
+            # also after Ctrl-C
+            stack.callback(iostat.finish)
+            time.sleep(SETTLE_S)
+        result = _run_job(directory, RUN_S)
+        if evidence.disk:
+            time.sleep(SETTLE_S)
+            evidence.counters, evidence.iostat = log.finish(), iostat.finish()
+        else:
+            evidence.missing["device"] = NO_DISK
+    if not evidence.iostat:
+        evidence.missing["iostat"] = "iostat is not installed (package sysstat)"
+    if result.returncode:
+        raise JobFailed(f"iopstui run failed: {_failure_reason(result)}")
+    for line in result.stdout.splitlines():
+        row = json.loads(line)
+        if row["event"] == "frame":
+            evidence.frames.append(_figures_of(row, evidence.disk))
+
+
+def _run_job(directory: Path, seconds: int, *more: str) -> subprocess.CompletedProcess[str]:
+    return run_command(
+        *IOPSTUI, "run", str(directory), "--job", "mixed-4k", "--size", str(SIZE), "--set",
+        f"runtime={seconds}", "--format", "jsonl", *more, timeout=MAX_S,
+    )  # fmt: skip
+
+
+def _failure_reason(result: subprocess.CompletedProcess[str]) -> str:
+    """The last message of a failed iopstui."""
+    messages = [line for line in result.stderr.splitlines() if line.startswith(MESSAGE_PREFIX)]
+    return (
+        messages[-1].removeprefix(MESSAGE_PREFIX) if messages else f"exit code {result.returncode}"
+    )
+
+
+def _run_probe(evidence: Evidence, directory: Path) -> None:
+    """A second run, with the probe: it takes its time from the job."""
+    if not evidence.disk:
+        evidence.missing["probe"] = NO_DISK
+        return
+    if os.geteuid() != 0:
+        evidence.missing["probe"] = "needs root"
+        return
+    log = counters.CounterLog(evidence.disk, ())
+    log.start()
+    time.sleep(SETTLE_S)
+    result = _run_job(directory, PROBE_S, "--probe")
+    time.sleep(SETTLE_S)
+    evidence.probe_counters = log.finish()
+    if result.returncode == EXIT_MISSING:
+        evidence.missing["probe"] = _failure_reason(result).replace(str(directory), "DIR")
+        return
+    if result.returncode:
+        raise JobFailed(f"iopstui run --probe failed: {_failure_reason(result)}")
+    for line in result.stdout.splitlines():
+        row = json.loads(line)
+        device = row.get("device") if row["event"] == "frame" else None
+        if device and evidence.disk in device["disks"]:
+            sides = device["disks"][evidence.disk]
+            evidence.probe_frames.append({
+                "wall_ms": row["wall_ms"], "seconds": device["seconds"], "age_s": device["age_s"],
+                **{side: {key: sides[side][key] for key in ("ios", "mean")}
+                   for side in ("read", "write")},
+                **{key: device[key] for key in ("missed", "skipped", "lost", "full")},
+            })  # fmt: skip
+
+
+def _figures_of(row: dict[str, object], disk: str) -> dict[str, object]:
+    """The figures of a frame that are judged; nothing in them names anything."""
+    kernel = row["kernel"]
+    assert isinstance(kernel, dict)
+    return {
+        "t": row["t"], "wall_ms": row["wall_ms"], "seconds": row["seconds"],
+        "own_cpu": row["own_cpu"], "disk": kernel["disks"].get(disk), "cpus": kernel["cpus"],
+        "irqs": kernel["irqs"],
+    }  # fmt: skip
+
+
+def _read_queues(evidence: Evidence) -> None:
+    device = read_devices(Roots()).get(evidence.disk) if evidence.disk else None
+    if device is None or not device.hctxs:
+        evidence.missing["queues"] = "the disk has no hardware queues" if evidence.disk else NO_DISK
+        return
+    evidence.queues = {str(hctx.index): list(hctx.cpus) for hctx in device.hctxs}
+    evidence.vectors = [
+        {
+            "irq": vector.irq,
+            "hctx": vector.hctx,
+            "shared": vector.shared,
+            "cpus": list(vector.effective_cpus),
+        }
+        for vector in device.irqs
+    ]
+    evidence.queue_text = counters.queue_text(evidence.disk)
+    names = counters.interrupt_names()
+    for vector in device.irqs:
+        evidence.vector_names[str(vector.irq)] = names.get(str(vector.irq), "")
+        path = Path(f"/proc/irq/{vector.irq}/effective_affinity_list")
+        if path.exists():
+            evidence.affinity[str(vector.irq)] = path.read_text().strip()
+
+
+def _try_fence(evidence: Evidence, scratch: Path) -> None:
+    """Let a fenced program write inside and outside of what it may write."""
+    inside, outside = scratch / "inside", scratch / "outside"
+    inside.mkdir()
+    outside.mkdir()
+    (outside / "file").write_text("unchanged")
+    shell = which("sh")
+    if fence_kind() == NONE or not shell:
+        evidence.missing["fence"] = "this kernel has neither Landlock nor namespaces for this user"
+        return
+    script = f"echo x > {inside}/file; echo changed > {outside}/file; echo x > {outside}/new"
+    process = start_fenced(Fence(run_directories=(str(inside),)), [shell, "-c", script], cwd=inside)
+    process.communicate(timeout=MAX_S)
+    evidence.fence = {
+        "kind": fence_kind(),
+        "inside": (inside / "file").exists(),
+        "outside": (outside / "file").read_text() != "unchanged" or (outside / "new").exists(),
+    }

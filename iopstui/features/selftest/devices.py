@@ -1,0 +1,105 @@
+"""Devices of the self-test: the disk below a directory, a loop device, a null_blk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from iopstui.features.selftest.evidence import Evidence
+from iopstui.features.selftest.external_commands import IOPSTUI, run_command
+from iopstui.features.selftest.loop_device import read_only_loop
+from iopstui.linux.process.tied import tied_process
+from iopstui.linux.roots import Roots
+from iopstui.safety.null_block import null_block
+
+LOOP_BYTES = 32 << 20
+TUNABLE = "read_ahead_kb"
+LATENCY_NS = 10_000_000
+"""Long against what fio and the kernel themselves take for an I/O."""
+NOT_ROOT = "needs root"
+
+
+def disk_below(directory: Path) -> str:
+    """Name of the disk that the directory's file system is on; "" for none of its own."""
+    number = os.stat(directory).st_dev
+    device_path = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not device_path.exists():
+        return ""
+    real = device_path.resolve()
+    return real.parent.name if (real / "partition").exists() else real.name
+
+
+def try_restore(evidence: Evidence, scratch: Path) -> None:
+    """Run a job that changes a tunable of a loop device, and see what is left afterwards."""
+    if os.geteuid() != 0:
+        evidence.missing["restore"] = NOT_ROOT
+        return
+    backing = scratch / "loop"
+    backing.write_bytes(bytes(LOOP_BYTES))
+    try:
+        with read_only_loop(backing) as loop:
+            evidence.restore = _change_tunable(loop)
+    except OSError as error:
+        evidence.missing["restore"] = f"no loop device can be set up here ({error.strerror})"
+
+
+def _change_tunable(loop: str) -> dict[str, object]:
+    path = Path("/sys/block", os.path.basename(loop), "queue", TUNABLE)
+    before = path.read_text().strip()
+    new = "64" if before != "64" else "32"
+    during = before
+    with tied_process(
+        [*IOPSTUI, "run", loop, "--job", "randread-4k", "--set", "runtime=2", "--knob",
+         f"{TUNABLE}={new}"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as child:  # fmt: skip
+        while child.poll() is None:
+            now = path.read_text().strip()
+            during = now if now != before else during
+            time.sleep(0.05)
+    return {
+        "before": before, "wanted": new, "during": during,
+        "after": path.read_text().strip(), "code": child.returncode,
+    }  # fmt: skip
+
+
+def try_known_latency(evidence: Evidence) -> None:
+    """Measure a null_blk that takes a known time for each I/O, if this kernel has the module."""
+    if os.geteuid() != 0:
+        evidence.missing["latency"] = NOT_ROOT
+        return
+    try:
+        with null_block(Roots().sys / "kernel/config", LATENCY_NS) as disk:
+            if disk:
+                evidence.known_latency = {"expected_ns": LATENCY_NS} | _measure_latency(disk)
+            else:
+                evidence.missing["latency"] = "the null_blk did not appear below /dev"
+    except OSError as error:
+        evidence.missing["latency"] = f"no null_blk can be set up here ({error.strerror})"
+
+
+def _measure_latency(disk: str) -> dict[str, float]:
+    """Mean latency and await of single I/Os on the disk, as iopstui shows them."""
+    result = run_command(
+        *IOPSTUI, "run", disk, "--job", "randread-4k", "--set", "iodepth=1", "--set", "numjobs=1",
+        "--set", "runtime=3", "--format", "jsonl",
+    )  # fmt: skip
+    ios = clat = await_ms = reads = 0.0
+    for line in result.stdout.splitlines():
+        row = json.loads(line)
+        if row["event"] != "frame" or not row["fio"]:
+            continue
+        read = row["fio"].get("read") or {}
+        if read.get("ios") and read["clat"]["mean"]:
+            ios += read["ios"]
+            clat += read["ios"] * read["clat"]["mean"]
+        counters = row["kernel"]["disks"].get(os.path.basename(disk)) or {}
+        if counters.get("reads") and counters["r_await"] is not None:
+            reads += counters["reads"]
+            await_ms += counters["reads"] * counters["r_await"]
+    if not ios or not reads:
+        return {}
+    return {"clat_ns": clat / ios, "await_ns": 1e6 * await_ms / reads}

@@ -1,0 +1,174 @@
+"""Judge the evidence of a self-test. Nothing is read from this machine here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.features.selftest.bundle import read_bundle
+from iopstui.features.selftest.check import FAIL, OK, Check, check_equal, check_within, unchecked
+from iopstui.features.selftest.evidence import Evidence
+from iopstui.features.selftest.judge_fio import judge_fio
+from iopstui.features.selftest.judge_kernel import judge_kernel
+from iopstui.features.selftest.judge_probe import judge_iostat, judge_probe
+
+CLOCK_MS = 50.0
+OWN_SHARE = 10.0
+"""Percent of all CPUs together."""
+LATENCY_ERROR = 0.3
+"""A known latency is met a little late: timers, interrupts and fio itself take their time."""
+MAX_CPU = 1 << 16
+_QUEUE_OF = (re.compile(r"virtio\d+-req\.(\d+)"), re.compile(r"nvme\d+q(\d+)"))
+
+
+def judge_bundle(path: Path) -> tuple[list[Check], Evidence]:
+    """The checks of a bundle, and its evidence. UsageError if it is damaged."""
+    evidence = read_bundle(path)
+    try:
+        return judge(evidence), evidence
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise UsageError(f"{path} is damaged: its figures are not those of a self-test.") from error
+
+
+def judge(evidence: Evidence) -> list[Check]:
+    """All checks, in the order in which they are shown."""
+    return [
+        *judge_fio(evidence), *judge_kernel(evidence), *judge_iostat(evidence), *_queues(evidence),
+        *judge_probe(evidence), *_latency(evidence), *_fence(evidence), *_restore(evidence),
+        *_clock(evidence), *_cost(evidence),
+    ]  # fmt: skip
+
+
+def _queues(evidence: Evidence) -> Iterator[Check]:
+    if "queues" in evidence.missing:
+        yield unchecked("queue map", evidence.missing["queues"])
+        return
+    text = {queue: _cpus(cpu_text) for queue, cpu_text in evidence.queue_text.items()}
+    yield check_equal("queue map: CPUs of each queue", _map_text(text),
+                      _map_text({queue: set(cpus) for queue, cpus in evidence.queues.items()}),
+                      "the queue map would be wrong")  # fmt: skip
+    expected: dict[str, int] = {}
+    for irq, name in evidence.vector_names.items():
+        for offset, pattern in enumerate(_QUEUE_OF):
+            match = pattern.fullmatch(name)
+            if match is not None and int(match[1]) - offset >= 0:
+                expected[irq] = int(match[1]) - offset
+    reported = {
+        str(vector["irq"]): vector["hctx"]
+        for vector in evidence.vectors
+        if str(vector["irq"]) in expected
+    }
+    if expected:
+        yield check_equal(
+            "queue map: queue of each interrupt",
+            _pairs_text(expected),
+            _pairs_text(reported),
+            "interrupts would be shown at the wrong queue",
+        )
+    else:
+        yield unchecked("queue map: queue of each interrupt", "their names do not say it")
+    affinity = {irq: _cpus(cpu_text) for irq, cpu_text in evidence.affinity.items()}
+    if affinity:
+        shown = {str(vector["irq"]): set(vector["cpus"]) for vector in evidence.vectors
+                 if str(vector["irq"]) in affinity}  # fmt: skip
+        yield check_equal("queue map: CPU of each interrupt", _map_text(affinity), _map_text(shown),
+                          "interrupts would be shown on the wrong CPU")  # fmt: skip
+
+
+def _latency(evidence: Evidence) -> Iterator[Check]:
+    if not evidence.known_latency:
+        yield unchecked("known latency", evidence.missing.get("latency", "not measured"))
+        return
+    expected = evidence.known_latency["expected_ns"]
+    for key, name in (("clat_ns", "fio"), ("await_ns", "device")):
+        measured = evidence.known_latency.get(key)
+        if measured is None:
+            yield Check(f"known latency: {name}, ns", f"{expected:,}", "–", FAIL,
+                        "nothing was measured")  # fmt: skip
+        else:
+            yield check_within(
+                f"known latency: {name}, ns",
+                float(expected),
+                expected * (1 + LATENCY_ERROR),
+                measured,
+                "latencies would be wrong, or this machine's timers are",
+            )
+
+
+def _fence(evidence: Evidence) -> Iterator[Check]:
+    if not evidence.fence:
+        yield unchecked("fence", evidence.missing.get("fence", "not tried"))
+        return
+    yield check_equal(
+        "fence: write where it is allowed",
+        "done",
+        "done" if evidence.fence["inside"] else "refused",
+        "jobs that write fail",
+    )
+    yield check_equal("fence: write outside", "refused",
+                      "done" if evidence.fence["outside"] else "refused",
+                      "a job could overwrite other files")  # fmt: skip
+
+
+def _restore(evidence: Evidence) -> Iterator[Check]:
+    if not evidence.restore:
+        yield unchecked("tunables", evidence.missing.get("restore", "not tried"))
+        return
+    yield check_equal(
+        "tunables: changed for a run",
+        evidence.restore["wanted"],
+        evidence.restore["during"],
+        "--knob has no effect",
+    )
+    yield check_equal(
+        "tunables: restored after it",
+        evidence.restore["before"],
+        evidence.restore["after"],
+        "a setting stays changed",
+    )
+
+
+def _clock(evidence: Evidence) -> Iterator[Check]:
+    if len(evidence.frames) < 2:
+        yield unchecked("clock", "fewer than two seconds were measured")
+        return
+    first = evidence.frames[0]
+    error_ms = max(abs(frame["wall_ms"] - first["wall_ms"] - 1000 * (frame["t"] - first["t"]))
+                   for frame in evidence.frames)  # fmt: skip
+    yield check_within("clock: wall against monotonic, ms", 0.0, CLOCK_MS, error_ms,
+                       "the clock was set meanwhile, or seconds have the wrong length")  # fmt: skip
+
+
+def _cost(evidence: Evidence) -> Iterator[Check]:
+    loads = [frame["own_cpu"] for frame in evidence.frames[1:] if frame["own_cpu"] is not None]
+    if not loads:
+        yield unchecked("own CPU use", "not measured")
+        return
+    share = sum(loads) / len(loads) / max(1, len(evidence.frames[0]["cpus"]))
+    verdict = OK if share <= OWN_SHARE else FAIL
+    yield Check("own CPU use, of all CPUs", f"at most {OWN_SHARE:g} %", f"{share:.2f} %", verdict,
+                "iopstui disturbs what it measures")  # fmt: skip
+
+
+def _cpus(text: str) -> set[int]:
+    """ "0-2, 5" as sysfs has it."""
+    numbers: set[int] = set()
+    for part in text.replace(" ", "").split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal():
+            # a bundle may come from anybody
+            if int(last or first) > MAX_CPU:
+                raise ValueError(f"no machine has CPU {last or first}")
+            numbers |= set(range(int(first), int(last or first) + 1))
+    return numbers
+
+
+def _map_text(cpus: dict[str, set[int]]) -> str:
+    return "; ".join(f"{key}: {','.join(map(str, sorted(cpus[key])))}"
+                     for key in sorted(cpus, key=int))  # fmt: skip
+
+
+def _pairs_text(queues: dict[str, int]) -> str:
+    return ", ".join(f"{irq}→{queues[irq]}" for irq in sorted(queues, key=int))

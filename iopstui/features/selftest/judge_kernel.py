@@ -1,0 +1,120 @@
+"""Judge iopstui's figures of the kernel against counters that were read beside it.
+
+Both read the same growing counters at slightly different instants. So a figure of iopstui's, summed
+up, must lie between what the counter grew by in a slightly shorter and in a slightly longer time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iopstui.features.selftest.check import Check, check_within, unchecked
+from iopstui.features.selftest.evidence import Evidence
+from iopstui.features.selftest.kernel_counters import (
+    Frame,
+    begin_ms,
+    growth,
+    readings,
+    round_down,
+    round_up,
+    was_reset,
+)
+
+COUNTERS_RESET = "the counters began again meanwhile, as after a reset of the disk's controller"
+WRONG_RATES = "the device's rates would be wrong"
+SECTOR = 512
+MIB = 1 << 20
+TICKS_MS = 20.0
+"""The kernel counts busy time by its timer: up to 10 ms at each end."""
+
+
+def judge_kernel(evidence: Evidence) -> Iterator[Check]:
+    """The device's counts, times and use, then interrupts and softirqs by CPU."""
+    frames = [frame for frame in evidence.frames if frame["disk"] is not None and frame["seconds"]]
+    if "device" in evidence.missing or not evidence.counters or not frames:
+        yield unchecked(
+            "device", evidence.missing.get("device", "the disk was not seen in the run")
+        )
+        return
+    yield from _device(evidence, frames)
+    yield from _softirqs(evidence, frames)
+    yield from _interrupts(evidence, frames)
+
+
+def _device(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
+    stats = readings(evidence.counters, "diskstats", 3)
+    # the ninth field, I/Os in flight, goes up and down
+    if was_reset([(at, row[:8] + row[9:]) for at, row in stats]):
+        yield unchecked("device", COUNTERS_RESET)
+        return
+    span = begin_ms(frames[0]), float(frames[-1]["wall_ms"])
+    for name, field, measured, meaning, slack in _device_sums(frames):
+        low, high = growth(stats, field, *span)
+        yield check_within(
+            f"device: {name}", round_down(low) - slack, round_up(high) + slack, measured, meaning
+        )
+    wrong_seconds = 0
+    for frame in frames:
+        bounds = (growth(stats, field, begin_ms(frame), frame["wall_ms"]) for field in (0, 4))
+        low, high = map(sum, zip(*bounds, strict=True))
+        wrong_seconds += not low <= frame["disk"]["reads"] + frame["disk"]["writes"] <= high
+    yield check_within("device: seconds with wrong counts", 0, 0, wrong_seconds, WRONG_RATES)
+
+
+def _device_sums(frames: Sequence[Frame]) -> Iterator[tuple[str, int, float, str, float]]:
+    """(name, field of /proc/diskstats behind the name, sum over the frames, meaning of a failure,
+    what the kernel may count more or less)."""
+    disks = [(frame["disk"], frame["seconds"]) for frame in frames]
+    for key, field, letter in (("reads", 0, "r"), ("writes", 4, "w")):
+        yield key, field, sum(disk[key] for disk, _ in disks), WRONG_RATES, 0.0
+        moved = sum(disk[f"{letter}MB/s"] * seconds for disk, seconds in disks)
+        yield f"sectors of {letter}MB/s", field + 2, moved * MIB / SECTOR, WRONG_RATES, 0.0
+        waited = sum((disk[f"{letter}_await"] or 0.0) * disk[key] for disk, _ in disks)
+        yield f"ms of {letter}_await", field + 3, waited, "await would be wrong", 1.0
+    busy = sum(disk["util"] / 100 * seconds for disk, seconds in disks)
+    yield "busy ms (util)", 9, 1000 * busy, "util would be wrong", TICKS_MS
+    waiting = sum(disk["aqu-sz"] * seconds for disk, seconds in disks)
+    yield "ms of aqu-sz", 10, 1000 * waiting, "aqu-sz would be wrong", TICKS_MS
+
+
+def _softirqs(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
+    counts = readings(evidence.counters, "softirqs", 1)
+    cpus = sorted(frames[0]["cpus"], key=int)
+    if not counts or len(counts[0][1]) != len(cpus):
+        yield unchecked("BLOCK softirqs by CPU", "the columns of /proc/softirqs are not these CPUs")
+        return
+    span = begin_ms(frames[0]), float(frames[-1]["wall_ms"])
+    for column, cpu in enumerate(cpus):
+        low, high = growth(counts, column, *span)
+        measured = sum(
+            (frame["cpus"].get(cpu, {}).get("block/s") or 0.0) * frame["seconds"]
+            for frame in frames
+        )
+        yield check_within(
+            f"BLOCK softirqs of CPU {cpu}", round_down(low), round_up(high), measured,
+            "completions would be shown on the wrong CPU",
+        )  # fmt: skip
+
+
+def _interrupts(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
+    """Of all vectors of the disk together, by CPU."""
+    vectors = sorted({irq for frame in frames for irq in frame["irqs"]}, key=int)
+    rows = {irq: readings(evidence.counters, "interrupts", 1, f"{irq}:") for irq in vectors}
+    rows = {irq: counts for irq, counts in rows.items() if counts}
+    if not rows:
+        yield unchecked("interrupts by CPU", "the disk has no interrupts of its own")
+        return
+    if any(map(was_reset, rows.values())):
+        yield unchecked("interrupts by CPU", COUNTERS_RESET)
+        return
+    cpus = sorted(frames[0]["cpus"], key=int)
+    for column, cpu in enumerate(cpus):
+        low = high = measured = 0.0
+        for irq, counts in rows.items():
+            least, most = growth(counts, column, begin_ms(frames[0]), frames[-1]["wall_ms"])
+            low, high = low + least, high + most
+            measured += sum((f["irqs"].get(irq, {}).get(cpu) or 0.0) * f["seconds"] for f in frames)
+        yield check_within(
+            f"interrupts of the disk on CPU {cpu}", round_down(low), round_up(high), measured,
+            "interrupts would be shown on the wrong CPU",
+        )  # fmt: skip

@@ -1,0 +1,306 @@
+"""The web server: pages for the presenter and for viewers, and the WebSockets behind them.
+
+The page and its terminal are those of textual-serve. Its server is not used: it starts a shell
+command for each page, asks nobody who they are, accepts pages of other sites, hands out files, and
+loads a font from another host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from aiohttp import WSMsgType, web
+
+from iopstui.cli.terminal import print_message
+from iopstui.errors import UsageError
+from iopstui.features.serve.access import PRESENTER, Access, is_same_origin
+from iopstui.features.serve.connections import BACKLOG, Connections
+from iopstui.features.serve.page import BrowserPage
+from iopstui.features.serve.screen_process import ScreenProcess, valid_size
+from iopstui.features.serve.viewer_host import ViewerHost
+from iopstui.recording.reader import Recording, RecordingTooShort
+
+MAX_MESSAGE = 1 << 16
+HEARTBEAT_S = 15.0
+SHUTDOWN_S = 1.0
+STATIC = {
+    "textual.js": ("js/textual.js", "text/javascript"),
+    "xterm.css": ("css/xterm.css", "text/css"),
+    "font.ttf": ("fonts/RobotoMono-VariableFont_wght.ttf", "font/ttf"),
+}
+"""Files of textual-serve that pages need; nothing else is served."""
+OWN_FILES = {"serve.js": "text/javascript", "serve.css": "text/css"}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self'; "
+                               "style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+                               "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Server": "iopstui",
+}  # fmt: skip
+WAITING_TEXT = "Waiting for the first second of the measurement ..."
+FULL_TEXT = "As many viewers as allowed are watching. Trying again every 5 seconds."
+
+
+@dataclass
+class ServeState:
+    """What is served: the ``recording`` that viewers follow, and the presenter's screen."""
+
+    access: Access
+    recording: Path
+    host: ViewerHost
+    max_viewers: int
+    presenter: ScreenProcess | None = None
+    viewers: set[ScreenProcess] = field(default_factory=set)
+    most_viewers: int = 0
+    has_sample: bool = False
+
+    def is_ready(self) -> bool:
+        """Whether the recording has a sample that viewers can be shown."""
+        if not self.has_sample:
+            with contextlib.suppress(RecordingTooShort, OSError):
+                if self.recording.exists():
+                    with Recording(self.recording) as recording:
+                        self.has_sample = recording.extend_index().samples > 0
+        return self.has_sample
+
+
+class Server:
+    """Answers requests until it is stopped."""
+
+    def __init__(self, state: ServeState) -> None:
+        self._state = state
+        self._static = _static_files()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pages: set[BrowserPage] = set()
+        self._opening = 0
+        self._runner: web.AppRunner | None = None
+        self._connections: Connections | None = None
+        self._listener: asyncio.Server | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen; return the port. UsageError if the address can't be used."""
+        application = web.Application(middlewares=[_with_headers])
+        application.router.add_get("/{token}/", self._page)
+        application.router.add_get("/{token}/ws", self._websocket)
+        application.router.add_get("/{token}/{file}", self._file)
+        # aiohttp would write a traceback for each request that is none (a port scan)
+        logger = logging.getLogger("iopstui.serve")
+        logger.disabled = True
+        runner = self._runner = web.AppRunner(
+            application, access_log=None, handle_signals=False, logger=logger,
+            shutdown_timeout=SHUTDOWN_S,
+        )  # fmt: skip
+        await runner.setup()
+        assert runner.server is not None
+        self._connections = Connections(runner.server)
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_ignore_descriptor_limit)
+        try:
+            self._listener = await loop.create_server(
+                self._connections, host, port, backlog=BACKLOG
+            )
+        except OSError as error:
+            await runner.cleanup()
+            in_use = error.errno in (errno.EADDRINUSE, errno.EACCES)
+            number = error.errno or 0
+            # an unknown host name has a negative number (socket.gaierror)
+            reason = os.strerror(number) if number > 0 else error.strerror
+            raise UsageError(
+                f"Cannot listen on {host}, port {port}: {reason}.",
+                "Choose another port: --port 8001"
+                if in_use
+                else "Choose an address of this machine, or all: --host 0.0.0.0",
+            ) from error
+        return int(self._listener.sockets[0].getsockname()[1])
+
+    async def close(self) -> None:
+        """End all pages and viewers, and stop listening."""
+        if self._listener is not None:
+            self._listener.close()
+        await asyncio.gather(*(page.close() for page in tuple(self._pages)))
+        await asyncio.gather(*(viewer.end() for viewer in tuple(self._state.viewers)))
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    # -- requests
+
+    def _role(self, request: web.Request) -> str:
+        role = self._state.access.role(request.match_info["token"], request.remote or "")
+        if role is None:
+            raise web.HTTPNotFound
+        return role
+
+    async def _file(self, request: web.Request) -> web.Response:
+        self._role(request)
+        file = self._static.get(request.match_info["file"])
+        if file is None:
+            raise web.HTTPNotFound
+        body, kind = file
+        return web.Response(body=body, content_type=kind)
+
+    async def _page(self, request: web.Request) -> web.Response:
+        state = self._state
+        if self._role(request) != PRESENTER:
+            if not state.is_ready():
+                return _notice(WAITING_TEXT, 1)
+            if not self._has_room():
+                return _notice(FULL_TEXT, 5, status=503)
+        return web.Response(body=self._static["serve.html"][0], content_type="text/html")
+
+    def _has_room(self) -> bool:
+        return len(self._state.viewers) + self._opening < self._state.max_viewers
+
+    async def _websocket(self, request: web.Request) -> web.WebSocketResponse:
+        role = self._role(request)
+        size = _requested_size(request)
+        state = self._state
+        if role != PRESENTER and (not state.is_ready() or not self._has_room()):
+            raise web.HTTPServiceUnavailable
+        socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE)
+        await socket.prepare(request)
+        if self._connections is not None:
+            self._connections.keep(request.transport)
+        page = BrowserPage(socket, request.transport)
+        self._pages.add(page)
+        try:
+            if role == PRESENTER:
+                assert state.presenter is not None
+                await self._show(page, socket, state.presenter, size)
+            else:
+                await self._view(page, socket, size)
+        finally:
+            await page.close()
+            self._pages.discard(page)
+        return socket
+
+    async def _view(
+        self, page: BrowserPage, socket: web.WebSocketResponse, size: tuple[int, int]
+    ) -> None:
+        """Show this page a viewer of its own, until either ends."""
+        state = self._state
+        self._opening += 1
+        try:
+            process = await state.host.start(*size, state.recording)
+        except OSError:
+            # no more descriptors or processes: the page closes
+            return
+        finally:
+            self._opening -= 1
+        viewer = ScreenProcess(
+            process.output, process.input, lambda: state.host.kill(process.pid)
+        )  # fmt: skip
+        state.viewers.add(viewer)
+        state.most_viewers = max(state.most_viewers, len(state.viewers))
+        task = asyncio.create_task(viewer.run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            await self._show(page, socket, viewer, size)
+        finally:
+            await asyncio.shield(self._end(viewer))
+
+    async def _end(self, viewer: ScreenProcess) -> None:
+        await viewer.end()
+        self._state.viewers.discard(viewer)
+
+    async def _show(
+        self, page: BrowserPage, socket: web.WebSocketResponse, screen: ScreenProcess,
+        size: tuple[int, int],
+    ) -> None:  # fmt: skip
+        """Pass messages between the page and the screen until one of them ends."""
+        screen.attach(page, size)
+        ending = asyncio.create_task(_close_with(screen, page))
+        try:
+            async for message in socket:
+                # a newer page of the presenter has taken over
+                if not screen.shows(page) or message.type != WSMsgType.TEXT:
+                    break
+                if not screen.handle_message(message.data):
+                    break
+        finally:
+            ending.cancel()
+            screen.detach(page)
+
+
+def _requested_size(request: web.Request) -> tuple[int, int]:
+    """The size of the page that requests a WebSocket. HTTPBadRequest; HTTPForbidden if the page is
+    another site's."""
+    try:
+        same_origin, size = is_same_origin(request.headers), valid_size(request.query)
+    except ValueError as error:
+        raise web.HTTPBadRequest from error
+    if not same_origin:
+        raise web.HTTPForbidden
+    if size is None:
+        raise web.HTTPBadRequest
+    return size
+
+
+def _ignore_descriptor_limit(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Where descriptors are used up, asyncio accepts connections a second later, and prints a
+    traceback for each."""
+    error = context.get("exception")
+    if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
+        loop.default_exception_handler(context)
+
+
+async def _close_with(screen: ScreenProcess, page: BrowserPage) -> None:
+    await screen.ended.wait()
+    await page.close()
+
+
+@web.middleware
+async def _with_headers(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    try:
+        response = await handler(request)
+    except web.HTTPException as error:
+        error.headers.update(HEADERS)
+        raise
+    except ConnectionError:
+        # the browser has gone
+        raise
+    except OSError as error:
+        # no more descriptors or processes
+        raise web.HTTPServiceUnavailable(headers=HEADERS) from error
+    except Exception as error:
+        from iopstui.safety.crash import crash_sentence
+
+        print_message(crash_sentence(error).removeprefix("iopstui: "))
+        raise web.HTTPInternalServerError(headers=HEADERS) from error
+    if not response.prepared:
+        response.headers.update(HEADERS)
+    return response
+
+
+def _static_files() -> dict[str, tuple[bytes, str]]:
+    """All that is ever served, read once."""
+    package, data = files("textual_serve") / "static", files("iopstui") / "data" / "serve"
+    contents = {
+        name: ((package / path).read_bytes(), kind) for name, (path, kind) in STATIC.items()
+    }  # fmt: skip
+    contents |= {name: ((data / name).read_bytes(), kind) for name, kind in OWN_FILES.items()}
+    return contents | {"serve.html": ((data / "serve.html").read_bytes(), "text/html")}
+
+
+def _notice(text: str, retry_s: int, status: int = 200) -> web.Response:
+    body = (
+        '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>iopstui</title>'
+        f'<meta http-equiv="refresh" content="{retry_s}">'
+        '<meta name="viewport" content="width=device-width">'
+        '<link rel="stylesheet" href="serve.css"></head>'
+        f'<body><p class="notice">{text}</p></body></html>'
+    )
+    return web.Response(text=body, content_type="text/html", status=status)

@@ -1,1 +1,0 @@
-"""Measures whether a volume delivers what was promised."""

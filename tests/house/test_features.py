@@ -1,0 +1,78 @@
+"""The program works without each of its features, and does not list what is missing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[2]
+PACKAGE = TOP / "iopstui"
+FEATURES = sorted(path.parent.name for path in (PACKAGE / "features").glob("*/__init__.py"))
+EVERYTHING = """
+import importlib, pkgutil, sys
+import iopstui
+for module in pkgutil.walk_packages(iopstui.__path__, "iopstui."):
+    if not module.name.endswith(("__main__", "fence_exec")):
+        importlib.import_module(module.name)
+from iopstui.cli.registry import command_names, commands
+from iopstui.ui import keys
+from iopstui.ui.parts.view import WHO_PAGES
+commands(), keys.markdown()
+print(*sorted(command_names()))
+print(*WHO_PAGES)
+"""
+
+
+def program_without(feature: str, place: Path) -> Path:
+    """A copy of the package, of links, in which a feature's folder is missing."""
+    copy = place / "iopstui"
+    (copy / "features").mkdir(parents=True)
+    for path in PACKAGE.iterdir():
+        if path.name not in ("features", "__pycache__"):
+            (copy / path.name).symlink_to(path)
+    for path in (PACKAGE / "features").iterdir():
+        if path.name not in (feature, "__pycache__"):
+            (copy / "features" / path.name).symlink_to(path)
+    for folder in ("jobs", "lessons", "volumes"):
+        (place / folder).symlink_to(TOP / folder)
+    return place
+
+
+def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONSAFEPATH": "1", "COLUMNS": "80"}
+    return subprocess.run([sys.executable, *words], cwd=place, env=environment, text=True,
+                          capture_output=True, check=False)  # fmt: skip
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_the_program_works_without_each_feature(feature: str, tmp_path: Path) -> None:
+    place = program_without(feature, tmp_path)
+    own = {path.stem for path in (PACKAGE / "features" / feature).glob("commands/[a-z]*.py")}
+    everything = run(place, "-c", EVERYTHING)
+    assert everything.returncode == 0, everything.stderr
+    names, who_pages = everything.stdout.splitlines()
+    assert {"live", "run", "why"} <= set(names.split()) and not own & set(names.split())
+    assert ("Workload" in who_pages) == (feature != "capture")
+    help_text = run(place, "-m", "iopstui", "--help")
+    assert help_text.returncode == 0 and not own & set(help_text.stdout.split())
+    for name in own:
+        assert run(place, "-m", "iopstui", name).returncode == 2
+
+
+def test_an_option_of_a_missing_feature_is_unknown(tmp_path: Path) -> None:
+    place = program_without("diskspd", tmp_path)
+    assert "--diskspd" not in run(place, "-m", "iopstui", "run", "--help").stdout
+    assert "--replay" in run(place, "-m", "iopstui", "run", "--help").stdout
+
+
+def test_the_contract_of_the_core_names_all_of_it() -> None:
+    text = (TOP / "pyproject.toml").read_text()
+    contract = text.partition('name = "The core knows no feature"')[2].partition("]")[0]
+    named = set(re.findall(r'"iopstui\.(\w+)"', contract))
+    present = {path.stem for path in PACKAGE.iterdir() if path.name[0] not in "_."}
+    assert named == present - {"features", "data", "py"}
