@@ -2,8 +2,8 @@
 
 A feature is a folder of ``iopstui/features``. It may import the core, and no other feature; the
 core imports none, and works without any of them. What a feature brings it says by the names of its
-files: ``commands/NAME.py`` is a command, ``job_source.py`` an option of `iopstui run` that makes
-its job, ``who_page.py`` a page on who uses a disk.
+files: those in its folder ``commands`` are commands, ``job_source`` is an option of `iopstui run`
+that makes its job, ``who_page`` a page on who uses a disk.
 """
 
 from __future__ import annotations

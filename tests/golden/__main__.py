@@ -65,7 +65,8 @@ def _outputs(top: Path, only: str) -> dict[str, bytes]:
 def _cases(top: Path, place: Path) -> Iterator[tuple[str, list[str]]]:
     """Each case's name and its command line; inputs are put into ``place``."""
     yield "help", ["--help"]
-    for file in sorted((top / "iopstui/cli/commands").glob("[a-z]*.py")):
+    files = (top / "iopstui").glob("**/commands/[a-z]*.py")
+    for file in sorted(files, key=lambda file: file.name):
         yield f"help-{file.stem}", [file.stem, "--help"]
     for form in ("table", "json", "schema"):
         yield f"fields-{form}", ["fields", "--format", form]
