@@ -318,7 +318,8 @@ class ExperimentFinished:
     were tried and failed. ``enough``: it ended before the last one, for it knew what it was to
     find. ``interrupted`` if it was stopped; ``error`` says in one sentence why a point failed, or
     is empty, and ``hint`` how to fix it. ``kept`` is the file from which it can go on, "" if there
-    is none."""
+    is none. ``said`` is what its plan concludes; empty if that is what any sweep or comparison
+    does."""
 
     kind: ClassVar[str] = "experiment_finished"
 
@@ -331,6 +332,7 @@ class ExperimentFinished:
     kept: str = ""
     failed: int = 0
     enough: bool = False
+    said: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""The list of commands: the files of cli/commands, and of the features' folders of that name."""
+"""The list of commands: the files of cli/commands, and of the features' folders of that name.
+
+A command is called as its file is, with - in place of _.
+"""
 
 from __future__ import annotations
 
@@ -26,4 +29,5 @@ def command_names() -> list[str]:
 def _modules() -> dict[str, str]:
     files = map(os.path.splitext, os.listdir(folder.__path__[0]))
     names = [name for name, suffix in files if suffix == ".py" and name != "__init__"]
-    return {**{name: f"{folder.__name__}.{name}" for name in names}, **command_modules()}
+    modules = {**{name: f"{folder.__name__}.{name}" for name in names}, **command_modules()}
+    return {name.replace("_", "-"): module for name, module in modules.items()}

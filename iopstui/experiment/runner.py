@@ -89,6 +89,7 @@ class ExperimentRunner:
         self.ended_early = False
         self.loop = RunLoop(session, sink, borrowed, t)
         self._done: list[PointFinished] = []
+        self._tried: list[PointFinished | PointFailed] = []
         self._session = session
         self._job_target = job_target
         self._conditions = conditions
@@ -145,7 +146,7 @@ class ExperimentRunner:
         progress_path = str(self.progress.path) if self.progress is not None and incomplete else ""
         return ExperimentFinished(
             self.t, done, total, self.interrupted, error.message, error.hint, progress_path,
-            len(self.failed), self.ended_early,
+            len(self.failed), self.ended_early, self.plan.conclude(self._points()),
         )  # fmt: skip
 
     def _current_settings(self) -> tuple[tuple[str, str], ...]:
@@ -160,7 +161,7 @@ class ExperimentRunner:
     def _run_all(self) -> None:
         self._max_scratch_bytes = common_scratch_bytes(self.plan, self._job_target)
         before, left = self._already_measured(), list(self.steps)
-        while not self.interrupted and (step := self.plan.next(self._done, left)) is not None:
+        while not self.interrupted and (step := self.plan.next(self._tried, left)) is not None:
             left.remove(step)
             earlier = before.get(step.index)
             if earlier is not None:
@@ -242,12 +243,11 @@ class ExperimentRunner:
         """A sweep goes on: what one value can't do (bs=1000 past the page cache) others can."""
         self.failed[step.index] = error
         settings = tuple((setting.name, setting.value) for setting in step.settings)
-        self._emit(
-            PointFailed(
-                self.t, step.index, len(self.steps), step.label, step.job, settings, step.repeat,
-                error,
-            )
-        )  # fmt: skip
+        failed = PointFailed(
+            self.t, step.index, len(self.steps), step.label, step.job, settings, step.repeat, error
+        )
+        self._tried.append(failed)
+        self._emit(failed)
 
     def _earlier_outcomes(self, step: PlannedPoint) -> list[Outcome]:
         judged = self.progress.judged.get(step.index, []) if self.progress else []
@@ -268,13 +268,12 @@ class ExperimentRunner:
             step.variant, step.repeat, point, law, tuple(outcomes), earlier,
         )  # fmt: skip
         self._done.append(finished)
+        self._tried.append(finished)
         self._emit(finished)
 
     def verdict(self) -> Verdict:
         """What all points come to."""
-        plan = self.plan
-        points = self._done if plan.variants else measured_points(plan, self._done)
-        judged = plan.judge(points)
+        judged = self.plan.judge(self._points())
         checks = [
             Check(f"{label}: {outcome.expectation.text}", outcome.passed, outcome_text(outcome))
             for label, outcome in judged
@@ -287,6 +286,10 @@ class ExperimentRunner:
             error = UsageError(f"--expect {unknown[0].expectation.text!r} cannot be checked: the "
                                "points have no such figure.")  # fmt: skip
         return Verdict(tuple(checks), self.interrupted, len(self.failed), error)
+
+    def _points(self) -> list[PointFinished]:
+        """What was measured, runs of one point as their mean."""
+        return self._done if self.plan.variants else measured_points(self.plan, self._done)
 
     def remaining_s(self) -> float:
         """Seconds until the last point will be done, judging by how long the points took so far."""

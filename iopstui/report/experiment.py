@@ -223,7 +223,9 @@ def result_sentences(experiment: Experiment) -> list[str]:
         return failed
     if experiment.plan.variants:
         return list(experiment.results().verdicts())
-    lines = conclusions(experiment.measured, load_curves(experiment.plan, experiment.ordered))
+    said = experiment.finished.said if experiment.finished is not None else ()
+    curves = load_curves(experiment.plan, experiment.ordered)
+    lines = [*(said or conclusions(experiment.measured, curves))]
     return [*(line.strip() for line in lines), *map(printable, failed)]
 
 

@@ -33,7 +33,7 @@ from iopstui.safety.signals import StopSignals
 
 def run_experiment(request: RunRequest, plan: Plan, arguments: argparse.Namespace) -> int:
     """The exit code. Its progress is kept, so that it can be resumed after an interruption."""
-    kind = "compare" if plan.variants else "sweep"
+    kind = plan.name or ("compare" if plan.variants else "sweep")
     title = " on ".join((f"{kind} {plan.jobs[0]}", *request.targets[:1]))
     if arguments.dry_run:
         return _run_experiment(request, plan, arguments).exit_code
@@ -85,8 +85,9 @@ def _conclude(runner: ExperimentRunner) -> Verdict:
     if runner.progress is not None:
         runner.progress.remove()
     if runner.failed:
-        print_message(f"{counted(len(runner.failed), 'run')} of {runner.plan.points} failed; the "
-            "others were measured")  # fmt: skip
+        others = "not all others" if runner.ended_early else "the others"
+        print_message(f"{counted(len(runner.failed), 'run')} of {runner.plan.points} failed; "
+            f"{others} were measured")  # fmt: skip
     return runner.verdict()
 
 

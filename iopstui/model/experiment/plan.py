@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from iopstui.errors import UsageError
 from iopstui.model.block.tunable import TUNABLES, irq_of
@@ -103,6 +103,8 @@ class Plan:
     within this share (0.02: 2 %), after ``repeats`` at the latest.
     """
 
+    name: ClassVar[str] = ""
+    """Of an experiment that is no sweep and no comparison: in titles, and part of its key."""
     jobs: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
@@ -144,8 +146,13 @@ class Plan:
 
     def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
         """What to run now: one of those ``left``, which are in their order; ``None``: it is over.
-        ``done`` are the measured runs (events.PointFinished) in the order in which they came."""
+        ``done`` are the runs so far in their order: events.PointFinished, or PointFailed."""
         return left[0] if left else None
+
+    def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
+        """What to say of the points (events.PointFinished) in the end; empty: what is said of any
+        sweep or comparison."""
+        return ()
 
     def judge(self, points: Sequence[Any]) -> list[tuple[str, Outcome]]:
         """What the verdict is made of: of each point, by its label, what came of an
@@ -156,7 +163,8 @@ class Plan:
         """A key of this plan and its dependencies: equal keys mean the same experiment."""
         import hashlib
 
-        text = json.dumps([asdict(self), *more], sort_keys=True, default=str)
+        name = [self.name] if self.name else []
+        text = json.dumps([asdict(self), *name, *more], sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

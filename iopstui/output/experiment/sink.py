@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Protocol, TextIO, TypeVar
 
 from iopstui import format as units
-from iopstui.events import Event, PointFailed, PointFinished
+from iopstui.events import Event, ExperimentFinished, PointFailed, PointFinished
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.figures.figure import reader
@@ -30,7 +30,7 @@ class Conclusions(Protocol):
 
 
 R = TypeVar("R", bound=Conclusions)
-Results = Callable[[Plan, Sequence[PointFinished], Sequence[PointFailed]], R]
+Results = Callable[[Plan, Sequence[PointFinished], Sequence[PointFailed], Sequence[str]], R]
 
 
 class ExperimentRows(Generic[R]):
@@ -96,6 +96,7 @@ class ExperimentSink(Generic[R]):
         self.plan = plan
         self.points: list[PointFinished] = []
         self.failed: list[PointFailed] = []
+        self._said: Sequence[str] = ()
         self._rows, self._results, self._err = rows, results, err
 
     def handle(self, event: Event) -> None:
@@ -107,12 +108,14 @@ class ExperimentSink(Generic[R]):
             self.failed.append(event)
             if not self.plan.variants:
                 self._rows.failed(event)
+        elif isinstance(event, ExperimentFinished):
+            self._said = event.said
 
     def end(self) -> None:
         """Write the conclusions from all points; in a table they stand below the rows."""
         if not self.points and not self.failed:
             return
-        results = self._results(self.plan, self.points, self.failed)
+        results = self._results(self.plan, self.points, self.failed, self._said)
         self._rows.end(results)
         if self._err is not None:
             for line in results.verdicts():

@@ -50,11 +50,12 @@ class SweepResults:
 
 
 def sweep_results(
-    plan: Plan, runs: Sequence[PointFinished], failed: Sequence[PointFailed] = ()
-) -> SweepResults:
-    """The conclusions from the runs so far."""
+    plan: Plan, runs: Sequence[PointFinished], failed: Sequence[PointFailed] = (),
+    said: Sequence[str] = (),
+) -> SweepResults:  # fmt: skip
+    """The conclusions from the runs so far; ``said`` is what the plan concludes itself."""
     curves, points = load_curves(plan, runs), measured_points(plan, runs)
-    lines = [*conclusions(points, curves), *failure_lines(plan, failed)]
+    lines = [*(said or conclusions(points, curves)), *failure_lines(plan, failed)]
     return SweepResults(curves, lines, pass_table(plan, points), points)
 
 

@@ -262,7 +262,8 @@ class ExperimentState:
         # before all points are measured, a curve ends at the last one
         complete = self.finished is not None
         knees = load_curves(self.plan, points) if complete else []
-        lines = conclusions(measured_points(self.plan, points), knees, complete)
+        said = self.finished.said if self.finished is not None else ()
+        lines = said or conclusions(measured_points(self.plan, points), knees, complete)
         drawn = curves_along(self.plan, self.axis, points)
         return _Conclusions([printable(line) for line in lines], drawn)
 

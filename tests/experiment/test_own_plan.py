@@ -1,0 +1,68 @@
+"""An experiment of another kind: it says what runs next, and what it concludes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iopstui.errors import EXIT_VERDICT
+from iopstui.events import Event, ExperimentFinished, PointFinished
+from iopstui.experiment.runner import ExperimentRunner
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.target import resolve_target
+from iopstui.linux.roots import Roots
+from iopstui.model.experiment.expectation import parse_expectation
+from iopstui.model.experiment.plan import Plan, PlannedPoint, parse_axis
+from iopstui.model.experiment.run_request import RunRequest
+from iopstui.output.experiment.sweep import sweep_results
+from iopstui.session.live import LiveSession
+from iopstui.session.viewer import NOBODY
+
+
+class FirstMiss(Plan):
+    """Ends with the first point that misses an expectation."""
+
+    __slots__ = ()
+    name = "first-miss"
+
+    def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
+        missed = bool(done) and any(outcome.passed is False for outcome in done[-1].outcomes)
+        return None if missed else super().next(done, left)
+
+    def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
+        return (f"The first miss is {points[-1].label}.",)
+
+
+AXIS = (parse_axis("bs=4k,16k,64k"),)
+
+
+def test_it_ends_when_it_says_so_and_concludes_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    place = tmp_path / "data"
+    place.mkdir()
+    devices = read_devices(Roots())
+    target = resolve_target(str(place), tmp_path, Roots(), devices)
+    request = RunRequest(size="4m", interval_s=0.25)
+    expected = parse_expectation("iops<=1", (), 0.0, ())
+    session = LiveSession(target, devices, target, request, NOBODY)
+    told: list[Event] = []
+    plan = FirstMiss(("randread-4k",), {"rate_iops": "50"}, AXIS, settle=0.3, measure=0.5)
+    runner = ExperimentRunner(session, plan, target, request, told.append, None, (expected,))
+    runner.run()
+    points = [event for event in told if isinstance(event, PointFinished)]
+    (finished,) = [event for event in told if isinstance(event, ExperimentFinished)]
+    assert [point.label for point in points] == ["bs=4k"]
+    assert finished.enough and not finished.interrupted
+    assert finished.said == ("The first miss is bs=4k.",)
+    assert list(sweep_results(plan, points, (), finished.said).lines) == [*finished.said]
+    assert runner.verdict().exit_code == EXIT_VERDICT
+    assert list(place.iterdir()) == []
+
+
+def test_its_progress_is_not_that_of_a_sweep_with_the_same_points() -> None:
+    assert FirstMiss(("randread-4k",), {}, AXIS).key() != Plan(("randread-4k",), {}, AXIS).key()
