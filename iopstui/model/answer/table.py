@@ -46,6 +46,8 @@ LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
 MEMORY_PERCENT = 10.0
 SWAPPED_PAGES_S = 50.0
 BUSY, IN_USE = 80.0, 1.0
+SOME_WAIT_PERCENT = 1.0
+"""Of the time; less is nothing."""
 LOWER_SHARE = 0.25
 """A layer holds the requests if the devices below it have less than this part of them."""
 MUCH_SLOWER, SLOWER_MS = 4.0, 1.0
@@ -402,7 +404,7 @@ def _quiet_text(s: Situation) -> str:
             return f"{s.disk}: no I/O completed in {seconds:.0f} s; {s.now_in_flight} in flight"
         waited = s.waited_percent or 0.0
         waits = f"tasks wait for I/O {waited:.0f} % of the time, but it has none"
-        waits = waits if waited >= WAITED_PERCENT else "nothing waits"
+        waits = waits if waited >= SOME_WAIT_PERCENT else "nothing waits"
         return f"{s.disk} is idle: no I/O for {seconds:.0f} s; {waits}"
     busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
     if s.mean_ms is None:
@@ -411,9 +413,12 @@ def _quiet_text(s: Situation) -> str:
 
 
 def _nothing_waits(s: Situation) -> str:
-    if (s.waited_percent or 0.0) < WAITED_PERCENT and s.in_flight < IN_USE:
-        return "nothing waits"
-    return f"no queue ({units.number(s.in_flight)} in flight)"
+    waited = s.waited_percent
+    if waited is None or waited >= WAITED_PERCENT or s.in_flight >= IN_USE:
+        return f"no queue ({units.number(s.in_flight)} in flight)"
+    if waited >= SOME_WAIT_PERCENT:
+        return f"tasks wait {waited:.0f} % of the time"
+    return "nothing waits"
 
 
 def _latency(s: Situation) -> str:

@@ -140,7 +140,11 @@ def test_a_disk_with_a_request_is_not_idle() -> None:
 
 def test_discards_have_no_time_and_no_dash() -> None:
     discards = changed(IDLE, d_s=900.0, d_bytes_s=9e8, aqu_sz=0.2, util=15.0)
-    assert first([discards] * 5).text == "vda does 900 I/Os/s at 15 % busy; nothing waits"
+    assert (
+        first([discards] * 5).text == "vda does 900 I/Os/s at 15 % busy; no queue (0.20 in flight)"
+    )
+    assert first([discards] * 5, use(), 0.2).text.endswith("; nothing waits")
+    assert first([discards] * 5, use(), 4.0).text.endswith("; tasks wait 4 % of the time")
     many = first([changed(discards, aqu_sz=3.0)] * 5).text
     assert "quick" not in many and "in use: no reads or writes, " in many
 
