@@ -81,10 +81,12 @@ class Session(fakes.FakeController):
     """Starts the runs of a lesson; the test ends them."""
 
     requests: list[RunRequest] = field(default_factory=list)
+    lent: list[object] = field(default_factory=list)
     back: list[tuple[tuple[str, str], ...]] = field(default_factory=list)
 
     def run_request(self, request: RunRequest, lent: object) -> None:
         self.requests.append(request)
+        self.lent.append(lent)
         self.title = f"randread 4k QD {request.overrides['iodepth']} × 1 job"
         self.run_job(request.job, request.overrides)
 

@@ -18,6 +18,7 @@ from iopstui.errors import UsageError
 from iopstui.lesson.offers import Lessons
 from iopstui.lesson.page import AnswerVerdict, ShownPage
 from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.lesson.text import VisibleParagraph
 from iopstui.tables import Table
 from iopstui.ui.app import IopstuiApp
@@ -87,7 +88,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         assert shows(app, "measured: ") and shows(app, "Enter: continue the lesson")
         assert not shows(app, "press r to run it again")
         await press(pilot, "enter", "enter")
-        assert session.requests[-1].knobs == (("rq_affinity", "2"),)
+        assert session.requests[-1].knobs == (TunableRequest("rq_affinity", "2"),)
         assert isinstance(app.screen, Dashboard) and app.screen.tab == 1
         await measured(session, pilot)
         await press(pilot, "enter")
@@ -272,7 +273,7 @@ async def test_quitting_a_lesson_leaves_no_scratch_file(tmp_path: Path, watched:
     async with app.run_test(size=MIDDLE) as pilot:
         await ready(app, pilot)
         await press(pilot, "enter", "enter", "enter", "enter")
-        assert list(tmp_path.iterdir()) and session.requests[0].scratch is not None
+        assert list(tmp_path.iterdir()) and session.lent[0] is not None
         if not watched:
             await measured(session, pilot)
             await press(pilot, "enter")

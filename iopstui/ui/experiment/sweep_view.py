@@ -91,7 +91,7 @@ class SweepView:
     def pane_boxes(self, state: ExperimentState, box: Box) -> dict[str, Box]:
         """All panes at once: the result, then the charts side by side, then the table."""
         result_height = max(7, min(10, box.height // 5))
-        rows = min(len(state.rows) + 3, max(6, (box.height - result_height) * 2 // 5))
+        rows = min(len(state.rows) + 3, max(6, (box.height - result_height) // 2))
         left_width = (box.width + 1) // 2
         height, y = box.height - rows - result_height, box.y + result_height
         return {
