@@ -49,10 +49,11 @@ PROBE_COLUMNS = (
     Column("waiting/mean_ns", "waited before",
            form=lambda ns: "" if ns is None else units.latency(ns)),
 )  # fmt: skip
-DEVICE_TITLES = ("IO/s", "read MiB/s", "write MiB/s", DiskRates.aqu_sz.name, "util %")
-DEVICE_FIGURES = (DiskRates.ios_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
-                  DiskRates.util)  # fmt: skip
-DEVICE_HEAD: Row = ("run", "I/Os", *DEVICE_TITLES, "all I/Os: p50", "p99", "p99.9", "p99.99")
+DEVICE_FIGURES = {
+    "IO/s": DiskRates.ios_s, "read MiB/s": DiskRates.r_bytes_s, "write MiB/s": DiskRates.w_bytes_s,
+    DiskRates.aqu_sz.name: DiskRates.aqu_sz, "util %": DiskRates.util,
+}  # fmt: skip
+DEVICE_HEAD: Row = ("run", "I/Os", *DEVICE_FIGURES, "all I/Os: p50", "p99", "p99.9", "p99.99")
 SIDE_BY_SIDE = "Runs. Figures exclude the ramp; the change is in IOPS from the previous run:"
 
 
@@ -341,7 +342,7 @@ def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def _device_cells(name: str, device: DeviceTotal) -> Row:
-    means = (row.form(device.mean(row)) for row in DEVICE_FIGURES)
+    means = (row.form(device.mean(row)) for row in DEVICE_FIGURES.values())
     return (name, units.or_dash(device.ios), *means)
 
 
