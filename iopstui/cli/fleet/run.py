@@ -15,7 +15,7 @@ from iopstui.cli.fleet.run_reporter import (
     FleetRunReporter,
     fleet_options,
     judge_expectations,
-    run_exit_code,
+    run_verdict,
     start_spread_text,
 )
 from iopstui.cli.terminal import (
@@ -130,7 +130,7 @@ def _run_without_screen(
     met, outcomes = judge_expectations(merger, expected)
     for text in outcomes:
         print_line(text, sys.stderr)
-    return run_exit_code(fleet, run, met)
+    return run_verdict(fleet, run, met).exit_code
 
 
 def _require_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> None:

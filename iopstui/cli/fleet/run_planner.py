@@ -14,7 +14,7 @@ from iopstui.cli.fleet.run_reporter import (
     FleetRunReporter,
     fleet_options,
     judge_expectations,
-    run_exit_code,
+    run_verdict,
     start_spread_text,
 )
 from iopstui.cli.terminal import print_message
@@ -178,7 +178,7 @@ class FleetRunPlanner:
     ) -> RunVerdict:
         """Exit code of a run. ``min_hosts``: needed for a point of a sweep."""
         met, outcomes = judge_expectations(merger, self._expected)
-        code, point, spread = run_exit_code(fleet, run, met), None, start_spread_text(fleet)
+        code, point, spread = run_verdict(fleet, run, met).exit_code, None, start_spread_text(fleet)
         messages = [*outcomes, *([spread] if spread else ())]
         if min_hosts is not None:
             passed = met if self._expected else None

@@ -11,18 +11,13 @@ from typing import Any, TextIO
 from iopstui.cli.fleet.agent_orders import new_record_path
 from iopstui.cli.fleet.record_file import LABEL, RecordFile
 from iopstui.cli.terminal import print_message
-from iopstui.errors import (
-    EXIT_INTERRUPTED,
-    EXIT_JOB_FAILED,
-    EXIT_OK,
-    EXIT_VERDICT,
-)
 from iopstui.fleet.answer import FleetAnswers
 from iopstui.fleet.fleet import Fleet, FleetOptions, start_spread_ms
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, figure
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.format import print_line
 from iopstui.model.experiment.expectation import Outcome
+from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.metrics.load_series import LoadSeries
 from iopstui.output.fleet.sinks import TotalsSink, totals_sink
 from iopstui.output.fleet.wording import executed_text, outcome_text
@@ -155,17 +150,15 @@ def judge_expectations(
     return met, texts
 
 
-def run_exit_code(fleet: Fleet, run: FleetRunReporter, met: bool) -> int:
-    """The exit code of a run that is over."""
-    failed = any(member.error for member in fleet.members.values())
+def run_verdict(fleet: Fleet, run: FleetRunReporter, met: bool) -> Verdict:
+    """What a run comes to that is over."""
     if run.length_reached:
-        return EXIT_OK
+        return Verdict()
     if fleet.stop_reason and not run.aborted and not run.is_steady:
-        any_lost = any(member.is_lost for member in fleet.members.values())
-        return EXIT_JOB_FAILED if any_lost else EXIT_INTERRUPTED
-    if run.aborted or failed:
-        return EXIT_JOB_FAILED
-    if run.until_steady and not run.is_steady:
+        lost = sum(member.is_lost for member in fleet.members.values())
+        return Verdict(interrupted=not lost, failed=lost)
+    failed = sum(bool(member.error) for member in fleet.members.values()) or int(run.aborted)
+    is_steady = not run.until_steady or run.is_steady
+    if not failed and not is_steady:
         print_message(NEVER_STEADY)
-        return EXIT_VERDICT
-    return EXIT_OK if met else EXIT_VERDICT
+    return Verdict((Check("--expect", met), Check("steady state", is_steady)), failed=failed)

@@ -14,8 +14,6 @@ from iopstui.cli.terminal import print_message, show, width
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
-    EXIT_OK,
-    EXIT_VERDICT,
     JobFailed,
     UsageError,
 )
@@ -28,6 +26,7 @@ from iopstui.features.capture.model.workload import CLOSED, OPEN, Workload
 from iopstui.format import duration
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
+from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.output_files import write_whole
 from iopstui.safety.signals import handling_stop_signals
@@ -85,8 +84,8 @@ def capture(arguments: argparse.Namespace) -> int:
     if reason:
         print_message(reason)
         return EXIT_INTERRUPTED if stop.requested else EXIT_JOB_FAILED
-    close = comparison is None or all(distance.is_close is not False for distance in comparison)
-    return EXIT_OK if close else EXIT_VERDICT
+    checks = [Check(distance.name, distance.is_close is not False) for distance in comparison or ()]
+    return Verdict(tuple(checks)).exit_code
 
 
 def _capture_disk(

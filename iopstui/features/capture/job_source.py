@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from iopstui.cli import values
-from iopstui.model.experiment.run_request import RunRequest
+
+if TYPE_CHECKING:
+    from iopstui.model.experiment.run_request import RunRequest
 
 OPTION = "replay"
 

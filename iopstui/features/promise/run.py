@@ -10,7 +10,7 @@ from iopstui.catalog.library import read_catalog
 from iopstui.catalog.visible_facts import read_visible_facts
 from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
 from iopstui.cli.volume_options import GIB, apply_volume_options, read_promised_figures
-from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.errors import EXIT_OK, UsageError
 from iopstui.features.promise.model.verdict import is_promise_met
 from iopstui.features.promise.output import PromiseProgress, promise_json, promise_text
 from iopstui.features.promise.runner import PromiseRunner
@@ -26,6 +26,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.experiment.run_request import RunRequest
+from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.volumes.guess import VolumeGuess, guess_volume
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals
@@ -51,7 +52,7 @@ def run_promise(arguments: argparse.Namespace) -> int:
         show(json.dumps(promise_json(setup.promised, rows, titles), indent=2))
     else:
         show(promise_text(setup.promised, rows, titles, width()))
-    return EXIT_OK if is_promise_met(rows) else EXIT_VERDICT
+    return Verdict((Check("the promise", is_promise_met(rows)),)).exit_code
 
 
 def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
