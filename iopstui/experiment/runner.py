@@ -141,12 +141,12 @@ class ExperimentRunner:
             self._close_scratch()
 
     def _finished_event(self, error: IopstuiError) -> ExperimentFinished:
-        done, total = len(self.points), len(self.steps)
+        done, total, points = len(self.points), len(self.steps), self._points()
         incomplete = 0 < done < total and (self.interrupted or bool(error.message))
         progress_path = str(self.progress.path) if self.progress is not None and incomplete else ""
         return ExperimentFinished(
             self.t, done, total, self.interrupted, error.message, error.hint, progress_path,
-            len(self.failed), self.ended_early, self.plan.conclude(self._points()),
+            len(self.failed), self.ended_early, self.plan.conclude(points) if points else (),
         )  # fmt: skip
 
     def _current_settings(self) -> tuple[tuple[str, str], ...]:
