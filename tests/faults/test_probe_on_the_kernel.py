@@ -25,8 +25,7 @@ from machine import loop, mapped, needs, scsi_debug, sectors, sh
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.bpf import NUMBERS
 from iopstui.linux.probe.bpf_probe import BpfProbe
-from iopstui.linux.probe.leaks import LEAK_AGE_NS, drop_leaks
-from iopstui.linux.probe.process import ProbeProcess
+from iopstui.linux.probe.process import LEAK_AGE_NS, ProbeProcess, drop_leaks
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import Region, script
 from iopstui.linux.probe.tracepoints import read_tracepoints, tracefs

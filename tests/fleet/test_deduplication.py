@@ -17,7 +17,7 @@ from iopstui.cli.program import main
 from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.merging.merger import Merger
 from iopstui.output.fleet.labelled_rows import merged_streams
-from iopstui.output.fleet.rows import merged_object
+from iopstui.output.fleet.sinks import merged_object
 
 
 def whole(sources: Sequence[Sequence[Row]], once: Deduplicator) -> Row:

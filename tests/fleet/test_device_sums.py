@@ -24,8 +24,7 @@ from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.row_events import event_of
 from iopstui.fleet.merging.sums import MAX_IN_BIN, MalformedRow
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
-from iopstui.output.fleet.rows import merged_object, second_object, session_object
-from iopstui.output.fleet.sinks import totals_sink
+from iopstui.output.fleet.sinks import merged_object, second_object, session_object, totals_sink
 
 KINDS = ("read", "write", "discard")
 

@@ -39,7 +39,7 @@ from iopstui.fleet.merging.sums import (
     LatencySum,
     MalformedRow,
 )
-from iopstui.output.fleet.rows import merged_object, second_object
+from iopstui.output.fleet.sinks import merged_object, second_object
 
 number = st.integers(0, (1 << NUMBER_BITS) - 1)
 bins = st.dictionaries(st.sampled_from(KEYS), st.integers(1, (1 << 24) - 1), max_size=20)

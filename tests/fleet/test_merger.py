@@ -17,7 +17,7 @@ from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.histogram import merge, percentile_name, percentiles
 from iopstui.output.fleet.labelled_rows import merged_streams
-from iopstui.output.fleet.rows import merged_object, second_object, session_object
+from iopstui.output.fleet.sinks import merged_object, second_object, session_object
 from iopstui.output.fleet.wording import ending
 
 

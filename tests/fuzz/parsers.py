@@ -26,7 +26,7 @@ from iopstui.linux.devices.health import driver_health, pcie, smart, temperature
 from iopstui.linux.devices.irqmap import parse_names
 from iopstui.linux.devices.sysfs import parse_drivers
 from iopstui.linux.devices.usage import mounts
-from iopstui.linux.machine import cpu_state
+from iopstui.linux.machine import conditions as cpu_state
 from iopstui.linux.nvme import pages
 from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.model.fio import job_rules, jobfile

@@ -14,8 +14,13 @@ from trees import Tree
 
 from iopstui.features.capture.kernel import kernel_types, live_capture, programs
 from iopstui.features.capture.kernel.bpf_capture import RING_BITS, BpfCapture, CaptureUnusable
-from iopstui.features.capture.kernel.processes import ENDED, Processes, cgroups_below
-from iopstui.features.capture.kernel.workload_capture import ProcessFilter, WorkloadCapture
+from iopstui.features.capture.kernel.workload_capture import (
+    ENDED,
+    Processes,
+    ProcessFilter,
+    WorkloadCapture,
+    cgroups_below,
+)
 from iopstui.features.capture.model import packing
 from iopstui.features.capture.model.packing import METADATA, METADATA_PROCESS
 from iopstui.linux.probe import bpf

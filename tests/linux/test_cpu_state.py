@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from trees import Tree
 
-from iopstui.linux.machine.cpu_state import CPU_GROUPS, CpuStates, parse_governor
+from iopstui.linux.machine.conditions import CPU_GROUPS, CpuStates, parse_governor
 from iopstui.model.findings.conditions import CpuState
 
 CPU = "devices/system/cpu/cpu"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.linux.probe import bpf
-from iopstui.linux.probe.leaks import LEAK_AGE_NS, TASKS, TIMES, drop_leaks
+from iopstui.linux.probe.process import LEAK_AGE_NS, TASKS, TIMES, drop_leaks
 from iopstui.linux.probe.script import TIME_BITS
 
 CREATE, UPDATE, HASH = 0, 2, 1

@@ -19,9 +19,8 @@ from session_frames import session
 from iopstui.errors import UsageError
 from iopstui.model.block.target import Target
 from iopstui.output.export import listener
-from iopstui.output.export.exports import Exports, exporting
+from iopstui.output.export.exports import FIRST_LINE, Exports, Textfile, exporting
 from iopstui.output.export.exposition import OPENMETRICS_TYPE, TEXT_TYPE
-from iopstui.output.export.textfile import FIRST_LINE, Textfile
 
 TARGET = Target("file", "/data/a", "vda", ("vda",))
 

@@ -26,13 +26,14 @@ from iopstui.model.block.target import Target
 from iopstui.model.findings import rule_names as rules
 from iopstui.model.findings.finding import Finding
 from iopstui.model.samples import DriveReading
-from iopstui.output.export.buckets import BOUNDS_NS, Buckets
 from iopstui.output.export.exposition import openmetrics, text_format
 from iopstui.output.export.metrics import (
+    BOUNDS_NS,
     COUNTERS,
     DRIVE_GAUGES,
     FRAME_GAUGES,
     HISTOGRAMS,
+    Buckets,
     Metrics,
 )
 

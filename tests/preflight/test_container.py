@@ -10,8 +10,9 @@ from iopstui.errors import UsageError
 from iopstui.linux.machine.active_disks import active_disks
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.preflight import container, doctor
-from iopstui.preflight.container import inspect_container
+from iopstui.preflight import doctor
+from iopstui.preflight import doctor as container
+from iopstui.preflight.doctor import inspect_container
 
 STATS = "   8       0 sda 5 0 8 0 0 0 0 0 0 0 0\n   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0\n"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from iopstui.features.selftest import judge_fio
+from iopstui.features.selftest import judge as judge_fio
 from iopstui.features.selftest.bundle import read_bundle
 from iopstui.features.selftest.check import FAIL, MISSING
 from iopstui.features.selftest.evidence import Evidence

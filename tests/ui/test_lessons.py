@@ -26,8 +26,7 @@ from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.style import ASCII, UTF8
 from iopstui.ui.lesson.list import LessonList
-from iopstui.ui.lesson.markdown import page_parts
-from iopstui.ui.lesson.page import LessonPage
+from iopstui.ui.lesson.page import LessonPage, page_parts
 from iopstui.ui.lesson.rows import wrap_words
 
 SMALL, MIDDLE = (80, 24), (120, 36)

@@ -10,7 +10,7 @@ import pytest
 
 from iopstui.features.serve import connections as limits
 from iopstui.features.serve.connections import Connections
-from iopstui.features.serve.page import MAX_UNSENT, BrowserPage
+from iopstui.features.serve.server import MAX_UNSENT, BrowserPage
 
 
 class Echo(asyncio.Protocol):
@@ -129,7 +129,7 @@ class FakeTransport:
 async def test_a_page_that_does_not_read_is_dropped_and_makes_nobody_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("iopstui.features.serve.page.CLOSE_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("iopstui.features.serve.server.CLOSE_TIMEOUT_S", 0.01)
     transport = FakeTransport()
     page = BrowserPage(StuckSocket(), transport)  # type: ignore[arg-type]
     page.send(b"x" * MAX_UNSENT)

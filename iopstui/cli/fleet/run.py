@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
+import os
+import resource
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from iopstui.cli.fleet.agent_orders import AgentOrders, launch_command
-from iopstui.cli.fleet.engine import engine_hosts
-from iopstui.cli.fleet.process_limits import prepare_for_hosts
 from iopstui.cli.fleet.run_reporter import (
     FleetRunReporter,
     fleet_options,
@@ -26,8 +27,9 @@ from iopstui.cli.terminal import (
 )
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.fleet.answer import FleetAnswers
-from iopstui.fleet.engines.kubernetes import KUBERNETES
+from iopstui.fleet.engines.kubernetes import KUBERNETES, LABEL, PodSelection, require_kubectl
 from iopstui.fleet.engines.manifest import IMAGE, ManifestOptions, render_manifest
+from iopstui.fleet.engines.slurm import SLURM, slurm_hosts
 from iopstui.fleet.fleet import Fleet, FleetCallbacks
 from iopstui.fleet.hosts.nodes import Node, parse_nodes
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, parse_fleet_expectation
@@ -36,6 +38,72 @@ from iopstui.format import print_line
 from iopstui.model.experiment.expectation import parse_tolerance
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.safety.signals import StopSignals
+
+# descriptors for each host, and for everything else
+FDS_PER_HOST, RESERVED_FDS = 4, 64
+GC_THRESHOLD_PER_HOST = 500
+"""Objects that a host's seconds make before garbage is looked for: they end by themselves."""
+
+
+def prepare_for_hosts(hosts: int) -> None:
+    """Enough descriptors for all hosts, as far as the system lets us, and less looking for
+    garbage."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    need = hosts * FDS_PER_HOST + RESERVED_FDS
+    if soft != resource.RLIM_INFINITY and soft < need:
+        more = need if hard == resource.RLIM_INFINITY else min(need, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (more, hard))
+    young, *older = gc.get_threshold()
+    gc.set_threshold(young + hosts * GC_THRESHOLD_PER_HOST, *older)
+
+
+ENGINES = (SLURM, KUBERNETES)
+POD_OPTIONS = ("selector", "namespace", "container")
+MANIFEST_OPTIONS = ("pvc", "local_path", "replicas", "image")
+
+
+@contextlib.contextmanager
+def engine_hosts(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """The hosts, and the launcher's words. An allocation that is made here ends with the block."""
+    names = {arguments.hosts, arguments.launcher}
+    if SLURM not in names and arguments.allocate is not None:
+        raise UsageError("--allocate is for Slurm.", "For example: iopstui fleet slurm DIR "
+                         "--allocate '-N 4' --job JOB")  # fmt: skip
+    if KUBERNETES not in names:
+        _refuse_options(arguments, POD_OPTIONS)
+    _refuse_options(arguments, MANIFEST_OPTIONS)
+    engine = next((name for name in (arguments.hosts, arguments.launcher) if name in ENGINES), None)
+    if engine is None:
+        yield arguments.hosts, arguments.launcher
+        return
+    if arguments.launcher not in ("", engine):
+        raise UsageError(
+            f"HOSTS {arguments.hosts} and --launcher {arguments.launcher!r} cannot be combined."
+        )
+    if engine == SLURM:
+        with slurm_hosts(
+            arguments.hosts, arguments.allocate, os.environ, print_message
+        ) as allocation:
+            yield allocation.nodes, allocation.launcher
+        return
+    pods = PodSelection(
+        arguments.selector or LABEL, arguments.namespace or "", arguments.container or ""
+    )
+    require_kubectl()
+    hosts = arguments.hosts
+    if hosts == KUBERNETES:
+        found_pods = pods.wait(arguments.min_hosts, arguments.connect_timeout, print_message)
+        hosts = ",".join(found_pods)
+    yield hosts, pods.launcher
+
+
+def _refuse_options(arguments: argparse.Namespace, names: tuple[str, ...]) -> None:
+    option = next((name for name in names if getattr(arguments, name) is not None), None)
+    if option is not None:
+        with_what = "--print-manifest" if option in MANIFEST_OPTIONS else f"HOSTS {KUBERNETES}"
+        raise UsageError(f"--{option.replace('_', '-')} is for {with_what}.")
+
 
 Object = dict[str, Any]
 

@@ -1,19 +1,60 @@
-"""Devices of the self-test: the disk below a directory, a loop device, a null_blk."""
+"""Devices of the self-test: the disk below a directory, a loop device, a null_blk.
+
+The kernel detaches the loop device by itself once no process has it open (loop(4)).
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import json
 import os
+import struct
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from iopstui.features.selftest.evidence import Evidence
 from iopstui.features.selftest.external_commands import IOPSTUI, run_command
-from iopstui.features.selftest.loop_device import read_only_loop
 from iopstui.linux.process.tied import tied_process
 from iopstui.linux.roots import Roots
 from iopstui.safety.null_block import null_block
+
+# linux/loop.h
+LOOP_SET_FD, LOOP_SET_STATUS64, LOOP_CTL_GET_FREE = 0x4C00, 0x4C04, 0x4C82
+LO_FLAGS_AUTOCLEAR = 4
+_INFO = struct.Struct("=5Q4I64s64s32s2Q")
+CONTROL = "/dev/loop-control"
+MAX_ATTEMPTS = 8
+
+
+@contextlib.contextmanager
+def read_only_loop(backing: Path) -> Iterator[str]:
+    """The path of a read-only loop device over the file; detached when the block is left, or when
+    this process ends. OSError where none can be had."""
+    with contextlib.ExitStack() as stack:
+        control = os.open(CONTROL, os.O_RDWR | os.O_CLOEXEC)
+        stack.callback(os.close, control)
+        file = os.open(backing, os.O_RDONLY | os.O_CLOEXEC)
+        stack.callback(os.close, file)
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            path = f"/dev/loop{fcntl.ioctl(control, LOOP_CTL_GET_FREE)}"
+            device = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            stack.callback(os.close, device)
+            try:
+                fcntl.ioctl(device, LOOP_SET_FD, file)
+                break
+            except OSError as error:
+                # another program was faster
+                if error.errno != errno.EBUSY or attempt == MAX_ATTEMPTS:
+                    raise
+        name = os.fsencode(backing)[:63]
+        info = _INFO.pack(0, 0, 0, 0, 0, 0, 0, 0, LO_FLAGS_AUTOCLEAR, name, b"", b"", 0, 0)
+        fcntl.ioctl(device, LOOP_SET_STATUS64, info)
+        yield path
+
 
 LOOP_BYTES = 32 << 20
 TUNABLE = "read_ahead_kb"

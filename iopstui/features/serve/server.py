@@ -2,7 +2,7 @@
 
 The page and its terminal are those of textual-serve. Its server is not used: it starts a shell
 command for each page, asks nobody who they are, accepts pages of other sites, hands out files, and
-loads a font from another host.
+loads a font from another host. Nobody ever waits for a page: one that does not read is dropped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from aiohttp import WSMsgType, web
 
@@ -24,10 +24,65 @@ from iopstui.cli.terminal import print_message
 from iopstui.errors import UsageError
 from iopstui.features.serve.access import PRESENTER, Access, is_same_origin
 from iopstui.features.serve.connections import BACKLOG, Connections
-from iopstui.features.serve.page import BrowserPage
 from iopstui.features.serve.screen_process import ScreenProcess, valid_size
 from iopstui.features.serve.viewer_host import ViewerHost
 from iopstui.recording.reader import Recording, RecordingTooShort
+
+MAX_UNSENT = 1 << 21
+"""Bytes that may wait for a page, some large pictures."""
+CLOSE_TIMEOUT_S = 1.0
+
+
+class WebSocket(Protocol):
+    """What a page needs of aiohttp's."""
+
+    async def send_bytes(self, data: bytes) -> Any:
+        """Send a message; waits for a browser that does not read."""
+        ...
+
+    async def close(self) -> Any:
+        """Close it; waits for the browser's answer."""
+        ...
+
+
+class BrowserPage:
+    """An open WebSocket. ``send`` queues; a task of its own waits for the browser."""
+
+    def __init__(self, socket: WebSocket, transport: asyncio.Transport | None) -> None:
+        self._socket, self._transport = socket, transport
+        self._queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self._unsent = 0
+        self._sending = asyncio.create_task(self._send_queued())
+
+    def send(self, data: bytes) -> None:
+        """Queue what the terminal in the browser shows."""
+        self._unsent += len(data)
+        if self._unsent > MAX_UNSENT:
+            self.drop()
+        else:
+            self._queue.put_nowait(data)
+
+    async def _send_queued(self) -> None:
+        # a page that is closing has no connection any more
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            while True:
+                data = await self._queue.get()
+                await self._socket.send_bytes(data)
+                self._unsent -= len(data)
+
+    def drop(self) -> None:
+        """Cut the connection."""
+        self._sending.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def close(self) -> None:
+        """Close the page, and cut the connection if the browser does not answer soon."""
+        self._sending.cancel()
+        with contextlib.suppress(asyncio.TimeoutError, ConnectionError):
+            await asyncio.wait_for(self._socket.close(), CLOSE_TIMEOUT_S)
+        self.drop()
+
 
 MAX_MESSAGE = 1 << 16
 HEARTBEAT_S = 15.0

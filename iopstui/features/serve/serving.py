@@ -1,4 +1,6 @@
-"""Serve a live screen or a recording to browsers, until its end."""
+"""Serve a live screen or a recording to browsers, until its end. A viewer's screen plays a recording,
+and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,9 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, UsageErro
 from iopstui.features.serve.access import Access, is_loopback, new_token
 from iopstui.features.serve.connections import viewer_limit
 from iopstui.features.serve.screen_process import ScreenProcess
-from iopstui.features.serve.viewer import ViewerOptions, show_viewer
 from iopstui.features.serve.viewer_host import ViewerHost, screen_environment
 from iopstui.linux.process.private import private_directory, remove
+from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.recording.follow import wait_for_first_sample
 from iopstui.recording.reader import recording_path
@@ -32,6 +34,35 @@ from iopstui.safety.signals import handling_stop_signals
 
 if TYPE_CHECKING:
     from iopstui.features.serve.server import Server, ServeState
+
+
+@dataclass(frozen=True, slots=True)
+class ViewerOptions:
+    """How viewers see the ``recording``: from its start, or ``follow`` it as it is written."""
+
+    recording: Path
+    follow: bool = True
+    speed: float = 1.0
+    theme: str = ""
+    volume: PromisedFigures | None = None
+
+
+def show_viewer(options: ViewerOptions, fds: Sequence[int]) -> int:
+    """Play the recording, which is open as two descriptors, until the page is closed."""
+    from iopstui.recording.follow import FollowSession
+    from iopstui.recording.replay import ReplaySession
+    from iopstui.ui.replay import show_session
+
+    play, newest = (os.fdopen(fd, "rb") for fd in fds)
+    # viewers must not see the directory
+    path = Path(options.recording.name)
+    if options.follow:
+        session: ReplaySession = FollowSession(path, options.speed, files=(play, newest))
+    else:
+        newest.close()
+        session = ReplaySession(path, options.speed, play)
+    return show_session(session, options.theme, options.volume)
+
 
 FIRST_SIZE = (120, 40)
 END_TIMEOUT_S = 15.0

@@ -1,14 +1,18 @@
 """The metrics of a session: its events folded into counters, histograms and gauges.
 
 A counter grows from the program's start, over all its runs and targets. Gauges are of the newest
-frame, and gone once the session is over.
+frame, and gone once the session is over. The bounds of a histogram's few buckets are such that no
+bin of fio's lies across one: counts stay exact. A latency that is exactly a bound is counted above
+it, where Prometheus would count it below: fio's bins don't tell.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from iopstui import __version__
@@ -32,7 +36,6 @@ from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE, DriveReading
 from iopstui.model.sources import SOURCES
-from iopstui.output.export.buckets import Buckets
 from iopstui.output.export.exposition import (
     COUNTER,
     GAUGE,
@@ -41,9 +44,41 @@ from iopstui.output.export.exposition import (
     Family,
     Labels,
     Sample,
+    histogram_samples,
     labels,
 )
 from iopstui.text import printable
+
+# two for each power of two from 8 µs to 1 s, where disks are; few around it
+BOUNDS_NS = (
+    1 << 11, 1 << 12,
+    *(bound for power in range(13, 30) for bound in (1 << power, 3 << (power - 1))),
+    1 << 30, 1 << 32, 1 << 34,
+)  # fmt: skip
+
+
+class Buckets:
+    """A histogram that only grows. ``add`` takes an interval's own bins (by midpoint in ns)."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS_NS) + 1)
+        self._sum_ns = 0.0
+
+    def add(self, bins: Mapping[int, int], mean_ns: float | None) -> None:
+        """Count them; ``mean_ns`` is the mean of what is in them (``None``: that of the bins)."""
+        for key, count in bins.items():
+            self._counts[bisect_right(BOUNDS_NS, key)] += count
+        if mean_ns is None:
+            self._sum_ns += sum(key * count for key, count in bins.items())
+        else:
+            self._sum_ns += mean_ns * sum(bins.values())
+
+    def samples(self, own: Labels) -> list[Sample]:
+        """Return its lines, in seconds."""
+        *below, total = accumulate(self._counts)
+        counts = {bound / 1e9: count for bound, count in zip(BOUNDS_NS, below, strict=True)}
+        return list(histogram_samples(counts, total, self._sum_ns / 1e9, own))
+
 
 PREFIX = "iopstui_"
 
