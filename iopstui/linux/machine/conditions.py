@@ -1,5 +1,5 @@
-"""Conditions around the measurement of devices and CPUs: limits, health, settings, clock frequencies
-and the deepest idle states allowed.
+"""Conditions around the measurement of devices and CPUs: limits, health, settings, clock
+frequencies and the deepest idle states allowed.
 
 Sources: Documentation/admin-guide/pm/cpufreq.rst, Documentation/admin-guide/pm/cpuidle.rst.
 

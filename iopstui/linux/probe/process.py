@@ -1,8 +1,8 @@
 """Start, read and stop the bpftrace process. It never outlives iopstui.
 
 Stale requests, whose completion was not seen, are removed from its maps one by one: its own
-``clear()`` ends it (0.17, "Could not clear map") where a request completes at that moment, and would
-drop those in flight.
+``clear()`` ends it (0.17, "Could not clear map") where a request completes at that moment, and
+would drop those in flight.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Parse a volumes file (docs/guide/promise.md) into values, key by key, or report all of its mistakes
-with their places.
+"""Parse a volumes file (docs/guide/promise.md) into values, key by key, or report all of its
+mistakes with their places.
 """
 
 from __future__ import annotations

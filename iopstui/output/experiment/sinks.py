@@ -1,5 +1,5 @@
-"""Choose the sink of an experiment, and follow one that is measured now; its progress goes to standard
-error.
+"""Choose the sink of an experiment, and follow one that is measured now; its progress goes to
+standard error.
 """
 
 from __future__ import annotations

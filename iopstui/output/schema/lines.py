@@ -1,5 +1,5 @@
-"""The schemas of JSON lines: the session, its events, results of sweeps and comparisons, and a frame,
-which is that of the tree of its figures (model/metrics/frame_figures.py).
+"""The schemas of JSON lines: the session, its events, results of sweeps and comparisons, and a
+frame, which is that of the tree of its figures (model/metrics/frame_figures.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A report of many hosts: a page with charts, Markdown, JSON or a table (rows.py) of their JSON lines."""
+"""A report of many hosts: a page with charts, Markdown, JSON or a table (rows.py) of their JSON
+lines.
+"""
 
 from __future__ import annotations
 
