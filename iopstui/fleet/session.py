@@ -52,6 +52,7 @@ from iopstui.fleet.hosts.member import INTERRUPTED, Member
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.scaling_curve import STOPPED as STOPPED_BY_HAND
 from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve, SweepPosition
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.safety.crash import crash_sentence
 
 Object = dict[str, Any]
@@ -96,12 +97,10 @@ IopstuiError."""
 
 
 @dataclass(frozen=True, slots=True)
-class FleetRunRequest:
-    """A requested run: ``job`` ("": watch) with the changed options; with ``counts`` it is a
-    sweep, with one run for each host count."""
+class _Order:
+    """A run, or with ``counts`` a sweep with one run for each host count."""
 
-    job: str
-    options: Mapping[str, str]
+    request: RunRequest
     counts: tuple[int, ...] = ()
 
 
@@ -130,7 +129,7 @@ class FleetSession:
         self._plan_watch = watch
         self._between_runs = False
         self._emit: Callable[[FleetEvent], None] = lambda event: None
-        self._requests: queue.SimpleQueue[FleetRunRequest | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="fleet", daemon=True)
         self._fleet: Fleet | None = None
         self._number = 0
@@ -154,17 +153,17 @@ class FleetSession:
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
         """Run ``job`` ("": watch) with these options changed, after what runs has stopped."""
-        self._request(FleetRunRequest(job, dict(options)))
+        self._request(_Order(RunRequest(job, dict(options))))
 
     def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
         """Run ``job`` on the first so many hosts for each of these, one run after another; what
         they come to is told (Curve)."""
-        self._request(FleetRunRequest(job, dict(options), tuple(counts)))
+        self._request(_Order(RunRequest(job, dict(options)), tuple(counts)))
 
-    def _request(self, request: FleetRunRequest) -> None:
+    def _request(self, order: _Order) -> None:
         # first: what begins by the order must not be stopped
         self._interrupt()
-        self._requests.put(request)
+        self._requests.put(order)
 
     def stop(self) -> None:
         """Have all hosts stop; their last figures still come. It ends a sweep, too."""
@@ -234,12 +233,12 @@ class FleetSession:
                 if order.counts:
                     self._sweep(order)
                 else:
-                    self._run_request(order)
+                    self._run_request(order.request)
             except Exception as error:  # of a thread nobody would hear of it
                 message = crash_sentence(error)
                 self._emit(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (message,), (message,)))
 
-    def _next_request(self) -> FleetRunRequest | None:
+    def _next_request(self) -> _Order | None:
         """Wait for the next request; meanwhile the hosts of the last run are watched."""
         self.settings.start_session()
         self._report_tunable_results()
@@ -278,15 +277,15 @@ class FleetSession:
             fleet.interrupt()
         self._report_host_states()
 
-    def _sweep(self, request: FleetRunRequest) -> None:
+    def _sweep(self, order: _Order) -> None:
         """A run after another; what was measured before one that fails or is stopped stays."""
         self._sweeping, self._sweep_stopped = True, False
-        curve, end_reason = ScalingCurve(request.job, request.counts), INTERNAL_ERROR
+        curve, end_reason = ScalingCurve(order.request.job, order.counts), INTERNAL_ERROR
         try:
-            for number in range(len(request.counts)):
+            for number in range(len(order.counts)):
                 curve, end_reason = replace(curve, point_number=number), INTERNAL_ERROR
                 self._emit(curve)
-                verdict = self._run_request(request, SweepPosition(request.counts, number))
+                verdict = self._run_request(order.request, SweepPosition(order.counts, number))
                 curve = curve.with_point(verdict.point, verdict.code, verdict.messages)
                 end_reason = self._end_reason(verdict)
                 if end_reason:
@@ -315,11 +314,11 @@ class FleetSession:
         self._report_host_states()
 
     def _run_request(
-        self, request: FleetRunRequest, position: SweepPosition | None = None
+        self, request: RunRequest, position: SweepPosition | None = None
     ) -> RunVerdict:
         self._number += 1
         try:
-            planned = self._plan(self._number, request.job, request.options, position)
+            planned = self._plan(self._number, request.job, request.overrides, position)
         except IopstuiError as error:
             messages = (_error_text(error),)
             self._emit(FleetRunFinished(FAILED, error.exit_code, messages, messages))
