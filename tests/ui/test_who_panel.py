@@ -104,6 +104,21 @@ def test_no_share_exceeds_what_the_disks_did(
     assert sum(one.bytes_s for one in found) <= 1.000001 * (sum(a) + sum(b))
 
 
+@given(st.lists(st.tuples(st.floats(0, 1e8), st.floats(0, 1e8)), min_size=1, max_size=5))
+def test_nobody_is_given_more_than_it_did_on_the_disk(users: list[tuple[float, float]]) -> None:
+    """What else it wrote went into the page cache, or to a disk where nobody saw it."""
+    seen = tuple(
+        DiskUser(pid, "x", "", "", 0.0, on_disk + elsewhere, frozenset("a"))
+        for pid, (on_disk, elsewhere) in enumerate(users, 1)
+    )
+    moved = sum(on_disk for on_disk, _ in users)
+    use = DiskUse(1.0, 1.0, seen, disks={"a": (0.0, moved, 0.0)})
+    for one in combined_shares({"a": ("a",)}, use):
+        on_disk, elsewhere = users[(one.pid or 0) - 1]
+        assert one.bytes_s <= on_disk + 1e-3
+        assert one.at_least or one.bytes_s >= min(on_disk + elsewhere, moved) - 1e-3
+
+
 async def test_fio_s_figures_take_its_place_with_the_first_job() -> None:
     app = make(fakes.FakeController(disk_use=USE))
     async with app.run_test(size=(120, 36)) as pilot:
@@ -117,7 +132,10 @@ async def test_fio_s_figures_take_its_place_with_the_first_job() -> None:
 
 
 async def test_zoomed_it_takes_the_rows_that_the_device_leaves() -> None:
-    users = tuple(replace(HOG, pid=pid, command=f"hog-{pid}") for pid in range(1, 13))
+    users = tuple(
+        replace(HOG, pid=pid, command=f"hog-{pid}", read_s=4.0 * MIB, write_s=2.0 * MIB)
+        for pid in range(1, 13)
+    )
     app = make(fakes.FakeController(disk_use=replace(USE, users=users)))
     async with app.run_test(size=(120, 36)) as pilot:
         fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]

@@ -41,19 +41,27 @@ def shares(disk: str, below: Collection[str], use: DiskUse | None) -> tuple[Shar
     if not sum(moved):
         return ()
     users = [user for user in use.users if disk in user.devices and not user.kernel]
-    sides = [[_at_least(user, side, moved[side], below, use) for user in users]
-             for side in (READS, WRITES)]  # fmt: skip
-    # the page cache takes more than the disk is given in the same second
-    factors = [min(1.0, moved[side] / sum(rates)) if sum(rates) else 0.0
-               for side, rates in enumerate(sides)]  # fmt: skip
+    sides = [
+        _without_doubt([_at_least(user, side, moved[side], below, use) for user in users],
+                       moved[side])
+        for side in (READS, WRITES)
+    ]  # fmt: skip
     found = []
     for user, read_s, write_s in zip(users, *sides, strict=True):
-        bytes_s = read_s * factors[READS] + write_s * factors[WRITES]
+        bytes_s = read_s + write_s
         if bytes_s:
             at_least = _is_bound(user, (read_s, write_s), moved)
             share = bytes_s / sum(moved)
             found.append(Share(user.name, share, bytes_s, user.pid, user.comm, at_least))
     return tuple(sorted(found, key=lambda one: (-one.share, one.pid or 0)))
+
+
+def _without_doubt(rates: Sequence[float], moved: float) -> list[float]:
+    """What each must have done of what the disk did. Together they may have done more: into the
+    page cache, or on a disk where nobody saw them. Then each is left what the others can't have
+    done."""
+    doubt = max(0.0, sum(rates) - moved)
+    return [max(0.0, rate - doubt) for rate in rates]
 
 
 def combined_shares(disks: Mapping[str, Collection[str]], use: DiskUse | None) -> tuple[Share, ...]:
