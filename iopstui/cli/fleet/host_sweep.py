@@ -97,8 +97,7 @@ def run_host_sweep(
 ) -> int:
     """The exit code. ``min_hosts`` are enough for a point of more."""
     counts = host_counts(arguments, len(nodes))
-    recorder = FleetRecorder(arguments.record)
-    recorder.on_warning = print_message
+    recorder = FleetRecorder(arguments.record, print_message)
     planner = FleetRunPlanner(arguments, nodes, expected, min_hosts, recorder, HostTunables())
     curve = _HostSweep(planner, arguments.job)
     with contextlib.closing(recorder), exit_on_closed_output(arguments.expect):

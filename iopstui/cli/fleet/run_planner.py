@@ -41,12 +41,13 @@ Object = dict[str, Any]
 
 
 class FleetRecorder:
-    """Keeps the lines of all hosts, and where each run begins and ends."""
+    """Keeps the lines of all hosts, and where each run begins and ends. ``warn``: where warnings go
+    without a screen."""
 
-    def __init__(self, name: str | None) -> None:
+    def __init__(self, name: str | None, warn: Callable[[str], None] | None = None) -> None:
         self._warnings: list[str] = []
         self.on_warning: Callable[[str], None] = lambda message: None
-        self._file = RecordFile(new_record_path(name), self._warn) if name else None
+        self._file = RecordFile(new_record_path(name), warn or self._warn) if name else None
 
     def _warn(self, message: str) -> None:
         """Show the warning on the screen at once, and again after the screen has closed."""
