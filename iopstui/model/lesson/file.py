@@ -64,7 +64,7 @@ def parse_lesson(text: str, name: str, path: str) -> Lesson:
     if not heads:
         raise UsageError(f"{path} is not a lesson: it has no [lesson] section.",
                          "iopstui lesson --check NAME shows how the shipped ones are made; "
-                         "docs/guide/lessons.md says how one is written.")  # fmt: skip
+                         "docs/lesson-files.md says how one is written.")  # fmt: skip
     head = heads[0]
     head.check(_LESSON_KEYS)
     lets = next((section for section in sections if section.header == "let"), None)

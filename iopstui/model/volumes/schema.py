@@ -1,4 +1,4 @@
-"""Parse a volumes file (docs/guide/promise.md) into values, key by key, or report all of its
+"""Parse a volumes file (docs/volumes.md) into values, key by key, or report all of its
 mistakes with their places.
 """
 
