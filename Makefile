@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run dist dist-check test bench golden truth scoreboard simulate faults faults-long monitoring engines fuzz mutants lint format lock clean report-look docs site pictures release web
+.PHONY: help run dist dist-check test bench golden truth recordings scoreboard simulate faults faults-long monitoring engines fuzz mutants lint format lock clean report-look docs site pictures release web
 
 help:
 	@echo 'make run     install what is missing, then watch a safe job on a scratch file here'
@@ -10,6 +10,7 @@ help:
 	@echo 'make bench   measure the cost of iopstui itself (about 25 minutes)'
 	@echo 'make golden  compare 300 outputs with those kept in tests/golden (2 minutes)'
 	@echo 'make truth   80 short jobs: check each second against per-I/O logs (3 minutes)'
+	@echo 'make recordings  tests of the figures with all 59 recordings of fio, not with twelve (3 minutes)'
 	@echo 'make scoreboard  check the findings in known situations created on this machine (root)'
 	@echo 'make simulate  count how often a comparison reports a false difference (10 minutes)'
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; creates its own devices)'
@@ -58,6 +59,10 @@ golden:
 truth:
 	@.ci/setup test
 	@.venv/bin/python tests/truth
+
+recordings:
+	@.ci/setup test
+	IOPSTUI_ALL_RECORDINGS=1 .venv/bin/python -m pytest -q -p no:cacheprovider -n 2 tests/fio tests/model tests/output tests/recording tests/report
 
 # IOPSTUI_LAB="COMMAND" and similar variables run the cases that need virtual machines (tests/scoreboard)
 scoreboard:

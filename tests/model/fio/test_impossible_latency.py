@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fio_recordings import NAMES, frames, samples, statuses
+from fio_recordings import ALL, frames, samples, statuses
 
 from iopstui.model.experiment.expectation import (
     WHY_IMPOSSIBLE_LATENCY,
@@ -35,7 +35,7 @@ def test_no_expectation_is_judged_by_them() -> None:
 
 def test_no_other_recording_is_doubted() -> None:
     doubted = set()
-    for name in NAMES:
+    for name in ALL:
         builder = FrameBuilder()
         # a group's row says no more than its last section
         documents = [

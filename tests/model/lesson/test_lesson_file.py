@@ -255,10 +255,10 @@ def test_a_damaged_lesson_is_one_or_a_usage_error(data: st.DataObject) -> None:
         assert "own.ini" in error.message
 
 
-def test_the_one_that_the_guide_shows(root: Path) -> None:
-    guide = (root / "docs" / "guide" / "lessons.md").read_text()
-    text = guide.partition("```ini\n")[2].partition("```")[0]
-    lesson = parse_lesson(text, "own", "lessons.md")
+def test_the_one_that_the_page_shows(root: Path) -> None:
+    page = (root / "docs" / "lesson-files.md").read_text()
+    text = page.partition("```ini\n")[2].partition("```")[0]
+    lesson = parse_lesson(text, "own", "lesson-files.md")
     assert [step.kind for step in lesson.steps] == ["tell", "ask", "run", "run", "see", "explain"]
 
 

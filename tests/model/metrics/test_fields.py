@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
-from fio_recordings import NAMES
+from fio_recordings import ALL, NAMES
 from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session
@@ -83,7 +83,7 @@ def test_every_field_of_the_registry_is_emitted() -> None:
 
 def test_every_measured_field_has_a_value_somewhere() -> None:
     """Fields that are always null would be promises without data."""
-    values = (paths("3.42-p-both", smb=True)[0], *(paths(name)[0] for name in NAMES))
+    values = (paths("3.42-p-both", smb=True)[0], *(paths(name)[0] for name in ALL))
     seen = {known(path) for path in frozenset().union(*values)}
     empty = {field.id for field in FIELDS if field not in seen}
     # a latency of which no recording has a histogram, and what a live session alone fills in
