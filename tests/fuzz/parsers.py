@@ -29,6 +29,7 @@ from iopstui.linux.devices.usage import mounts
 from iopstui.linux.machine import conditions as cpu_state
 from iopstui.linux.nvme import pages
 from iopstui.linux.nvme.admin import DriveUnreadable
+from iopstui.linux.nvme.aws import parse_statistics
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.fio.log_lines import KINDS, Logs, read_log
@@ -146,6 +147,7 @@ def nvme_pages(data: bytes) -> None:
         pages.parse_smart, pages.parse_ocp, pages.parse_endurance, pages.parse_placement,
         pages.parse_supported, pages.parse_self_test, pages.parse_firmware, pages.parse_controller,
         pages.parse_namespace, pages.parse_transitions, lambda page: list(pages.parse_errors(page)),
+        parse_statistics,
     )  # fmt: skip
     for parse in page_parsers:
         for page in (data, padded[:4096]):

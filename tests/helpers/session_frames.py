@@ -10,6 +10,7 @@ from slow_requests import exemplar
 from iopstui.events import Event, FrameReady, SessionEnded, StepFinished, StepStarted
 from iopstui.linux.network.sock_diag import _INFO
 from iopstui.model.cgroups.rates import COUNTERS, CPU_US, LIMITS, PRESSURES, ROOT_FLAG, counter_name
+from iopstui.model.metrics.aws import AT_NS, GROWING, QUEUE
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.probe import PARTS
 from iopstui.model.metrics.summary import fio_summary
@@ -94,7 +95,8 @@ def with_share(n: int, sample: KernelSample) -> KernelSample:
     }
     connection = {f"connection.0.{name}": n for name in ("sends", "receives", "backlog")}
     shared = {**operations, **connection}
-    return replace(sample, more={**sample.more, "nfs": shared, "cgroups": groups(n), "tcp": tcp(n)})
+    return replace(sample, more={**sample.more, "nfs": shared, "cgroups": groups(n), "tcp": tcp(n),
+                                 "aws": aws(n)})  # fmt: skip
 
 
 def with_smb(n: int, sample: KernelSample) -> KernelSample:
@@ -117,6 +119,11 @@ def tcp(n: int) -> dict[str, int]:
     """Counters of a connection to an NFS server."""
     names = (*_INFO, "send_queue", "receive_queue")
     return {connection_key(name, 871, "10.9.0.2:2049", "NFS"): 1000 * n for name in names}
+
+
+def aws(n: int) -> dict[str, int]:
+    """Counters of an EBS volume."""
+    return {f"{name} ebs nvme1n1": 1000 * n for name in (AT_NS, QUEUE, *GROWING)}
 
 
 def groups(n: int) -> dict[str, int]:

@@ -25,14 +25,15 @@ _COMMAND = struct.Struct("=BBHIIIQQII6III")
 GET_LOG_PAGE, IDENTIFY, GET_FEATURES = 0x02, 0x06, 0x0A
 # log pages
 SUPPORTED_PAGES, ERRORS, SMART, FIRMWARE, SELF_TEST, ENDURANCE = 0x00, 0x01, 0x02, 0x03, 0x06, 0x09
-PLACEMENT_STATISTICS, OCP_SMART = 0x22, 0xC0
+PLACEMENT_STATISTICS, OCP_SMART, AMAZON_STATISTICS = 0x22, 0xC0, 0xD0
 # what Identify describes
 NAMESPACE, CONTROLLER = 0x00, 0x01
 # features
 POWER_STATE, AUTONOMOUS_POWER, HOST_MEMORY, PLACEMENT = 0x02, 0x0C, 0x0D, 0x1D
 ALLOWED = frozenset(
     {(GET_LOG_PAGE, page) for page in (SUPPORTED_PAGES, ERRORS, SMART, FIRMWARE, SELF_TEST,
-                                       ENDURANCE, PLACEMENT_STATISTICS, OCP_SMART)}
+                                       ENDURANCE, PLACEMENT_STATISTICS, OCP_SMART,
+                                       AMAZON_STATISTICS)}
     | {(IDENTIFY, what) for what in (NAMESPACE, CONTROLLER)}
     | {(GET_FEATURES, feature) for feature in (POWER_STATE, AUTONOMOUS_POWER, HOST_MEMORY,
                                              PLACEMENT)}
@@ -60,13 +61,15 @@ def open_controller(path: Path) -> Iterator[int]:
         os.close(fd)
 
 
-def log_page(fd: int, page: int, size: int, *, specific: int = 0) -> bytes:
-    """``size`` bytes (a multiple of 4) of a log page of the whole drive; ``specific`` is the log
-    specific identifier (an endurance group). Raises DriveUnreadable."""
+def log_page(
+    fd: int, page: int, size: int, *, specific: int = 0, namespace: int = WHOLE_DRIVE
+) -> bytes:
+    """``size`` bytes (a multiple of 4) of a log page of the whole drive, or of one ``namespace``;
+    ``specific`` is the log specific identifier (an endurance group). Raises DriveUnreadable."""
     dwords = size // 4 - 1
     low = page | _RETAIN_EVENT | (dwords & 0xFFFF) << 16
     high = dwords >> 16 | specific << 16
-    return _send(fd, GET_LOG_PAGE, page, size, (low, high), WHOLE_DRIVE)[0]
+    return _send(fd, GET_LOG_PAGE, page, size, (low, high), namespace)[0]
 
 
 def identify(fd: int, structure: int, namespace: int = 0) -> bytes:

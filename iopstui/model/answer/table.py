@@ -54,7 +54,7 @@ MUCH_SLOWER, SLOWER_MS = 4.0, 1.0
 """So many times the usual, and at least so long, is worth a warning."""
 SPECIFIC = ("io-errors", "scsi-errors", "media-errors", "paths", "thermal", "nfs-stalled",
             "smb-stalled", "nfs-retrans", "nfs-server", "nfs-queue", "smb-server", "net-loss",
-            "net-window", "net-full", "iostats", "hot")  # fmt: skip
+            "net-window", "net-full", "iostats", "hot", "volume-limit")  # fmt: skip
 """Findings that say more than any row below theirs."""
 
 

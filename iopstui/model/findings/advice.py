@@ -111,6 +111,10 @@ HINTS: Mapping[str, str] = {
     "link": "check the slot and the cable: lspci -vv (LnkSta against LnkCap)",
     "error-log": "see its error log: iopstui devices {0}n1, or nvme error-log /dev/{0}",
     "health": "back up its data; see its health: smartctl -a /dev/{}",
+    "volume-limit": "a volume with more provisioned IOPS or throughput may do more; a deeper queue "
+    "only waits longer",
+    "instance-limit": "an instance type with a higher EBS limit may do more; a larger volume alone "
+    "does not raise it. All EBS volumes of the instance share it",
     "amplification": "larger or sequential writes, TRIM, or more unused space may lower it",
     "counter": "compare with /sys/block/{}/inflight; a driver may have lost count",
     "slow": "see whether the device or its queue is slow, as root: iopstui watch {} --probe",

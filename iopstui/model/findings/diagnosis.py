@@ -39,6 +39,7 @@ from iopstui.model.findings.rules.drive import (
     drive_throttling,
     drive_wear,
     media_errors,
+    volume_limit,
     write_amplification,
 )
 from iopstui.model.findings.rules.health import (
@@ -105,6 +106,7 @@ RULES: tuple[Rule, ...] = (
     drive_wear,
     drive_throttling,
     device_temperature,
+    volume_limit,
     memory_pressure,
     idle_io_uring,
     retransmissions,

@@ -60,6 +60,7 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "steal": "CPUs without a job",
     "tags": "queues that the jobs do not reach",
     "thermal": "throttling before the run",
+    "volume-limit": "short bursts: less than 100 ms of a second",
     "write-back": "jobs that use a CPU, or mostly wait for one",
 }
 """By rule; the others exclude nothing."""

@@ -70,6 +70,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "tags": (WARNING, "The job wants more I/Os in flight than fit"),
     "thermal": (CRITICAL, "The drive throttled itself: too hot"),
     "throttled": (WARNING, "A cgroup's CPU limit slows the job"),
+    "volume-limit": (WARNING, "Demand exceeds a limit of the volume or instance"),
     "wear": (CRITICAL, "The drive is worn or degraded"),
     "write-back": (INFO, "Buffered writes wait for write-back"),
 }

@@ -21,6 +21,8 @@ from iopstui.model.figures.disk import DiskRates, disk_rates, sum_rates
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.lazy_dict import LazyDict
+from iopstui.model.metrics.aws import SOURCE as AWS
+from iopstui.model.metrics.aws import VolumeGrowth, volume_growths
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame, CpuFrames, CpuInterval
 from iopstui.model.metrics.cpus.irq_rates import IrqRates
 from iopstui.model.metrics.cpus.job_load import Sent, SentBytes, job_load
@@ -104,7 +106,8 @@ class Frame:
     own counters by controller, where they were read anew (model/metrics/nvme.py). ``share`` has the
     figures of the NFS or SMB mounts that the jobs work on (``None``: none, or not measured),
     ``groups`` the cgroups that did I/O on their disks, the busiest first (``None``: not read),
-    ``connections`` those to the servers that the target is on (``None``: none, or not read).
+    ``connections`` those to the servers that the target is on (``None``: none, or not read),
+    ``aws`` what AWS volumes count themselves, by disk (``None``: none, or not read).
     """
 
     seq: int
@@ -131,6 +134,7 @@ class Frame:
     share: Share | None = None
     groups: tuple[GroupRates, ...] | None = None
     connections: tuple[Connection, ...] | None = None
+    aws: Mapping[str, VolumeGrowth] | None = None
     beside: Frame | None = None
 
     @property
@@ -471,6 +475,7 @@ def _kernel_figures(
         if SMB in now else share_rates(now.get(NFS), before.get(NFS), seconds),
         "groups": group_rates(now.get(GROUPS), before.get(GROUPS), seconds),
         "connections": connections(now.get(TCP), before.get(TCP), seconds),
+        "aws": volume_growths(now.get(AWS), before.get(AWS)),
     }  # fmt: skip
 
 

@@ -26,6 +26,8 @@ from iopstui.model.figures.figure import (
     Rows,
 )
 from iopstui.model.fio.interval import FIO as FIO_ROWS
+from iopstui.model.metrics.aws import SOURCE as AWS
+from iopstui.model.metrics.aws import VOLUME
 from iopstui.model.metrics.cpus.cpu_frames import CPU
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import NVME
@@ -94,6 +96,7 @@ KERNEL: Rows = (
     Part(SMB, SMB_ROWS, partial(_share, on_smb=True), source="/proc/fs/cifs/Stats"),
     Part(TCP, CONNECTION, "connections", many=IN_LIST, source="sock_diag"),
     Part(GROUPS, GROUP, "groups", many=IN_LIST, source="cgroup v2"),
+    Part(AWS, VOLUME, many=BY_KEY, about="this AWS volume", source="NVMe log page D0h"),
 )  # fmt: skip
 JOB: Rows = (
     Figure("index", "", "number of the job, in the order fio started them"),

@@ -18,6 +18,7 @@ from iopstui.model.answer.use import DiskUse
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
+from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.shares.smb import SOURCE as SMB
 from iopstui.model.metrics.slow.stalls import StallWatch
@@ -122,8 +123,20 @@ class Sampling:
             from iopstui.linux.network.connections import ConnectionReader
 
             more_sources[TCP] = ConnectionReader(servers).read
+        more_sources |= self._aws_volumes()
         nfs = () if target.smb_shares else distinct_file_systems(target.shares, roots)
         return KernelSampler(roots, target.tree, irqs, shares=nfs, more_sources=more_sources)
+
+    def _aws_volumes(self) -> dict[str, Callable[[], Counters | None]]:
+        context = self._context
+        tree = [context.devices[name] for name in context.target.tree if name in context.devices]
+        # most machines have none, and load less
+        if not any("Amazon" in (device.model or "") for device in tree):
+            return {}
+        from iopstui.linux.nvme.aws import VolumeReader, volumes_of
+
+        volumes = volumes_of(context.roots, context.devices, context.target.tree)
+        return {AWS: VolumeReader(context.roots, volumes).read} if volumes else {}
 
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""

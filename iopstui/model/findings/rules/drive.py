@@ -1,19 +1,22 @@
-"""Rules on what an NVMe drive says of itself (SMART): throttling, wear, media errors, and what it
-writes for each byte that it is given."""
+"""Rules on what an NVMe drive says of itself: throttling, wear, media errors, what it writes for
+each byte that it is given (SMART), and the limits of an AWS volume (log page D0h)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui import format as units
 from iopstui.model.findings.advice import advise
-from iopstui.model.findings.evidence import Evidence, recent_frames
+from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, recent_frames
 from iopstui.model.findings.finding import Finding
+from iopstui.model.metrics.aws import LIMITS, VolumeGrowth
 from iopstui.model.metrics.nvme import UNIT_BYTES, amplification, counter_growth, media_written
 from iopstui.model.samples import DriveReading
 
 MUCH_AMPLIFICATION = 3.0
 DAY_S = 86_400
+MUCH_EXCEEDED_MS = 100.0
+"""Milliseconds of each second in which the demand exceeded a limit; less are short bursts."""
 _ZERO_CELSIUS_KELVIN = 273
 # bits of the critical warning (Base Specification 2.0, figure 207); temperature is another finding
 _WARNINGS = (
@@ -110,6 +113,48 @@ def write_amplification(evidence: Evidence) -> Finding | None:
             advise("amplification"),
         )
     return None
+
+
+def volume_limit(evidence: Evidence) -> Finding | None:
+    """An AWS volume that counts that the demand exceeded a limit, in each of the last seconds."""
+    frames = recent_frames(evidence)
+    for disk in (frames[-1].aws or {}) if len(frames) >= ENOUGH_SECONDS else ():
+        volumes = [frame.aws[disk] for frame in frames if frame.aws and disk in frame.aws]
+        least = _least_exceeded(volumes) if len(volumes) == len(frames) else {}
+        exceeded = {limit: ms for limit, ms in least.items() if ms >= MUCH_EXCEEDED_MS}
+        if exceeded:
+            return Finding(
+                "volume-limit",
+                f"for {_exceeded_text(exceeded)} ({disk}, in each of the last "
+                f"{len(frames)} s, by its own count){_others_text(exceeded, volumes)}",
+                advise("volume-limit" if any(limit.startswith("volume") for limit in exceeded)
+                       else "instance-limit"),
+            )  # fmt: skip
+    return None
+
+
+def _least_exceeded(volumes: Sequence[VolumeGrowth]) -> dict[str, float]:
+    """The least milliseconds of any of these seconds, by limit."""
+    seconds = [volume.exceeded_ms for volume in volumes]
+    return {limit: min(ms[limit] for ms in seconds)
+            for limit in LIMITS if all(limit in ms for ms in seconds)}  # fmt: skip
+
+
+def _exceeded_text(exceeded: Mapping[str, float]) -> str:
+    return " and for ".join(
+        f"at least {ms:.0f} ms of each second the demand exceeded the {LIMITS[limit]}"
+        for limit, ms in exceeded.items()
+    )
+
+
+def _others_text(exceeded: Mapping[str, float], volumes: Sequence[VolumeGrowth]) -> str:
+    """That the volume's own limits were not exceeded at all, if only the instance's were."""
+    own = [limit for limit in LIMITS if limit.startswith("volume")]
+    if any(limit in exceeded for limit in own):
+        return ""
+    if any(volume.exceeded_ms.get(limit) for volume in volumes for limit in own):
+        return ""
+    return ", not the volume's own limits"
 
 
 def _writes_per_day_text(evidence: Evidence, reading: DriveReading) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 from evidence_frames import device, disk, fired, seconds
 
@@ -12,8 +15,10 @@ from iopstui.model.findings.rules.drive import (
     drive_throttling,
     drive_wear,
     media_errors,
+    volume_limit,
     write_amplification,
 )
+from iopstui.model.metrics.aws import VolumeGrowth
 from iopstui.model.metrics.nvme import UNIT_BYTES
 from iopstui.model.samples import DriveReading
 
@@ -108,3 +113,41 @@ def test_modest_amplification_and_short_runs() -> None:
         units_written=units, media_bytes_written=int(2.9 * units * UNIT_BYTES)
     )) is None  # fmt: skip
     assert write_amplification(drive(units_written=1, media_bytes_written=1 << 30)) is None
+
+
+def volume(kind: str = "ebs", **ms: int) -> VolumeGrowth:
+    limits = dict.fromkeys(("volume_iops", "volume_bytes", "instance_iops", "instance_bytes"), 0)
+    us = {**limits, **{name: 1000 * value for name, value in ms.items()}}
+    return VolumeGrowth(kind, 1.0, reads=9, writes=9, read_us=9, write_us=9, queue=0, **us)
+
+
+def exceeding(volumes: Sequence[VolumeGrowth | None]) -> Evidence:
+    frames = seconds(len(volumes), step=0, disks={"nvme1n1": disk(9.0)})
+    return Evidence([
+        replace(frame, aws=None if growth is None else {"nvme1n1": growth})
+        for frame, growth in zip(frames, volumes, strict=True)
+    ])  # fmt: skip
+
+
+def test_the_instance_s_limit_is_told_from_the_volume_s() -> None:
+    found = fired(volume_limit(exceeding([volume(instance_bytes=ms) for ms in (700, 312, 900)])))
+    assert found.text == (
+        "for at least 312 ms of each second the demand exceeded the instance's EBS throughput "
+        "limit (nvme1n1, in each of the last 3 s, by its own count), not the volume's own limits"
+    )
+    assert "an instance type" in found.advice
+    # once the volume's own was exceeded, too: then nothing is said of it
+    seldom = [volume(instance_bytes=500), volume(instance_bytes=500),
+              volume(instance_bytes=500, volume_iops=1)]  # fmt: skip
+    assert fired(volume_limit(exceeding(seldom))).text.endswith("by its own count)")
+    both = [volume(instance_iops=400, volume_iops=250)] * 3
+    text = fired(volume_limit(exceeding(both))).text
+    assert "250 ms of each second the demand exceeded the volume's IOPS limit and for" in text
+    assert "400 ms of each second the demand exceeded the instance's EBS IOPS limit" in text
+
+
+def test_bursts_and_seconds_without_a_page_are_no_limit() -> None:
+    much = volume(volume_iops=900)
+    for volumes in ([much, volume(volume_iops=99), much], [much, None, much], [much, much],
+                    [None] * 3):  # fmt: skip
+        assert volume_limit(exceeding(volumes)) is None

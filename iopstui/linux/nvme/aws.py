@@ -1,0 +1,134 @@
+"""The statistics that AWS volumes (EBS and EC2 instance store) keep: NVMe log page D0h.
+
+Sources: AWS's documents on EBS detailed performance statistics and the structures that nvme-cli's
+plugin amzn publishes. All numbers are little-endian. None of it was seen on real hardware.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.linux.nvme import admin
+from iopstui.linux.nvme.admin import DriveUnreadable
+from iopstui.linux.nvme.health import LIVE, controller_state, controllers_of
+from iopstui.linux.nvme.pages import MalformedPage
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_count
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.metrics.aws import (
+    AT_NS,
+    EBS,
+    GROWING,
+    INSTANCE_STORE,
+    QUEUE,
+    counter_name,
+)
+
+EBS_MODEL, INSTANCE_STORE_MODEL = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
+PAGE_SIZES: Mapping[str, int] = {EBS_MODEL: 4096, INSTANCE_STORE_MODEL: 8192}
+"""Bytes of the page by model. Other models are never asked: the number is the vendor's own."""
+TIMEOUT_S = 0.05
+"""How long a sample waits for the page; a volume that takes longer has no figures in it."""
+_KINDS = {0x3C23B510: EBS, 0xEC2C0D7E: INSTANCE_STORE}
+_HEAD = struct.Struct("<II11Q")
+_COUNTERS = (*GROWING, QUEUE)
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume to ask: its disk, its controller, the namespace and the bytes of its page."""
+
+    disk: str
+    controller: str
+    namespace: int
+    size: int
+
+
+def parse_statistics(page: bytes, size: int = 4096) -> tuple[str, dict[str, int]]:
+    """What the volume is (EBS, INSTANCE_STORE) and its counters; times are in µs. Raises
+    MalformedPage."""
+    if len(page) < size:
+        raise MalformedPage(f"The volume's log page D0h has {len(page)} bytes instead of {size}.")
+    magic, _, *values = _HEAD.unpack_from(page)
+    if magic not in _KINDS:
+        raise MalformedPage("The volume's log page D0h is not AWS's page of statistics.")
+    return _KINDS[magic], dict(zip(_COUNTERS, values, strict=True))
+
+
+def volumes_of(
+    roots: Roots, devices: Mapping[str, BlockDevice], names: Sequence[str]
+) -> tuple[Volume, ...]:
+    """The AWS volumes among these devices and the disks of these partitions, by their models."""
+    volumes: dict[str, Volume] = {}
+    for name in names:
+        device = devices.get(name)
+        device = devices.get(device.disk or "", device) if device else None
+        model = ((device.model if device else None) or "").strip()
+        if device is None or device.hidden or model not in PAGE_SIZES:
+            continue
+        number = read_count(f"{roots.sys}/class/block/{device.name}/nsid") or admin.WHOLE_DRIVE
+        namespace = 1 if model == EBS_MODEL else number
+        for controller in controllers_of(roots, device)[:1]:
+            volumes[device.name] = Volume(device.name, controller, namespace, PAGE_SIZES[model])
+    return tuple(volumes.values())
+
+
+class VolumeReader:
+    """Reads the statistics of some volumes repeatedly, beside the caller, which a hung volume must
+    not stop. A volume that refuses, or answers with another page, is not asked again. For one
+    thread."""
+
+    def __init__(
+        self,
+        roots: Roots,
+        volumes: Sequence[Volume],
+        clock: Callable[[], int] = time.monotonic_ns,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._roots = roots
+        self._volumes = list(volumes)
+        self._clock = clock
+        self._timeout_s = timeout_s
+        self._thread: threading.Thread | None = None
+
+    def read(self) -> dict[str, int] | None:
+        """All counters, by model/metrics/aws.py's names; ``None`` where there are none in time."""
+        if not self._volumes or (self._thread is not None and self._thread.is_alive()):
+            return None
+        counters: dict[str, int] = {}
+        self._thread = threading.Thread(
+            target=self._read, args=(counters,), name="aws volumes", daemon=True
+        )
+        try:
+            self._thread.start()
+        except RuntimeError:  # no more threads are allowed: perhaps next time
+            self._thread = None
+            return None
+        self._thread.join(self._timeout_s)
+        # what arrives later is of no sample: the next one reads anew
+        return None if self._thread.is_alive() else counters or None
+
+    def _read(self, counters: dict[str, int]) -> None:
+        for volume in tuple(self._volumes):
+            if controller_state(self._roots, volume.controller) != LIVE:
+                continue
+            try:
+                kind, values = self._statistics(volume)
+            except DriveUnreadable:
+                self._volumes.remove(volume)
+                continue
+            values = {AT_NS: self._clock(), **values}
+            for name, value in values.items():
+                counters[counter_name(name, kind, volume.disk)] = value
+
+    def _statistics(self, volume: Volume) -> tuple[str, dict[str, int]]:
+        with admin.open_controller(Path(self._roots.dev) / volume.controller) as fd:
+            page = admin.log_page(
+                fd, admin.AMAZON_STATISTICS, volume.size, namespace=volume.namespace
+            )
+        return parse_statistics(page, volume.size)

@@ -1,0 +1,123 @@
+"""Figures of AWS volumes (EBS and instance store) in an interval, from their own counters.
+
+The counters are those of NVMe log page D0h (linux/nvme/aws.py), as published. None of it was seen
+on real hardware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from iopstui import format as f
+from iopstui.model.figures.figure import SECONDS, TEXT, Figure, Rows
+from iopstui.model.rates import delta
+
+SOURCE = "aws"
+"""The name of these counters in a sample (KernelSample.more)."""
+AT_NS = "at_ns"
+"""When a volume's page was read."""
+QUEUE = "queue"
+EBS, INSTANCE_STORE = "ebs", "instance-store"
+LIMITS: Mapping[str, str] = {
+    "volume_iops": "volume's IOPS limit",
+    "volume_bytes": "volume's throughput limit",
+    "instance_iops": "instance's EBS IOPS limit",
+    "instance_bytes": "instance's EBS throughput limit",
+}
+"""Limits by the name of the counter of microseconds in which the demand exceeded them."""
+GROWING = ("reads", "writes", "read_bytes", "write_bytes", "read_us", "write_us", *LIMITS)
+"""Counters that never shrink while a volume stays attached."""
+
+
+def _exceeded(limit: str) -> Figure:
+    meaning = f"time of a second in which the demand exceeded the {LIMITS[limit]}"
+    return Figure(f"{limit}_exceeded", "ms", meaning, limit, SECONDS, per=1e3, most=1e3)
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeGrowth:
+    """What a volume's own counters grew by in ``seconds``, the time between the readings of its
+    page. Times are in µs; ``queue`` is the queue length at the end. ``kind`` is EBS or
+    INSTANCE_STORE, which has no limits of the instance (``None``)."""
+
+    kind: str
+    seconds: float
+    reads: int
+    writes: int
+    read_us: int
+    write_us: int
+    volume_iops: int
+    volume_bytes: int
+    instance_iops: int | None
+    instance_bytes: int | None
+    queue: int
+
+    volume_iops_exceeded = _exceeded("volume_iops")
+    volume_bytes_exceeded = _exceeded("volume_bytes")
+    instance_iops_exceeded = _exceeded("instance_iops")
+    instance_bytes_exceeded = _exceeded("instance_bytes")
+    r_await = Figure("r_await", "ms", "mean time of a read, as the volume counts it", "read_us",
+                     "reads", per=1e3, form=f.milliseconds)  # fmt: skip
+    w_await = Figure("w_await", "ms", "mean time of a write, as the volume counts it", "write_us",
+                     "writes", per=1e3, form=f.milliseconds)  # fmt: skip
+
+    @property
+    def exceeded_ms(self) -> dict[str, float]:
+        """Milliseconds of a second by limit; a limit that is not counted is left out."""
+        figures = {limit: getattr(self, f"{limit}_exceeded") for limit in LIMITS}
+        return {limit: ms for limit, ms in figures.items() if ms is not None}
+
+
+VOLUME: Rows = (
+    Figure("kind", "", "what it is: ebs or instance-store", kind=TEXT),
+    VolumeGrowth.volume_iops_exceeded,
+    VolumeGrowth.volume_bytes_exceeded,
+    VolumeGrowth.instance_iops_exceeded,
+    VolumeGrowth.instance_bytes_exceeded,
+    Figure("device_queue", "", "the volume's own queue length at the interval's end", QUEUE),
+    VolumeGrowth.r_await,
+    VolumeGrowth.w_await,
+)  # fmt: skip
+
+
+def counter_name(counter: str, kind: str, disk: str) -> str:
+    """The name of a counter."""
+    return f"{counter} {kind} {disk}"
+
+
+def volume_growths(
+    now: Mapping[str, int] | None, before: Mapping[str, int] | None
+) -> dict[str, VolumeGrowth] | None:
+    """Volumes by disk; ``None`` where no page was read twice. A volume one of whose counters went
+    backwards was attached anew: it has no figures in this interval."""
+    if not now or not before:
+        return None
+    volumes: dict[str, VolumeGrowth] = {}
+    for name in dict.fromkeys(name.partition(" ")[2] for name in now):
+        kind, _, disk = name.partition(" ")
+        growth = _growth(kind, name, now, before)
+        if growth is not None:
+            volumes[disk] = growth
+    return volumes or None
+
+
+def _growth(
+    kind: str, name: str, now: Mapping[str, int], before: Mapping[str, int]
+) -> VolumeGrowth | None:
+    grown = {
+        counter: delta(now.get(f"{counter} {name}"), before.get(f"{counter} {name}"))
+        for counter in (AT_NS, *GROWING)
+    }
+    known = {counter: value for counter, value in grown.items() if value is not None}
+    if len(known) < len(grown) or not known[AT_NS] or f"{QUEUE} {name}" not in now:
+        return None
+    of_instance = kind == EBS
+    return VolumeGrowth(
+        kind, known[AT_NS] / 1e9,
+        known["reads"], known["writes"], known["read_us"], known["write_us"],
+        known["volume_iops"], known["volume_bytes"],
+        known["instance_iops"] if of_instance else None,
+        known["instance_bytes"] if of_instance else None,
+        now[f"{QUEUE} {name}"],
+    )  # fmt: skip

@@ -1,0 +1,83 @@
+"""What AWS volumes count, as figures of an interval: growths, gaps, and never a made-up number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from session_frames import kernel
+
+from iopstui.model.metrics.aws import GROWING, LIMITS, volume_growths
+from iopstui.model.metrics.frame import FrameBuilder
+from iopstui.model.samples import RawSample
+from iopstui.output.jsonl import frame_object
+
+COUNTS = st.integers(0, (1 << 64) - 1)
+PAGES = st.fixed_dictionaries({name: COUNTS for name in (*GROWING, "queue")})
+
+
+def counters(at_ns: int, kind: str = "ebs", disk: str = "nvme1n1", **page: int) -> dict[str, int]:
+    values = {**dict.fromkeys((*GROWING, "queue"), 0), **page, "at_ns": at_ns}
+    return {f"{name} {kind} {disk}": value for name, value in values.items()}
+
+
+@given(PAGES, PAGES, st.integers(1, 10**10))
+def test_figures_are_growths_and_a_step_back_is_a_gap(
+    then: dict[str, int], now: dict[str, int], took_ns: int
+) -> None:
+    made = volume_growths(counters(took_ns, **now), counters(0, **then))
+    if any(now[name] < then[name] for name in GROWING):
+        assert made is None
+        return
+    assert made is not None
+    volume = made["nvme1n1"]
+    for name in LIMITS:
+        ms_of_a_second = (now[name] - then[name]) * 1e6 / took_ns
+        figure = getattr(volume, f"{name}_exceeded")
+        assert figure == pytest.approx(min(ms_of_a_second, 1000.0), rel=1e-9)
+    reads = now["reads"] - then["reads"]
+    ms = (now["read_us"] - then["read_us"]) / 1e3
+    assert volume.r_await == (pytest.approx(ms / reads) if reads else None)
+    assert volume.queue == now["queue"]
+
+
+@given(PAGES, st.dictionaries(st.sampled_from(GROWING), st.integers(0, 1 << 40)))
+def test_a_page_that_only_grows_is_no_gap(then: dict[str, int], more: dict[str, int]) -> None:
+    now = {**then, **{name: then[name] + growth for name, growth in more.items()}}
+    made = volume_growths(counters(10**9, **now), counters(0, **then))
+    assert made is not None
+    assert made["nvme1n1"].reads == more.get("reads", 0)
+    assert made["nvme1n1"].seconds == 1.0
+
+
+def test_another_volume_under_the_same_name_has_no_growth() -> None:
+    assert volume_growths(counters(9, "ebs"), counters(1, "instance-store")) is None
+    assert volume_growths(counters(9), None) is None and volume_growths(None, counters(9)) is None
+    both = counters(9) | counters(9, disk="nvme2n1")
+    assert set(volume_growths(both, counters(1)) or ()) == {"nvme1n1"}
+    assert volume_growths(counters(9), counters(9)) is None, "no time passed"
+
+
+def test_an_instance_store_has_no_limits_of_the_instance() -> None:
+    now = counters(10**9, "instance-store", volume_iops=300_000, instance_iops=5)
+    made = (volume_growths(now, counters(0, "instance-store")) or {})["nvme1n1"]
+    assert made.exceeded_ms == {"volume_iops": 300.0, "volume_bytes": 0.0}
+    assert made.instance_iops_exceeded is None
+
+
+def test_a_frame_has_them_by_disk() -> None:
+    builder = FrameBuilder()
+    for n in (0, 1):
+        page = counters(n * 10**9, instance_bytes=n * 312_000, reads=8 * n, read_us=4000 * n,
+                        queue=5)  # fmt: skip
+        sample = replace(kernel(n, n * 10**9, 1000.0 * n), more={"aws": page})
+        frame = builder.feed(
+            RawSample(n, n * 10**9, 1000.0 * n, sample, fio=None, final=False, step=0)
+        )
+    assert frame_object(frame)["kernel"]["aws"] == {"nvme1n1": {
+        "kind": "ebs", "volume_iops_exceeded": 0.0, "volume_bytes_exceeded": 0.0,
+        "instance_iops_exceeded": 0.0, "instance_bytes_exceeded": 312.0, "device_queue": 5,
+        "r_await": 0.5, "w_await": None,
+    }}  # fmt: skip
