@@ -323,3 +323,23 @@ def test_this_machine() -> None:
     assert set(found.devices) == set(devices)
     online = parse_cpu_list(read_text(Path("/sys/devices/system/cpu/online")) or "")
     assert tuple(found.cpus) == online[:64]
+
+
+def test_nvme_counters_of_a_head_its_paths_and_their_controllers(tree: Tree) -> None:
+    block, nvme = tree.roots.sys / "class/block", tree.roots.sys / "class/nvme"
+    nvme.mkdir(exist_ok=True)
+    for number in (1, 2):
+        controller = Path(os.path.realpath(block / f"nvme1c{number}n1/device"))
+        (nvme / controller.name).symlink_to(controller)
+    tree.attributes(block / "nvme1n1/diag", command_error_count="4", unknown_count="5")
+    tree.attributes(block / "nvme1c1n1/diag", multipath_failover_count="2",
+                    command_retry_count="many")  # fmt: skip
+    tree.attributes(nvme / "nvme2/diag", reset_count="1", reconnect_count="0")
+    devices = read_devices(tree.roots)
+    states = ConditionsFiles(tree.roots).read(devices, list(devices), 1.0).devices
+    assert states["nvme1n1"].nvme == {
+        "nvme1n1": {"command_error_count": 4},
+        "nvme1c1n1": {"multipath_failover_count": 2},
+        "nvme2": {"reset_count": 1, "reconnect_count": 0},
+    }
+    assert states["nvme0n1"].nvme == {} == states["sda"].nvme, "older kernels have no such files"

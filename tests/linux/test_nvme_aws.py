@@ -9,6 +9,8 @@ import struct
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hardware import nvme_disk
@@ -19,6 +21,10 @@ from trees import Tree
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.nvme.aws import Volume, VolumeReader, parse_statistics, volumes_of
 from iopstui.linux.nvme.pages import MalformedPage
+from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.experiment.run_request import RunRequest
+from iopstui.session.tick.sampling import Sampling
+from iopstui.session.viewer import Viewer
 
 # offset by offset, as published: the page is not made by the structure that reads it
 OFFSETS = {
@@ -160,3 +166,28 @@ def test_a_hung_volume_stops_nobody(tree: Tree, double: Callable[..., Controller
     controllers.go.set()
     each_second._thread.join(60)
     assert len(controllers.asked) == 1, "it is not asked again while it has not answered"
+
+
+def test_a_session_reads_them_with_every_sample(
+    tree: Tree, double: Callable[..., Controllers]
+) -> None:
+    controllers = double(page())
+    context: Any = SimpleNamespace(
+        devices=read_devices(tree.roots), roots=tree.roots, disks=list,
+        target=Target(DEVICE, "/dev/nvme0n1", "nvme0n1", ("nvme0n1", "nvme2n1")),
+    )  # fmt: skip
+    any_run: Any = SimpleNamespace()
+    sampling = Sampling(context, any_run, RunRequest(), Viewer())
+    sampling._sampler.sample()
+    finish()
+    sampling._sampler.sample()
+    sampling.close()
+    finish()
+    assert set(controllers.asked) == {(0xD0, 1, 4096)}, "of the target's drives Amazon's alone"
+    assert len(controllers.asked) == 2
+
+
+def finish() -> None:
+    for thread in threading.enumerate():
+        if thread.name == "aws volumes":
+            thread.join(60)

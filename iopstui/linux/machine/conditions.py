@@ -27,6 +27,7 @@ from iopstui.linux.devices.health.driver_health import (
 from iopstui.linux.devices.health.pcie import LinkFiles, find_link, read_link
 from iopstui.linux.devices.health.temperature import Sensor, Temperatures, find_sensors
 from iopstui.linux.machine.topology import online_cpus, read_nodes
+from iopstui.linux.nvme.diag import read_nvme_counters
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_count, read_int, read_text
 from iopstui.model.block.device import BlockDevice
@@ -187,6 +188,7 @@ class ConditionsFiles:
             lost_paths=read_lost_paths(device, self._roots),
             paths=len(paths_of(device)),
             suspended=device.kind == "dm" and read_int(f"{place.directory}/dm/suspended") == 1,
+            nvme=read_nvme_counters(self._roots, device),
         )
 
     def _temperature(self, sensors: Sequence[Sensor], t: float) -> Temperature | None:

@@ -49,6 +49,7 @@ from iopstui.model.findings.rules.health import (
     io_errors,
     lost_paths,
     memory_pressure,
+    nvme_errors,
     scsi_errors,
     slow_link,
 )
@@ -100,6 +101,7 @@ RULES: tuple[Rule, ...] = (
     cpu_throttled,
     cpu_steal,
     scsi_errors,
+    nvme_errors,
     lost_paths,
     degraded_array,
     media_errors,

@@ -42,6 +42,7 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "nfs-server": "RPCs that wait in the client longer",
     "nfs-stalled": "jobs that pause themselves, which wait for no answer",
     "numa-remote": "machines with one node",
+    "nvme-errors": "errors before the run; a controller's failed commands, which may be no I/O",
     "one-cpu": "other disks' softirqs, jobs that wait for a CPU",
     "parity": "arrays being rebuilt",
     "saturated": "queues that are not filled",

@@ -51,6 +51,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "nfs-server": (WARNING, "The NFS server or the network is slow"),
     "nfs-stalled": (CRITICAL, "The NFS server does not answer"),
     "numa-remote": (WARNING, "The job runs on another NUMA node than the device"),
+    "nvme-errors": (WARNING, "NVMe resets, failovers, retries or errors"),
     "one-cpu": (WARNING, "One CPU completes nearly all I/O"),
     "parity": (WARNING, "Small writes read old data and parity first"),
     "paths": (CRITICAL, "A multipath device has lost paths"),

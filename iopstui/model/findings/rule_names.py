@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 RULE_NAMES = (
-    "iostats", "throttled", "steal", "scsi-errors", "paths", "array", "hot",
+    "iostats", "throttled", "steal", "scsi-errors", "nvme-errors", "paths", "array", "hot",
     "thermal", "media-errors", "wear", "amplification", "volume-limit", "above", "tags",
     "depth", "one-cpu", "softirq-cpu", "irq-outside", "irq-moved", "numa-remote", "crossing",
     "disagree", "flush", "misaligned", "job-cpu", "scheduler", "more-jobs-than-cpus", "burst",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from iopstui import format as units
 from iopstui.model.findings.advice import advise
-from iopstui.model.findings.conditions import DeviceState, Link
+from iopstui.model.findings.conditions import NVME_COUNTERS, DeviceState, Link
 from iopstui.model.findings.cpu_accounts import memory_wait_percent
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
@@ -87,6 +89,36 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
                 advise("log"),
             )
     return None
+
+
+def nvme_errors(evidence: Evidence) -> Finding | None:
+    """Resets, retries, failovers and errors that the kernel counted of an NVMe disk, its paths and
+    its controllers since the run began."""
+    for name, state in evidence.conditions.devices.items():
+        before = evidence.start_conditions.devices.get(name, DeviceState()).nvme
+        parts = [
+            f"{nvme}: {', '.join(texts)}"
+            for nvme, counts in state.nvme.items()
+            if (texts := [*_nvme_texts(nvme, before.get(nvme, {}), counts)])
+        ]
+        if parts:
+            return Finding(
+                "nvme-errors",
+                f"{'; '.join(parts)} since {units.clock(evidence.start_conditions.t)} (the "
+                "kernel's diag counters): retries and recovery count as latency",
+                advise("log"),
+            )
+    return None
+
+
+def _nvme_texts(name: str, before: Mapping[str, int], now: Mapping[str, int]) -> Iterator[str]:
+    for counter, (one, several) in NVME_COUNTERS.items():
+        # a controller's failed commands may be no I/O: a page that a monitor asked for
+        if counter == "command_error_count" and name.rpartition("nvme")[2].isdecimal():
+            continue
+        growth = _growth(before.get(counter), now.get(counter))
+        if growth:
+            yield units.counted(growth, one, several)
 
 
 def io_errors(evidence: Evidence) -> Finding | None:

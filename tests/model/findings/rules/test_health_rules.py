@@ -131,3 +131,41 @@ def test_programs_that_only_sleep_in_io_uring_are_the_pressure(
             "tasks count as waiting for I/O 50 % of the time (PSI), but the disks have hardly any "
             "request: dragonfly (812) sleeps in io_uring"
         )
+
+
+def test_nvme_recovery_since_the_run_began() -> None:
+    before = {"nvme1": {"reset_count": 3, "command_error_count": 1},
+              "nvme2c1n1": {"command_retry_count": 5, "multipath_failover_count": 0}}  # fmt: skip
+    now = {"nvme1": {"reset_count": 4, "command_error_count": 9},
+           "nvme2c1n1": {"command_retry_count": 19, "multipath_failover_count": 3}}  # fmt: skip
+    found = fired(health_rules.nvme_errors(ailing(DeviceState(nvme=now), DeviceState(nvme=before))))
+    assert found.text == (
+        "nvme1: 1 reset; nvme2c1n1: 3 failovers, 14 commands retried since 0:02 (the kernel's diag "
+        "counters): retries and recovery count as latency"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        ({}, {}),
+        ({"nvme1": {"reset_count": 7}}, {"nvme1": {"reset_count": 7}}),
+        # a controller that came back, a path or a file that is new
+        ({"nvme1": {"reset_count": 7}}, {"nvme1": {"reset_count": 1}}),
+        ({}, {"nvme2c1n1": {"command_retry_count": 5}}),
+        ({"nvme2n1": {}}, {"nvme2n1": {"command_error_count": 5}}),
+        # what a monitor asks of a controller may fail
+        ({"nvme1": {"command_error_count": 1}}, {"nvme1": {"command_error_count": 5}}),
+    ],
+)
+def test_what_was_before_or_is_unknown_is_no_nvme_error(
+    before: dict[str, dict[str, int]], now: dict[str, dict[str, int]]
+) -> None:
+    assert health_rules.nvme_errors(ailing(DeviceState(nvme=now), DeviceState(nvme=before))) is None
+
+
+def test_failed_commands_of_a_namespace_are_errors() -> None:
+    states = [DeviceState(nvme={"nvme2n1": {"command_error_count": n}}) for n in (5, 4)]
+    assert (
+        "nvme2n1: 1 command failed since" in fired(health_rules.nvme_errors(ailing(*states))).text
+    )

@@ -1,0 +1,36 @@
+"""Counters of errors and recovery that new kernels keep of NVMe objects, in their directory diag.
+
+The names are those of the kernel's patches of 2026. Written from them: no kernel that has the files
+was at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iopstui.linux.devices.health.driver_health import paths_of
+from iopstui.linux.nvme.health import controllers_of
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import list_names, read_count
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.conditions import NVME_COUNTERS
+
+
+def read_nvme_counters(roots: Roots, device: BlockDevice) -> dict[str, Mapping[str, int]]:
+    """The counters of an NVMe namespace, of its paths and of its controllers, by object ("nvme0")
+    and file; what this kernel does not have is left out."""
+    if device.kind != "nvme":
+        return {}
+    disks = (device.name, *paths_of(device))
+    places = {name: f"{roots.sys}/class/block/{name}/diag" for name in disks}
+    places |= {
+        name: f"{roots.sys}/class/nvme/{name}/diag" for name in controllers_of(roots, device)
+    }
+    counters: dict[str, Mapping[str, int]] = {}
+    for name, directory in places.items():
+        files = [file for file in list_names(directory) if file in NVME_COUNTERS]
+        values = {file: read_count(f"{directory}/{file}") for file in files}
+        known = {file: value for file, value in values.items() if value is not None}
+        if known:
+            counters[name] = known
+    return counters
