@@ -10,7 +10,7 @@ from slow_requests import exemplar
 from iopstui.events import Event, FrameReady, SessionEnded, StepFinished, StepStarted
 from iopstui.linux.network.sock_diag import _INFO
 from iopstui.model.cgroups.rates import COUNTERS, CPU_US, LIMITS, PRESSURES, ROOT_FLAG, counter_name
-from iopstui.model.metrics.aws import AT_NS, GROWING, QUEUE
+from iopstui.model.metrics.aws import AT_NS, GROWING, QUEUE, READ_BINS, WRITE_BINS
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.probe import PARTS
 from iopstui.model.metrics.summary import fio_summary
@@ -123,7 +123,9 @@ def tcp(n: int) -> dict[str, int]:
 
 def aws(n: int) -> dict[str, int]:
     """Counters of an EBS volume."""
-    return {f"{name} ebs nvme1n1": 1000 * n for name in (AT_NS, QUEUE, *GROWING)}
+    page = dict.fromkeys((AT_NS, QUEUE, *GROWING), 1000 * n)
+    page |= {READ_BINS: 1, WRITE_BINS: 1, f"{READ_BINS}:2000": 9 * n, f"{WRITE_BINS}:4000": n}
+    return {f"{name} ebs nvme1n1": value for name, value in page.items()}
 
 
 def groups(n: int) -> dict[str, int]:

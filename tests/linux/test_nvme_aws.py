@@ -7,7 +7,7 @@ import errno
 import os
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +37,9 @@ EBS, STORE = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
 
 def page(magic: int = EBS_MAGIC, size: int = 4096, version: int = 0, **values: int) -> bytes:
     data = bytearray(os.urandom(size))
+    # random numbers of bins are no histogram; tests of histograms write their own
+    struct.pack_into("<Q", data, 512, 1 << 60)
+    struct.pack_into("<Q", data, 2056, 0)
     struct.pack_into("<I", data, 0, magic)
     struct.pack_into("<I", data, 4, version)
     for name, offset in OFFSETS.items():
@@ -50,6 +53,43 @@ def test_every_counter_is_read_from_its_own_place() -> None:
     assert counters == {name: 1000 + offset for name, offset in OFFSETS.items()}
     assert parse_statistics(page(STORE_MAGIC, 8192, 1), 8192)[0] == "instance-store"
     assert parse_statistics(page(reads=(1 << 64) - 1))[1]["reads"] == (1 << 64) - 1
+
+
+def with_bins(data: bytes, at: int, bins: Sequence[tuple[int, int, int]], number: int) -> bytes:
+    page = bytearray(data)
+    struct.pack_into("<Q", page, at, number)
+    for n, (lower, upper, count) in enumerate(bins):
+        struct.pack_into("<Q", page, at + 8 + 24 * n, lower)
+        struct.pack_into("<Q", page, at + 16 + 24 * n, upper)
+        struct.pack_into("<I", page, at + 24 + 24 * n, count)
+    return bytes(page)
+
+
+def test_histograms_are_read_up_to_their_number_of_bins() -> None:
+    bins = [(0, 1, 0), (1, 4, 7), (4, 99, 3), (99, 100, 8)]
+    data = with_bins(page(), 512, bins, 3)
+    data = with_bins(data, 2056, [(n, n + 1, n) for n in range(64)], 64)
+    _, counters = parse_statistics(data)
+    found = {name: value for name, value in counters.items() if name not in OFFSETS}
+    writes = {f"write_bins:{n + 1}": n for n in range(1, 64)}
+    assert found == {
+        "read_bins": 3,
+        "read_bins:4": 7,
+        "read_bins:99": 3,
+        "write_bins": 64,
+        **writes,
+    }
+
+
+@pytest.mark.parametrize(
+    ("bins", "number"),
+    [([(0, 4, 1), (2, 9, 1)], 2), ([(4, 9, 1), (0, 4, 1)], 2), ([(9, 4, 1)], 1),
+     ([(0, 0, 1), (0, 0, 1)], 2), ([(0, 1, 1)], 0), ([(0, 1, 1)], 65), ([(0, 1, 1)], 1 << 63)],
+)  # fmt: skip
+def test_impossible_histograms_are_left_out(
+    bins: Sequence[tuple[int, int, int]], number: int
+) -> None:
+    assert set(parse_statistics(with_bins(page(), 512, bins, number))[1]) == set(OFFSETS)
 
 
 @given(st.integers(0, (1 << 32) - 1).filter(lambda magic: magic not in (EBS_MAGIC, STORE_MAGIC)))

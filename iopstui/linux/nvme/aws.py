@@ -26,6 +26,9 @@ from iopstui.model.metrics.aws import (
     GROWING,
     INSTANCE_STORE,
     QUEUE,
+    READ_BINS,
+    WRITE_BINS,
+    bin_name,
     counter_name,
 )
 
@@ -37,6 +40,9 @@ TIMEOUT_S = 0.05
 _KINDS = {0x3C23B510: EBS, 0xEC2C0D7E: INSTANCE_STORE}
 _HEAD = struct.Struct("<II11Q")
 _COUNTERS = (*GROWING, QUEUE)
+_HISTOGRAMS: Mapping[str, int] = {READ_BINS: 512, WRITE_BINS: 2056}
+_BIN = struct.Struct("<QQII")
+_MAX_BINS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +63,24 @@ def parse_statistics(page: bytes, size: int = 4096) -> tuple[str, dict[str, int]
     magic, _, *values = _HEAD.unpack_from(page)
     if magic not in _KINDS:
         raise MalformedPage("The volume's log page D0h is not AWS's page of statistics.")
-    return _KINDS[magic], dict(zip(_COUNTERS, values, strict=True))
+    counters = dict(zip(_COUNTERS, values, strict=True))
+    for name, offset in _HISTOGRAMS.items():
+        counters |= _histogram(name, page, offset)
+    return _KINDS[magic], counters
+
+
+def _histogram(name: str, page: bytes, offset: int) -> dict[str, int]:
+    """The number of bins, and the counts of those that are not empty, by their upper bounds in µs;
+    empty if the bins are not in order."""
+    number = int.from_bytes(page[offset : offset + 8], "little")
+    if not 0 < number <= _MAX_BINS:
+        return {}
+    begin = offset + 8
+    bins = [*_BIN.iter_unpack(page[begin : begin + number * _BIN.size])]
+    bounds = [bound for lower, upper, _, _ in bins for bound in (lower, upper)]
+    if bounds != sorted(bounds) or len({upper for _, upper, _, _ in bins}) < number:
+        return {}
+    return {name: number} | {bin_name(name, upper): count for _, upper, count, _ in bins if count}
 
 
 def volumes_of(

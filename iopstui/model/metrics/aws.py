@@ -18,6 +18,8 @@ SOURCE = "aws"
 AT_NS = "at_ns"
 """When a volume's page was read."""
 QUEUE = "queue"
+READ_BINS, WRITE_BINS = "read_bins", "write_bins"
+"""How many bins a latency histogram has; the count of each is beside it (``bin_name``)."""
 EBS, INSTANCE_STORE = "ebs", "instance-store"
 LIMITS: Mapping[str, str] = {
     "volume_iops": "volume's IOPS limit",
@@ -35,11 +37,28 @@ def _exceeded(limit: str) -> Figure:
     return Figure(f"{limit}_exceeded", "ms", meaning, limit, SECONDS, per=1e3, most=1e3)
 
 
+def _p99(name: str, plural: str, bins: str) -> Figure:
+    meaning = f"99 % of the {plural} took at most this, by the upper bound of the volume's own bin"
+    return Figure(name, "ms", meaning, lambda row: bound_ms(getattr(row, bins), 99),
+                  form=f.milliseconds)  # fmt: skip
+
+
+def bound_ms(bins: Mapping[int, int] | None, percent: int) -> float | None:
+    """The upper bound in ms of the bin that has this percentile; ``None`` of no counts."""
+    left = -(-percent * sum(bins.values()) // 100) if bins else 0
+    for upper, count in sorted((bins or {}).items()):
+        left -= count
+        if left <= 0 < count:
+            return upper / 1e3
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class VolumeGrowth:
     """What a volume's own counters grew by in ``seconds``, the time between the readings of its
     page. Times are in µs; ``queue`` is the queue length at the end. ``kind`` is EBS or
-    INSTANCE_STORE, which has no limits of the instance (``None``)."""
+    INSTANCE_STORE, which has no limits of the instance (``None``). ``read_bins`` and ``write_bins``
+    are how many took how long, by the upper bounds of the volume's bins (``None``: not known)."""
 
     kind: str
     seconds: float
@@ -52,6 +71,8 @@ class VolumeGrowth:
     instance_iops: int | None
     instance_bytes: int | None
     queue: int
+    read_bins: Mapping[int, int] | None = None
+    write_bins: Mapping[int, int] | None = None
 
     volume_iops_exceeded = _exceeded("volume_iops")
     volume_bytes_exceeded = _exceeded("volume_bytes")
@@ -61,6 +82,8 @@ class VolumeGrowth:
                      "reads", per=1e3, form=f.milliseconds)  # fmt: skip
     w_await = Figure("w_await", "ms", "mean time of a write, as the volume counts it", "write_us",
                      "writes", per=1e3, form=f.milliseconds)  # fmt: skip
+    r_p99 = _p99("r_p99", "reads", READ_BINS)
+    w_p99 = _p99("w_p99", "writes", WRITE_BINS)
 
     @property
     def exceeded_ms(self) -> dict[str, float]:
@@ -78,12 +101,19 @@ VOLUME: Rows = (
     Figure("device_queue", "", "the volume's own queue length at the interval's end", QUEUE),
     VolumeGrowth.r_await,
     VolumeGrowth.w_await,
+    VolumeGrowth.r_p99,
+    VolumeGrowth.w_p99,
 )  # fmt: skip
 
 
 def counter_name(counter: str, kind: str, disk: str) -> str:
     """The name of a counter."""
     return f"{counter} {kind} {disk}"
+
+
+def bin_name(histogram: str, upper_us: int) -> str:
+    """The counter of a histogram's bin."""
+    return f"{histogram}:{upper_us}"
 
 
 def volume_growths(
@@ -94,23 +124,28 @@ def volume_growths(
     if not now or not before:
         return None
     volumes: dict[str, VolumeGrowth] = {}
-    for name in dict.fromkeys(name.partition(" ")[2] for name in now):
+    earlier = _by_volume(before)
+    for name, counters in _by_volume(now).items():
         kind, _, disk = name.partition(" ")
-        growth = _growth(kind, name, now, before)
+        growth = _growth(kind, counters, earlier.get(name, {}))
         if growth is not None:
             volumes[disk] = growth
     return volumes or None
 
 
-def _growth(
-    kind: str, name: str, now: Mapping[str, int], before: Mapping[str, int]
-) -> VolumeGrowth | None:
-    grown = {
-        counter: delta(now.get(f"{counter} {name}"), before.get(f"{counter} {name}"))
-        for counter in (AT_NS, *GROWING)
-    }
-    known = {counter: value for counter, value in grown.items() if value is not None}
-    if len(known) < len(grown) or not known[AT_NS] or f"{QUEUE} {name}" not in now:
+def _by_volume(counters: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """The counters of each volume ("ebs nvme1n1")."""
+    volumes: dict[str, dict[str, int]] = {}
+    for name, value in counters.items():
+        counter, _, volume = name.partition(" ")
+        volumes.setdefault(volume, {})[counter] = value
+    return volumes
+
+
+def _growth(kind: str, now: Mapping[str, int], before: Mapping[str, int]) -> VolumeGrowth | None:
+    grown = {name: delta(now.get(name), before.get(name)) for name in (AT_NS, *GROWING)}
+    known = {name: value for name, value in grown.items() if value is not None}
+    if len(known) < len(grown) or not known[AT_NS] or QUEUE not in now:
         return None
     of_instance = kind == EBS
     return VolumeGrowth(
@@ -119,5 +154,23 @@ def _growth(
         known["volume_iops"], known["volume_bytes"],
         known["instance_iops"] if of_instance else None,
         known["instance_bytes"] if of_instance else None,
-        now[f"{QUEUE} {name}"],
+        now[QUEUE],
+        _bins(READ_BINS, now, before), _bins(WRITE_BINS, now, before),
     )  # fmt: skip
+
+
+def _bins(
+    histogram: str, now: Mapping[str, int], before: Mapping[str, int]
+) -> dict[int, int] | None:
+    """Growths of the bins, which the counters have unless they are empty; ``None`` if the histogram
+    was not in both, or one of its counts (of 32 bits) went backwards."""
+    if histogram not in now or now[histogram] != before.get(histogram):
+        return None
+    start = f"{histogram}:"
+    growths = {
+        int(name[len(start) :]): delta(now.get(name, 0), before.get(name, 0))
+        for name in dict.fromkeys((*before, *now))
+        if name.startswith(start)
+    }
+    known = {upper: growth for upper, growth in growths.items() if growth is not None}
+    return known if len(known) == len(growths) else None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import kernel
 
-from iopstui.model.metrics.aws import GROWING, LIMITS, volume_growths
+from iopstui.model.metrics.aws import GROWING, LIMITS, bound_ms, volume_growths
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.samples import RawSample
 from iopstui.output.jsonl import frame_object
@@ -79,5 +79,30 @@ def test_a_frame_has_them_by_disk() -> None:
     assert frame_object(frame)["kernel"]["aws"] == {"nvme1n1": {
         "kind": "ebs", "volume_iops_exceeded": 0.0, "volume_bytes_exceeded": 0.0,
         "instance_iops_exceeded": 0.0, "instance_bytes_exceeded": 312.0, "device_queue": 5,
-        "r_await": 0.5, "w_await": None,
+        "r_await": 0.5, "w_await": None, "r_p99": None, "w_p99": None,
     }}  # fmt: skip
+
+
+BINS = st.dictionaries(st.sampled_from([1, 2, 4, 8, 1000]), st.integers(0, (1 << 32) - 1))
+
+
+@given(BINS, BINS)
+def test_bins_grow_or_are_a_gap(then: dict[int, int], now: dict[int, int]) -> None:
+    pages = [counters(at_ns, read_bins=5, **{f"read_bins:{upper}": n for upper, n in bins.items()})
+             for at_ns, bins in ((0, then), (10**9, now))]  # fmt: skip
+    made = (volume_growths(pages[1], pages[0]) or {})["nvme1n1"]
+    growth = {upper: now.get(upper, 0) - then.get(upper, 0) for upper in {**then, **now}}
+    assert made.read_bins == (None if min(growth.values(), default=0) < 0 else growth)
+    assert made.write_bins is None, "no such histogram was read"
+
+
+@given(st.dictionaries(st.integers(1, 10**6), st.integers(0, 50), min_size=1))
+def test_the_bound_is_that_of_99_of_100_single_requests(bins: dict[int, int]) -> None:
+    single = sorted(upper for upper, count in bins.items() for _ in range(count))
+    rank = -(-99 * len(single) // 100)
+    assert bound_ms(bins, 99) == (single[rank - 1] / 1e3 if single else None)
+
+
+def test_another_number_of_bins_is_another_histogram() -> None:
+    now, then = counters(9, read_bins=5, **{"read_bins:4": 9}), counters(1, read_bins=4)
+    assert (volume_growths(now, then) or {})["nvme1n1"].read_bins is None
