@@ -74,11 +74,12 @@ class RunFigures(Totals):
 
     def add(self, frame: Frame, layers: Sequence[str] = ()) -> bool:  # type: ignore[override]
         """Add an interval; whether the kernel's figures of it count."""
-        fio = None if UNCOUNTED & frame.flags else frame.fio
+        counted = not UNCOUNTED & frame.flags
+        fio = frame.fio if counted else None
         seconds = fio.seconds if fio is not None else None
         self.share.add(frame.share, reported=bool(seconds))
-        counts, idle = not UNCOUNTED & frame.flags, has_idle_end(frame)
-        counts = counts and self._accepts(SOME_HOSTS not in frame.flags)
+        idle = has_idle_end(frame)
+        counts = counted and self._accepts(SOME_HOSTS not in frame.flags)
         of_kernel = counts and not (idle and self.has_job)
         self._idle |= of_kernel and idle
         self.device.add_interval(frame.total, of_kernel)
