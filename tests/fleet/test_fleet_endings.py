@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from json_schema import check_line
 
+from iopstui.cli.fleet import run_planner
+from iopstui.cli.fleet.record_file import RecordFile
 from iopstui.cli.program import main
 from iopstui.fleet import fleet as fleets
 from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
@@ -120,3 +124,24 @@ def test_an_abort_in_the_middle_of_a_curve_ends_it(
         (0, "done"), (1, "failed")
     ]  # fmt: skip
     assert sum(row["event"] == "frame" for row in kept) == 3 + 6
+
+
+class _OnFullDisk(RecordFile):
+    def __init__(self, path: Path, report: Callable[[str], None]) -> None:
+        super().__init__(path, report)
+        assert self._file is not None
+        self._file.reconfigure(line_buffering=True)
+        with open("/dev/full", "w", encoding="ascii") as full:
+            os.dup2(full.fileno(), self._file.fileno())
+
+
+def test_a_curve_says_once_that_its_recording_has_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(run_planner, "RecordFile", _OnFullDisk)
+    code = main(["fleet", "good[1-2]", "--job", "randread-4k", "--axis", "hosts=1,2",
+                 "--launcher", f"{sys.executable} {FAKE} {{host}}", "--format", "jsonl",
+                 "--record", str(tmp_path / "curve.jsonl")])  # fmt: skip
+    told = capsys.readouterr()
+    assert code == 0 and told.out.count('"scale_point"') == 2
+    assert told.err.count("has stopped: No space left on device") == 1

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from iopstui.cli.fleet.agent_orders import AgentOrders, launch_command
+from iopstui.cli.fleet.agent_orders import AgentOrders
+from iopstui.cli.fleet.run_planner import job_fleet, job_merger
 from iopstui.cli.fleet.run_reporter import (
     FleetRunReporter,
-    fleet_options,
     judge_expectations,
     run_verdict,
     start_spread_text,
@@ -30,10 +30,9 @@ from iopstui.fleet.answer import FleetAnswers
 from iopstui.fleet.engines.kubernetes import KUBERNETES, LABEL, PodSelection, require_kubectl
 from iopstui.fleet.engines.manifest import IMAGE, ManifestOptions, render_manifest
 from iopstui.fleet.engines.slurm import SLURM, slurm_hosts
-from iopstui.fleet.fleet import Fleet, FleetCallbacks
+from iopstui.fleet.fleet import FleetCallbacks
 from iopstui.fleet.hosts.nodes import Node, parse_nodes
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, parse_fleet_expectation
-from iopstui.fleet.merging.merger import Merger
 from iopstui.format import print_line
 from iopstui.model.experiment.expectation import parse_tolerance
 from iopstui.model.metrics.paths import DEVICE
@@ -171,23 +170,15 @@ def _run_without_screen(
     min_hosts: int,
 ) -> int:
     """Run the fleet and print its totals; the exit code."""
-    merger = Merger(
-        arguments.interval, keep_bins=any(expectation.per_host for expectation in expected)
-    )
+    merger = job_merger(arguments, expected)
     run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
     names = [node.name for node in nodes]
     run.answers = FleetAnswers(merger, names, watching=arguments.job is None)
-    fleet = Fleet(
-        nodes,
-        lambda node: launch_command(node, arguments.launcher, arguments.bring, arguments.sudo),
-        order,
-        merger,
-        fleet_options(arguments, min_hosts),
-        # hosts send JSON lines if these are recorded
-        FleetCallbacks(
-            print_message, run.print_second, run.record_row, run.stop_reason, lambda: run.is_steady
-        ),
+    # hosts send JSON lines if these are recorded
+    callbacks = FleetCallbacks(
+        print_message, run.print_second, run.record_row, run.stop_reason, lambda: run.is_steady
     )
+    fleet = job_fleet(arguments, nodes, order, merger, min_hosts, callbacks)
     StopSignals(fleet.interrupt, kill_without_waiting(fleet.kill))
     with contextlib.closing(run), exit_on_closed_output(arguments.expect):
         fleet.run()

@@ -72,6 +72,28 @@ class FleetRecorder:
             print_message(self._warnings.pop(0))
 
 
+def job_merger(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> Merger:
+    """Adds up a run's hosts; keeps the bins of each if an expectation is of each host."""
+    keep_bins = any(expectation.per_host for expectation in expected)
+    return Merger(arguments.interval, keep_bins=keep_bins)
+
+
+def job_fleet(
+    arguments: argparse.Namespace,
+    nodes: Sequence[Node],
+    order: Callable[[Node], Object],
+    merger: Merger,
+    min_hosts: int,
+    callbacks: FleetCallbacks,
+) -> Fleet:
+    """The hosts of one run, launched as the command line says."""
+
+    def launch(node: Node) -> list[str]:
+        return launch_command(node, arguments.launcher, arguments.bring, arguments.sudo)
+
+    return Fleet(nodes, launch, order, merger, fleet_options(arguments, min_hosts), callbacks)
+
+
 class FleetRunPlanner:
     """Plans runs from the command line and the changes made on the screen."""
 
@@ -108,22 +130,17 @@ class FleetRunPlanner:
         arguments.set = [*self._arguments.set, *changed]
         arguments.job, arguments.record, arguments.format = job or None, None, None
         orders = AgentOrders(arguments, self._nodes, bool(self._arguments.record))
-        keep_bins = any(expectation.per_host for expectation in self._expected)
-        merger = Merger(arguments.interval, keep_bins=keep_bins)
+        merger = job_merger(arguments, self._expected)
         run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
         names = tuple(node.name for node in nodes)
         event = FleetRunStarted(number, names, time.time(), job, not job, sweep_position=position)
         self._recorder.write(run_started_object(event, arguments.interval))
 
         def fleet(callbacks: FleetCallbacks) -> Fleet:
-            return Fleet(
-                nodes,
-                self._launch_command,
-                lambda node: self._with_tunables(node, orders.order_for(node, len(nodes))),
-                merger,
-                fleet_options(arguments, min_hosts),
-                callbacks,
-            )
+            def order(node: Node) -> Object:
+                return self._with_tunables(node, orders.order_for(node, len(nodes)))
+
+            return job_fleet(arguments, nodes, order, merger, min_hosts, callbacks)
 
         def judge(fleet: Fleet) -> RunVerdict:
             return self._judge(fleet, merger, run, min_hosts if position is not None else None)
