@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from iopstui.errors import UsageError
 from iopstui.model.figures.latency import OF_BINS
 from iopstui.model.fio.rows import flag
+from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import LATENCIES, Meter, is_measurable
 from iopstui.model.metrics.frame import WRONG_LATENCY, Frame
@@ -226,6 +227,7 @@ def _matching_fields(name: str, tree: Sequence[str]) -> Iterator[Field]:
     fillings: Mapping[tuple[str, ...], Sequence[str]] = {
         ("kernel", "disks"): tree, ("kernel", TOTAL): tree[:1], (DEVICE, "disks"): tree,
         (WAIT, "layers"): tree, ("kernel", "cpus"): (cpu[1],) if cpu else (),
+        ("kernel", AWS): [name for name in tree if name.startswith("nvme")],
         ("kernel", "nfs", "others"): operations, ("kernel", "smb", "others"): operations,
     }  # fmt: skip
     for field in FIELDS:
@@ -412,7 +414,8 @@ class ExpectationChecker:
             value = measured if final is None else final.get(expectation.path, measured)
             share = tally.share if tally is not None and value is not None else None
             low = high = None
-            why = WHY_NO_DRIVE if value is None and expectation.path[0] == NVME else ""
+            asks_drive = expectation.path[0] == NVME or expectation.path[1:2] == (AWS,)
+            why = WHY_NO_DRIVE if value is None and asks_drive else ""
             if expectation.base is not None and batches is not None and value is not None:
                 from iopstui.model.experiment.baseline import ratio_interval
 
