@@ -302,27 +302,7 @@ class ExperimentRunner:
 
     def request(self, step: PlannedPoint) -> RunRequest:
         """The session's request for a point."""
-        length_s = run_length_s(self.plan.settle, self.plan.measure, self._session.interval_s)
-        overrides = {
-            **self.plan.options,
-            **step.settings_of(OPTION),
-            "runtime": f"{round(1000 * length_s)}ms",
-            "time_based": "1",
-        }
-        bind = step.settings_of(BIND).get("bind")
-        # the scheduler resets other tunables, so it comes first
-        own_knobs = (TunableRequest(*knob) for knob in step.settings_of(KNOB).items())
-        knobs = sorted(
-            (*self._conditions.knobs, *own_knobs), key=lambda knob: knob.name != "scheduler"
-        )
-        return replace(
-            self._conditions,
-            job=step.job,
-            overrides=overrides,
-            size=step.settings_of(SIZE).get("size", self._conditions.size),
-            bind=self._conditions.bind if bind is None else bind == "queues",
-            knobs=tuple(knobs),
-        )
+        return point_request(self.plan, self._conditions, step, self._session.interval_s)
 
     def _scratch_of(self, job: str) -> LentScratch | None:
         """The scratch directory of a job: made for its first point, then used by all of them.
@@ -339,6 +319,31 @@ class ExperimentRunner:
     def _close_scratch(self) -> None:
         while self._scratch:
             self._scratch.popitem()[1].close()
+
+
+def point_request(
+    plan: Plan, conditions: RunRequest, step: PlannedPoint, interval_s: float
+) -> RunRequest:
+    """The run of one point."""
+    length_s = run_length_s(plan.settle, plan.measure, interval_s)
+    overrides = {
+        **plan.options,
+        **step.settings_of(OPTION),
+        "runtime": f"{round(1000 * length_s)}ms",
+        "time_based": "1",
+    }
+    bind = step.settings_of(BIND).get("bind")
+    # the scheduler resets other tunables, so it comes first
+    own_knobs = (TunableRequest(*knob) for knob in step.settings_of(KNOB).items())
+    knobs = sorted((*conditions.knobs, *own_knobs), key=lambda knob: knob.name != "scheduler")
+    return replace(
+        conditions,
+        job=step.job,
+        overrides=overrides,
+        size=step.settings_of(SIZE).get("size", conditions.size),
+        bind=conditions.bind if bind is None else bind == "queues",
+        knobs=tuple(knobs),
+    )
 
 
 def point_job_text(plan: Plan, step: PlannedPoint) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.experiment.preview import Preview, preview_plan
 from iopstui.experiment.progress import ProgressFile, default_path
-from iopstui.experiment.runner import OVERHEAD_S, point_job_text
+from iopstui.experiment.runner import OVERHEAD_S, point_job_text, point_request
 from iopstui.fio.inspect import Fio, SectionFiles
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
@@ -23,7 +24,13 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.experiment.plan import Plan, check_name, expand_plan, with_unvaried_tunables
+from iopstui.model.experiment.plan import (
+    Plan,
+    PlannedPoint,
+    check_name,
+    expand_plan,
+    with_unvaried_tunables,
+)
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.model.fio import jobfile
@@ -177,9 +184,17 @@ def dry_run_lines(setup: ExperimentSetup, state: ProgressFile | None) -> Iterato
             break
         note = "  (done before)" if step.index in points else ""
         yield f"  {step.index + 1:>3}  {printable(step.label)}{note}"
+    yield f"the first alone: {_point_command(setup, next(expand_plan(plan)))}"
     yield from effect_lines(setup)
     if state is not None:
         yield f"progress: {printable(str(state.path))}, until the last point is done"
+
+
+def _point_command(setup: ExperimentSetup, step: PlannedPoint) -> str:
+    """What runs this point alone."""
+    conditions = setup.conditions
+    words = point_request(setup.plan, conditions, step, conditions.interval_s).words()
+    return printable(shlex.join(["iopstui", "run", *conditions.targets, "--job", step.job, *words]))
 
 
 def job_lines(setup: ExperimentSetup) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import signal
 from pathlib import Path
 
@@ -147,8 +149,12 @@ def test_a_dry_run_starts_no_fio_and_writes_no_file(workdir: Path) -> None:
     assert list(workdir.iterdir()) == []
     assert "× 1 job at the first point\n" in result.stdout + result.stderr
     same_depth = iopstui("sweep", "--job", "randread-4k", "--axis", "thinktime=1,2", "--dry-run",
-                         cwd=workdir)  # fmt: skip
+                         "--size", "4m", cwd=workdir)  # fmt: skip
     assert "QD 32 × 1 job\n" in same_depth.stdout + same_depth.stderr
+    (alone,) = re.findall(r"the first alone: iopstui (.*)", same_depth.stdout)
+    assert "--set thinktime=1 " in alone
+    ran = iopstui(*shlex.split(alone), "--set", "runtime=1", cwd=workdir)
+    assert ran.returncode == 0 and "QD 32 × 1 job" in ran.stdout + ran.stderr
     nowhere = iopstui("sweep", "--job", "randread-4k", "--axis", "thinktime=1,2", "--dry-run",
                       "--record", "no/r.iops", cwd=workdir)  # fmt: skip
     assert nowhere.returncode == 2 and "cannot create no/r.iops" in nowhere.stderr
