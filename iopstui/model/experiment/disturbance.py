@@ -370,7 +370,8 @@ def disturbance_text(runs: Sequence[_Measured], unit: str = "runs") -> str:
         return moved
     worst = max(disturbed, key=lambda run: run.others or 0.0)
     shares = [100 * (run.others or 0.0) for run in disturbed]
-    amount = f"others did {span_text(min(shares), max(shares))} of the I/O; " if max(shares) else ""
+    span = span_text(min(shares), max(shares))
+    amount = f"others did {span} of the I/Os or bytes; " if max(shares) else ""
     text = f"{len(disturbed)} of {len(runs)} {unit}, {amount}{'; '.join(worst.disturbed)}"
     return f"{text}; {moved}" if moved else text
 
@@ -382,9 +383,10 @@ def span_text(low: float, high: float) -> str:
 
 
 def uncertainty_text(runs: Sequence[_Measured]) -> str:
-    """That others used the disk, ", on a shared disk: others did up to 66 % of its I/O"; how much
-    more the job would have done alone is not known. "" without any disturbance."""
+    """That others used the disk, ", on a shared disk: others did up to 66 % of its I/Os or
+    bytes"; how much more the job would have done alone is not known. "" without any disturbance."""
     shares = [run.others or 0.0 for run in runs if run.disturbed]
     if max(shares, default=0.0) >= DISTURBING_SHARE:
-        return f", on a shared disk: others did up to {100 * max(shares):.0f} % of its I/O"
+        most = 100 * max(shares)
+        return f", on a shared disk: others did up to {most:.0f} % of its I/Os or bytes"
     return ", while the runs were disturbed" if shares else ""

@@ -136,9 +136,11 @@ class Modal(ModalScreen[Result]):
         self.show_hints()
         return self
 
-    def show_hints(self, note: str = "") -> None:
-        """Show its keys, with a ``note`` in front."""
-        self.keys.show(self._hints, note)
+    def show_hints(self, note: str = "", clears: bool = False) -> None:
+        """Show its keys, with a ``note`` in front. ``clears``: Esc clears what was typed first."""
+        clear = (CLOSE_HINT[0], "Clear", "")
+        hints = (clear if clears and hint[0] == clear[0] else hint for hint in self._hints)
+        self.keys.show(tuple(hints), note)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without other pages Tab moves the focus."""

@@ -83,7 +83,7 @@ class TypeToFilter:
         self.filter_text, self._typing = text, typing
         if changed:
             if isinstance(self, Modal):
-                self.show_hints(self.filter_hint)
+                self.show_hints(self.filter_hint, typing and not self._is_empty_search)
             self.apply_filter()
 
 

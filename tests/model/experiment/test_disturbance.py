@@ -265,9 +265,10 @@ class Disturbed:
 
 def test_texts_say_how_many_runs_by_what_and_by_how_much() -> None:
     runs = [Disturbed(0.12, ("little",)), Disturbed(0.0), Disturbed(0.66, ("much",))]
-    assert disturbance_text(runs) == "2 of 3 runs, others did 12 to 66 % of the I/O; much"
+    assert disturbance_text(runs) == "2 of 3 runs, others did 12 to 66 % of the I/Os or bytes; much"
     assert disturbance_text(runs[1:2]) == ""
-    assert uncertainty_text(runs) == ", on a shared disk: others did up to 66 % of its I/O"
+    shared = ", on a shared disk: others did up to 66 % of its I/Os or bytes"
+    assert uncertainty_text(runs) == shared
     assert uncertainty_text([Disturbed(0.0, ("CPU 1 was full",))]) == (
         ", while the runs were disturbed"
     )
