@@ -3,7 +3,8 @@
 A feature is a folder of ``iopstui/features``. It may import the core, and no other feature; the
 core imports none, and works without any of them. What a feature brings it says by the names of its
 files: those in its folder ``commands`` are commands, ``job_source`` is an option of `iopstui run`
-that makes its job, ``who_page`` a page on who uses a disk.
+that makes its job, ``session_sink`` options by which others read what is measured, ``who_page`` a
+page on who uses a disk.
 """
 
 from __future__ import annotations

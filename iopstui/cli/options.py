@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from iopstui.cli import values
 from iopstui.cli.volume_options import read_volume_option
+from iopstui.discovery import feature_modules
 from iopstui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -101,12 +102,8 @@ def add_interval(command: argparse.ArgumentParser) -> None:
 
 def add_exports(command: argparse.ArgumentParser) -> None:
     """Add what others can read while it measures. ``exporting_sessions`` reads it."""
-    command.add_argument("--textfile", type=values.new_file, metavar="FILE",
-                         help="write current metrics to FILE (*.prom) for node_exporter's "
-                              "textfile collector")  # fmt: skip
-    command.add_argument("--openmetrics-listen", type=values.port, metavar="PORT",
-                         help="serve metrics at http://127.0.0.1:PORT/metrics, this machine "
-                              "only; 0: any free port")  # fmt: skip
+    for sink in feature_modules("session_sink"):
+        sink.add_arguments(command)
 
 
 def add_format(

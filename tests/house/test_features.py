@@ -70,6 +70,12 @@ def test_an_option_of_a_missing_feature_is_unknown(tmp_path: Path) -> None:
     assert "--replay" in run(place, "-m", "iopstui", "run", "--help").stdout
 
 
+def test_exports_are_unknown_without_their_feature(tmp_path: Path) -> None:
+    place = program_without("exports", tmp_path)
+    help_text = run(place, "-m", "iopstui", "watch", "--help").stdout
+    assert "--interval" in help_text and "--textfile" not in help_text
+
+
 def test_the_contract_of_the_core_names_all_of_it() -> None:
     text = (TOP / "pyproject.toml").read_text()
     contract = text.partition('name = "The core knows no feature"')[2].partition("]")[0]

@@ -14,10 +14,10 @@ from metrics_text import read
 from session_frames import session
 
 from iopstui.events import ExpectationChecked, FindingReported
+from iopstui.features.exports.exposition import text_format
+from iopstui.features.exports.metrics import Metrics
 from iopstui.model.block.target import Target
 from iopstui.model.findings.finding import Finding
-from iopstui.output.export.exposition import text_format
-from iopstui.output.export.metrics import Metrics
 
 NAME = re.compile(r"\biopstui_[a-z0-9_]+")
 SELECTED = re.compile(r"\b(iopstui_[a-z0-9_]+)\{([^}]*)\}")

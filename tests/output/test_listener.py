@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from iopstui.output.export import listener as module
-from iopstui.output.export.exposition import Family
-from iopstui.output.export.listener import MAX_OPEN, Listener
+from iopstui.features.exports import listener as module
+from iopstui.features.exports.exposition import Family
+from iopstui.features.exports.listener import MAX_OPEN, Listener
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from metrics_text import read
 from session_frames import session
 
 from iopstui.errors import UsageError
+from iopstui.features.exports import listener
+from iopstui.features.exports.exports import FIRST_LINE, Exports, Textfile, exporting
+from iopstui.features.exports.exposition import OPENMETRICS_TYPE, TEXT_TYPE
 from iopstui.model.block.target import Target
-from iopstui.output.export import listener
-from iopstui.output.export.exports import FIRST_LINE, Exports, Textfile, exporting
-from iopstui.output.export.exposition import OPENMETRICS_TYPE, TEXT_TYPE
 
 TARGET = Target("file", "/data/a", "vda", ("vda",))
 

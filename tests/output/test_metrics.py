@@ -21,13 +21,8 @@ from iopstui.events import (
     StepFinished,
     StepStarted,
 )
-from iopstui.model import histogram
-from iopstui.model.block.target import Target
-from iopstui.model.findings import rule_names as rules
-from iopstui.model.findings.finding import Finding
-from iopstui.model.samples import DriveReading
-from iopstui.output.export.exposition import openmetrics, text_format
-from iopstui.output.export.metrics import (
+from iopstui.features.exports.exposition import openmetrics, text_format
+from iopstui.features.exports.metrics import (
     BOUNDS_NS,
     COUNTERS,
     DRIVE_GAUGES,
@@ -36,6 +31,11 @@ from iopstui.output.export.metrics import (
     Buckets,
     Metrics,
 )
+from iopstui.model import histogram
+from iopstui.model.block.target import Target
+from iopstui.model.findings import rule_names as rules
+from iopstui.model.findings.finding import Finding
+from iopstui.model.samples import DriveReading
 
 NASTY = 'a "b" \\ c\n{d="e"} '
 

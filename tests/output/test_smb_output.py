@@ -9,12 +9,12 @@ from session_frames import session
 from watch_frames import frame
 
 from iopstui.events import FrameReady
+from iopstui.features.exports.metrics import Metrics
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.csv_out import CsvSink
-from iopstui.output.export.metrics import Metrics
 from iopstui.output.plain import PlainSink
 from iopstui.output.sinks import make_watch_sink
 from iopstui.output.table import TableSink

@@ -1,14 +1,13 @@
-"""Export a command's sessions for --textfile and --openmetrics-listen."""
+"""Hand a command's sessions to the features that export them (``session_sink``)."""
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from iopstui.cli.terminal import print_message
+from iopstui.discovery import feature_modules
 
 if TYPE_CHECKING:
     from iopstui.session.live import LiveSession
@@ -19,15 +18,10 @@ Export = Callable[["LiveSession"], object]
 @contextmanager
 def exporting_sessions(arguments: argparse.Namespace, keep: bool = False) -> Iterator[Export]:
     """Return the function that each session is passed to before it starts. UsageError for a file or
-    a port that cannot be used. ``keep`` as in ``exporting``."""
-    if arguments.textfile is None and arguments.openmetrics_listen is None:
-        yield lambda session: None
-        return
-    from iopstui.output.export.exports import exporting
-
-    with exporting(
-        arguments.textfile, arguments.openmetrics_listen, os.uname().nodename, print_message, keep
-    ) as exports:
-        yield lambda session: session.add_sink(
-            exports.sink_of(session.target, lambda text: session.notice("warning", text))
-        )
+    a port that cannot be used. ``keep``: what was exported stays after the end."""
+    with ExitStack() as stack:
+        exports = [
+            stack.enter_context(sink.exporting_sessions(arguments, keep))
+            for sink in feature_modules("session_sink")
+        ]
+        yield lambda session: [export(session) for export in exports]

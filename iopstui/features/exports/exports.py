@@ -17,9 +17,9 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.events import Event, FrameReady, StepFinished
+from iopstui.features.exports.exposition import Family, text_format
+from iopstui.features.exports.metrics import Metrics
 from iopstui.model.block.target import Target
-from iopstui.output.export.exposition import Family, text_format
-from iopstui.output.export.metrics import Metrics
 from iopstui.text import printable
 
 SUFFIX = ".prom"
@@ -154,7 +154,7 @@ class Exports:
         self._listener = None
         if port is not None:
             # only now: nobody else waits for http.server to be loaded
-            from iopstui.output.export.listener import Listener
+            from iopstui.features.exports.listener import Listener
 
             self._listener = Listener(port, self.families)
         self._thread = threading.Thread(target=self._write_file, name="textfile", daemon=True)

@@ -25,6 +25,17 @@ from iopstui.events import (
     StepFinished,
     StepStarted,
 )
+from iopstui.features.exports.exposition import (
+    COUNTER,
+    GAUGE,
+    HISTOGRAM,
+    INFO,
+    Family,
+    Labels,
+    Sample,
+    histogram_samples,
+    labels,
+)
 from iopstui.model.block.target import Target
 from iopstui.model.cgroups.names import group_name
 from iopstui.model.figures.figure import Figure
@@ -36,17 +47,6 @@ from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE, DriveReading
 from iopstui.model.sources import SOURCES
-from iopstui.output.export.exposition import (
-    COUNTER,
-    GAUGE,
-    HISTOGRAM,
-    INFO,
-    Family,
-    Labels,
-    Sample,
-    histogram_samples,
-    labels,
-)
 from iopstui.text import printable
 
 # two for each power of two from 8 µs to 1 s, where disks are; few around it

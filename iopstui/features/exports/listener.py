@@ -16,7 +16,7 @@ from socketserver import ThreadingMixIn
 from typing import Any
 
 from iopstui.errors import UsageError
-from iopstui.output.export.exposition import (
+from iopstui.features.exports.exposition import (
     OPENMETRICS_TYPE,
     TEXT_TYPE,
     Family,

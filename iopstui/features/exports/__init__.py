@@ -1,0 +1,1 @@
+"""Lets Prometheus and others read the figures while they are measured."""

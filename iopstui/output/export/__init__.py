@@ -1,1 +1,0 @@
-"""Export live measurements to monitoring systems: Prometheus and OpenMetrics."""
