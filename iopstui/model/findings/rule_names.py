@@ -1,4 +1,4 @@
-"""Names of the findings' rules, in JSON, in metrics and in docs/guide/findings.md."""
+"""Names of the findings' rules, in JSON, in metrics and in docs/rules.md."""
 
 from __future__ import annotations
 
