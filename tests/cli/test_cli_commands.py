@@ -114,7 +114,7 @@ def test_documented_commands_can_be_parsed(root: Path) -> None:
 
 CHECKS: dict[str, Callable[[str], object]] = {
     "job": find_job, "lesson": find_lesson, "axis": parse_axis, "variant": parse_variant,
-    "expect": partial(parse_expectation, tree=("vda", "vdb")),
+    "expect": partial(parse_expectation, tree=("vda", "vdb", "nvme1n1")),
     "fleet's expect": partial(parse_fleet_expectation, tolerance=0.0),
 }  # fmt: skip
 
