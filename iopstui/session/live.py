@@ -31,8 +31,8 @@ from iopstui.model.findings.finding import Finding
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.write_budget import WriteBudget
-from iopstui.session.lazy_runs import LazyRuns
 from iopstui.session.own_cpus import OwnCpus
+from iopstui.session.runs import Runs
 from iopstui.session.tick.context import Context, Sink
 from iopstui.session.tick.outcomes import OutcomeTracker
 from iopstui.session.tick.sampling import Sampling
@@ -104,7 +104,7 @@ class LiveSession:
         self._alternation = TunableAlternation(
             context, self._tunable_changes, self._sampling.findings
         )
-        self._runs = LazyRuns(
+        self._runs = Runs(
             context, self._sampling, self._current, self._tunable_changes, self._own_cpus,
             job_target, self.budget, request.hold, viewer.idle_frames, deadline_s,
         )  # fmt: skip

@@ -71,7 +71,6 @@ class Runs:
         holds: bool = False,
         keeps_scratch: bool = False,
         deadline_s: float | None = None,
-        given_up: SignalFlag | None = None,
     ) -> None:
         self.began_ns: int | None = None
         self.exit_code = EXIT_OK
@@ -99,7 +98,7 @@ class Runs:
         self._stall_timeouts = StallTimeouts(context)
         # set from any thread before ``stop`` is asked for: a job that is being looked at can take
         # a while, if fio hangs
-        self.given_up = given_up or SignalFlag()
+        self.given_up = SignalFlag()
         self._handovers = Handovers(
             context,
             sampling,
