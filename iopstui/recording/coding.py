@@ -12,7 +12,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 from iopstui.events import field_types
@@ -158,87 +158,38 @@ class Decoder:
             if name not in recorded_fields and _has_no_default(field):
                 raise MalformedData(f"a {kind_name} has no {name}")
         left_out = self._left_out.get(kind, {})
-        slots = [
-            _Slot(
-                position,
-                name,
-                hints[name],
-                None if name in left_out else self.decoder_for(hints[name]),
-            )
-            for position, name in enumerate(recorded_fields)
-            if name in fields
+        parts = [
+            unchanged
+            if name not in fields
+            else _constant(left_out[name])
+            if name in left_out
+            else self.decoder_for(hints[name])
+            for name in recorded_fields
         ]
-        return _record(kind, kind_name, slots, len(recorded_fields), left_out)
+        # the last of several of one name counts
+        places = {name: n for n, name in enumerate(recorded_fields) if name in fields}
+        return _record(kind, kind_name, parts, places)
 
 
-class _Slot:
-    """A field and its place in the list; ``part`` decodes it, ``None``: it is left out."""
-
-    def __init__(self, position: int, name: str, hint: Any, part: Coder | None) -> None:
-        self.position, self.name, self.hint, self.part = position, name, hint, part
-
-    @property
-    def value(self) -> str:
-        """Expression of the value in the function's text."""
-        return f"v{self.position}" if self.part is not None else f"n{self.position}"
+def _constant(value: Any) -> Coder:
+    return lambda _: value
 
 
-def _record(
-    kind: Any, kind_name: str, slots: list[_Slot], count: int, left_out: Mapping[str, Any]
-) -> Coder:
-    """The function that makes a ``kind`` of a list of ``count`` values. A day's recording has
-    millions of them, so it is written as text, with what is asked of plain values in it."""
-    namespace: dict[str, Any] = {"kind": kind, "Malformed": MalformedData}
-    for slot in slots:
-        if slot.part is None:
-            namespace[slot.value] = left_out[slot.name]
-        namespace[f"p{slot.position}"] = slot.part
-    decoded_positions = {slot.position for slot in slots if slot.part is not None}
-    lines = [
-        "def decode(value):",
-        f" if type(value) is not list or len(value) != {count}:",
-        f"  raise Malformed('not a {kind_name}')",
-        f" [{', '.join(f'v{n}' if n in decoded_positions else '_' for n in range(count))}] = value",
-    ]
-    lines += [_conversion(slot) for slot in slots if slot.part is not None]
-    # the last of several of one name counts
-    by_name = {slot.name: slot.value for slot in slots}
-    fields = [field.name for field in dataclasses.fields(kind)]
-    in_order = [*by_name] == fields[: len(by_name)]
-    arguments = by_name.values() if in_order else (f"{name}={v}" for name, v in by_name.items())
-    lines.append(f" return kind({', '.join(arguments)})")
-    # text of ours: of the file only numbers are in it
-    exec(_compiled("\n".join(lines)), namespace)
-    coder: Coder = namespace["decode"]
-    return coder
+def _record(kind: Any, kind_name: str, parts: list[Coder], places: Mapping[str, int]) -> Coder:
+    """The function that makes a ``kind`` of a list of a value for each of ``parts``."""
+    count = len(parts)
+    names = [field.name for field in dataclasses.fields(kind)]
+    in_order = len(places) == count and [*places] == names[:count]
 
+    def decode(value: Any) -> Any:
+        if type(value) is not list or len(value) != count:
+            raise MalformedData(f"not a {kind_name}")
+        values = [part(item) for part, item in zip(parts, value, strict=True)]
+        if in_order:
+            return kind(*values)
+        return kind(**{name: values[place] for name, place in places.items()})
 
-@lru_cache(256)
-def _compiled(text: str) -> types.CodeType:
-    """Kept: a comparison, a fleet or a library opens many recordings of the same layouts, and
-    compiling their functions takes 10 ms each time."""
-    return compile(text, "<decode>", "exec")
-
-
-_REFUSED = {
-    int: f"type({{0}}) is not int or not {-MAX_COUNT} < {{0}} < {MAX_COUNT}",
-    float: f"type({{0}}) is not float and type({{0}}) is not int or "
-    f"not {-MAX_FIGURE} < {{0}} < {MAX_FIGURE}",
-    str: "type({0}) is not str",
-    bool: "type({0}) is not bool",
-}
-"""By type: which values of it are refused, by the function of _PLAIN that says why."""
-
-
-def _conversion(slot: _Slot) -> str:
-    """The line that checks a plain value, or decodes another."""
-    name, hint, prefix = slot.value, slot.hint, ""
-    if typing.get_origin(hint) in (types.UnionType, typing.Union):
-        hint, prefix = _without_none(typing.get_args(hint)), f"{name} is not None and "
-    if hint not in _PLAIN:
-        return f" {name} = p{slot.position}({name})"
-    refused = _REFUSED[hint].format(name)
-    return f" if {prefix}({refused}): p{slot.position}({name})"
+    return decode
 
 
 def _has_no_default(field: dataclasses.Field[Any]) -> bool:
