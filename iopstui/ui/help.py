@@ -43,8 +43,8 @@ SCREENS: tuple[Section, ...] = (
             ("A B in a comparison", "one second of a run of this variant; the line is the mean "
                                     "of the run"),
             ("*", "a significant difference (5 % level); *? if runs were disturbed"),
-            ("~", "disturbed: others did more than 5 % of the I/Os or bytes, filled a CPU that it needs, or "
-                  "an interrupt moved; the result says which"),
+            ("~", "disturbed: others did more than 5 % of the I/Os or bytes, filled a CPU that it "
+                  "needs, or an interrupt moved; the result says which"),
         ),
     ),
 )  # fmt: skip

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import ui_fakes as fakes
@@ -20,6 +21,7 @@ from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.confirm import Confirm
 from iopstui.ui.dialogs.jobs import JobChooser
+from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
@@ -137,7 +139,7 @@ async def test_from_the_picker_to_the_end() -> None:
     assert app.return_value == 0
 
 
-async def test_the_home_screen_offers_a_scratch_file_and_escapes() -> None:
+async def test_the_home_screen_asks_for_the_directory_of_a_scratch_file(tmp_path: Path) -> None:
     chosen: list[object] = []
     fake = fakes.FakeController()
 
@@ -150,7 +152,21 @@ async def test_the_home_screen_offers_a_scratch_file_and_escapes() -> None:
         await settle(pilot)
         await pilot.press("s")
         await settle(pilot)
-        assert chosen == [()] and isinstance(app.screen, Dashboard)
+        assert isinstance(app.screen, Prompt), "it asks where"
+        for wrong, words in (("nowhere", "not a directory"), ("", "not a directory")):
+            app.screen.query_one(Input).value = wrong
+            await pilot.press("enter")
+            await settle(pilot)
+            assert shows(app, words) and not chosen
+        await pilot.press("escape")
+        await settle(pilot)
+        assert isinstance(app.screen, HomeScreen)
+        await pilot.press("s")
+        await settle(pilot)
+        app.screen.query_one(Input).value = str(tmp_path)  # type: ignore[union-attr]
+        await pilot.press("enter")
+        await settle(pilot)
+        assert chosen == [(str(tmp_path),)] and isinstance(app.screen, Dashboard)
     app = make(target=None)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -168,7 +184,7 @@ async def test_a_refused_target_is_explained_in_the_picker() -> None:
     )
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("s")
+        await pilot.press("s", "enter")
         await settle(pilot)
         assert isinstance(app.screen, HomeScreen)
         text = str(app.screen.query_one("#picker-words", Static).content)
@@ -616,9 +632,9 @@ async def test_s_is_a_scratch_file_also_on_the_row_of_the_open_disk() -> None:
         await settle(pilot)
         await go_home(app, pilot)
         assert shows(app, "Enter returns to it"), "the cursor is on its row"
-        await pilot.press("s")
+        await pilot.press("s", "enter")
         await settle(pilot)
-        assert isinstance(app.screen, Dashboard) and asked[-1] == ()
+        assert isinstance(app.screen, Dashboard) and asked[-1] == (".",)
 
 
 async def test_the_time_span_of_the_charts_can_be_widened() -> None:

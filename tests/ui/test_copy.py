@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+import ui_fakes as fakes
 from test_app import make, running, settle, shows
 
 from iopstui.events import AnswerGiven, FindingReported
 from iopstui.model.answer.answer import WARNING, Answer
+from iopstui.model.block.device import Mount
 from iopstui.model.findings.finding import Finding
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Appearance, Backend
 from iopstui.ui.core.preferences import PREFERENCES
+from iopstui.ui.draw.style import UTF8
 
 FOUND = Finding("saturated", "iodepth 32 → 64: IOPS 65.2k → 69.7k", "go back to iodepth 32", "[")
 BUSY = Answer(
@@ -52,6 +59,19 @@ async def test_y_copies_the_page_and_the_row_under_the_cursor() -> None:
         await pilot.press("slash", "y")
         await settle(pilot)
         assert app.clipboard == before
+
+
+async def test_the_home_screen_copies_whole_names_however_narrow_it_is() -> None:
+    model, mountpoint = "Sparrow SN 850 Enterprise Edition", "/srv/backups/of/everything/there/is"
+    disk = replace(fakes.NVME, model=model, mounts=(Mount(mountpoint, "xfs"),))
+    backend = Backend(fakes.FakeController, lambda: {disk.name: disk}, fakes.JOBS)
+    app = IopstuiApp(backend, appearance=Appearance(UTF8))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        assert not shows(app, mountpoint)
+        await pilot.press("y")
+        await settle(pilot)
+        assert app.clipboard.startswith(f"nvme0n1  {model}  ") and mountpoint in app.clipboard
 
 
 @pytest.mark.parametrize("wanted", [False, True])

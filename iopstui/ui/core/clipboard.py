@@ -9,6 +9,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, OptionList
 
 from iopstui import format as f
+from iopstui.ui.core.list_table import ListTable
 
 MAX_CHARACTERS = 50_000
 """Terminals drop what is longer: most take about 75 kB of base64."""
@@ -26,6 +27,8 @@ def row_text(screen: Screen[Any]) -> str:
     tables = sorted(screen.query(DataTable), key=lambda table: table is not screen.focused)
     for table in tables:
         if table.row_count:
+            if isinstance(table, ListTable):
+                return table.row_text()
             cells = map(str, table.get_row_at(table.cursor_row))
             return "  ".join(cell.strip() for cell in cells if cell.strip())
     for options in screen.query(OptionList):

@@ -90,6 +90,13 @@ class ListTable(DataTable[Text]):
             style = column.style if column.style_of is None else column.style_of(item)
             yield Text(text, style or "", justify="left" if column.left else "right", no_wrap=True)
 
+    def row_text(self) -> str:
+        """The row under the cursor with all columns and whole texts, for the clipboard."""
+        texts = (
+            printable(column.text(self.selected)).strip() for column in self._by_title.values()
+        )
+        return "  ".join(filter(None, texts))
+
     def _render_cell(self, row_index: int, column_index: int, base_style: Style, width: int,
                      cursor: bool = False, hover: bool = False) -> list[list[Segment]]:  # fmt: skip
         """A cell's line. Textual draws all cells anew where one has changed, each through rich's

@@ -287,22 +287,33 @@ def use_text(device: BlockDevice) -> str:
 
 def use_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     """Return the use of a disk that is used by devices on top of it, like ``use_text``."""
-    uses = list(dict.fromkeys(_uses_above(device, devices, frozenset())))
+    uses = list(dict.fromkeys(_uses_above(device, devices)))
     if device.mounts or device.swap or not uses:
         return use_text(device)
     more = ", ..." if len(uses) > MAX_USES else ""
     return f"carries {', '.join(uses[:MAX_USES])}{more}"
 
 
-def _uses_above(
-    device: BlockDevice, devices: Mapping[str, BlockDevice], visited: frozenset[str]
-) -> Iterator[str]:
+def mountpoints(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[str]:
+    """Where the device, or a device on it, is mounted."""
+    tree = (device, *_above(device, devices, frozenset()))
+    return [mount.mountpoint for each in tree for mount in each.mounts]
+
+
+def _uses_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> Iterator[str]:
     """Mount points and swap of all devices on it, in its order."""
+    for child in _above(device, devices, frozenset()):
+        yield from (mount.mountpoint for mount in child.mounts)
+        if child.swap:
+            yield "swap"
+
+
+def _above(
+    device: BlockDevice, devices: Mapping[str, BlockDevice], visited: frozenset[str]
+) -> Iterator[BlockDevice]:
     for name in (*device.partitions, *device.holders):
         child = devices.get(name)
         if child is None or name in visited:
             continue
-        yield from (mount.mountpoint for mount in child.mounts)
-        if child.swap:
-            yield "swap"
-        yield from _uses_above(child, devices, visited | {device.name})
+        yield child
+        yield from _above(child, devices, visited | {device.name})

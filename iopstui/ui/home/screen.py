@@ -19,6 +19,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from iopstui import format as f
+from iopstui.errors import UsageError
 from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.device import BlockDevice
@@ -31,7 +32,7 @@ from iopstui.ui.core.messages import Discover, Loads, MakeWatch
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.answer_row import answer_row
-from iopstui.ui.draw.rows import Row, rows_text
+from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset
 from iopstui.ui.home import disk_charts, rows
 from iopstui.ui.home.answer import HomeAnswer
@@ -69,10 +70,15 @@ DISK_ACTIONS = frozenset({WATCH, RUN, SWEEP, COMPARE})
 DIALOG_ACTIONS = frozenset({CHECK, OPEN})
 """Actions that open a dialog on top of this screen."""
 ALL_ACTIONS = frozenset(action for _, _, action in ACTIONS)
+DIRECTORY_WORDS = (
+    "Directory for the scratch file, on the disk that you want to measure. Jobs read and write "
+    "only this file, and it is removed at the end."
+)
 FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only) · l: lessons"
 FOOTER_HINTS = (
     ("Enter", "Watch", "screen.act('watch')"), ("r", "Run", "screen.act('run')"),
     ("space", "Mark", "screen.mark"), ("p", "Partitions", "screen.partitions"), FILTER_HINT,
+    ("y", "Copy", "app.do('copy', 0)"),
     ("?", "Help", "app.do('help', 0)"),
 )  # fmt: skip
 QUIT = ("q", "Quit", "app.quit")
@@ -179,6 +185,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._charts = DiskCharts(charset)
         self._answer = HomeAnswer()
         self._answer_row: Row = ()
+        self._last_answer: Answer | None = None
 
     # -- layout
 
@@ -410,14 +417,15 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         for name in self._devices or ():
             activity = self._activity.setdefault(name, Activity())
             activity.add(rates.get(name), self._ticks * LIVE_S)
-        answer = self._answer.feed(rates, self._devices or {})
+        self._last_answer = self._answer.feed(rates, self._devices or {})
         if self.app.screen is self:
-            self._show_answer(answer)
+            self._show_answer(self._last_answer)
             self._show_loads()
 
     def copied_text(self) -> str:
         """The answer, and the disk or recording under the cursor."""
-        return f"{rows_text([self._answer_row]).strip()}\n{row_text(self)}".strip()
+        sentence = self._last_answer.sentence if self._last_answer is not None else ""
+        return f"{sentence}\n{row_text(self)}".strip()
 
     def _show_answer(self, answer: Answer | None) -> None:
         row = answer_row(answer, self.app.size.width, self._charset)
@@ -590,6 +598,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if name in DIALOG_ACTIONS and self._open_dialog is not None:
             self._open_dialog(name)
             return
+        if name == SCRATCH:
+            self._ask_for_directory()
+            return
         on_open_row = self._is_open_row and not self._marked
         if self._opened is not None and on_open_row and name in (*DISK_ACTIONS, LESSONS):
             self.dismiss(HomeChoice(self._opened.paths, name, True))
@@ -599,6 +610,37 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self._show_status(NO_MATCH if self._devices else NO_DISK)
             return
         self.dismiss(HomeChoice(paths if name in DISK_ACTIONS else (), name))
+
+    def _ask_for_directory(self) -> None:
+        """Ask where the scratch file goes; offered is a directory on the selected disk."""
+        from iopstui.ui.dialogs.prompt import Prompt
+
+        device = self._selected()
+        mounts = rows.mountpoints(device, self._devices or {}) if device is not None else ()
+        offered = next(filter(is_writable, mounts), ".")
+
+        def typed(value: str | None) -> None:
+            if value is not None:
+                self.dismiss(HomeChoice((os.path.expanduser(value.strip()),), SCRATCH))
+
+        self.app.push_screen(
+            Prompt("Use a scratch file", DIRECTORY_WORDS, offered, check_directory, self._charset),
+            typed,
+        )
+
+
+def is_writable(directory: str) -> bool:
+    """Whether it is a directory in which this user can make files."""
+    return os.path.isdir(directory) and os.access(directory, os.W_OK | os.X_OK)
+
+
+def check_directory(text: str) -> None:
+    """Raise UsageError if no scratch file can be made there."""
+    directory = os.path.expanduser(text.strip())
+    if not os.path.isdir(directory):
+        raise UsageError("This is not a directory.", "Type one that is on the disk to measure.")
+    if not is_writable(directory):
+        raise UsageError("You can't make files in it.", "Type another one, or start with sudo.")
 
 
 def machine_text() -> str:
