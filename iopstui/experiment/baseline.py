@@ -201,4 +201,7 @@ def _stated_percentiles(summary: dict[str, object]) -> dict[FieldPath, float]:
             percentiles |= {
                 ("fio", name, kind, p): float(v) for p, v in parts[0]["percentiles"].items()
             }
+    syncs = [row["sync"] for row in rows if "sync" in row]
+    if len(syncs) == 1:
+        percentiles |= {("fio", "sync", p): float(v) for p, v in syncs[0]["percentiles"].items()}
     return percentiles

@@ -187,7 +187,9 @@ class JobStatus:
     number of jobs in the row; ``None``: the job file is not known, so ``options`` are those of a
     group's last section alone. ``failed`` is fio's total_err. ``changing`` is the option by which
     its load changes by itself ("thinktime"; "": none). ``block_sizes`` are those of the directions
-    in which all I/Os have one size, where ``block_size`` is ``None``."""
+    in which all I/Os have one size, where ``block_size`` is ``None``. ``sync`` are its
+    syncs (fsync, fdatasync, sync_file_range), their latency as ``lat``; ``None``: it does none, or
+    fio is older than 3.16."""
 
     name: str
     group: int
@@ -211,6 +213,7 @@ class JobStatus:
     failed: int | None = None
     changing: str = ""
     block_sizes: Mapping[str, int] = field(default_factory=dict)
+    sync: DirectionStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

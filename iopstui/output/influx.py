@@ -99,7 +99,8 @@ def _points(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], Mappi
     fio, kernel = row["fio"], row["kernel"]
     if fio is not None:
         yield "fio_run", {}, _scalars(fio)
-        yield from _tagged("fio", "direction", {name: fio[name] for name in (*DIRECTIONS, TOTAL)})
+        names = (*DIRECTIONS, TOTAL, "sync")
+        yield from _tagged("fio", "direction", {name: fio[name] for name in names})
     yield from _tagged("disk", "device", kernel["disks"])
     yield from _tagged("cpu", "cpu", kernel["cpus"])
     for name in (*BY_NAME, NFS, SMB):

@@ -95,7 +95,7 @@ def summary_text(
     if by_device:
         for row in rows:
             name = printable(row["name"]) or "(no name)"
-            lines += _table_rows(name, row["directions"], is_final(summary))
+            lines += _table_rows(name, {**row["directions"], **syncs_of(row)}, is_final(summary))
     for group in summary["sums"]:
         name = "sum" if len(summary["sums"]) == 1 else f"sum, group {group['group']}"
         parts = group["directions"].items()
@@ -362,6 +362,17 @@ def _table_rows(
             cells += texts(_COLUMNS[len(cells) :], part)
         title = f"{cut(name, NAME_WIDTH):{NAME_WIDTH}} {direction:5}"
         yield f"{title} {line(_COLUMNS, cells)}".rstrip()
+
+
+def syncs_of(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The syncs of a row of fio's report as one more direction, by its name; fio states no rate of
+    them, so that of the run's time is taken."""
+    sync = row.get("sync")
+    if not sync or not sync["completed"]:
+        return {}
+    run_ms = max((part["runtime_ms"] for part in row["directions"].values()), default=0)
+    iops = sync["completed"] * 1000 / run_ms if run_ms else None
+    return {"sync": {**sync, "iops": iops, "clat_mean_ns": sync["lat_mean_ns"]}}
 
 
 def _errors(rows: list[Mapping[str, Any]]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from iopstui.model.block.tunable import TUNABLES
 from iopstui.output.csv_out import CsvSink, cell_text
 from iopstui.output.replay import ReplayedExperiments, has_experiment
 from iopstui.output.sinks import EventSink
+from iopstui.output.summary import syncs_of
 from iopstui.recording.layout import RecordedDevices
 from iopstui.recording.partial_samples import ROWS_WITHOUT
 from iopstui.recording.reader import Recording
@@ -85,8 +86,8 @@ def _rows(data: ReportData) -> Iterator[list[str]]:
     yield ["job", "direction", *_FIGURES, *(f"{name}_ns" for name in _PERCENTILES)]
     for run in data.runs:
         for row in run.summary.get("rows", ()):
-            for direction, figures in row["directions"].items():
-                numbers = [figures[name] for name in _FIGURES]
+            for direction, figures in {**row["directions"], **syncs_of(row)}.items():
+                numbers = [figures.get(name) for name in _FIGURES]
                 numbers += [figures["percentiles"].get(name) for name in _PERCENTILES]
                 cells = ["" if value is None else f"{value:.10g}" for value in numbers]
                 yield [cell_text(printable(str(row["name"]))), direction, *cells]

@@ -10,7 +10,7 @@ from typing import Any
 
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.ramp import duration_s
-from iopstui.model.fio.rows import Row, changing_option, flag, rows_of
+from iopstui.model.fio.rows import Row, changing_option, flag, rows_of, syncs_in_between
 from iopstui.model.fio.sizes import fixed_block_size, fixed_block_sizes
 from iopstui.model.samples import (
     DIRECTIONS,
@@ -66,6 +66,7 @@ class _RowOptions:
     in_flight: int | None
     members: int | None
     changing: str
+    syncs: bool
 
 
 class _SharedValues:
@@ -119,6 +120,7 @@ def _row_options(options: dict[str, str], section_row: Row | None, counts: bool)
         in_flight=section_row.in_flight if section_row else None,
         members=section_row.members if section_row else None,
         changing=changing_option(jobs),
+        syncs=any(map(syncs_in_between, jobs)),
     )
 
 
@@ -172,7 +174,20 @@ def _job(
         changing=row_options.changing,
         failed=_int(row["total_err"]) if "total_err" in row else None,
         block_sizes=row_options.block_sizes,
+        sync=_sync(row, row_options.syncs),
     )
+
+
+def _sync(row: Mapping[str, Any], expected: bool) -> DirectionStatus | None:
+    """The syncs of a row; ``expected``: its jobs sync, though perhaps not yet. Their latencies
+    count: fio's total is 0 with a ramp_time (up to 3.42), and 1 for an end_fsync, which is not
+    timed (3.16)."""
+    syncs = row.get("sync")
+    latencies = syncs.get("lat_ns") if isinstance(syncs, dict) else None
+    if not isinstance(syncs, dict) or not isinstance(latencies, dict):
+        return None
+    seen = expected or latencies.get("N") or latencies.get("max")
+    return _direction(syncs) if seen else None
 
 
 def _direction(row: Mapping[str, Any]) -> DirectionStatus:

@@ -227,7 +227,16 @@ def _fio(row: Mapping[str, Any], flag_names: Collection[str]) -> FioInterval:
     # in a line the total has no histogram
     added = (part.bins for name, part in parts.items() if name != "mixed" or len(parts) == 1)
     total = dataclasses.replace(_direction(row[TOTAL]), bins=merge(added))
-    return fio_interval(row, flag_names, parts, total)
+    interval = fio_interval(row, flag_names, parts, total)
+    return dataclasses.replace(interval, sync=_sync(row.get("sync")))
+
+
+def _sync(row: Mapping[str, Any] | None) -> DirectionInterval | None:
+    if not row:
+        return None
+    latencies = {name: row[name] for name in (*PERCENTILE_NAMES, "max") if row.get(name)}
+    lat = {**latencies, "mean": row.get("mean")}
+    return _direction({**row, "bytes": 0, "lat": lat, "bins_of": "lat"})
 
 
 def _direction(row: Mapping[str, Any]) -> DirectionInterval:

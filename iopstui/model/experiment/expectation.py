@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from iopstui.errors import UsageError
 from iopstui.model.figures.latency import OF_BINS
-from iopstui.model.fio.rows import flag
+from iopstui.model.fio.rows import flag, syncs_in_between
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import LATENCIES, Meter, is_measurable
@@ -273,6 +273,10 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
             return why
         path = ("fio", *path[3:])
     direction, kind = path[1], path[2]
+    if direction == "sync":
+        return None if any(map(_may_sync, jobs)) else (
+            "the job does no syncs (fsync=, fdatasync= or sync_file_range=)"
+        )  # fmt: skip
     if direction == "mixed" and not any("unified_rw_reporting" in job.options for job in jobs):
         return "only with unified_rw_reporting=1 does fio count reads and writes as one"
     if direction in ("read", "write", "trim") and not any(
@@ -292,6 +296,12 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
     if kind == "clat" and any(_is_disabled(job, "clat_percentiles") for job in jobs):
         return "fio keeps no histogram of clat (clat_percentiles=0)"
     return None
+
+
+def _may_sync(job: Section) -> bool:
+    """Whether fio may time syncs of a section; what it plays back may have some. It times neither
+    end_fsync nor fsync_on_close."""
+    return syncs_in_between(job.options) or "read_iolog" in job.options
 
 
 def _has_bins_of_lat(job: Section) -> bool:

@@ -19,7 +19,8 @@ from iopstui.model.samples import DIRECTIONS, MIXED
 JOBS = "jobs"
 _RATES = {"iops": "iops", "bw": "bw_bytes"}
 _LATENCIES = ("mean", "max", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
-EXAMPLE_NAMES = ("iops", "bw", "read.iops", "write.bw", "read.clat.mean", "read.clat.p99")
+EXAMPLE_NAMES = ("iops", "bw", "read.iops", "write.bw", "read.clat.mean", "read.clat.p99",
+                 "sync.p99")  # fmt: skip
 
 
 def is_job_figure(path: Sequence[str]) -> bool:
@@ -33,7 +34,9 @@ def job_field(option: str, job: str, name: str) -> Field:
     parts = parts if len(parts) > 1 else ("total", *parts)
     rate = len(parts) == 2 and parts[1] in _RATES
     latency = len(parts) == 3 and parts[1] == "clat" and parts[2] in _LATENCIES
-    if parts[0] not in (*DIRECTIONS, "total") or not (rate or (latency and parts[0] != "total")):
+    sync = len(parts) == 2 and parts[0] == "sync" and parts[1] in _LATENCIES
+    known = parts[0] in (*DIRECTIONS, "total")
+    if not sync and not (known and (rate or (latency and parts[0] != "total"))):
         matches = difflib.get_close_matches(name.lower(), EXAMPLE_NAMES, n=2, cutoff=0.5)
         raise UsageError(
             f"{option}: fio's report has no {name!r} for a single job.",
@@ -78,7 +81,18 @@ def job_figures(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
                         figures[place] = figures.get(place, 0.0) + part[key]
         if len(several) == 1:
             figures |= _latencies(path, several[0]["directions"])
+            figures |= _sync_latencies(path, several[0].get("sync"))
     return figures
+
+
+def _sync_latencies(
+    path: tuple[str, ...], sync: Mapping[str, Any] | None
+) -> dict[tuple[str, ...], float]:
+    if sync is None:
+        return {}
+    values = {**sync["percentiles"], "mean": sync["lat_mean_ns"], "max": sync["lat_max_ns"]}
+    return {(*path, "sync", name): float(value) for name, value in values.items()
+            if value is not None and name in _LATENCIES}  # fmt: skip
 
 
 def _latencies(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from iopstui.model import histogram
@@ -191,6 +191,26 @@ def row_growth(
         growth.max_ns = _max_growth(highest, now, old)
         growths[name] = growth
     return growths
+
+
+def sync_growth(pairs: Iterable[RowPair]) -> Growth | None:
+    """Growth of the syncs of all rows since the document before; ``None`` if no row does any."""
+    total: Growth | None = None
+    for pair in pairs:
+        now, old = pair.now.sync, pair.old.sync if pair.old else None
+        if now is None:
+            continue
+        growth = Growth(
+            ios=max(0, (now.completed or 0) - (old.completed or 0 if old else 0)),
+            lat=_sum_growth(now.lat, old.lat if old else None), bins_of="lat",
+        )  # fmt: skip
+        highest = _grow_bins(growth, pair.index, now, old, None)
+        growth.max_ns = _max_growth(highest, now, old)
+        if total is None:
+            total = growth
+        else:
+            total.add(growth)
+    return total
 
 
 def _grow_bins(

@@ -99,7 +99,9 @@ class FioInterval:
     error, and the job went on (continue_on_error). ``ios_elsewhere`` and ``bytes_elsewhere``: the
     rates of I/Os and of bytes are of clearly other seconds than the rest (interval_time.py).
     ``within_depth`` is False if these I/Os would need clearly more under way than the jobs can
-    have, ``bytes_agree`` if the bytes by I/Os and block size are not those that fio states."""
+    have, ``bytes_agree`` if the bytes by I/Os and block size are not those that fio states.
+    ``sync`` has the syncs (fsync, fdatasync, sync_file_range) of all rows and their latency as
+    ``lat``; ``None``: the jobs do none, or fio does not count them."""
 
     seconds: float | None
     directions: Mapping[str, DirectionInterval]
@@ -124,6 +126,7 @@ class FioInterval:
     bytes_elsewhere: bool = False
     within_depth: bool = True
     bytes_agree: bool = True
+    sync: DirectionInterval | None = None
 
     @property
     def errors(self) -> int:
@@ -160,6 +163,15 @@ BINS = Figure(
     "bins", "", f"{OF}: this interval's histogram, I/Os by bucket midpoint in ns; bins of several "
     "jobs, hosts or seconds add exactly", keys=1, bulky=True, always=True,
 )  # fmt: skip
+SYNC: Rows = (
+    Figure("iops", "1/s", f"{OF} completed per second", over=SECONDS, added="ios", title="syncs/s",
+           width=5),
+    Figure("ios", "", f"{OF} completed in this interval", title="syncs"),
+    Figure("mean", "ns", f"{OF}: mean time", "lat_ns", over="ios", title="sync", form=f.latency),
+    *latency_rows("of this interval's took at most", "this long (within 0.8 %)",
+                  "the longest in this interval (within 0.8 %)"),
+    BINS,
+)  # fmt: skip
 JOB: Rows = (
     Figure("name", "", "name of this row (a job, or a group with group_reporting)", kind=TEXT,
            title="job"),
@@ -184,6 +196,7 @@ FIO: Rows = (
     Figure("seconds", "s", "interval of fio's rates, by fio's clock"),
     *map(_direction_part, DIRECTIONS),
     Part(TOTAL, DIRECTION, about="all directions", none=NOTHING),
+    Part("sync", SYNC, about="syncs (fsync, fdatasync, sync_file_range)"),
     Part("jobs", JOB, many=IN_LIST, bulky=True, always=True),
     Figure("iodepth_level", "%", "share of I/Os submitted at this queue depth (estimated: fio "
            "prints rounded percentages)", keys=1, title="depth"),

@@ -28,6 +28,7 @@ from iopstui.model.fio.growth import (
     parts_of,
     percentiles_of,
     row_growth,
+    sync_growth,
     total_of,
 )
 from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
@@ -353,6 +354,7 @@ def _interval(
     eta = _maximum(pair.now.eta_s for pair in pairs)
     elapsed = _maximum(pair.now.elapsed_s for pair in pairs)
     working = [pair.now for pair in pairs if active(pair.now)]
+    syncs = sync_growth(pairs)
     return FioInterval(
         seconds=seconds,
         directions=directions,
@@ -378,6 +380,7 @@ def _interval(
         within_depth=not _exceeds_depth(rows, seconds, DEPTH_FACTOR),
         bytes_agree=windows.differ or _bytes_agree(rows, total),
         bytes_elsewhere=windows.differ and total.copied_bytes > ELSEWHERE_SHARE * total.bytes,
+        sync=syncs.interval(windows) if syncs is not None else None,
     )
 
 

@@ -80,6 +80,12 @@ def changing_option(jobs: Sequence[Options]) -> str:
     return ""
 
 
+def syncs_in_between(options: Options) -> bool:
+    """Whether a job syncs after some of its writes."""
+    counts = (options.get(name, "0").strip() for name in ("fsync", "fdatasync"))
+    return any(count not in ("", "0") for count in counts) or "sync_file_range" in options
+
+
 def _pause_s(text: str) -> float:
     """A thinktime in seconds; fio takes a number alone for microseconds."""
     return float(text) / 1e6 if text.strip().isdecimal() else duration_s(text) or 0.0

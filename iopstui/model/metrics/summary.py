@@ -23,7 +23,8 @@ def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
     ``lat_mean_ns``, ``percentiles`` ({"p99": ns}, of ``percentiles_of``), ``lat_max_ns``; and
     ``completed``, the completions that frames count, by fio's counter ``counted_by``. A row's
     ``failed`` I/Os are fio's total_err, ``block_size`` (bytes) is that of all its I/Os, ``depth``
-    the most that can be under way, ``ramp`` whether it has a ramp_time. Unknown is ``None``.
+    the most that can be under way, ``ramp`` whether it has a ramp_time. Unknown is ``None``. A row
+    that syncs has ``sync``: how many ``completed``, and their latencies named as above.
     ``sums`` adds the rows of each of fio's groups, which run at the same time; ``total`` all
     rows, with rates only where there is one group (stages of a stonewalled job follow one
     another, so the sum of their rates would be no rate at all).
@@ -67,6 +68,17 @@ def _row(index: int, job: JobStatus) -> dict[str, Any]:
             for name in DIRECTIONS
             if name in job.directions and _has_ios(job.directions[name])
         },
+        **({"sync": _sync_figures(job.sync)} if job.sync is not None else {}),
+    }
+
+
+def _sync_figures(sync: DirectionStatus) -> dict[str, Any]:
+    return {
+        "completed": sync.completed or sync.issued,
+        "lat_mean_ns": sync.lat.mean_ns if sync.lat and sync.lat.count else None,
+        "percentiles": dict(sync.percentiles) if sync.completed else {},
+        "percentiles_of": sync.bins_of,
+        "lat_max_ns": sync.lat_max_ns or None,
     }
 
 

@@ -21,7 +21,13 @@ from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.samples import DIRECTIONS
-from iopstui.output.summary import FINAL_RANKS, FINAL_RATES, interruption, reconciliation
+from iopstui.output.summary import (
+    FINAL_RANKS,
+    FINAL_RATES,
+    interruption,
+    reconciliation,
+    syncs_of,
+)
 from iopstui.output.watch.share_table import columns_of
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.folding.run import Run
@@ -167,7 +173,7 @@ def run_table(run: Run) -> Table | None:
         texts(columns, {"step": run.step, "direction": direction, **figures,
                         "name": printable(str(row["name"])) or "(no name)"})
         for row in (rows if len(rows) <= 16 else ())
-        for direction, figures in row["directions"].items()
+        for direction, figures in {**row["directions"], **syncs_of(row)}.items()
     ]  # fmt: skip
     groups = run.summary.get("sums", ()) if len(rows) > 1 else ()
     for group in groups:

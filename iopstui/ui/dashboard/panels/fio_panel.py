@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iopstui import format as f
 from iopstui.model.figures.latency import HIGHEST, RANKS
 from iopstui.model.fio.interval import BW, IOPS, FioInterval
@@ -74,6 +76,8 @@ def _table(fio: FioInterval, width: int, charset: Charset, dim: bool) -> list[Ro
         table_rows.append(table.row(name, direction, dim))
     if len(fio.directions) > 1:
         table_rows.append(table.row("total", fio.total, dim))
+    if fio.sync is not None:
+        table_rows.append(table.row("sync", replace(fio.sync, bw=None), dim))
     return table_rows
 
 
