@@ -188,7 +188,7 @@ class JobStatus:
     group's last section alone. ``failed`` is fio's total_err. ``changing`` is the option by which
     its load changes by itself ("thinktime"; "": none). ``block_sizes`` are those of the directions
     in which all I/Os have one size, where ``block_size`` is ``None``. ``sync`` are its
-    syncs (fsync, fdatasync, sync_file_range), their latency as ``lat``; ``None``: it does none, or
+    syncs (fsync, fdatasync, sync_file_range), their latency as ``clat``; ``None``: it does none, or
     fio is older than 3.16."""
 
     name: str

@@ -368,11 +368,11 @@ def syncs_of(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The syncs of a row of fio's report as one more direction, by its name; fio states no rate of
     them, so that of the run's time is taken."""
     sync = row.get("sync")
-    if not sync or not sync["completed"]:
+    if not sync or not (sync["completed"] or sync["clat_mean_ns"]):
         return {}
     run_ms = max((part["runtime_ms"] for part in row["directions"].values()), default=0)
-    iops = sync["completed"] * 1000 / run_ms if run_ms else None
-    return {"sync": {**sync, "iops": iops, "clat_mean_ns": sync["lat_mean_ns"]}}
+    iops = sync["completed"] * 1000 / run_ms if run_ms and sync["completed"] else None
+    return {"sync": {**sync, "iops": iops}}
 
 
 def _errors(rows: list[Mapping[str, Any]]) -> Iterator[str]:

@@ -191,19 +191,19 @@ def _fill_in(summary: dict[str, Any], document: Mapping[str, Any]) -> None:
                 uncounted.add(name)
                 figures["total_ios"] = figures["completed"] = None
         if "sync" in row:
-            _fill_means(row["sync"], raw["sync"].get("lat_ns"), "lat_mean_ns")
+            _fill_means(row["sync"], raw["sync"].get("lat_ns"))
     for sums in (summary["total"], *(group["directions"] for group in summary["sums"])):
         for name in uncounted & sums.keys():
             sums[name]["total_ios"] = sums[name]["completed"] = None
 
 
-def _fill_means(figures: dict[str, Any], block: Any, name: str = "clat_mean_ns") -> None:
-    if figures[name] is not None or not isinstance(block, Mapping):
+def _fill_means(figures: dict[str, Any], block: Any) -> None:
+    if figures["clat_mean_ns"] is not None or not isinstance(block, Mapping):
         return
     mean = block.get("mean")
     if not block.get("max") or not isinstance(mean, (int, float)):
         return
-    figures[name] = float(mean)
+    figures["clat_mean_ns"] = float(mean)
     figures["lat_max_ns"] = figures["lat_max_ns"] or int(block["max"])
     percentiles = block.get("percentile")
     if not figures["percentiles"] and isinstance(percentiles, Mapping):

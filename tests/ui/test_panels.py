@@ -65,6 +65,14 @@ def test_fio_panel_shows_directions_and_total() -> None:
     assert "p99.99" in panel and "MiB/s" in panel and "32:" in panel and "ctx/s" in panel
 
 
+def test_fio_panel_shows_syncs_below_the_writes() -> None:
+    interval = replace(fakes.interval(2), sync=fakes.interval(2).directions["write"])
+    frame = FrameReady(2, fakes.frame(2, interval))
+    lines = fio(state(STARTED, frame), height=8).splitlines()
+    assert [line.split()[0] for line in lines[2:6]] == ["read", "write", "total", "sync"]
+    assert lines[5].split()[2] == "–", "syncs move no bytes"
+
+
 def test_the_device_line_is_updated_when_a_setting_changes() -> None:
     controller = fakes.FakeController()
     dashboard = Dashboard(controller, state(), UTF8, lambda *size: [])

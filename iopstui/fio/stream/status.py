@@ -187,7 +187,9 @@ def _sync(row: Mapping[str, Any], expected: bool) -> DirectionStatus | None:
     if not isinstance(syncs, dict) or not isinstance(latencies, dict):
         return None
     seen = expected or latencies.get("N") or latencies.get("max")
-    return _direction(syncs) if seen else None
+    if not seen:
+        return None
+    return _direction({"total_ios": syncs.get("total_ios"), "clat_ns": latencies})
 
 
 def _direction(row: Mapping[str, Any]) -> DirectionStatus:

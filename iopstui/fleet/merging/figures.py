@@ -65,7 +65,7 @@ def _is_summed(path: Sequence[str]) -> bool:
     """Whether totals have it."""
     if path[0] == DEVICE:
         return len(path) == 3 and path[1] in (*KINDS, TOTAL) and path[2] in _DEVICE_FIGURES
-    return path[0] == "fio" and len(path) >= 3
+    return path[0] == "fio" and path[1] != "sync" and len(path) >= 3
 
 
 @dataclass(frozen=True, slots=True)

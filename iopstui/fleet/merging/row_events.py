@@ -234,9 +234,8 @@ def _fio(row: Mapping[str, Any], flag_names: Collection[str]) -> FioInterval:
 def _sync(row: Mapping[str, Any] | None) -> DirectionInterval | None:
     if not row:
         return None
-    latencies = {name: row[name] for name in (*PERCENTILE_NAMES, "max") if row.get(name)}
-    lat = {**latencies, "mean": row.get("mean")}
-    return _direction({**row, "bytes": 0, "lat": lat, "bins_of": "lat"})
+    # in a line its figures have no latency above them
+    return _direction({**row, "bytes": 0, "bw": 0.0, "clat": row})
 
 
 def _direction(row: Mapping[str, Any]) -> DirectionInterval:

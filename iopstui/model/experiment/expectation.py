@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from iopstui.errors import UsageError
 from iopstui.model.figures.latency import OF_BINS
+from iopstui.model.fio.interval import BW, IOPS
 from iopstui.model.fio.rows import flag, syncs_in_between
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.fields import FIELDS, Field
@@ -368,7 +369,7 @@ class _Tally:
     def is_rate(self) -> bool:
         """Whether it is a rate of fio, which only some frames hold (``Frame.holds``)."""
         path = self.meter.path
-        return path[0] == "fio" and len(path) == 3
+        return path[0] == "fio" and len(path) == 3 and path[-1] in (IOPS.name, BW.name)
 
     def add(self, frame: Frame) -> None:
         """Count one frame."""

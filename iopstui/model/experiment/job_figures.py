@@ -90,7 +90,7 @@ def _sync_latencies(
 ) -> dict[tuple[str, ...], float]:
     if sync is None:
         return {}
-    values = {**sync["percentiles"], "mean": sync["lat_mean_ns"], "max": sync["lat_max_ns"]}
+    values = {**sync["percentiles"], "mean": sync["clat_mean_ns"], "max": sync["lat_max_ns"]}
     return {(*path, "sync", name): float(value) for name, value in values.items()
             if value is not None and name in _LATENCIES}  # fmt: skip
 

@@ -202,7 +202,7 @@ def sync_growth(pairs: Iterable[RowPair]) -> Growth | None:
             continue
         growth = Growth(
             ios=max(0, (now.completed or 0) - (old.completed or 0 if old else 0)),
-            lat=_sum_growth(now.lat, old.lat if old else None), bins_of="lat",
+            clat=_sum_growth(now.clat, old.clat if old else None),
         )  # fmt: skip
         highest = _grow_bins(growth, pair.index, now, old, None)
         growth.max_ns = _max_growth(highest, now, old)

@@ -101,7 +101,7 @@ class FioInterval:
     ``within_depth`` is False if these I/Os would need clearly more under way than the jobs can
     have, ``bytes_agree`` if the bytes by I/Os and block size are not those that fio states.
     ``sync`` has the syncs (fsync, fdatasync, sync_file_range) of all rows and their latency as
-    ``lat``; ``None``: the jobs do none, or fio does not count them."""
+    ``clat``; ``None``: the jobs do none, or fio does not count them."""
 
     seconds: float | None
     directions: Mapping[str, DirectionInterval]
@@ -167,7 +167,7 @@ SYNC: Rows = (
     Figure("iops", "1/s", f"{OF} completed per second", over=SECONDS, added="ios", title="syncs/s",
            width=5),
     Figure("ios", "", f"{OF} completed in this interval", title="syncs"),
-    Figure("mean", "ns", f"{OF}: mean time", "lat_ns", over="ios", title="sync", form=f.latency),
+    Figure("mean", "ns", f"{OF}: mean time", "clat_ns", over="ios", title="sync", form=f.latency),
     *latency_rows("of this interval's took at most", "this long (within 0.8 %)",
                   "the longest in this interval (within 0.8 %)"),
     BINS,

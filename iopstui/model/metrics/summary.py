@@ -74,8 +74,8 @@ def _row(index: int, job: JobStatus) -> dict[str, Any]:
 
 def _sync_figures(sync: DirectionStatus) -> dict[str, Any]:
     return {
-        "completed": sync.completed or sync.issued,
-        "lat_mean_ns": sync.lat.mean_ns if sync.lat and sync.lat.count else None,
+        "completed": sync.completed or sync.issued or None,
+        "clat_mean_ns": sync.clat.mean_ns if sync.clat and sync.clat.count else None,
         "percentiles": dict(sync.percentiles) if sync.completed else {},
         "percentiles_of": sync.bins_of,
         "lat_max_ns": sync.lat_max_ns or None,

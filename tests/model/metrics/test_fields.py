@@ -74,8 +74,8 @@ def test_every_value_of_a_frame_is_in_the_registry(name: str, smb: bool) -> None
 
 def test_every_field_of_the_registry_is_emitted() -> None:
     seen = set()
-    both, trim, ramp = "3.42-p-both", "3.42-p-trim", "3.42-e-ramp"
-    for name, smb in ((both, False), (trim, False), (ramp, False), (both, True)):
+    both, trim, ramp, syncs = "3.42-p-both", "3.42-p-trim", "3.42-e-ramp", "3.42-p-fsync"
+    for name, smb in ((both, False), (trim, False), (ramp, False), (syncs, False), (both, True)):
         values, missing = paths(name, smb)
         seen |= {known(path) for path in values | missing}
     assert set(FIELDS) - seen == set()
