@@ -2,9 +2,10 @@
 
 A feature is a folder of ``iopstui/features``. It may import the core, and no other feature; the
 core imports none, and works without any of them. What a feature brings it says by the names of its
-files: those in its folder ``commands`` are commands, ``job_source`` is an option of `iopstui run`
-that makes its job, ``session_sink`` options by which others read what is measured, ``who_page`` a
-page on who uses a disk.
+files: those in its folder ``commands`` are commands, those in ``extends`` add options to the
+command of their name and may take it over, ``job_source`` is an option of `iopstui run` that makes
+its job, ``session_sink`` options by which others read what is measured, ``who_page`` a page on who
+uses a disk.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from types import ModuleType
 
 PACKAGE = "iopstui.features"
 COMMANDS = "commands"
+EXTENDS = "extends"
 
 
 def feature_modules(name: str) -> Iterator[ModuleType]:
@@ -35,6 +37,17 @@ def command_modules() -> dict[str, str]:
             if suffix == ".py" and name != "__init__":
                 found[name] = f"{PACKAGE}.{folder}.{COMMANDS}.{name}"
     return found
+
+
+def extensions(command: str) -> list[ModuleType]:
+    """What features add to a command: modules with ``add_arguments(parser)`` and
+    ``run(arguments)``, which gives the exit code, or None: the command goes on as without it."""
+    name = command.replace("-", "_")
+    return [
+        import_module(f"{PACKAGE}.{folder}.{EXTENDS}.{name}")
+        for folder in _folders()
+        if os.path.exists(os.path.join(_place(), folder, EXTENDS, f"{name}.py"))
+    ]
 
 
 def _place() -> str:

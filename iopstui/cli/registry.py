@@ -5,20 +5,42 @@ A command is called as its file is, with - in place of _.
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 
 from iopstui.cli import commands as folder
 from iopstui.cli.command import Command
-from iopstui.discovery import command_modules
+from iopstui.discovery import command_modules, extensions
 
 
 def commands(only: str = "") -> list[Command]:
     """Return all commands in the order of the help, or the one called ``only`` alone."""
     modules = _modules()
     chosen = [only] if only in modules else modules
-    found = [importlib.import_module(modules[name]).COMMAND for name in chosen]
+    found = [_extended(importlib.import_module(modules[name]).COMMAND) for name in chosen]
     return sorted(found, key=lambda command: (command.order, command.name))
+
+
+def _extended(command: Command) -> Command:
+    """The command with what features add to it."""
+    more = extensions(command.name)
+    if not more:
+        return command
+
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        command.add_arguments(parser)
+        for extension in more:
+            extension.add_arguments(parser)
+
+    def run(arguments: argparse.Namespace) -> int:
+        for extension in more:
+            code: int | None = extension.run(arguments)
+            if code is not None:
+                return code
+        return command.run(arguments)
+
+    return command._replace(add_arguments=add_arguments, run=run)
 
 
 def command_names() -> list[str]:

@@ -217,6 +217,14 @@ def new_file(text: str) -> str:
     return responsive_path(text)
 
 
+def file_or_directory(text: str) -> str:
+    """The name of a file that will be written, or of a directory (it exists, or ends with /)."""
+    from pathlib import Path
+
+    path = responsive_path(text)
+    return path if text.endswith("/") or Path(path).is_dir() else new_file(text)
+
+
 def responsive_path(text: str) -> str:
     """The name of a file. UsageError where it is on a file system that does not answer: looking at
     it would take for ever."""

@@ -29,6 +29,7 @@ from typing import Any
 
 from iopstui import events
 from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Mount, QueueLimits
 from iopstui.model.block.kernel import Kernel
@@ -57,6 +58,7 @@ from iopstui.model.samples import (
     TaskCounts,
 )
 from iopstui.recording.coding import layouts
+from iopstui.recording.records import DiskPeak, Peaks, RecordedUse
 from iopstui.recording.records import JobRun as JobRun
 from iopstui.recording.records import RecordedDevices as RecordedDevices
 from iopstui.recording.records import RecordingEnd as RecordingEnd
@@ -117,6 +119,8 @@ EVENT_KINDS: dict[str, type] = {
     "Ended": events.SessionEnded,
     "JobRun": JobRun,
     "Devices": RecordedDevices,
+    "Use": RecordedUse,
+    "Peaks": Peaks,
     "Stopped": RecordingEnd,
 }
 _PARTS: dict[str, type] = {
@@ -159,6 +163,12 @@ _PARTS: dict[str, type] = {
     "Hctx": Hctx,
     "IrqVector": IrqVector,
     "Mount": Mount,
+    "DiskUse": DiskUse,
+    "DiskUser": DiskUser,
+    "BlockedTask": BlockedTask,
+    "RingWaiter": RingWaiter,
+    "LimitUse": LimitUse,
+    "DiskPeak": DiskPeak,
 }
 NAMES: dict[type, str] = {kind: name for name, kind in {**_PARTS, **EVENT_KINDS}.items()}
 

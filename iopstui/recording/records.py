@@ -4,10 +4,12 @@ everything that there can be in one: most sessions never write a recording."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.samples import Exemplar
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +43,38 @@ class RecordingEnd:
     """The recording was stopped properly: it is complete."""
 
     t: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedUse:
+    """Who used the disks, read at ``t``. ``groups`` has (reads, writes, bytes read, bytes written)
+    per second of each cgroup that did I/O."""
+
+    t: float
+    use: DiskUse
+    groups: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPeak:
+    """The highest second of each figure of a disk: requests and bytes per second, requests in
+    flight, percent busy (None: not counted), the mean milliseconds of a second's requests.
+    ``ms_at`` is when the second ended that took longest."""
+
+    ios_s: float
+    bytes_s: float
+    in_flight: float
+    busy: float | None = None
+    ms: float | None = None
+    ms_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """Of the ``seconds`` before ``t``: the peaks of each disk that did I/O, and the slowest
+    requests that the probe kept, the slowest first."""
+
+    t: float
+    seconds: float
+    disks: Mapping[str, DiskPeak]
+    slowest: tuple[Exemplar, ...] = ()

@@ -46,6 +46,9 @@ class Recorder:
     its owner alone.
     """
 
+    is_listed = True
+    """Whether it is named among the recent recordings."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.bytes = 0
@@ -251,28 +254,33 @@ class RecordingBuffer:
         """Start recording, with the sample that the next one is subtracted from; ``with_kept``:
         with the seconds that are kept of the time before, too."""
         with self._lock:
-            self.stop()
-            buffer = self._pre_trigger_buffer if with_kept else None
-            lead = (buffer.lead if buffer else self._lead).samples()
-            kept_items = buffer.items if buffer else []
-            initial_state = buffer.initial_state if buffer else self._current_state
-            first = next(
-                (entry for entry in (*lead, *kept_items) if isinstance(entry, RawSample)), None
-            )
-            if first is None:
-                self._waiting = recorder
-                return
-            batch: list[Chunk] = []
-            self._batch = batch
-            self._begin(recorder, first, buffer.devices if buffer else None)
-            for raw in lead:
-                self._put_sample(raw, is_shown=False)
-            for value in initial_state.records_before(kept_items):
-                self._put_event(value)
-            for item in kept_items:
-                self._put_kept(item)
-            self._batch = None
-            recorder.put_all(batch)
+            close = self.detach()
+            self._start(recorder, with_kept)
+        # a slow disk holds up who starts it, and nobody else
+        close()
+
+    def _start(self, recorder: Recorder, with_kept: bool) -> None:
+        buffer = self._pre_trigger_buffer if with_kept else None
+        lead = (buffer.lead if buffer else self._lead).samples()
+        kept_items = buffer.items if buffer else []
+        initial_state = buffer.initial_state if buffer else self._current_state
+        first = next(
+            (entry for entry in (*lead, *kept_items) if isinstance(entry, RawSample)), None
+        )
+        if first is None:
+            self._waiting = recorder
+            return
+        batch: list[Chunk] = []
+        self._batch = batch
+        self._begin(recorder, first, buffer.devices if buffer else None)
+        for raw in lead:
+            self._put_sample(raw, is_shown=False)
+        for value in initial_state.records_before(kept_items):
+            self._put_event(value)
+        for item in kept_items:
+            self._put_kept(item)
+        self._batch = None
+        recorder.put_all(batch)
 
     def save_kept(self, recorder: Recorder) -> float | None:
         """Write the seconds that are kept, and close the file; how many they are. Of nothing
@@ -353,6 +361,11 @@ class RecordingBuffer:
             self._keep(job)
             self._put_event(job)
 
+    def add(self, record: Any) -> None:
+        """Put a record between the samples that is no event of the session."""
+        with self._lock:
+            self._put_event(record)
+
     def problems(self) -> Iterator[str]:
         """Why the recording has stopped by itself; yielded once."""
         with self._lock:
@@ -384,7 +397,8 @@ class RecordingBuffer:
         from iopstui.recording import layout as form
         from iopstui.recording.recent import remember_recording
 
-        remember_recording(recorder.path)
+        if recorder.is_listed:
+            remember_recording(recorder.path)
         self._recorder = recorder
         self._origin_ns = first.arrived_ns
         self._shift_s = (first.arrived_ns - (self._first_ns or first.arrived_ns)) / 1e9

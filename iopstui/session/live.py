@@ -314,6 +314,15 @@ class LiveSession:
         the last ``keep_s`` seconds. Raises UsageError."""
         self._start_recording(Recorder(path), with_kept=True)
 
+    def record_with(self, recorder: Recorder) -> None:
+        """Record with this one from now on, in place of one before; nothing is said of it, and no
+        second is lost or counted twice. From any thread."""
+        self._context.recording.start(recorder)
+
+    def add_record(self, record: object) -> None:
+        """Put a record into the recording that is no event (recording/layout.py)."""
+        self._context.recording.add(record)
+
     def save_kept(self, path: Path) -> float | None:
         """Write the last seconds that are kept (``keep_s``) to a recording, in the caller's thread,
         while nothing is recorded; how many there are, ``None`` (and no file): nothing was measured

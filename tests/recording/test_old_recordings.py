@@ -27,6 +27,7 @@ NAMES_IN_FILES = [
     "JobThread", "StepStarted", "Planned", "Armed", "Executed", "Progress",
     "Mark", "Notice", "TunableChanged", "Found", "Ceased",
     "Answer", "AnswerText",
+    "Use", "DiskUse", "DiskUser", "BlockedTask", "RingWaiter", "LimitUse", "Peaks", "DiskPeak",
     "Finding", "Judged", "SteadyState", "ExperimentStarted", "Plan", "Axis", "Base", "Spread",
     "Variant", "Setting", "PointStarted", "PointFailed", "PointFinished", "Point", "Little",
     "Outcome", "Expectation", "ExperimentFinished", "StepFinished", "Ended", "JobRun",

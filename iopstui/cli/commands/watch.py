@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
@@ -16,6 +18,9 @@ from iopstui.cli.options import (
 )
 from iopstui.cli.volume_options import add_volume, read_volume_option
 from iopstui.errors import UsageError
+
+if TYPE_CHECKING:
+    from iopstui.session.live import LiveSession
 
 EPILOG = """\
 TARGET is a block device; a file or directory means the disk, NFS or SMB mount it is on. Without
@@ -42,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trigger", action="append", default=[], metavar="WHEN",
                         help="'FIGURE>VALUE for TIME', e.g. 'r_await>20ms for 3s' (also >=, <, "
                              "<=): report when it is true; may be repeated")  # fmt: skip
-    parser.add_argument("--record", type=values.new_file, metavar="FILE",
+    parser.add_argument("--record", type=values.file_or_directory, metavar="FILE",
                         help="record everything, or with --trigger the time around each event; "
                              "FILE must not exist")  # fmt: skip
     parser.add_argument("--before", type=values.lead_time, metavar="TIME",
@@ -66,8 +71,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                        "limits and burst credits")  # fmt: skip
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Watch until it is over."""
+def run(
+    arguments: argparse.Namespace, attach: Callable[[LiveSession], object] | None = None
+) -> int:
+    """Watch until it is over. ``attach`` as in ``watch``."""
     from iopstui.cli.runs.watch_disks import watch
     from iopstui.model.experiment.run_request import RunRequest
 
@@ -85,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         cgroups=arguments.cgroups,
     )
     kind = arguments.format or ("plain" if arguments.plain else values.FORMATS[0])
-    return watch(request, kind, arguments)
+    return watch(request, kind, arguments, attach)
 
 
 COMMAND = Command(

@@ -6,6 +6,7 @@ import argparse
 import os
 import queue
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -35,12 +36,18 @@ LAST_SAMPLE_TIMEOUT_S = 1.0
 BEFORE_S = AFTER_S = 60.0
 
 
-def watch(request: RunRequest, kind: str, arguments: argparse.Namespace) -> int:
+def watch(
+    request: RunRequest, kind: str, arguments: argparse.Namespace,
+    attach: Callable[[LiveSession], object] | None = None,
+) -> int:  # fmt: skip
     """The exit code. Data on stdout as ``kind`` ("table", "jsonl", "csv", "influx" or "plain"),
-    everything else on stderr; in the end a summary (of a table behind it)."""
+    everything else on stderr; in the end a summary (of a table behind it). ``attach`` gets the
+    session before it starts, and has it read who uses the disks, as for a screen."""
     with exporting_sessions(arguments) as export:
-        session, disk_watch = _new_watch(request, arguments)
+        session, disk_watch = _new_watch(request, arguments, on_screen=attach is not None)
         export(session)
+        if attach is not None:
+            attach(session)
         for_s = getattr(arguments, "length", None)
         plain_every_s = arguments.plain_every if kind == PLAIN else 0.0
         sink = make_watch_sink(kind, sys.stdout, sys.stderr, session.target, os.uname().nodename,
@@ -68,7 +75,9 @@ def _watch(
     return EXIT_OK if reached or for_s is None else EXIT_INTERRUPTED
 
 
-def _new_watch(request: RunRequest, arguments: argparse.Namespace) -> tuple[LiveSession, Watch]:
+def _new_watch(
+    request: RunRequest, arguments: argparse.Namespace, on_screen: bool
+) -> tuple[LiveSession, Watch]:
     devices = read_devices(Roots())
     target = choose_watch_target(request.targets, devices, Roots())
     triggers = [
@@ -80,7 +89,7 @@ def _new_watch(request: RunRequest, arguments: argparse.Namespace) -> tuple[Live
         parts = TriggeredRecordings(Path(request.record), arguments.after or AFTER_S)
         keep_s = arguments.before or BEFORE_S
         request = replace(request, record=None)
-    viewer = Viewer(short_first_interval=False, keep_s=keep_s)
+    viewer = Viewer(short_first_interval=False, keep_s=keep_s, on_screen=on_screen)
     session = LiveSession(target, devices, target, request, viewer)
     if not request.targets:
         print_message(f"watching all disks that have done I/O: {', '.join(target.devices_below)}")

@@ -1,0 +1,154 @@
+"""The directory of a flight recording: its files, its lock, and what is removed from it."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from iopstui.errors import Missing, Refused, UsageError
+from iopstui.features.flight.model.names import Name, parse_name
+from iopstui.text import printable
+
+LOCK = "recorder.lock"
+PART = ".part"
+"""What a thinned file is called until it is whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of the recording. ``ended_s`` is when it was written last, since the epoch."""
+
+    path: Path
+    name: Name
+    size: int
+    ended_s: float
+
+
+def stored_files(place: Path) -> list[StoredFile]:
+    """The files, the oldest first; of an hour that was thinned twice the finer one."""
+    found: dict[tuple[int, int], StoredFile] = {}
+    for entry in _entries(place):
+        name = parse_name(entry.name)
+        if name is None:
+            continue
+        with contextlib.suppress(OSError):
+            info = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(info.st_mode):
+                file = StoredFile(place / entry.name, name, info.st_size, info.st_mtime)
+                other = found.get(name[:2])
+                if other is None or other.name.every_s > name.every_s:
+                    found[name[:2]] = file
+    return [found[key] for key in sorted(found)]
+
+
+def is_flight_recording(place: Path) -> bool:
+    """Whether this is a directory with files of a flight recording."""
+    return place.is_dir() and bool(stored_files(place))
+
+
+def _entries(place: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(place) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        return []
+    except PermissionError as error:
+        raise Missing(
+            f"Cannot read {printable(str(place))}: permission denied.",
+            f"sudo iopstui ... {printable(str(place))}",
+        ) from error
+    except OSError as error:
+        raise UsageError(f"Cannot read {printable(str(place))}: {error.strerror}.") from error
+
+
+class Ring:
+    """The files as their one writer sees them. Raises Refused if another writer has the directory,
+    UsageError if it can't be written. From any thread."""
+
+    def __init__(self, place: Path, keep_s: float, max_bytes: int) -> None:
+        self.place = place
+        self.keep_s = keep_s
+        self.max_bytes = max_bytes
+        self.current: Path | None = None
+        self._mutex = threading.Lock()
+        self._lock_fd = -1
+        self.lock()
+
+    def lock(self) -> None:
+        """Become the one writer; once more where the directory was made anew."""
+        path = self.place / LOCK
+        with contextlib.suppress(OSError):
+            if self._lock_fd >= 0 and os.path.samestat(os.stat(path), os.fstat(self._lock_fd)):
+                return
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise UsageError(
+                f"Cannot record to {printable(str(self.place))}: {error.strerror}.",
+                "Name a directory that you can write to.",
+            ) from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise Refused(
+                f"Another iopstui records to {printable(str(self.place))}.",
+                "End that one first (systemctl stop iopstui-flight), or name another directory.",
+            ) from error
+        self.unlock()
+        self._lock_fd = fd
+
+    def unlock(self) -> None:
+        """Let others write."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+
+    def new_path(self, wall_s: float) -> Path:
+        """The path of a file that begins now."""
+        name = Name(int(wall_s))
+        taken = {file.name[:2] for file in stored_files(self.place)}
+        while name[:2] in taken:
+            name = name._replace(number=name.number + 1)
+        return self.place / str(name)
+
+    def remove_oldest(self) -> bool:
+        """Make room; False where only the file is left that is being written."""
+        with self._mutex:
+            for file in stored_files(self.place):
+                if file.path != self.current and _remove(file.path):
+                    return True
+        return False
+
+    def tidy(self, now_s: float) -> None:
+        """Remove what is too old at ``now_s`` or beyond the size, the oldest first."""
+        with self._mutex:
+            files = stored_files(self.place)
+            size = sum(file.size for file in files)
+            for file in files:
+                is_old = file.ended_s < now_s - self.keep_s
+                if file.path != self.current and (is_old or size > self.max_bytes):
+                    _remove(file.path)
+                    size -= file.size
+
+    def remove_leftovers(self) -> None:
+        """Remove what a writer that was killed has left: parts, and files that were thinned."""
+        names = [entry.name for entry in _entries(self.place)]
+        kept = {file.name for file in stored_files(self.place)}
+        for text in names:
+            name = parse_name(text.removesuffix(PART))
+            if name is not None and (text.endswith(PART) or name not in kept):
+                _remove(self.place / text)
+
+
+def _remove(path: Path) -> bool:
+    try:
+        path.unlink()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""What the flight recorder adds to commands of the core."""

@@ -1,0 +1,78 @@
+"""`iopstui watch --record DIR/`: the flight recorder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from iopstui.cli import values
+from iopstui.errors import UsageError
+from iopstui.text import printable
+
+KEEP_S = 7 * 86400.0
+MAX_BYTES = 2 << 30
+MIN_BYTES = 16 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--keep", type=values.duration, metavar="TIME",
+                        help="with --record DIR/: how long to keep what was recorded (default: "
+                             "7d)")  # fmt: skip
+    parser.add_argument("--max-size", type=ring_size, metavar="SIZE",
+                        help="with --record DIR/: how large it may get, e.g. 500m; the oldest "
+                             "hours go first (default: 2g)")  # fmt: skip
+
+
+def ring_size(text: str) -> int:
+    """The size of the ring."""
+    size = values.budget(text)
+    if size < MIN_BYTES:
+        raise argparse.ArgumentTypeError(f"{text!r} is less than {MIN_BYTES >> 20}m")
+    return size
+
+
+def run(arguments: argparse.Namespace) -> int | None:
+    """Record to the directory; ``None`` where none is named."""
+    place = arguments.record
+    sets_ring = arguments.keep is not None or arguments.max_size is not None
+    if place is None or not (sets_ring or place.endswith("/") or os.path.isdir(place)):
+        if sets_ring:
+            raise UsageError("--keep and --max-size are for a directory of recordings.",
+                             "Name it: --record DIR/")  # fmt: skip
+        return None
+    _check(arguments)
+    from iopstui.cli.commands import watch
+    from iopstui.cli.terminal import print_message
+    from iopstui.features.flight.directory import Ring
+    from iopstui.features.flight.recorder import FlightRecorder
+
+    directory = make_directory(Path(place))
+    keep_s = KEEP_S if arguments.keep is None else arguments.keep
+    ring = Ring(directory, keep_s, arguments.max_size or MAX_BYTES)
+    recorder = FlightRecorder(ring, print_message)
+    arguments.record = None
+    try:
+        return watch.run(arguments, recorder.attach)
+    finally:
+        recorder.close()
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.before is not None or arguments.after is not None:
+        raise UsageError("--record DIR/ records all the time.", "Leave out --before and --after.")
+
+
+def make_directory(place: Path) -> Path:
+    """The directory, for its owner alone if it is new."""
+    if place.is_file():
+        raise UsageError(f"{printable(str(place))} is a file.", "Name a directory: --record DIR/")
+    try:
+        place.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot make the directory {printable(str(place))}: {error.strerror}.",
+            "Name one that you can write to: --record /var/lib/iopstui/flight/",
+        ) from error
+    return place

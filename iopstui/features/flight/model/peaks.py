@@ -1,0 +1,84 @@
+"""The highest seconds of some time, so that a spike is never averaged away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from heapq import nlargest
+
+from iopstui.model.figures.disk import DiskRates
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.samples import Exemplar
+from iopstui.recording.records import DiskPeak, Peaks
+
+MAX_SLOWEST = 8
+"""Requests that are kept of each stretch."""
+MIN_SECONDS = 0.5
+"""A shorter interval says nothing about a second."""
+
+
+def mean_ms(rates: DiskRates) -> float | None:
+    """The mean of a second's reads and writes, each counted once."""
+    waited = count = 0.0
+    for number, ms in ((rates.r_s, rates.r_await), (rates.w_s, rates.w_await)):
+        if number and ms is not None:
+            waited, count = waited + number * ms, count + number
+    return waited / count if count else None
+
+
+class PeakFold:
+    """Fed with each second; ``take`` gives the peaks since it was called last."""
+
+    def __init__(self) -> None:
+        self._disks: dict[str, DiskPeak] = {}
+        self._slowest: list[Exemplar] = []
+        self._seconds = 0.0
+
+    def feed(self, frame: Frame) -> None:
+        """Count one second."""
+        if (frame.seconds or 0.0) < MIN_SECONDS:
+            return
+        self._seconds += frame.seconds or 0.0
+        for name, rates in frame.disks.items():
+            if rates.ios_s or rates.f_s or rates.in_flight:
+                one = DiskPeak(rates.ios_s or 0.0, rates.bytes_s or 0.0, rates.aqu_sz or 0.0,
+                               rates.util, mean_ms(rates), frame.t)  # fmt: skip
+                self._disks[name] = higher(self._disks.get(name), one)
+        if frame.probe is not None and frame.probe.exemplars:
+            self._slowest = slowest([*self._slowest, *frame.probe.exemplars])
+
+    def take(self, t: float) -> Peaks:
+        """The peaks up to ``t``; the next ones begin there."""
+        peaks = Peaks(t, self._seconds, self._disks, tuple(self._slowest))
+        self._disks, self._slowest, self._seconds = {}, [], 0.0
+        return peaks
+
+
+def slowest(requests: Iterable[Exemplar]) -> list[Exemplar]:
+    """The slowest of these requests, the slowest first."""
+    return nlargest(MAX_SLOWEST, requests, key=lambda request: request.total_ns)
+
+
+def higher(before: DiskPeak | None, one: DiskPeak) -> DiskPeak:
+    """The higher one of each figure."""
+    if before is None:
+        return one
+    longer = (one.ms or 0.0) > (before.ms or 0.0)
+    busy = [each for each in (before.busy, one.busy) if each is not None]
+    return DiskPeak(
+        max(before.ios_s, one.ios_s), max(before.bytes_s, one.bytes_s),
+        max(before.in_flight, one.in_flight), max(busy, default=None),
+        one.ms if longer else before.ms, one.ms_at if longer else before.ms_at,
+    )  # fmt: skip
+
+
+def join(several: Sequence[Peaks]) -> Peaks:
+    """Several stretches as one, which ends where the last one does."""
+    disks: dict[str, DiskPeak] = {}
+    for peaks in several:
+        for name, peak in peaks.disks.items():
+            disks[name] = higher(disks.get(name), peak)
+    last = several[-1]
+    requests = slowest(request for peaks in several for request in peaks.slowest)
+    return replace(last, seconds=sum(peaks.seconds for peaks in several), disks=disks,
+                   slowest=tuple(requests))  # fmt: skip

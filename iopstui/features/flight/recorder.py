@@ -1,0 +1,212 @@
+"""Record a session to a ring of files: which file, what is in it beside the samples, what is wrong.
+
+The session's thread folds and decides; a thread of its own opens, closes, removes and thins files,
+so a slow disk holds up nothing that is measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from iopstui import events
+from iopstui.errors import IopstuiError
+from iopstui.features.flight.directory import Ring
+from iopstui.features.flight.hour_file import HourFile
+from iopstui.features.flight.model.peaks import PeakFold
+from iopstui.linux.counters.cgroup_reader import CgroupReader
+from iopstui.linux.process.clock import Clock
+from iopstui.linux.roots import Roots
+from iopstui.model.answer.use import DiskUse, mean_use
+from iopstui.model.cgroups.rates import group_rates
+from iopstui.recording.records import RecordedUse
+from iopstui.text import printable
+
+if TYPE_CHECKING:
+    from iopstui.model.metrics.frame import Frame
+    from iopstui.session.live import LiveSession
+
+HOUR_S = 3600
+PEAKS_S = 10.0
+USE_S = 5.0
+"""How often who uses the disks is written down, and what each cgroup does is read."""
+RETRY_S = 10.0
+JUMP_S = 2.0
+"""A clock that was set by more begins a new file: in each file the wall clock goes evenly."""
+PARTS_OF_SIZE = 8
+"""No file is larger than this part of the ring, whatever it records."""
+MAX_GROUPS = 30
+CLOSE_TIMEOUT_S = 6.0
+LOWEST_PRIORITY = 19
+
+
+class FlightRecorder:
+    """``attach`` it to a session before that starts. ``say`` prints a line for people."""
+
+    def __init__(
+        self, ring: Ring, say: Callable[[str], object], clock: Clock | None = None,
+        roots: Roots | None = None,
+    ) -> None:  # fmt: skip
+        self._ring = ring
+        self._say = say
+        self._clock = clock or Clock()
+        self._roots = roots or Roots()
+        self._session: LiveSession | None = None
+        self._file: HourFile | None = None
+        self._is_opening = False
+        self._paused = ""
+        self._retry_at = 0.0
+        self._hour = -1
+        self._wall_offset_s = self._now_offset_s()
+        self._keep_offset_s = self._wall_offset_s
+        self._peaks = PeakFold()
+        self._peaks_at = self._use_at = 0.0
+        self._uses: list[DiskUse] = []
+        self._newest_use: DiskUse | None = None
+        self._findings: dict[str, events.FindingReported] = {}
+        self._answer: events.AnswerGiven | None = None
+        self._groups: CgroupReader | None = None
+        self._group_counts: dict[str, int] | None = None
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def attach(self, session: LiveSession) -> None:
+        """Record this session, which is about to start."""
+        self._session = session
+        self._groups = CgroupReader(session.target.devices_below, self._roots)
+        self._ring.remove_leftovers()
+        self._open()
+        session.add_sink(self.handle)
+        self._thread = threading.Thread(target=self._main, name="flight recorder", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """The session has ended, which closes the file. A disk that hangs is not waited for."""
+        self._jobs.put(None)
+        if self._thread is not None:
+            self._thread.join(CLOSE_TIMEOUT_S)
+        self._ring.unlock()
+
+    # -- the session's thread
+
+    def handle(self, event: events.Event) -> None:
+        """Take one event of the session; never blocks."""
+        match event:
+            case events.FrameReady():
+                self._frame(event.frame)
+            case events.FindingReported():
+                self._findings[event.finding.rule] = event
+            case events.FindingEnded():
+                self._findings.pop(event.rule, None)
+            case events.AnswerGiven():
+                self._answer = event
+
+    def _frame(self, frame: Frame) -> None:
+        session = self._session
+        assert session is not None
+        self._peaks.feed(frame)
+        if frame.t >= self._peaks_at + PEAKS_S:
+            self._peaks_at = frame.t
+            session.add_record(self._peaks.take(frame.t))
+            self._jobs.put(self._look_after)
+        use = session.disk_use
+        if use is not None and use is not self._newest_use:
+            self._newest_use = use
+            self._uses.append(use)
+        if frame.t >= self._use_at + USE_S:
+            self._use_at = frame.t
+            uses, self._uses = self._uses, []
+            self._jobs.put(lambda: self._note_use(frame.t, uses))
+        self._check_file(frame.wall_ms / 1e3)
+
+    def _check_file(self, wall_s: float) -> None:
+        """Have another file begun where one is due."""
+        file, offset_s = self._file, self._now_offset_s()
+        if self._is_opening:
+            return
+        if self._paused:
+            due = self._clock.monotonic_ns() / 1e9 >= self._retry_at
+        elif file is None or file.problem:
+            self._pause(file.problem if file is not None else "no file is open")
+            return
+        else:
+            jumped = abs(offset_s - self._wall_offset_s) > JUMP_S
+            large = file.bytes > self._ring.max_bytes / PARTS_OF_SIZE
+            due = jumped or large or int(wall_s // HOUR_S) != self._hour
+        if due:
+            self._is_opening = True
+            self._wall_offset_s = offset_s
+            self._jobs.put(self._open_next)
+
+    def _pause(self, why: str) -> None:
+        if not self._paused:
+            self._say(f"The flight recorder pauses, and tries again every {RETRY_S:.0f} s: {why}.")
+        self._paused = why
+        self._retry_at = self._clock.monotonic_ns() / 1e9 + RETRY_S
+
+    def _now_offset_s(self) -> float:
+        return self._clock.wall_ms() / 1e3 - self._clock.monotonic_ns() / 1e9
+
+    # -- the recorder's own thread
+
+    def _main(self) -> None:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
+        while (job := self._jobs.get()) is not None:
+            try:
+                job()
+            except Exception as error:  # a bug here must not look like a recording that goes on
+                self._say(f"The flight recorder has failed: internal error {error!r}.")
+
+    def _open_next(self) -> None:
+        """Begin a file; what holds at this moment is repeated in it."""
+        try:
+            self._ring.lock()
+            self._open()
+        except IopstuiError as error:
+            self._pause(printable(error.message).rstrip("."))
+        else:
+            if self._paused:
+                self._paused = ""
+                self._say("The flight recorder records again.")
+        finally:
+            self._is_opening = False
+
+    def _open(self) -> None:
+        session, wall_s = self._session, self._clock.wall_ms() / 1e3
+        assert session is not None
+        file = HourFile(self._ring.new_path(wall_s), self._ring.remove_oldest)
+        self._ring.current = file.path
+        self._file, self._hour = file, int(wall_s // HOUR_S)
+        session.record_with(file)
+        for finding in [*self._findings.values()]:
+            session.add_record(finding)
+        if self._answer is not None:
+            session.add_record(self._answer)
+
+    def _look_after(self) -> None:
+        """Remove what is too old or too much; notice a file that is gone."""
+        file = self._file
+        if file is not None and not self._paused and not file.is_there:
+            self._pause(f"{printable(str(file.path))} was removed")
+        # by the clock of the start: one that is set forward makes no hour older
+        self._ring.tidy(self._clock.monotonic_ns() / 1e9 + self._keep_offset_s)
+
+    def _note_use(self, t: float, uses: Sequence[DiskUse]) -> None:
+        """Write down who used the disks in the last seconds, if anybody did."""
+        session, reader = self._session, self._groups
+        assert session is not None
+        now = reader.read() if reader is not None else None
+        before, self._group_counts = self._group_counts, now
+        groups = {
+            group.path: (group.total.reads_s, group.total.writes_s,
+                         group.total.read_bytes_s, group.total.write_bytes_s)
+            for group in (group_rates(now, before, USE_S) or ())[:MAX_GROUPS]
+        }  # fmt: skip
+        use = mean_use(uses)
+        if use is not None and (use.users or groups):
+            session.add_record(RecordedUse(t, use, groups))

@@ -1,0 +1,243 @@
+"""The ring of files: hours, age, size, one writer, a full disk, a set clock, a lost directory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flight_day import START_S, Flight, Load
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.errors import Refused
+from iopstui.features.flight.directory import Ring, stored_files
+from iopstui.features.flight.model.names import Name, parse_name
+from iopstui.recording import writer
+from iopstui.recording.reader import EventRecord, Recording, SampleRecord
+from iopstui.recording.records import Peaks
+from iopstui.recording.replay import ReplayFold
+
+USED = Load(reads=100, ms=1.0, busy=10.0)
+
+
+def names(place: Path) -> list[str]:
+    return [file.path.name for file in stored_files(place)]
+
+
+def shown_seconds(path: Path) -> list[int]:
+    """The wall-clock seconds of the frames with rates, as `replay` would show them."""
+    with Recording(path) as recording:
+        fold = ReplayFold(recording.header)
+        frames = [event.frame for record in recording.records() for event in fold.feed(record)
+                  if event.kind == "frame"]  # fmt: skip
+    return [round(frame.wall_ms / 1e3) for frame in frames if frame.disks]
+
+
+def values(path: Path, kind: type) -> list[Any]:
+    with Recording(path) as recording:
+        return [one.value for one in recording.records()
+                if isinstance(one, EventRecord) and isinstance(one.value, kind)]  # fmt: skip
+
+
+@given(st.integers(0, 4_000_000_000), st.integers(1, 9999), st.sampled_from([0, 10, 60]))
+def test_a_name_says_when_its_file_begins(began_s: int, number: int, every_s: int) -> None:
+    name = Name(began_s, number, every_s)
+    assert parse_name(str(name)) == name
+
+
+def test_other_names_are_left_alone() -> None:
+    for text in ("a.iops", "2026-13-27T020000Z.iops", "2026-09-27T020000Z.iops.part", "lost+found"):
+        assert parse_name(text) is None
+    assert str(Name(START_S)) == "2026-09-27T020000Z.iops"
+
+
+def test_each_hour_has_a_file_and_no_second_is_lost_between_them(tmp_path: Path) -> None:
+    flight = Flight(tmp_path, after_s=3590)
+    flight.run(21, USED)
+    flight.end()
+    assert names(tmp_path) == ["2026-09-27T025950Z.iops", "2026-09-27T030000Z.iops"]
+    seconds = [second for name in names(tmp_path) for second in shown_seconds(tmp_path / name)]
+    assert seconds == [START_S + 3590 + n for n in range(1, 21)]
+
+
+def test_peaks_keep_the_worst_second(tmp_path: Path) -> None:
+    flight = Flight(tmp_path)
+    flight.run(6, USED)
+    flight.run(1, Load(reads=10, ms=900.0, busy=100.0))
+    flight.run(5, USED)
+    flight.end()
+    (peaks,) = values(tmp_path / names(tmp_path)[0], Peaks)
+    assert peaks.disks["vda"].ms == 900.0 and peaks.disks["vda"].ms_at == 6.0
+    assert peaks.disks["vda"].ios_s == 100.0 and peaks.seconds == 10.0
+
+
+def test_a_day_is_kept_and_what_is_older_goes(tmp_path: Path) -> None:
+    flight = Flight(tmp_path, keep_s=7200)
+    foreign = tmp_path / "notes.txt"
+    foreign.write_text("mine")
+    for _ in range(5):
+        flight.run(12, USED)
+        flight.drain()
+        for name in names(tmp_path):  # the file system's clock is not the fake one
+            began_s = parse_name(name).began_s  # type: ignore[union-attr]
+            os.utime(tmp_path / name, (began_s, began_s))
+        flight.clock.go(3600)
+    flight.run(11, USED)
+    flight.end()
+    # it is 07:01, so what was written until 05:00 is gone
+    assert [name[11:13] for name in names(tmp_path)] == ["06", "07"]
+    assert foreign.read_text() == "mine"
+
+
+def test_the_oldest_goes_where_the_ring_is_too_large(tmp_path: Path) -> None:
+    for hour in range(4):
+        (tmp_path / str(Name(START_S - 3600 * (4 - hour)))).write_bytes(bytes(1000))
+    flight = Flight(tmp_path, size=3000)
+    flight.run(11)
+    flight.end()
+    flight.ring.tidy(START_S)
+    files = stored_files(tmp_path)
+    assert sum(file.size for file in files) <= 3000 < sum(file.size for file in files) + 1000
+    assert files[0].name.began_s > START_S - 4 * 3600
+
+
+def test_there_is_one_writer(tmp_path: Path) -> None:
+    ring = Ring(tmp_path, 60, 1000)
+    with pytest.raises(Refused):
+        Ring(tmp_path, 60, 1000)
+    ring.unlock()
+    Ring(tmp_path, 60, 1000).unlock()
+
+
+def fill_up(monkeypatch: pytest.MonkeyPatch, place: Path, limit: int) -> None:
+    """A file system with room for ``limit`` bytes."""
+    real = os.write
+
+    def write(fd: int, data: Any) -> int:
+        size = sum(path.stat().st_size for path in place.glob("*.iops"))
+        if size + len(data) > limit and os.readlink(f"/proc/self/fd/{fd}").startswith(str(place)):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, data)
+
+    monkeypatch.setattr(writer.os, "write", write)
+
+
+def test_on_a_full_disk_the_oldest_hour_goes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = tmp_path / str(Name(START_S - 7200))
+    old.write_bytes(bytes(50_000))
+    flight = Flight(tmp_path)
+    fill_up(monkeypatch, tmp_path, 55_000)
+    flight.run(40, USED)
+    flight.end()
+    assert not old.exists() and not flight.said and not flight.session.said
+    assert len(shown_seconds(tmp_path / names(tmp_path)[0])) == 39
+
+
+def test_where_nothing_is_left_to_remove_it_pauses_says_so_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flight = Flight(tmp_path)
+    flight.run(5, USED)
+    flight.drain()
+    with monkeypatch.context() as full:
+        fill_up(full, tmp_path, 0)
+        flight.run(30, USED)
+    flight.run(15, USED)
+    flight.end()
+    assert "pauses" in flight.said[0] and "No space left on device" in flight.said[0]
+    assert flight.said[-1] == "The flight recorder records again."
+    # the first file was removed to make room
+    (last,) = names(tmp_path)
+    assert shown_seconds(tmp_path / last)[-1] == START_S + 49
+
+
+@pytest.mark.parametrize("jump_s", [-5000, 100_000])
+def test_a_set_clock_begins_another_file_and_makes_nothing_old(tmp_path: Path, jump_s: int) -> None:
+    flight = Flight(tmp_path, keep_s=7200)
+    flight.run(12, USED)
+    flight.drain()
+    os.utime(tmp_path / names(tmp_path)[0], (START_S + 11, START_S + 11))
+    flight.clock.wall_s += jump_s
+    flight.run(12, USED)
+    flight.end()
+    assert len(names(tmp_path)) == 2
+    assert sorted(s for name in names(tmp_path) for s in shown_seconds(tmp_path / name)) == sorted(
+        [START_S + n for n in range(1, 12)] + [START_S + jump_s + n for n in range(12, 24)]
+    )
+
+
+def test_a_directory_that_is_removed_is_said_and_used_again(tmp_path: Path) -> None:
+    place = tmp_path / "flight"
+    place.mkdir()
+    flight = Flight(place)
+    flight.run(12, USED)
+    shutil.rmtree(place)
+    flight.run(22, USED)
+    assert "was removed" in flight.said[0] and not place.exists()
+    place.mkdir()
+    flight.run(15, USED)
+    flight.end()
+    assert flight.said[-1] == "The flight recorder records again."
+    assert shown_seconds(place / names(place)[0])[-1] == START_S + 48
+
+
+def test_what_holds_is_repeated_in_the_next_file(tmp_path: Path) -> None:
+    from iopstui.events import AnswerGiven
+
+    flight = Flight(tmp_path, after_s=3580)
+    flight.run(30, Load(reads=50, ms=400.0, busy=100.0))
+    flight.end()
+    last = tmp_path / names(tmp_path)[-1]
+    assert len(names(tmp_path)) == 2 and values(last, AnswerGiven)[0].answer.state != "good"
+    assert values(last, AnswerGiven)[0].t == 0.0
+
+
+KILLED = """
+import sys
+sys.path[:0] = {paths!r}
+from pathlib import Path
+from flight_day import Flight, Load
+flight = Flight(Path({place!r}))
+while True:
+    flight.run(1, Load(reads=100, ms=1.0, busy=10.0), seconds=50)
+    flight.drain()
+    print(int(flight.clock.wall_s), flush=True)
+"""
+
+
+def test_a_recorder_that_is_killed_loses_next_to_nothing(tmp_path: Path) -> None:
+    paths = [path for path in sys.path if path]
+    chance = random.Random(4)
+    for number in range(5):
+        place = tmp_path / str(number)
+        place.mkdir()
+        code = KILLED.format(paths=paths, place=str(place))
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            for _ in range(chance.randint(3, 150)):
+                last = int(process.stdout.readline())
+            process.kill()
+        flight = Flight(place)  # another one can begin at once
+        flight.end()
+        recorded = [s for name in names(place) for s in shown_seconds(place / name)]
+        assert recorded[-1] >= last
+        assert recorded == sorted(recorded) and recorded[0] == START_S + 50
+        assert len(recorded) == (recorded[-1] - START_S) / 50
+
+
+def test_samples_are_whole_in_each_file(tmp_path: Path) -> None:
+    flight = Flight(tmp_path)
+    flight.run(12, USED)
+    flight.end()
+    with Recording(tmp_path / names(tmp_path)[0]) as recording:
+        records = list(recording.records())
+    assert sum(isinstance(one, SampleRecord) for one in records) == 12 and not recording.damage
