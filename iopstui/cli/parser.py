@@ -20,6 +20,7 @@ FIO_OPTIONS = frozenset({
 """Options of fio that are typed by habit; all that fio knows go with --set."""
 FIO_ALIASES = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
 NEGATIVE_NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
+TIME_AGO = re.compile(r"-\d+(\.\d*)?[smhd]?$")
 TARGET_OPTIONS = ("--filename", "--file", "--device", "--dev", "--target")
 
 
@@ -79,6 +80,10 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*arguments, **options)
         # Python 3.14 takes -1m for a number, too, and so for the value of an option
         self._negative_number_matcher = NEGATIVE_NUMBER
+
+    def allow_times_ago(self) -> None:
+        """Take -2h for the value of an option."""
+        self._negative_number_matcher = TIME_AGO
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

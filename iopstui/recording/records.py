@@ -59,14 +59,14 @@ class RecordedUse:
 class DiskPeak:
     """The highest second of each figure of a disk: requests and bytes per second, requests in
     flight, percent busy (None: not counted), the mean milliseconds of a second's requests.
-    ``ms_at`` is when the second ended that took longest."""
+    The second that took longest ended ``ms_ago_s`` before the record's time."""
 
     ios_s: float
     bytes_s: float
     in_flight: float
     busy: float | None = None
     ms: float | None = None
-    ms_at: float = 0.0
+    ms_ago_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,6 @@ def error_lines(capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
         ("run --job x --record x/", "'x/' names a directory, by the / at its end", "usage"),
         ("sweep --job x --state y/", "name a file, such as 'y'", "usage"),
         ("watch --textfile x.prom/", "name a file, such as 'x.prom'", "usage"),
-        ("watch --record /", "name a file, such as '/tmp/run'", "usage"),
         ("fleet h --job x --record x/", "'x/' names a directory", "usage"),
         ("run --job", "--job has no value", "it takes one: --job JOB"),
         ("run --size -1m", "--size has no value: '-1m' begins with -", "--size=-1m"),

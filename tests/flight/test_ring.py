@@ -74,7 +74,7 @@ def test_peaks_keep_the_worst_second(tmp_path: Path) -> None:
     flight.run(5, USED)
     flight.end()
     (peaks,) = values(tmp_path / names(tmp_path)[0], Peaks)
-    assert peaks.disks["vda"].ms == 900.0 and peaks.disks["vda"].ms_at == 6.0
+    assert peaks.disks["vda"].ms == 900.0 and peaks.disks["vda"].ms_ago_s == 4.0
     assert peaks.disks["vda"].ios_s == 100.0 and peaks.seconds == 10.0
 
 

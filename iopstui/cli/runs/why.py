@@ -33,7 +33,7 @@ from iopstui.session.examination import Examination
 
 FIRST_S = 3
 """After so many seconds the first sentence is shown."""
-_EXIT_CODES = {WAITS: EXIT_VERDICT, UNKNOWN: EXIT_UNKNOWN, NOTHING: EXIT_OK}
+EXIT_CODES = {WAITS: EXIT_VERDICT, UNKNOWN: EXIT_UNKNOWN, NOTHING: EXIT_OK}
 
 
 def why(what: str | None, length_s: float, as_json: bool, probe: bool) -> int:
@@ -62,7 +62,7 @@ def why(what: str | None, length_s: float, as_json: bool, probe: bool) -> int:
 
 
 def _print(report: Report, as_json: bool) -> int:
-    code = _EXIT_CODES[report.verdict]
+    code = EXIT_CODES[report.verdict]
     if as_json:
         print_line(json.dumps(why_json(report, os.uname().nodename, code), indent=2), sys.stdout)
     else:

@@ -15,18 +15,27 @@ from iopstui.features.flight.model.names import Name, parse_name
 from iopstui.text import printable
 
 LOCK = "recorder.lock"
+MOST_S = 3620.0
+"""No file is of a longer time."""
 PART = ".part"
 """What a thinned file is called until it is whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of the recording. ``ended_s`` is when it was written last, since the epoch."""
+    """A file of the recording. ``written_s`` is when it was written last, since the epoch."""
 
     path: Path
     name: Name
     size: int
-    ended_s: float
+    written_s: float
+
+    @property
+    def ended_s(self) -> float:
+        """The latest that a sample of it may be of. A copy is newer than what it holds, and a clock
+        that was set back wrote a time before the file's beginning."""
+        latest = self.name.began_s + MOST_S
+        return min(self.written_s, latest) if self.written_s >= self.name.began_s else latest
 
 
 def stored_files(place: Path) -> list[StoredFile]:
@@ -131,7 +140,7 @@ class Ring:
             files = stored_files(self.place)
             size = sum(file.size for file in files)
             for file in files:
-                is_old = file.ended_s < now_s - self.keep_s
+                is_old = file.written_s < now_s - self.keep_s
                 if file.path != self.current and (is_old or size > self.max_bytes):
                     _remove(file.path)
                     size -= file.size

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from pathlib import Path
 
 from iopstui.cli import values
 from iopstui.errors import UsageError
+from iopstui.features.flight.directory import LOCK
 from iopstui.text import printable
 
 KEEP_S = 7 * 86400.0
@@ -43,12 +45,12 @@ def run(arguments: argparse.Namespace) -> int | None:
                              "Name it: --record DIR/")  # fmt: skip
         return None
     _check(arguments)
+    directory = make_directory(Path(place))
     from iopstui.cli.commands import watch
     from iopstui.cli.terminal import print_message
     from iopstui.features.flight.directory import Ring
     from iopstui.features.flight.recorder import FlightRecorder
 
-    directory = make_directory(Path(place))
     keep_s = KEEP_S if arguments.keep is None else arguments.keep
     ring = Ring(directory, keep_s, arguments.max_size or MAX_BYTES)
     recorder = FlightRecorder(ring, print_message)
@@ -75,4 +77,11 @@ def make_directory(place: Path) -> Path:
             f"Cannot make the directory {printable(str(place))}: {error.strerror}.",
             "Name one that you can write to: --record /var/lib/iopstui/flight/",
         ) from error
+    with contextlib.suppress(OSError):
+        names = set(os.listdir(place)) - {"lost+found"}
+        if names and LOCK not in names:
+            raise UsageError(
+                f"The directory {printable(str(place))} has other files.",
+                "Name a new or an empty one: --record /var/lib/iopstui/flight/",
+            )
     return place

@@ -30,6 +30,7 @@ class PeakFold:
     """Fed with each second; ``take`` gives the peaks since it was called last."""
 
     def __init__(self) -> None:
+        # with the time itself in place of how long ago it was
         self._disks: dict[str, DiskPeak] = {}
         self._slowest: list[Exemplar] = []
         self._seconds = 0.0
@@ -49,7 +50,8 @@ class PeakFold:
 
     def take(self, t: float) -> Peaks:
         """The peaks up to ``t``; the next ones begin there."""
-        peaks = Peaks(t, self._seconds, self._disks, tuple(self._slowest))
+        disks = {name: replace(one, ms_ago_s=t - one.ms_ago_s) for name, one in self._disks.items()}
+        peaks = Peaks(t, self._seconds, disks, tuple(self._slowest))
         self._disks, self._slowest, self._seconds = {}, [], 0.0
         return peaks
 
@@ -68,17 +70,18 @@ def higher(before: DiskPeak | None, one: DiskPeak) -> DiskPeak:
     return DiskPeak(
         max(before.ios_s, one.ios_s), max(before.bytes_s, one.bytes_s),
         max(before.in_flight, one.in_flight), max(busy, default=None),
-        one.ms if longer else before.ms, one.ms_at if longer else before.ms_at,
+        one.ms if longer else before.ms, one.ms_ago_s if longer else before.ms_ago_s,
     )  # fmt: skip
 
 
 def join(several: Sequence[Peaks]) -> Peaks:
     """Several stretches as one, which ends where the last one does."""
     disks: dict[str, DiskPeak] = {}
+    last = several[-1]
     for peaks in several:
         for name, peak in peaks.disks.items():
-            disks[name] = higher(disks.get(name), peak)
-    last = several[-1]
+            earlier = replace(peak, ms_ago_s=peak.ms_ago_s + last.t - peaks.t)
+            disks[name] = higher(disks.get(name), earlier)
     requests = slowest(request for peaks in several for request in peaks.slowest)
     return replace(last, seconds=sum(peaks.seconds for peaks in several), disks=disks,
                    slowest=tuple(requests))  # fmt: skip

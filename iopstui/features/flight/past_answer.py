@@ -1,0 +1,132 @@
+"""`iopstui why DIR --at TIME`: the answer that held then, and what it rests on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from iopstui import format as units
+from iopstui.cli.runs.why import EXIT_CODES
+from iopstui.cli.terminal import print_message
+from iopstui.features.flight.model.stretches import Stretch, is_same, stretches, worst
+from iopstui.features.flight.model.times import local_text, utc_text
+from iopstui.features.flight.span import Span, read_span
+from iopstui.format import print_line
+from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, Answer
+from iopstui.model.answer.judge import Pair, Seen, judge
+from iopstui.model.answer.use import mean_use
+from iopstui.model.means import median
+from iopstui.output.pages.why import Report, why_json, why_lines
+from iopstui.session.examination import INTERVAL_S
+from iopstui.text import printable
+
+LATE_S = 3.0
+"""An answer begins and ends so much later than what it is of: most of five seconds must be so."""
+MAX_LINES = 12
+MAX_GROUPS = 3
+
+
+def why_then(place: Path, at_s: float, length_s: float, as_json: bool) -> int:
+    """Print the answer; the exit code says the verdict, as that of `iopstui why`."""
+    span = read_span(place, at_s, at_s + length_s)
+    held = stretches(span.answers)
+    main = worst(held)
+    report = _report(span, main)
+    code = EXIT_CODES[report.verdict]
+    for note in span.notes:
+        print_message(note)
+    if as_json:
+        print_line(json.dumps(_json(span, report, held, code), indent=2), sys.stdout)
+    else:
+        print_line("\n".join(_lines(span, report, held, main)), sys.stdout)
+    return code
+
+
+def _report(span: Span, main: Stretch | None) -> Report:
+    """The seconds of the worst answer, judged again for its figures and what it rests on. Where
+    that gives another answer, the one of then counts: it knew the disk's health and limits."""
+    part = span if main is None else span.cut(main.began_s - LATE_S, main.ended_s - LATE_S)
+    frames = [frame for _, frame in part.frames] or [frame for _, frame in span.frames]
+    assert span.header is not None
+    findings = [finding for _, finding in span.findings.values()]
+    seen = Seen(span.header.target, frames, span.devices,
+                use=mean_use([use for _, use in part.uses]), findings=findings)  # fmt: skip
+    pairs = judge(seen)
+    if main is not None:
+        pairs = _with_recorded(pairs, main)
+    verdict = pairs[0][1].verdict if pairs else UNKNOWN
+    return Report(pairs, verdict, round(sum(frame.seconds or 0.0 for frame in frames)))
+
+
+def _with_recorded(pairs: list[Pair], main: Stretch) -> list[Pair]:
+    """The recorded answer first, with the situation of its disk."""
+    of_disk = [pair for pair in pairs if pair[1].disk == main.answer.disk]
+    if not of_disk:
+        return pairs
+    situation, judged = of_disk[0]
+    others = [pair for pair in pairs if pair[1].disk != main.answer.disk]
+    return [(situation, judged if is_same(judged, main.answer) else main.answer), *others]
+
+
+def _lines(span: Span, report: Report, held: list[Stretch], main: Stretch | None) -> Iterator[str]:
+    yield f"{local_text(span.began_s)} to {local_text(span.ended_s)}{_coverage(span)}"
+    yield from why_lines(report)
+    yield from (f"  {line}" for line in _peak_lines(span))
+    groups = sorted(span.groups.items(), key=lambda one: -sum(one[1][2:]))[:MAX_GROUPS]
+    if groups:
+        texts = [f"{printable(path)} {units.size(sum(rates[2:]))}/s" for path, rates in groups]
+        yield f"  cgroups, their highest 5 s: {', '.join(texts)}"
+    if len(held) > 1 or (main is not None and main.seconds < 0.9 * (span.ended_s - span.began_s)):
+        yield "  then:"
+        for one in held[:MAX_LINES]:
+            yield (f"    {units.wall_clock(1e3 * one.began_s)} for {units.duration(one.seconds)}: "
+                   f"{_words(one.answer)}")  # fmt: skip
+        if len(held) > MAX_LINES:
+            yield f"    and {len(held) - MAX_LINES} more changes"
+
+
+def _words(answer: Answer) -> str:
+    """Figures of a moment say nothing of a long time in which all was well."""
+    if answer.state == GOOD and answer.verdict == NOTHING:
+        return f"{SIGNS[GOOD]} nothing waits"
+    return printable(answer.sentence)
+
+
+def _coverage(span: Span) -> str:
+    """How much of the time was recorded, and how finely, where that is not all of it."""
+    lengths = [frame.seconds or 0.0 for _, frame in span.frames]
+    texts = []
+    if sum(lengths) < 0.9 * (span.ended_s - span.began_s):
+        texts.append(f"{units.duration(sum(lengths))} of it recorded")
+    if max(lengths) > 5 * INTERVAL_S:
+        texts.append(f"a sample every {round(median(lengths))} s")
+    return f" ({', '.join(texts)})" if texts else ""
+
+
+def _peak_lines(span: Span) -> Iterator[str]:
+    """The longest second of each disk."""
+    longest: dict[str, tuple[float, float]] = {}
+    for at, peaks in span.peaks:
+        for name, peak in peaks.disks.items():
+            if peak.ms is not None and peak.ms > longest.get(name, (0.0, 0.0))[0]:
+                longest[name] = peak.ms, at - peak.ms_ago_s
+    for name, (ms, at) in longest.items():
+        yield (f"longest second of {printable(name)}: {units.milliseconds(ms)} on average, "
+               f"at {units.wall_clock(1e3 * at)}")  # fmt: skip
+
+
+def _json(span: Span, report: Report, held: list[Stretch], code: int) -> dict[str, object]:
+    assert span.header is not None
+    return {
+        **why_json(report, span.header.host, code),
+        "began": utc_text(span.began_s),
+        "ended": utc_text(span.ended_s),
+        "then": [
+            {"began": utc_text(one.began_s), "seconds": round(one.seconds, 1),
+             "state": one.answer.state, "disk": one.answer.disk, "rule": one.answer.rule,
+             "text": one.answer.text, "who": one.answer.who}
+            for one in held
+        ],
+    }  # fmt: skip

@@ -1,0 +1,161 @@
+"""Read a span of a flight recording: the frames and what was recorded beside them."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from iopstui import events
+from iopstui.errors import UsageError
+from iopstui.features.flight.directory import StoredFile, stored_files
+from iopstui.features.flight.model.times import local_text
+from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.use import DiskUse
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.finding import Finding
+from iopstui.model.metrics.frame import Frame
+from iopstui.output.replay import checking_figures
+from iopstui.recording import layout as form
+from iopstui.recording.reader import Recording, RecordingTooShort, SampleRecord
+from iopstui.recording.records import Peaks, RecordedUse
+from iopstui.recording.replay import ReplayFold
+from iopstui.text import printable
+
+USE_S = 5.0
+"""Who used the disks is written down so much later at most."""
+LEAD_S = 130.0
+"""So much before a span is read: a thinned file has a sample a minute."""
+
+
+@dataclass
+class Span:
+    """What was recorded from ``began_s`` to ``ended_s`` (since the epoch). ``answers`` are (when,
+    answer), the first of them may have been given before; None where a file ends. ``findings`` held
+    in the span."""
+
+    began_s: float
+    ended_s: float
+    header: form.Header | None = None
+    frames: list[tuple[float, Frame]] = field(default_factory=list)
+    uses: list[tuple[float, DiskUse]] = field(default_factory=list)
+    answers: list[tuple[float, Answer | None]] = field(default_factory=list)
+    peaks: list[tuple[float, Peaks]] = field(default_factory=list)
+    groups: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    findings: dict[str, tuple[float, Finding]] = field(default_factory=dict)
+    devices: dict[str, BlockDevice] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def cut(self, began_s: float, ended_s: float) -> Span:
+        """The same for a part of the time."""
+        return replace(
+            self, began_s=began_s, ended_s=ended_s,
+            frames=[one for one in self.frames if began_s < one[0] <= ended_s],
+            uses=[one for one in self.uses if began_s < one[0] <= ended_s + USE_S],
+            peaks=[one for one in self.peaks if began_s < one[0] <= ended_s + one[1].seconds],
+        )  # fmt: skip
+
+
+def read_span(place: Path, began_s: float, ended_s: float) -> Span:
+    """UsageError where nothing was recorded then."""
+    files = stored_files(place)
+    if not files:
+        raise UsageError(
+            f"{printable(str(place))} has no flight recording.",
+            f"To record: sudo iopstui watch --record {printable(str(place))}/",
+        )
+    span = Span(began_s, ended_s)
+    for file in overlapping(files, began_s, ended_s):
+        # a writer may have removed it since; one that was killed may have left no sample
+        with contextlib.suppress(FileNotFoundError, RecordingTooShort):
+            if file.path.exists():
+                _read(file, span, is_last=file is files[-1])
+    if not span.frames:
+        raise UsageError(
+            f"Nothing was recorded from {local_text(began_s)} to {local_text(ended_s)}.",
+            f"It was recorded {' and '.join(recorded_texts(files))}.",
+        )
+    return span
+
+
+def overlapping(files: list[StoredFile], began_s: float, ended_s: float) -> list[StoredFile]:
+    """The files that may have a sample of this time."""
+    return [
+        file for file in files
+        if file.name.began_s <= ended_s
+        and max(file.ended_s, file.name.began_s + 1) >= began_s - LEAD_S
+    ]  # fmt: skip
+
+
+def recorded_texts(files: list[StoredFile], gap_s: float = 180.0, most: int = 3) -> list[str]:
+    """From when to when, the newest stretches last."""
+    stretches: list[list[float]] = []
+    for file in files:
+        if stretches and file.name.began_s - stretches[-1][1] <= gap_s:
+            stretches[-1][1] = max(stretches[-1][1], file.ended_s)
+        else:
+            stretches.append([file.name.began_s, file.ended_s])
+    return [f"from {local_text(began)} to {local_text(ended)}"
+            for began, ended in stretches[-most:]]  # fmt: skip
+
+
+def _read(file: StoredFile, span: Span, is_last: bool) -> None:
+    """Add what the file has of the span. The last one may be cut off: it is still written."""
+    with checking_figures([file.path]), Recording(file.path) as recording:
+        base_s = recording.header.started_ms / 1e3
+        index = recording.index()
+        if base_s > span.ended_s or base_s + index.end < span.began_s or not index.samples:
+            return
+        if span.frames and base_s < span.frames[-1][0] - 1:
+            span.notes.append(f"the clock was set back, and some of this time was recorded twice: "
+                              f"again in {file.path.name}")  # fmt: skip
+        span.header = recording.header
+        fold = ReplayFold(recording.header)
+        start = index.key_before(span.began_s - base_s - LEAD_S)
+        for place, earlier in index.events:
+            if place < start:
+                _note(span, base_s, earlier.t, earlier.value)
+        for record in recording.records(start):
+            if record.t > span.ended_s - base_s + LEAD_S:
+                break
+            for event in fold.feed(record):
+                if isinstance(event, events.FrameReady):
+                    _note_frame(span, base_s, event.frame)
+            if not isinstance(record, SampleRecord):
+                _note(span, base_s, record.t, record.value)
+        span.devices |= fold.devices
+        span.answers.append((min(base_s + index.end, span.ended_s), None))
+        if recording.damage and not is_last:
+            span.notes.append(f"{file.path.name}: {recording.damage}")
+
+
+def _note_frame(span: Span, base_s: float, frame: Frame) -> None:
+    at = base_s + frame.t
+    # an interval belongs to the span if most of it does
+    if frame.seconds and span.began_s <= at - frame.seconds / 2 < span.ended_s:
+        span.frames.append((at, frame))
+
+
+def _note(span: Span, base_s: float, t: float, value: object) -> None:
+    at = base_s + t
+    if at > span.ended_s:
+        return
+    inside = at > span.began_s
+    match value:
+        case events.AnswerGiven():
+            if not inside:
+                span.answers.clear()
+            span.answers.append((max(at, span.began_s), value.answer))
+        case events.FindingReported():
+            span.findings[value.finding.rule] = at, value.finding
+        case events.FindingEnded() if not inside:
+            span.findings.pop(value.rule, None)
+        case Peaks() if inside:
+            span.peaks.append((at, value))
+        case RecordedUse() if inside:
+            span.uses.append((at, value.use))
+            for path, rates in value.groups.items():
+                before = span.groups.get(path, (0.0,) * len(rates))
+                span.groups[path] = tuple(map(max, before, rates))
+        case form.RecordedDevices():
+            span.devices |= {device.name: device for device in value.devices}
