@@ -120,6 +120,7 @@ class Recording:
         self._indexed_once = False
         self._index_allowance = _events_allowance()
         self._partial: PartialSamples | None = None
+        self._passed_over: tuple[bytes, ...] = ()
 
     def reopen(self) -> None:
         """Read the same file from now on at a place of its own: a forked process shares the other
@@ -140,6 +141,10 @@ class Recording:
         """From now on samples are ``without`` what a report does not need (partial_samples.py), and
         are read in a fraction of the time."""
         self._partial = PartialSamples(self._layouts, without, self._large)
+
+    def pass_over(self, *names: str) -> None:
+        """From now on records of these names are not even parsed."""
+        self._passed_over = tuple(form.pack([name])[:-1] + b"," for name in names)
 
     # -- reading
 
@@ -188,6 +193,33 @@ class Recording:
             except _DECODING_ERRORS as error:
                 self._damaged(chunk.at, error)
                 return
+
+    def payloads(self) -> Iterator[tuple[bytes, float, bytes]]:
+        """(kind, time, JSON) of each chunk, in order, for who copies a part of the recording:
+        nothing is decoded. ``event`` reads those of kind ``E``."""
+        stream: Any = None
+        kinds = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
+        for chunk in self._chunks(None, kinds, growing=False):
+            if chunk is None:
+                return
+            if chunk.kind == form.KEY or stream is None:
+                stream = zlib.decompressobj()
+            single = chunk.kind in (form.HEADER, form.EVENT)
+            try:
+                data = _inflate(zlib.decompressobj() if single else stream, chunk.payload)
+            except _DECODING_ERRORS as error:
+                self._damaged(chunk.at, error)
+                return
+            yield chunk.kind, chunk.t, data
+
+    def event(self, data: bytes) -> Any:
+        """The record that this JSON is of; None for one that a newer iopstui wrote."""
+        try:
+            name, value = parse_json(data, is_large=False)
+            kind = form.EVENT_KINDS.get(name)
+            return None if kind is None else self._decode(kind, value)
+        except _DECODING_ERRORS as error:
+            raise _unreadable(self.path, error) from error
 
     def index(self) -> RecordingIndex:
         """Looks over the whole recording, without decoding its samples. Done once."""
@@ -332,6 +364,8 @@ class Recording:
 
     def _read_event(self, chunk: _Chunk, allowance: _Allowance) -> EventRecord | None:
         data = _inflate(zlib.decompressobj(), chunk.payload)
+        if self._passed_over and data.startswith(self._passed_over):
+            return None
         # a report copies texts several times
         allowance.spend(max(untrusted.memory_for(data), 5 * len(data)))
         name, value = parse_json(data, is_large=False)

@@ -448,37 +448,37 @@ class RecordingBuffer:
         from iopstui.recording.coding import encoder
 
         if self._shift_s and hasattr(value, "t"):
-            value = self._shifted(value)
+            # what was before this recording becomes its first second
+            value = shifted(value, -self._shift_s)
         t = getattr(value, "t", self._last_t)
         kind: Any = type(value)
         self._put(form.EVENT, t, lambda: [form.NAMES[kind], encoder(kind)(value)])
-
-    def _shifted(self, value: Any) -> Any:
-        """Shift the value to the recording's own seconds; those before it become its first."""
-        changed: dict[str, Any] = {"t": self._own_second(value.t)}
-        if isinstance(value, events.FindingReported):
-            finding = value.finding
-            changed["finding"] = dataclasses.replace(
-                finding,
-                since=self._own_second(finding.since),
-                until=self._own_second(finding.until),
-            )
-        if isinstance(value, events.FindingEnded):
-            changed["since"] = self._own_second(value.since)
-            changed["until"] = self._own_second(value.until)
-        if isinstance(value, events.StallFound):
-            start = max(0.0, value.stall.start - self._shift_s)
-            changed["stall"] = dataclasses.replace(value.stall, start=start)
-        return dataclasses.replace(value, **changed)
-
-    def _own_second(self, t: float | None) -> float | None:
-        return None if t is None else max(0.0, t - self._shift_s)
 
     def _put(self, kind: bytes, t: float, value: Any) -> None:
         if self._batch is not None:
             self._batch.append((kind, t, value))
         elif self._recorder is not None:
             self._recorder.put(kind, t, value)
+
+
+def shifted(value: Any, by_s: float) -> Any:
+    """A record whose times are so much later; none is before 0."""
+
+    def later(t: float | None) -> float | None:
+        return None if t is None else max(0.0, t + by_s)
+
+    changed: dict[str, Any] = {"t": later(value.t)}
+    if isinstance(value, events.FindingReported):
+        finding = value.finding
+        changed["finding"] = dataclasses.replace(
+            finding, since=later(finding.since), until=later(finding.until)
+        )
+    if isinstance(value, events.FindingEnded):
+        changed["since"], changed["until"] = later(value.since), later(value.until)
+    if isinstance(value, events.StallFound):
+        start = max(0.0, value.stall.start + by_s)
+        changed["stall"] = dataclasses.replace(value.stall, start=start)
+    return dataclasses.replace(value, **changed)
 
 
 def _close(recorder: Recorder) -> str:

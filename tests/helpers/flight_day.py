@@ -46,12 +46,14 @@ class FakeClock(Clock):
 
 @dataclass(frozen=True)
 class Load:
-    """What the disk does in a second: requests, the milliseconds of each, and percent busy."""
+    """What the disk does in a second: requests, the milliseconds of each, percent busy, and the
+    requests that are in flight at its end."""
 
     reads: int = 0
     writes: int = 0
     ms: float = 0.0
     busy: float = 0.0
+    in_flight: int = 0
 
 
 @dataclass
@@ -69,6 +71,7 @@ class SimulatedSession:
         self._builder = FrameBuilder(opened=("vda",))
         self._answers = AnswerTracker(TARGET)
         self._counts = [0] * 17
+        self._waited_us = 0
         self._seq = 0
         self.t = 0.0
 
@@ -91,7 +94,7 @@ class SimulatedSession:
         kernel = KernelSample(
             self.clock.ns, self.clock.wall_ms(), 1000, {"vda": disk},
             {0: CpuTimes(0, 0, 0, ticks, 0, 0, 0, 0)}, {}, {}, None,
-            more={"pressure": {"some": 0, "full": 0}},
+            more={"pressure": {"some": self._waited_us, "full": 0}},
         )  # fmt: skip
         raw = RawSample(self._seq, self.clock.ns, self.clock.wall_ms(), kernel, None, False, 0)
         self._seq += 1
@@ -99,6 +102,8 @@ class SimulatedSession:
         self.said += self.recording.problems()
         frame = self._builder.feed(raw)
         self.t = frame.t
+        if self.disk_use is not None:
+            self._answers.note_use(self.disk_use)
         answer = self._answers.feed(frame, {"vda": made.VDA}, NO_CONDITIONS, ())
         self.emit(events.FrameReady(frame.t, frame))
         if answer is not None:
@@ -117,6 +122,8 @@ class SimulatedSession:
         c[4] += load.writes
         c[6] += 8 * load.writes
         c[7] += int(load.ms * load.writes)
+        c[8] = load.in_flight
+        self._waited_us += int(9000 * load.busy) if load.busy > 50 else 0
         c[9] += int(10 * load.busy)
         c[10] += int(load.ms * (load.reads + load.writes))
 

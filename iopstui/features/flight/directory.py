@@ -17,6 +17,8 @@ from iopstui.text import printable
 LOCK = "recorder.lock"
 MOST_S = 3620.0
 """No file is of a longer time."""
+STEPS = ((86400.0, 60), (3600.0, 10))
+"""From which age on a file has a sample in so many seconds."""
 PART = ".part"
 """What a thinned file is called until it is whole."""
 
@@ -55,6 +57,13 @@ def stored_files(place: Path) -> list[StoredFile]:
     return [found[key] for key in sorted(found)]
 
 
+def no_recording(place: Path) -> UsageError:
+    """The error for a directory without a recording."""
+    name = printable(str(place))
+    return UsageError(f"{name} has no flight recording.",
+                      f"To record: sudo iopstui watch --record {name}/")  # fmt: skip
+
+
 def is_flight_recording(place: Path) -> bool:
     """Whether this is a directory with files of a flight recording."""
     return place.is_dir() and bool(stored_files(place))
@@ -84,6 +93,8 @@ class Ring:
         self.keep_s = keep_s
         self.max_bytes = max_bytes
         self.current: Path | None = None
+        self.not_thinned: set[Path] = set()
+        """Files that could not be read."""
         self._mutex = threading.Lock()
         self._lock_fd = -1
         self.lock()
@@ -144,6 +155,16 @@ class Ring:
                 if file.path != self.current and (is_old or size > self.max_bytes):
                     _remove(file.path)
                     size -= file.size
+
+    def to_thin(self, now_s: float) -> tuple[StoredFile, int] | None:
+        """The oldest file that is to be thinned, and how many seconds are to be between its
+        samples."""
+        for file in stored_files(self.place):
+            for age_s, every_s in STEPS:
+                old = file.written_s < now_s - age_s and file.name.every_s < every_s
+                if old and file.path not in (self.current, *self.not_thinned):
+                    return file, every_s
+        return None
 
     def remove_leftovers(self) -> None:
         """Remove what a writer that was killed has left: parts, and files that were thinned."""

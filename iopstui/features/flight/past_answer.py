@@ -67,7 +67,8 @@ def _with_recorded(pairs: list[Pair], main: Stretch) -> list[Pair]:
         return pairs
     situation, judged = of_disk[0]
     others = [pair for pair in pairs if pair[1].disk != main.answer.disk]
-    return [(situation, judged if is_same(judged, main.answer) else main.answer), *others]
+    agrees = is_same(judged, main.answer) and judged.verdict == main.answer.verdict
+    return [(situation, judged if agrees else main.answer), *others]
 
 
 def _lines(span: Span, report: Report, held: list[Stretch], main: Stretch | None) -> Iterator[str]:

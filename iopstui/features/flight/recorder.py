@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.errors import IopstuiError
-from iopstui.features.flight.directory import Ring
+from iopstui.features.flight.directory import Ring, StoredFile
 from iopstui.features.flight.hour_file import HourFile
 from iopstui.features.flight.model.peaks import PeakFold
+from iopstui.features.flight.thinning import thin
 from iopstui.linux.counters.cgroup_reader import CgroupReader
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
@@ -194,7 +195,20 @@ class FlightRecorder:
         if file is not None and not self._paused and not file.is_there:
             self._pause(f"{printable(str(file.path))} was removed")
         # by the clock of the start: one that is set forward makes no hour older
-        self._ring.tidy(self._clock.monotonic_ns() / 1e9 + self._keep_offset_s)
+        now_s = self._clock.monotonic_ns() / 1e9 + self._keep_offset_s
+        self._ring.tidy(now_s)
+        found = self._ring.to_thin(now_s)
+        if found is not None:
+            self._thin(*found)
+
+    def _thin(self, file: StoredFile, every_s: int) -> None:
+        try:
+            thin(file, every_s)
+        except FileNotFoundError:
+            pass  # removed meanwhile
+        except (IopstuiError, OSError) as error:
+            self._ring.not_thinned.add(file.path)
+            self._say(f"{printable(file.path.name)} stays as it is: {printable(str(error))}")
 
     def _note_use(self, t: float, uses: Sequence[DiskUse]) -> None:
         """Write down who used the disks in the last seconds, if anybody did."""

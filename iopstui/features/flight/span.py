@@ -8,7 +8,7 @@ from pathlib import Path
 
 from iopstui import events
 from iopstui.errors import UsageError
-from iopstui.features.flight.directory import StoredFile, stored_files
+from iopstui.features.flight.directory import StoredFile, no_recording, stored_files
 from iopstui.features.flight.model.times import local_text
 from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.use import DiskUse
@@ -20,7 +20,6 @@ from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, RecordingTooShort, SampleRecord
 from iopstui.recording.records import Peaks, RecordedUse
 from iopstui.recording.replay import ReplayFold
-from iopstui.text import printable
 
 USE_S = 5.0
 """Who used the disks is written down so much later at most."""
@@ -60,10 +59,7 @@ def read_span(place: Path, began_s: float, ended_s: float) -> Span:
     """UsageError where nothing was recorded then."""
     files = stored_files(place)
     if not files:
-        raise UsageError(
-            f"{printable(str(place))} has no flight recording.",
-            f"To record: sudo iopstui watch --record {printable(str(place))}/",
-        )
+        raise no_recording(place)
     span = Span(began_s, ended_s)
     for file in overlapping(files, began_s, ended_s):
         # a writer may have removed it since; one that was killed may have left no sample

@@ -22,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", type=values.duration, metavar="TIME",
                         help="with --record DIR/: how long to keep what was recorded (default: "
                              "7d)")  # fmt: skip
+    parser.add_argument("--worst", type=number, metavar="N",
+                        help="list the N worst times of the flight recording in directory "
+                             "TARGET with their answers (--format jsonl: as JSON)")  # fmt: skip
     parser.add_argument("--max-size", type=ring_size, metavar="SIZE",
                         help="with --record DIR/: how large it may get, e.g. 500m; the oldest "
                              "hours go first (default: 2g)")  # fmt: skip
@@ -35,8 +38,17 @@ def ring_size(text: str) -> int:
     return size
 
 
+def number(text: str) -> int:
+    """How many times are listed."""
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1000):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
+    return int(text)
+
+
 def run(arguments: argparse.Namespace) -> int | None:
     """Record to the directory; ``None`` where none is named."""
+    if arguments.worst is not None:
+        return _list_worst(arguments)
     place = arguments.record
     sets_ring = arguments.keep is not None or arguments.max_size is not None
     if place is None or not (sets_ring or place.endswith("/") or os.path.isdir(place)):
@@ -59,6 +71,15 @@ def run(arguments: argparse.Namespace) -> int | None:
         return watch.run(arguments, recorder.attach)
     finally:
         recorder.close()
+
+
+def _list_worst(arguments: argparse.Namespace) -> int:
+    from iopstui.features.flight.worst import list_worst
+
+    if len(arguments.target) != 1 or arguments.record is not None:
+        raise UsageError("--worst needs the directory of one flight recording.",
+                         "For example: iopstui watch /var/lib/iopstui --worst 10")  # fmt: skip
+    return list_worst(Path(arguments.target[0]), arguments.worst, arguments.format == "jsonl")
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -1,0 +1,63 @@
+"""Look over a whole flight recording: its answers and highest seconds, without its samples."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iopstui import events
+from iopstui.errors import IopstuiError
+from iopstui.features.flight.directory import StoredFile, stored_files
+from iopstui.features.flight.model.bad_times import BadTime, bad_times
+from iopstui.features.flight.model.stretches import stretches
+from iopstui.model.answer.answer import Answer
+from iopstui.recording.reader import Recording
+from iopstui.recording.records import Peaks
+
+MOST = 10
+
+
+@dataclass
+class History:
+    """What happened, by time since the epoch; ``unreadable`` names files that were passed over."""
+
+    answers: list[tuple[float, Answer | None]] = field(default_factory=list)
+    peaks: list[tuple[float, Peaks]] = field(default_factory=list)
+    seconds: float = 0.0
+    unreadable: list[str] = field(default_factory=list)
+
+    def worst(self, most: int = MOST) -> list[BadTime]:
+        """The worst times, the worst first."""
+        return bad_times(stretches(self.answers), self.peaks, most)
+
+
+def read_history(place: Path, began_s: float = 0.0, ended_s: float = float("inf")) -> History:
+    """All that was concluded in this time."""
+    history = History()
+    for file in stored_files(place):
+        if file.name.began_s <= ended_s and file.ended_s >= began_s:
+            try:
+                with contextlib.suppress(FileNotFoundError):
+                    _read(file, history, began_s, ended_s)
+            except IopstuiError as error:
+                history.unreadable.append(f"{file.path.name}: {error.message}")
+    return history
+
+
+def _read(file: StoredFile, history: History, began_s: float, ended_s: float) -> None:
+    with Recording(file.path) as recording:
+        recording.pass_over("Use")
+        base_s = recording.header.started_ms / 1e3
+        index = recording.index()
+        history.seconds += index.end
+        for _, record in index.events:
+            at = base_s + record.t
+            if not began_s <= at <= ended_s:
+                continue
+            match record.value:
+                case events.AnswerGiven():
+                    history.answers.append((at, record.value.answer))
+                case Peaks():
+                    history.peaks.append((at, record.value))
+        history.answers.append((min(base_s + index.end, ended_s), None))

@@ -1,0 +1,158 @@
+"""Thin a file: fewer samples, and the same growths, histograms, answers and highest seconds.
+
+All counters of a sample are cumulative, so leaving samples out adds up what was between them, and
+loses nothing of a histogram. What was highest in between is in the records of peaks, which are
+joined and never averaged. Samples are copied as text: nothing of them is decoded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from iopstui import events
+from iopstui.features.flight.directory import PART, StoredFile
+from iopstui.features.flight.model.peaks import join
+from iopstui.features.flight.model.stretches import is_same
+from iopstui.model.answer.use import mean_use
+from iopstui.recording import layout as form
+from iopstui.recording.coding import encoder
+from iopstui.recording.reader import Recording
+from iopstui.recording.records import Peaks, RecordedUse, RecordingEnd
+
+USE_S = 60
+"""Who used the disks is one record a minute in thinned files."""
+LEVEL = 9
+Piece = tuple[bytes, float, bytes]
+
+
+def thin(file: StoredFile, every_s: int) -> Path:
+    """Put a file with a sample in ``every_s`` seconds in place of this one."""
+    target = file.path.with_name(str(file.name._replace(every_s=every_s)))
+    part = target.with_name(target.name + PART)
+    with Recording(file.path) as recording, open(part, "wb", opener=_private) as out:
+        out.write(form.MAGIC)
+        stream, samples = zlib.compressobj(LEVEL), 0
+        for kind, t, data in _thinned(recording, every_s):
+            if kind == form.SAMPLE:
+                if samples % form.KEY_EVERY == 0:
+                    kind, stream = form.KEY, zlib.compressobj(LEVEL)
+                samples += 1
+                payload = stream.compress(data) + stream.flush(zlib.Z_SYNC_FLUSH)
+            else:
+                payload = zlib.compress(data, LEVEL)
+            out.write(form.head(kind, t, payload) + payload)
+        out.flush()
+        os.fsync(out.fileno())
+    info = file.path.stat()
+    os.utime(part, ns=(info.st_atime_ns, info.st_mtime_ns))
+    os.replace(part, target)
+    file.path.unlink()
+    return target
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def _thinned(recording: Recording, every_s: int) -> Iterator[Piece]:
+    """The chunks of the thinned file, with their JSON."""
+    held: Piece | None = None
+    is_first = True
+    beside = _Beside(recording, every_s)
+    for kind, t, data in recording.payloads():
+        if kind == form.HEADER:
+            yield kind, t, _header(data, every_s)
+        elif kind == form.EVENT:
+            yield from beside.feed(t, data)
+        else:
+            # the last sample of each stretch, and the first of all to subtract from
+            if held is not None and int(held[1] // every_s) != int(t // every_s):
+                yield held
+                yield from beside.end(held[1], t)
+                held = None
+            if is_first:
+                yield form.SAMPLE, t, data
+            else:
+                held = form.SAMPLE, t, data
+            is_first = False
+    if held is not None:
+        yield held
+    yield from beside.end(0.0, None)
+
+
+def _header(data: bytes, every_s: int) -> bytes:
+    """The header, which says how far the samples are apart."""
+    content = json.loads(data)
+    names = content["layouts"]["Header"]
+    content["header"][names.index("interval_s")] = float(every_s)
+    return form.pack(content)
+
+
+class _Beside:
+    """The records between the samples: joined, left out, or passed on."""
+
+    def __init__(self, recording: Recording, every_s: int) -> None:
+        self._recording = recording
+        self._every_s = every_s
+        self._peaks: list[Peaks] = []
+        self._uses: list[RecordedUse] = []
+        self._answer: events.AnswerGiven | None = None
+        self._is_first = False
+        self._end: Piece | None = None
+
+    def feed(self, t: float, data: bytes) -> Iterator[Piece]:
+        """What becomes of a record at once."""
+        value = self._recording.event(data)
+        match value:
+            case Peaks():
+                self._peaks.append(value)
+            case RecordedUse():
+                self._uses.append(value)
+            case events.AnswerGiven():
+                if self._is_news(value):
+                    yield form.EVENT, t, data
+            case RecordingEnd():
+                self._end = form.EVENT, t, data
+            case _:
+                yield form.EVENT, t, data
+
+    def _is_news(self, answer: events.AnswerGiven) -> bool:
+        """Another answer is, and its first figures of that alone; then one in each stretch."""
+        before = self._answer
+        changed = before is None or not is_same(before.answer, answer.answer)
+        if before is None or changed or answer.t - before.t >= self._every_s or self._is_first:
+            self._answer, self._is_first = answer, changed
+            return True
+        return False
+
+    def end(self, t: float, next_t: float | None) -> Iterator[Piece]:
+        """A stretch ends at ``t``; ``next_t`` is in the next one (None: there is none)."""
+        if self._peaks:
+            yield _piece(join(self._peaks))
+            self._peaks = []
+        if next_t is None or int(t // USE_S) != int(next_t // USE_S):
+            yield from self._joined_use()
+        if next_t is None and self._end is not None:
+            yield self._end
+
+    def _joined_use(self) -> Iterator[Piece]:
+        uses, self._uses = self._uses, []
+        use = mean_use([one.use for one in uses])
+        if use is None:
+            return
+        groups: dict[str, tuple[float, ...]] = {}
+        for one in uses:
+            for path, rates in one.groups.items():
+                before = groups.get(path, (0.0,) * len(rates))
+                groups[path] = tuple(map(max, before, rates))
+        yield _piece(RecordedUse(uses[-1].t, use, groups))
+
+
+def _piece(value: Any) -> Piece:
+    kind: Any = type(value)
+    return form.EVENT, value.t, form.pack([form.NAMES[kind], encoder(kind)(value)])

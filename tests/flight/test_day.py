@@ -1,0 +1,191 @@
+"""A day with ten events of known causes: listed, answered, and still so in thinned files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from flight_day import START_S, Flight, Load
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iopstui.features.flight.directory import stored_files
+from iopstui.features.flight.history import read_history
+from iopstui.features.flight.model.peaks import join
+from iopstui.features.flight.past_answer import why_then
+from iopstui.features.flight.span import read_span
+from iopstui.features.flight.thinning import thin
+from iopstui.model.answer.use import DiskUse, DiskUser
+from iopstui.recording.reader import Recording, SampleRecord
+from iopstui.recording.records import DiskPeak, Peaks
+
+QUIET = Load(reads=100, ms=1.0, busy=10.0)
+
+
+def use(t: float, name: str, write_s: float) -> DiskUse:
+    user = DiskUser(42, name, name, "root", 0.0, write_s, frozenset({"vda"}))
+    return DiskUse(t, 1.0, (user,), as_root=True, disks={"vda": (0.0, write_s, 0.0)})
+
+
+@dataclass(frozen=True)
+class Event:
+    """What is provoked: its load, its seconds, what the list says of it, who is named."""
+
+    load: Load
+    seconds: int
+    expected: str
+    who: str = ""
+
+
+EVENTS = (
+    Event(Load(reads=40, ms=400.0, busy=100.0), 90, "▲ vda is busy: I/Os take 400 ms"),
+    Event(
+        Load(writes=40, ms=500.0, busy=100.0), 40, "▲ vda is busy: I/Os take 500 ms", "backup (42)"
+    ),
+    Event(Load(reads=4, ms=240.0, busy=96.0), 60, "▲ vda answers slowly"),
+    Event(Load(in_flight=5, busy=100.0), 45, "■ vda has answered nothing for"),
+    Event(Load(reads=3, ms=900.0, busy=100.0), 1, "vda: a second in which I/Os took 900 ms"),
+    Event(Load(writes=2, ms=2000.0, busy=100.0), 1, "vda: a second in which I/Os took 2.00 s"),
+    Event(Load(reads=200, writes=200, ms=100.0, busy=100.0), 50, "▲ vda is busy: I/Os take 100 ms"),
+    Event(
+        Load(writes=20, ms=900.0, busy=100.0), 30, "▲ vda is busy: I/Os take 900 ms", "logs (42)"
+    ),
+    Event(Load(in_flight=1, busy=100.0), 20, "■ vda has answered nothing for"),
+    Event(Load(reads=2, ms=450.0, busy=90.0), 35, "▲ vda answers slowly"),
+)
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[int]]:
+    """The recording, and when each event began. Between them two hours pass in a moment."""
+    place = tmp_path_factory.mktemp("day")
+    flight = Flight(place)
+    began = []
+    for event in EVENTS:
+        flight.run(40, QUIET)
+        began.append(int(flight.clock.wall_s))
+        for _ in range(event.seconds):
+            if event.who:
+                comm = event.who.split()[0]
+                flight.session.disk_use = use(flight.session.t, comm, 4096.0 * event.load.writes)
+            flight.run(1, event.load)
+        flight.session.disk_use = None
+        flight.run(40, QUIET)
+        flight.drain()
+        flight.clock.go(7200)
+    flight.end()
+    for file in stored_files(place):  # as a file system whose clock is the fake one
+        ended_s = file.name.began_s + 300
+        os.utime(file.path, (ended_s, ended_s))
+    return place, began
+
+
+@pytest.fixture(autouse=True)
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def thinned(place: Path, to: Path, *steps: int) -> Path:
+    shutil.copytree(place, to)
+    for every_s in steps:
+        for file in stored_files(to):
+            thin(file, every_s)
+    return to
+
+
+@pytest.mark.parametrize("steps", [(), (10,), (10, 60)])
+def test_all_ten_are_listed_and_none_is_wrong(
+    day: tuple[Path, list[int]], tmp_path: Path, steps: tuple[int, ...]
+) -> None:
+    place, began = day
+    times = read_history(thinned(place, tmp_path / "copy", *steps)).worst(20)
+    assert len(times) == len(EVENTS)
+    for event, at in zip(EVENTS, began, strict=True):
+        (one,) = [one for one in times if at - 1 <= one.began_s <= at + 15]
+        assert event.expected in one.text
+        assert abs(one.seconds - event.seconds) <= 10
+
+
+@pytest.mark.parametrize("steps", [(), (10,), (10, 60)])
+def test_why_names_the_cause_of_each(
+    day: tuple[Path, list[int]], tmp_path: Path, steps: tuple[int, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    place, began = day
+    copy = thinned(place, tmp_path / "copy", *steps)
+    for event, at in zip(EVENTS, began, strict=True):
+        code = why_then(copy, at - 10, 120, as_json=False)
+        out = capsys.readouterr().out
+        if event.seconds == 1:  # no answer is about a second, and its figure is never averaged away
+            assert code == 0 and f"longest second of vda: {event.expected.split('took ')[1]}" in out
+        else:
+            assert code == 4 and event.expected.split(":")[0] in out.splitlines()[1]
+            assert event.who in out
+
+
+def test_a_thinned_file_has_the_same_growths(day: tuple[Path, list[int]], tmp_path: Path) -> None:
+    place, _ = day
+    copy = thinned(place, tmp_path / "copy", 10)
+    for whole, thin_one in zip(stored_files(place), stored_files(copy), strict=True):
+        assert thin_one.name == whole.name._replace(every_s=10)
+        assert thin_one.written_s == whole.written_s and thin_one.size < whole.size
+        counts = []
+        for path in (whole.path, thin_one.path):
+            with Recording(path) as recording:
+                raws = [one.raw for one in recording.records() if isinstance(one, SampleRecord)]
+                assert recording.index().has_end_marker and not recording.damage
+            counts.append((raws[0], raws[-1]))
+        assert counts[0] == counts[1]
+    assert not list(copy.glob("*.part"))
+
+
+def test_the_recorder_thins_by_age(tmp_path: Path) -> None:
+    flight = Flight(tmp_path)
+    for _ in range(5):
+        flight.run(5, QUIET)
+        flight.drain()
+        for file in stored_files(tmp_path):
+            os.utime(file.path, (file.name.began_s + 15, file.name.began_s + 15))
+        flight.clock.go(9 * 3600 if len(stored_files(tmp_path)) < 5 else 1)
+    flight.run(65, QUIET)
+    flight.end()
+    assert [file.name.every_s for file in stored_files(tmp_path)] == [60, 60, 10, 10, 0]
+
+
+PEAKS = st.lists(
+    st.dictionaries(
+        st.sampled_from(["vda", "vdb"]),
+        st.builds(DiskPeak, *[st.floats(0, 1e6)] * 4, st.none() | st.floats(0, 1e4),
+                  st.floats(0, 10)),
+    ),
+    min_size=1, max_size=8,
+)  # fmt: skip
+
+
+@given(PEAKS)
+@settings(max_examples=200)
+def test_joining_peaks_keeps_each_highest_one(several: list[dict[str, DiskPeak]]) -> None:
+    parts = [Peaks(10.0 * n, 10.0, disks) for n, disks in enumerate(several, 1)]
+    whole = join(parts)
+    assert whole.seconds == 10.0 * len(parts) and whole.t == parts[-1].t
+    for name, peak in whole.disks.items():
+        ones = [(part.t, part.disks[name]) for part in parts if name in part.disks]
+        assert peak.ios_s == max(one.ios_s for _, one in ones)
+        assert peak.busy == max(one.busy or 0.0 for _, one in ones)
+        longest = max(((one.ms or 0.0), -n) for n, (_, one) in enumerate(ones))
+        at, first = ones[-int(longest[1])]
+        assert (peak.ms or 0.0) == longest[0]
+        if peak.ms:
+            assert whole.t - peak.ms_ago_s == pytest.approx(at - first.ms_ago_s)
+
+
+def test_what_holds_at_the_beginning_is_known(day: tuple[Path, list[int]]) -> None:
+    place, began = day
+    span = read_span(place, began[0] + 30, began[0] + 40)
+    assert span.answers[0][0] == began[0] + 30 and span.answers[0][1] is not None
+    assert span.answers[0][1].state == "warning" and began[0] > START_S
