@@ -79,7 +79,7 @@ def _next_positional(
 def _value_candidates(
     parser: argparse.ArgumentParser, action: argparse.Action, current: str
 ) -> list[Candidate]:
-    from iopstui.cli.complete_values import VALUES, split_last
+    from iopstui.cli.complete_values import VALUES
 
     if action.choices is not None:
         return _matching(current, [Candidate(str(choice)) for choice in action.choices])
@@ -90,11 +90,7 @@ def _value_candidates(
     source = VALUES.get(f"{command} {name}") or VALUES.get(name) or VALUES.get(metavar)
     if source is None:
         return []
-    head, last = split_last(name, current)
-    return [
-        Candidate(word if word == FILES else head + word, meaning)
-        for word, meaning in _matching(last, source())
-    ]
+    return _matching(current, source())
 
 
 def _matching(current: str, candidates: Iterable[Candidate]) -> list[Candidate]:

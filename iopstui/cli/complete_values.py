@@ -92,14 +92,6 @@ def host_counts() -> Iterator[Candidate]:
     yield Candidate("hosts=", "the first 1, 2, 4 ... hosts in turn")
 
 
-def probe_parts() -> Iterator[Candidate]:
-    """Additional parts that the probe can count."""
-    from iopstui.model.metrics.probe import PARTS
-
-    for part in (*PARTS[1:], "all"):
-        yield Candidate(part)
-
-
 def files() -> Iterator[Candidate]:
     """Whatever the shell finds."""
     yield Candidate(FILES)
@@ -131,7 +123,6 @@ VALUES: Mapping[str, CandidateSource] = {
     "--knob": tunables,
     "--expect": fields,
     "--trigger": fields,
-    "--probe-with": probe_parts,
     "replay FILE": _both(demo, files),
     "report FILE": _both(demo, files),
     "FILE": files,
@@ -139,12 +130,3 @@ VALUES: Mapping[str, CandidateSource] = {
 }
 """By the command and the option or place, by the option, else by what its value is called in the
 help. Whose values are not listed here and have no ``choices`` has none."""
-_LISTS = ("--probe-with",)
-
-
-def split_last(name: str, current: str) -> tuple[str, str]:
-    """Split ``current`` into the part to keep and the part to complete."""
-    if name in _LISTS:
-        head, comma, last = current.rpartition(",")
-        return head + comma, last
-    return "", current

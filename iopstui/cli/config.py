@@ -24,7 +24,7 @@ MAX_BYTES = 1 << 16
 RUNS = ("live", "run", "sweep", "compare")
 NOT_CONFIGURABLE = {
     "target": "TARGET", "destroy-data": "--destroy-data", "no-fence": "--no-fence",
-    "probe": "--probe", "probe-with": "--probe-with",
+    "probe": "--probe",
 }  # fmt: skip
 
 

@@ -165,18 +165,10 @@ def add_plain(
 
 
 def add_probe(command: argparse.ArgumentParser) -> None:
-    """Add the options of the probe. ``probe_parts`` reads them."""
+    """Add the option of the probe."""
     command.add_argument("--probe", action="store_true",
-                         help="measure device latency per request inside the kernel (needs "
-                              "root, costs about 0.4 µs per I/O)")  # fmt: skip
-    command.add_argument("--probe-with", type=values.probe_parts, default=(), metavar="LIST",
-                         help="like --probe, with more detail from bpftrace; each part costs "
-                              "extra: way, matrix, processes, sizes, or all")  # fmt: skip
-
-
-def probe_parts(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """The value of ``add_probe``; () for no probe."""
-    return arguments.probe_with or (("latency",) if arguments.probe else ())
+                         help="measure each request inside the kernel: latencies, CPUs, processes, "
+                              "sizes (needs root, costs about 0.4 µs per I/O)")  # fmt: skip
 
 
 def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
@@ -253,7 +245,7 @@ def run_request(arguments: argparse.Namespace, job: str | None = None) -> RunReq
         own_cpus=arguments.cpu,
         nice=arguments.nice,
         record=arguments.record,
-        probe=probe_parts(arguments),
+        probe=arguments.probe,
         volume=read_volume_option(arguments),
     )
 

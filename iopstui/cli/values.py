@@ -91,21 +91,6 @@ def sweep_repeats(text: str) -> int:
     return int(text)
 
 
-def probe_parts(text: str) -> tuple[str, ...]:
-    """The parts of the probe: latencies, and the requested ones."""
-    from iopstui.model.metrics.probe import LATENCY, PARTS
-
-    requested = {part.strip() for part in text.split(",")}
-    unknown = sorted(requested - {*PARTS, "all"})
-    if unknown:
-        raise ArgumentTypeError(
-            f"{unknown[0]!r} is not a part of the probe; the parts are {', '.join(PARTS)}, and all"
-        )
-    return tuple(
-        part for part in PARTS if part in requested or "all" in requested or part == LATENCY
-    )
-
-
 def seed(text: str) -> int:
     """A number that chance begins with."""
     if text.isascii() and text.isdecimal() and len(text) <= 9:

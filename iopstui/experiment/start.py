@@ -89,7 +89,8 @@ def load_progress(
     """The progress file at ``path`` (``None``: in the state directory), with the results of an
     interrupted run; ``None`` if it cannot be written. UsageError for a --state file of another
     experiment, or if the environment has changed so that the run cannot continue."""
-    more = [[expectation.text for expectation in expectations], list(run.probe), run.own_cpus]
+    texts = [expectation.text for expectation in expectations]
+    more = [texts, ["latency"] * run.probe, run.own_cpus]
     try:
         progress = setup.progress(path, run.interval_s, *more)
     except OSError as error:

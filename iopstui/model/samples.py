@@ -343,20 +343,18 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSample:
-    """Counts of the probe (linux/probe) since it began, as printed at ``time_ns`` of its clock and
-    read at ``arrived_ns`` (CLOCK_MONOTONIC). ``device`` and ``waiting`` are histograms by disk and
+    """Counts of the probe (linux/probe) since it began, as of ``time_ns`` and read at
+    ``arrived_ns`` (CLOCK_MONOTONIC). ``device`` and ``waiting`` are histograms by disk and
     direction, keyed as fio's (ns): from the request's issue to its completion, and from its
-    allocation to its issue (empty: not asked for). ``matrix`` has completed requests by the CPU
+    allocation to its issue (empty: not known). ``matrix`` has completed requests by the CPU
     that allocated them and the one that completed them. ``sizes`` are requests by disk, direction
     and size (the power of two in bytes that is not larger). ``counts``: "missed" completions
     without a beginning, or that the disk alone has counted, "skipped" probes (another one ran on
-    that CPU), "unpaired" issues without an allocation, "requeued", "merged", "issued" and
-    "sequential" requests, "lost" events, "full" maps. ``busy_s`` is the CPU time of the program
-    that reads the maps, ``run_ns`` how long the probes ran while the kernel counted that, for
-    ``run_ios`` requests. ``parts`` names what is switched on; ``begun`` numbers the probes of a
-    session: with each all counts begin at 0. ``by`` is what counts: "bpftrace", or "iopstui" for
-    programs of its own. ``exemplars`` are the slowest requests and a sample since the reading
-    before, the slowest first; only programs of its own keep them."""
+    that CPU), "requeued" requests, "lost" events, "full" maps. ``busy_s`` is the CPU time of
+    reading the maps, ``run_ns`` how long the probes ran while the kernel counted that, for
+    ``run_ios`` requests. ``parts`` names what is counted; ``begun`` numbers the probes of a
+    session: with each all counts begin at 0. ``exemplars`` are the slowest requests and a sample
+    since the reading before, the slowest first."""
 
     time_ns: int
     arrived_ns: int
@@ -371,7 +369,6 @@ class ProbeSample:
     busy_s: float | None = None
     run_ns: int | None = None
     run_ios: int | None = None
-    by: str = "bpftrace"
     exemplars: tuple[Exemplar, ...] = ()
 
 

@@ -24,8 +24,7 @@ from iopstui.linux.counters.smb_stats import why_incomplete
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.usage.mounts import read_own_mounts
 from iopstui.linux.probe.availability import why_no_probe
-from iopstui.linux.probe.bpf_probe import why_not_loadable as own_why_not
-from iopstui.linux.probe.process import PROGRAM
+from iopstui.linux.probe.bpf_probe import why_not_loadable
 from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, open_error
 from iopstui.linux.roots import Roots
 from iopstui.linux.shares.mount_check import (
@@ -347,18 +346,14 @@ def _fence(roots: Roots) -> Check:
 
 
 def _probe(roots: Roots) -> Check:
-    reason, own_reason = why_no_probe(roots), own_why_not(roots)
-    if reason is None and own_reason is None:
-        return Check("probe", OK, f"--probe works: own BPF programs for latencies, {PROGRAM} "
-                                  "for the rest")  # fmt: skip
-    if reason is None:
-        return Check("probe", OK, f"{PROGRAM} --probe works with {PROGRAM}. iopstui's own "
-                                  f"programs, which cost less, do not: {own_reason}")  # fmt: skip
-    if own_reason is None:
-        return Check("probe", LACKS, f"{reason[0]}: --probe can measure only device latencies "
-                                     "(with own BPF programs)", reason[1])  # fmt: skip
-    return Check("probe", LACKS, f"{reason[0]}: no device latencies",
-                 reason[1])  # fmt: skip
+    reason = why_no_probe(roots)
+    if reason is not None:
+        return Check("probe", LACKS, f"{reason[0]}: no device latencies", reason[1])
+    problem = why_not_loadable(roots)
+    if problem is not None:
+        return Check("probe", LACKS, f"{problem}: no device latencies",
+                     "Linux 5.15 or newer with CONFIG_DEBUG_INFO_BTF")  # fmt: skip
+    return Check("probe", OK, "--probe works: latencies, CPUs, processes and the slowest requests")
 
 
 def _left_over(roots: Roots) -> Check:

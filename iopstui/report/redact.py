@@ -34,7 +34,7 @@ _OWN_NAMES = frozenset(
      "rule", "field", "fstype", "level", "phase", "layer"}
 )  # fmt: skip
 _NOT_PRIVATE = frozenset(
-    {"", "/", "fio", "iopstui", "bpftrace", "localhost", REDACTED, "read", "write", "trim", "rw",
+    {"", "/", "fio", "iopstui", "localhost", REDACTED, "read", "write", "trim", "rw",
      "readwrite", "mixed", "randread", "randwrite", "randrw", "trimwrite", "data", "test", "file",
      "job", "run", "disk", "device", "total", "host", "hosts"}
 )  # fmt: skip

@@ -83,7 +83,6 @@ class LiveSession:
         self.interval_s = request.interval_s
         self.budget = WriteBudget(request.write_budget, announce_writes)
         self._request = request
-        self._waiting_order: RunOrder | None = None
         self._failure_code: int | None = None
         self._hang_message = ""
         self._commands: deque[Callable[[], None]] = deque()
@@ -168,19 +167,11 @@ class LiveSession:
 
         self.job, self.overrides = request.job, dict(request.overrides)
         order = RunOrder(request, lent, announce, hand_over, mark)
-        self._command(lambda: self._begin_with_probe(order))
+        self._command(lambda: self._begin_run(order))
 
-    def _begin_with_probe(self, order: RunOrder) -> None:
-        """A run begins once the probe counts, so that it counts all of it."""
+    def _begin_run(self, order: RunOrder) -> None:
         self._sampling.probe.make_way_for_job()
-        self._waiting_order = order
-        if not self._sampling.probe.is_starting:
-            self._begin_waiting_run()
-
-    def _begin_waiting_run(self) -> None:
-        order, self._waiting_order = self._waiting_order, None
-        if order is not None:
-            self._runs.order(order)
+        self._runs.order(order)
 
     def lay_out(self) -> None:
         """Continue the run that has announced its layout."""
@@ -203,8 +194,6 @@ class LiveSession:
         self._command(self._stop)
 
     def _stop(self, hard: bool = False) -> None:
-        # one that waits is told of as one that was stopped, as any other is
-        self._begin_waiting_run()
         self._runs.stop(hard=hard)
 
     def kill_job(self) -> None:
@@ -250,7 +239,7 @@ class LiveSession:
 
     @property
     def probe(self) -> tuple[str, ...]:
-        """The parts of the probe (model/metrics/probe.py) that are counted, or begin to be."""
+        """What the probe counts (model/metrics/probe.py); nothing while it is off."""
         return self._sampling.probe.parts
 
     @property
@@ -260,13 +249,12 @@ class LiveSession:
 
     @property
     def no_probe(self) -> str:
-        """Why the probe that was asked for doesn't count; "" while it does, or is about to."""
+        """Why the probe that was asked for doesn't count; "" while it does."""
         return self._sampling.probe.why_off
 
-    def switch_probe(self, parts: Sequence[str]) -> None:
-        """Count these parts in the kernel from now on; none: end it. What prevents it is a
-        Notice."""
-        self._command(lambda: self._sampling.probe.switch(parts))
+    def switch_probe(self, on: bool) -> None:
+        """Count in the kernel from now on, or end that. What prevents it is a Notice."""
+        self._command(lambda: self._sampling.probe.switch(on))
 
     @property
     def runs(self) -> int:
@@ -401,14 +389,12 @@ class LiveSession:
             context.warn(self._own_cpus.begin())
             context.warn(_no_sum_text(context.target))
             if self._request.probe:
-                sampling.probe.switch(self._request.probe)
+                sampling.probe.switch(True)
             sampling.first()
             while not self._closing:
                 self._wait()
                 while self._commands:
                     self._commands.popleft()()
-                if self._waiting_order is not None and not sampling.probe.is_starting:
-                    self._begin_waiting_run()
                 runs.follow()
                 self._tunable_changes.apply_due(runs.began_ns)
                 self._alternation.follow()

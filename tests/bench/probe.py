@@ -1,8 +1,7 @@
-"""(i) What the probe costs fio: on and off in turn within one run of fio. Needs root, bpftrace."""
+"""(i) What the probe costs fio: on and off in turn within one run of fio. Needs root."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 import time
@@ -16,39 +15,29 @@ from statistic import interval
 
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.availability import why_no_probe
-from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
-from iopstui.linux.probe.process import ProbeProcess, map_keys_for
+from iopstui.linux.probe.bpf_probe import BpfProbe
 from iopstui.linux.probe.regions import regions
-from iopstui.linux.probe.script import Region, script
-from iopstui.linux.probe.tracepoints import read_tracepoints
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
-from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, SIZES, WAY
 
 ROOTS = Roots()
 SETTLE_S, WINDOW_S = 0.5, 2.0
-# the latencies alone are counted by its own programs, where these can; the rest by bpftrace
-KINDS = {
-    "latency": (LATENCY,), "bpftrace": (LATENCY,), "way": (LATENCY, WAY),
-    "matrix": (LATENCY, MATRIX), "processes": (LATENCY, PROCESSES), "sizes": (LATENCY, SIZES),
-    "all": PARTS,
-}  # fmt: skip
 
 
 def measure(place: Path, pairs: int) -> dict[str, Any]:
-    """Ratios of IOPS by what is counted, with all CPUs busy, and of the latencies alone at 10,000
-    I/Os a second; and what the kernel counts for the probes."""
+    """Ratios of IOPS with all CPUs busy, and at 10,000 I/Os a second; and what the kernel counts
+    for the probe."""
     reason = why_no_probe(ROOTS)
     if reason is not None:
-        # bpftrace is measured, too
         return {"why_not": reason[0]}
     data = place / "bench.dat"
     if not data.exists():
         beside._lay_out(data)
-    found = {name: _compare(place, data, name, (), pairs) for name in KINDS}
     slow = {"rate_iops": 10_000 // program.CPUS, "iodepth": 4}
-    found["slow"] = _compare(place, data, "latency", tuple(slow.items()), pairs)
-    return found
+    return {
+        "busy": _compare(place, data, "busy", (), pairs),
+        "slow": _compare(place, data, "slow", tuple(slow.items()), pairs),
+    }
 
 
 def _compare(
@@ -61,7 +50,7 @@ def _compare(
     fio = subprocess.Popen([program.fio(), "--output=/dev/null", str(job)], cwd=place)
     try:
         time.sleep(2.0)
-        rows = [_pair(data, name, number % 2 == 0) for number in range(pairs)]
+        rows = [_pair(data, number % 2 == 0) for number in range(pairs)]
     finally:
         fio.terminate()
         fio.wait()
@@ -73,10 +62,10 @@ def _compare(
     }
 
 
-def _pair(data: Path, name: str, on_first: bool) -> tuple[float, float, float, float]:
+def _pair(data: Path, on_first: bool) -> tuple[float, float, float, float]:
     """(IOPS with the probe, without, percent of a CPU for reading, ns of the probes for an I/O)."""
     off = 0.0 if on_first else _off(data)
-    with_probe, busy, run_ns = _on(data, name)
+    with_probe, busy, run_ns = _on(data)
     return with_probe, off or _off(data), busy, run_ns
 
 
@@ -85,9 +74,9 @@ def _off(data: Path) -> float:
     return _iops(data, lambda: None)[0]
 
 
-def _on(data: Path, name: str) -> tuple[float, float, float]:
+def _on(data: Path) -> tuple[float, float, float]:
     followed = regions((_disk(data).name,), read_devices(ROOTS), ROOTS)
-    probe = _begin(followed, name)
+    probe = BpfProbe(followed, 1, Clock(), ROOTS)
     try:
         while probe.take() is None:
             time.sleep(0.05)
@@ -101,17 +90,6 @@ def _on(data: Path, name: str) -> tuple[float, float, float]:
         return iops, 0.0, 0.0
     run_ns = last.run_ns / last.run_ios if last.run_ns and last.run_ios else 0.0
     return iops, 100 * (last.busy_s - first.busy_s) / seconds, run_ns
-
-
-def _begin(followed: list[Region], name: str) -> ProbeProcess | BpfProbe:
-    parts = KINDS[name]
-    if name in ("latency", "slow"):
-        with contextlib.suppress(ProbeUnusable):
-            return BpfProbe(followed, 1, Clock(), ROOTS)
-    text = script(parts, followed, read_tracepoints(ROOTS), 1000)
-    return ProbeProcess(
-        text, followed, parts, 1, map_keys_for(program.CPUS, MATRIX in parts), Clock()
-    )
 
 
 def _disk(data: Path) -> Path:

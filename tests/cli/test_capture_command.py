@@ -18,7 +18,7 @@ from iopstui.features.capture.kernel.workload_capture import ProcessFilter
 from iopstui.features.capture.model.fidelity import Distance
 from iopstui.features.capture.model.trace import TraceBuffer
 from iopstui.features.capture.model.workload import Arrivals, Stream, Workload
-from iopstui.linux.probe.script import Region
+from iopstui.linux.probe.regions import Region
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, Target
 from tests.helpers.packed_requests import pack_shape

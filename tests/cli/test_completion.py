@@ -44,7 +44,6 @@ def test_an_option_is_suggested_again_only_if_it_may_be_repeated() -> None:
     (("sweep", "--axis", "nr_req"), ["nr_requests="]),
     (("run", "--expect", "'read.clat.p99"), ["read.clat.p99", "read.clat.p99.9"]),
     (("watch", "--trigger", "r_aw"), ["r_await"]),
-    (("watch", "--probe-with", "way,mat"), ["way,matrix"]),
     (("replay", "de"), ["demo", FILES]),
     (("report", "a.iops", "de"), ["demo", FILES]),
     (("lesson", "litt"), ["littles-law"]),

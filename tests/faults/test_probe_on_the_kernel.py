@@ -1,6 +1,6 @@
 """The probe against other counters of the kernel: diskstats, raw trace events, its programs.
 
-Needs bpftrace and tracefs. What needs a disk of one queue on several CPUs runs in the lab.
+What needs a disk of one queue on several CPUs runs in the lab.
 """
 
 from __future__ import annotations
@@ -10,13 +10,10 @@ import os
 import platform
 import re
 import signal
-import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import program
 import pytest
@@ -25,23 +22,11 @@ from machine import loop, mapped, needs, scsi_debug, sectors, sh
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.bpf import NUMBERS
 from iopstui.linux.probe.bpf_probe import BpfProbe
-from iopstui.linux.probe.process import LEAK_AGE_NS, ProbeProcess, drop_leaks
-from iopstui.linux.probe.regions import regions
-from iopstui.linux.probe.script import Region, script
-from iopstui.linux.probe.tracepoints import read_tracepoints, tracefs
+from iopstui.linux.probe.regions import Region, regions
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.model.histogram import bucket_key, percentiles
-from iopstui.model.metrics.probe import (
-    BPFTRACE,
-    BUILT_IN,
-    LATENCY,
-    MATRIX,
-    PARTS,
-    WAY,
-    ProbeInterval,
-    ProbeIntervals,
-)
+from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.samples import ProbeSample
 
 ROOTS = Roots()
@@ -50,11 +35,7 @@ EMULATED = "TCG" in Path("/proc/cpuinfo").read_text()
 FIELDS = {"read": (0, 3), "write": (4, 7), "discard": (11, 14)}
 
 
-@pytest.fixture(autouse=True)
-def bpftrace() -> None:
-    needs("bpftrace")
-    if tracefs(ROOTS) is None:
-        sh("mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing")
+TRACEFS = Path("/sys/kernel/tracing")
 
 
 @pytest.fixture
@@ -72,27 +53,14 @@ def name_of(node: str) -> str:
 class Probed:
     """What the probe and diskstats count between two quiet moments."""
 
-    def __init__(
-        self, names: list[str], parts: tuple[str, ...] = PARTS, by: str = BPFTRACE
-    ) -> None:
-        followed = regions(names, read_devices(ROOTS), ROOTS)
-        self._probe: ProbeProcess | BpfProbe
-        if by == BUILT_IN:
-            self._probe = BpfProbe(followed, 1, Clock(), ROOTS)
-        else:
-            text = script(parts, followed, read_tracepoints(ROOTS), 1000)
-            self._probe = ProbeProcess(text, followed, parts, 1, 8192, Clock())
+    def __init__(self, names: list[str]) -> None:
+        self._probe = BpfProbe(regions(names, read_devices(ROOTS), ROOTS), 1, Clock(), ROOTS)
         self._names = names
         self.diskstats: dict[str, list[int]] = {}
         self.interval: ProbeInterval | None = None
 
-    @property
-    def pid(self) -> int:
-        assert isinstance(self._probe, ProbeProcess) and self._probe.pid is not None
-        return self._probe.pid
-
     def __enter__(self) -> Probed:
-        self._before = self._reading(within=60.0)
+        self._before = self._reading()
         self._then = counters(self._names)
         return self
 
@@ -108,9 +76,9 @@ class Probed:
             for name in self._names
         }
 
-    def _reading(self, within: float = 5.0) -> ProbeSample:
+    def _reading(self) -> ProbeSample:
         """One of a quiet moment: what was under way has been counted."""
-        deadline, quiet = time.monotonic() + within, 0
+        deadline, quiet = time.monotonic() + 5.0, 0
         last: ProbeSample | None = None
         while quiet < 5:
             one = self._probe.take()
@@ -133,10 +101,6 @@ def fio(node: str, *options: str) -> None:
        "--runtime=3", "--output=/dev/null", *options)  # fmt: skip
 
 
-WAYS = pytest.mark.parametrize(("by", "parts"), [(BPFTRACE, PARTS), (BUILT_IN, (LATENCY,))])
-
-
-@WAYS
 @pytest.mark.parametrize(
     ("options", "own_us", "untold"),
     [
@@ -148,17 +112,12 @@ WAYS = pytest.mark.parametrize(("by", "parts"), [(BPFTRACE, PARTS), (BUILT_IN, (
     ],
 )
 def test_counts_and_times_are_those_of_diskstats(
-    disk: str,
-    options: tuple[str, ...],
-    own_us: int,
-    untold: float,
-    by: str,
-    parts: tuple[str, ...],
+    disk: str, options: tuple[str, ...], own_us: int, untold: float
 ) -> None:
     """The kernel's own clocks stand around the probes: ``own_us`` is what it takes between them,
     to tell the program of its completion (for each page of it)."""
     name = name_of(disk)
-    with Probed([name], parts, by) as probed:
+    with Probed([name]) as probed:
         fio(disk, *options)
     found = probed.interval
     assert found is not None and not found.doubtful
@@ -166,6 +125,10 @@ def test_counts_and_times_are_those_of_diskstats(
         part, ios = found.disks[name][kind], probed.diskstats[name][count]
         lost = 0.01 * (found.missed or 0) * ios
         assert part.device.ios == pytest.approx(ios, abs=2 + lost + untold * ios), kind
+        if ios > 1000:
+            assert part.waiting is not None and part.waiting.ios == part.device.ios, kind
+            sizes = sum(size * n for size, n in part.sizes.items())
+            assert sizes == pytest.approx(512 * probed.diskstats[name][count + 2], rel=0.02), kind
         if ios > 1000 and part.waiting is not None:
             mine = ((part.waiting.mean_ns or 0) + (part.device.mean_ns or 0)) / 1e6 * ios
             theirs = probed.diskstats[name][ms]
@@ -173,30 +136,11 @@ def test_counts_and_times_are_those_of_diskstats(
             assert least <= mine <= theirs * 1.01, kind
 
 
-@pytest.mark.parametrize("rw", ["randread", "write"])
-def test_both_ways_count_the_same_requests(disk: str, rw: str) -> None:
-    name = name_of(disk)
-    with (
-        Probed([name], (LATENCY,)) as one,
-        Probed([name], (LATENCY,), BUILT_IN) as other,
-    ):
-        fio(disk, f"--rw={rw}", "--bs=64k", "--iodepth=4")
-    assert one.interval is not None and other.interval is not None
-    kind = "read" if rw == "randread" else "write"
-    theirs, ours = (each.interval.disks[name][kind].device for each in (one, other))
-    slack = 2 + (one.interval.skipped or 0) + 0.01 * (one.interval.missed or 0) * theirs.ios
-    assert ours.ios == pytest.approx(theirs.ios, abs=slack) and ours.ios > 1000
-    assert not other.interval.missed
-    # what runs first at a tracepoint and what runs second see different clocks
-    for p in ("p50", "p90", "p99"):
-        assert ours.percentiles[p] == pytest.approx(theirs.percentiles[p], rel=1 / 32, abs=3000), p
-
-
 def trace_events(name: str, do: Callable[[], None]) -> list[tuple[float, str, int]]:
     """(seconds, "issue" or "complete", sector) of this disk, from a trace buffer of our own."""
-    place = tracefs(ROOTS)
-    assert place is not None
-    own = place / "instances" / "iopstui-test"
+    if not (TRACEFS / "events").is_dir():
+        sh("mount", "-t", "tracefs", "tracefs", str(TRACEFS))
+    own = TRACEFS / "instances" / "iopstui-test"
     own.mkdir()
     try:
         major, minor = Path("/sys/block", name, "dev").read_text().split(":")
@@ -216,10 +160,9 @@ def trace_events(name: str, do: Callable[[], None]) -> list[tuple[float, str, in
     return [(float(m[1]), m[2], int(m[3])) for row in rows if (m := form.search(row))]
 
 
-@pytest.mark.parametrize("by", [BPFTRACE, BUILT_IN])
-def test_percentiles_are_those_of_the_raw_events_of_the_same_requests(disk: str, by: str) -> None:
+def test_percentiles_are_those_of_the_raw_events_of_the_same_requests(disk: str) -> None:
     name = name_of(disk)
-    with Probed([name], (LATENCY,), by) as probed:
+    with Probed([name]) as probed:
         rows = trace_events(
             name, lambda: fio(disk, "--rw=randread", "--bs=4k", "--iodepth=2", "--rate_iops=3000")
         )
@@ -247,7 +190,7 @@ def test_bios_of_a_device_without_requests(disk: str) -> None:
     needs("dmsetup", modules=("dm-mod",))
     with mapped("iopstui-probe", f"0 {sectors(disk)} linear {disk} 0") as node:
         above, below = name_of(node), name_of(disk)
-        with Probed([above, below], (LATENCY, WAY)) as probed:
+        with Probed([above, below]) as probed:
             fio(node, "--rw=randrw", "--bs=4k", "--iodepth=4", "--rate_iops=2000")
         found = probed.interval
         assert found is not None
@@ -271,7 +214,7 @@ def test_a_mirror_and_the_disks_below_it(disk: str, here: Path) -> None:
     needs("mdadm", modules=("raid1",))
     with loop(here / "second") as second, mirror(disk, second) as node:
         above, *below = (name_of(one) for one in (node, disk, second))
-        with Probed([above, *below], (LATENCY, WAY)) as probed:
+        with Probed([above, *below]) as probed:
             fio(node, "--rw=randrw", "--bs=4k", "--iodepth=4", "--rate_iops=300")
         found = probed.interval
         assert found is not None
@@ -292,22 +235,20 @@ def with_serial(serial: str) -> str:
     pytest.skip(f"no disk {serial}: run this in the lab")
 
 
-@pytest.mark.parametrize(("by", "parts"), [(BPFTRACE, (LATENCY, MATRIX)), (BUILT_IN, (LATENCY,))])
-def test_a_disk_of_two_paths(by: str, parts: tuple[str, ...]) -> None:
+def test_a_disk_of_two_paths() -> None:
     name = with_serial("MPATHNS").removeprefix("/dev/").replace("c1n", "n").replace("c2n", "n")
-    with Probed([name], parts, by) as probed:
+    with Probed([name]) as probed:
         fio(f"/dev/{name}", "--rw=randread", "--bs=4k", "--iodepth=4", "--rate_iops=300")
     found = probed.interval
     assert found is not None
     counted = probed.diskstats[name][0]
     assert found.disks[name]["read"].device.ios == pytest.approx(counted, abs=2) and counted > 300
-    assert by == BUILT_IN or found.matrix, "submitters and completers, too"
+    assert found.matrix, "submitters and completers, too"
 
 
-@pytest.mark.parametrize(("by", "parts"), [(BPFTRACE, (LATENCY, WAY)), (BUILT_IN, (LATENCY,))])
-def test_a_flush_is_no_write(disk: str, by: str, parts: tuple[str, ...]) -> None:
+def test_a_flush_is_no_write(disk: str) -> None:
     name = name_of(disk)
-    with Probed([name], parts, by) as probed:
+    with Probed([name]) as probed:
         fio(disk, "--rw=randwrite", "--bs=4k", "--fsync=1", "--rate_iops=200")
     found, counted = probed.interval, probed.diskstats[name]
     assert found is not None
@@ -316,12 +257,11 @@ def test_a_flush_is_no_write(disk: str, by: str, parts: tuple[str, ...]) -> None
     assert found.disks[name]["write"].device.ios == pytest.approx(counted[4] - counted[15], abs=2)
 
 
-@pytest.mark.parametrize("by", [BPFTRACE, BUILT_IN])
-def test_what_is_sent_again_is_counted_once(by: str) -> None:
+def test_what_is_sent_again_is_counted_once() -> None:
     # scsi_debug(4): opts=0x8000, every 20th command finds the host busy
     with scsi_debug(opts=0x8000, every_nth=20, ndelay=100_000, dev_size_mb=64) as node:
         name = name_of(node)
-        with Probed([name], (LATENCY,), by) as probed:
+        with Probed([name]) as probed:
             fio(node, "--rw=randread", "--bs=4k", "--iodepth=8", "--rate_iops=500")
     found, counted = probed.interval, probed.diskstats[name][0]
     assert found is not None and not found.missed
@@ -329,25 +269,6 @@ def test_what_is_sent_again_is_counted_once(by: str) -> None:
     # a program that is interrupted by another, as on a slow emulated CPU, counts one less
     least = counted - 2 - (found.skipped or 0)
     assert least <= found.disks[name]["read"].device.ios <= counted + 2 and counted > 300
-
-
-def test_beginnings_are_dropped_while_others_end(disk: str) -> None:
-    """As old ones are, but from those in flight: each is one that ends without a beginning."""
-    name = name_of(disk)
-    with Probed([name]) as probed:
-        pid = probed.pid
-        load = threading.Thread(
-            target=fio, args=(disk, "--rw=randread", "--bs=4k", "--iodepth=16", "--runtime=6")
-        )
-        load.start()
-        dropped = 0
-        while load.is_alive():
-            dropped += drop_leaks(pid, time.monotonic_ns() + 2 * LEAK_AGE_NS)
-            time.sleep(0.1)
-    found, counted = probed.interval, probed.diskstats[name][0]
-    assert found is not None and dropped > 0
-    ours = found.disks[name]["read"].device.ios
-    assert counted - dropped - (found.skipped or 0) - 2 <= ours < counted
 
 
 def one_queue() -> str:
@@ -364,7 +285,7 @@ def test_rq_affinity_is_seen_as_it_is(affinity: int) -> None:
     before = tunable.read_text()
     tunable.write_text(str(affinity))
     try:
-        with Probed([name_of(node)], (LATENCY, MATRIX)) as probed:
+        with Probed([name_of(node)]) as probed:
             fio(node, "--rw=randread", "--bs=4k", "--iodepth=2", "--numjobs=4", "--rate_iops=500",
                 "--cpus_allowed=0-3", "--cpus_allowed_policy=split")  # fmt: skip
     finally:
@@ -399,74 +320,36 @@ def until(what: Callable[[], object], within: float = 15.0) -> None:
         time.sleep(0.05)
 
 
-def tracers() -> str:
-    return sh("pgrep", "-x", "bpftrace", check=False)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-@pytest.mark.parametrize("asked", ["--probe", "--probe-with=way"])
-def test_however_it_ends_nothing_is_left_in_the_kernel(asked: str, number: int, here: Path) -> None:
+def test_however_it_ends_nothing_is_left_in_the_kernel(number: int, here: Path) -> None:
     programs = bpf_programs()
     us = program.start("run", ".", "--job", "randread-4k", "--size", "16m", "--set", "runtime=60",
-                       asked, cwd=here)  # fmt: skip
+                       "--probe", cwd=here)  # fmt: skip
     try:
         program.wait_for_fio(us.pid, within=90.0)
-        assert bool(tracers()) == (asked != "--probe") and bpf_programs() > programs
+        assert bpf_programs() > programs
         us.send_signal(number)
         us.wait(20)
     finally:
         us.kill()
-    until(lambda: not tracers() and bpf_programs() == programs)
+    until(lambda: bpf_programs() == programs)
     if number == signal.SIGKILL:
         sh("sh", "-c", "sleep 2")
         program.iopstui("doctor", cwd=here)
 
 
-def test_a_run_goes_on_when_the_probe_is_killed(here: Path) -> None:
-    us = program.start("run", ".", "--job", "randread-4k", "--size", "16m", "--set", "runtime=6",
-                       "--probe-with=way", "--format", "jsonl", cwd=here)  # fmt: skip
-    program.wait_for_fio(us.pid, within=90.0)
-    time.sleep(3)
-    sh("pkill", "-KILL", "-x", "bpftrace")
-    out, err = us.communicate(timeout=60)
-    rows: list[dict[str, Any]] = program.events(out)
-    frames = [row for row in rows if row["event"] == "frame"]
-    assert us.returncode == 0, err
-    told = [frame["device"] is not None for frame in frames]
-    assert any(told) and not any(told[-2:]), told
-    assert "the probe is off: bpftrace has ended (signal 9)" in err
-
-
-def test_without_bpftrace_all_else_works(here: Path) -> None:
-    path = here / "bin"
-    path.mkdir()
-    for one in ("fio", "python3", "sh", "env"):
-        found = sh("which", one)
-        (path / one).symlink_to(found)
-    done: subprocess.CompletedProcess[str] = program.iopstui(
-        "run", ".", "--job", "randread-4k", "--size", "16m", "--set", "runtime=2",
-        "--probe-with=way",
-        cwd=here, PATH=str(path),
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "no probe: bpftrace is not installed" in done.stderr
-
-
-def test_latencies_need_neither_bpftrace_nor_tracefs(here: Path) -> None:
+def test_a_run_has_all_the_details(here: Path) -> None:
     if not os.major(os.stat(here).st_dev):
         pytest.skip("no block device is under these files")
-    path = here / "bin"
-    path.mkdir()
-    for one in ("fio", "python3", "sh", "env"):
-        (path / one).symlink_to(sh("which", one))
     done = program.iopstui(
         "run", ".", "--job", "randread-4k", "--size", "16m", "--set", "runtime=2", "--probe",
-        "--format", "jsonl", cwd=here, PATH=str(path),
+        "--format", "jsonl", cwd=here,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "by programs of its own" in done.stderr
+    assert "probe on: about" in done.stderr
     frames = [row for row in program.events(done.stdout) if row["event"] == "frame"]
-    assert any(frame["device"] is not None and frame["device"]["read"] for frame in frames)
+    reads = [frame["device"]["read"] for frame in frames if frame["device"] is not None]
+    assert any(read and read["waiting"] and "4096" in read["sizes"] for read in reads)
 
 
 @pytest.mark.parametrize("both", [True, False])

@@ -246,10 +246,10 @@ def test_a_host_that_still_reads_the_package_is_given_no_order() -> None:
 
 def test_a_host_that_has_no_probe_is_named_once() -> None:
     fleet, host, said, _ = one_host(state=GREETED)
-    for why in ("", "no bpftrace", "no bpftrace"):
+    for why in ("", "no BTF", "no BTF"):
         host.probe_problem, fleet._next_check_s = why, 0.0
         fleet._poll()
-    assert said == ["a: no device percentiles: no bpftrace"]
+    assert said == ["a: no device percentiles: no BTF"]
 
 
 def test_many_late_hosts_are_named_in_one_line() -> None:

@@ -23,7 +23,7 @@ RECORDED = Path(__file__).parents[1] / "fixtures" / "launchers"
 Row = dict[str, object]
 
 SAFE_TEXT = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Zl", "Zp"]), max_size=40
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Cn", "Zl", "Zp"]), max_size=40
 )
 ROWS = st.lists(
     st.builds(

@@ -51,6 +51,8 @@ class Machine:
                 r[0] = self._helpers[n](*r[1:6]) if n in self._writers else self._helpers[n]()
                 # what a helper may overwrite is overwritten
                 r[1:6] = [0xDEAD] * 5
+            elif op == 0x18 and other == 1:
+                r[to], at = self._maps[n], at + 1
             elif op == 0x18:
                 high = rows[at][3]
                 wide = (n & HALF) | (high & HALF) << 32

@@ -61,7 +61,7 @@ def probe(n: int, at_ns: int) -> ProbeSample:
         sizes={"vda": {kind: {4096: n} for kind in kinds}},
         tasks=(TaskCounts(9, "dd", "/user", "vda", 8 * n, {"read": {1000: n}}),),
         counts=dict.fromkeys(
-            ("missed", "skipped", "requeued", "merged", "issued", "sequential"), n
+            ("missed", "skipped", "requeued"), n
         ),
         busy_s=0.002 * n, run_ns=3000 * n, run_ios=1000 * n,
         exemplars=(exemplar(ended_ns=at_ns - 1000),),

@@ -24,7 +24,7 @@ from iopstui.features.capture.kernel.workload_capture import (
 from iopstui.features.capture.model import packing
 from iopstui.features.capture.model.packing import METADATA, METADATA_PROCESS
 from iopstui.linux.probe import bpf
-from iopstui.linux.probe.script import Region
+from iopstui.linux.probe.regions import Region
 from tests.helpers.packed_requests import pack_shape, pack_value
 
 INT, PTR = 1, 2

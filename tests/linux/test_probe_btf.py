@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui.linux.probe import bios
+from iopstui.linux.probe.bios import bio_types
 from iopstui.linux.probe.btf import PTR, TYPEDEF, Types
 from iopstui.linux.probe.counting import COMPLETE, EVENTS, INSERT, kernel_types
 from iopstui.linux.probe.slowest import OriginTypes
@@ -94,7 +96,15 @@ def _origin(made: Made, u32: int) -> Sequence[tuple[str, int, int]]:
     state = made.struct("cgroup_subsys_state", ("cgroup", made.add(PTR, of=group), 8 * 8))
     blkcg = made.struct("blkcg", ("css", state, 8 * 16))
     blkg = made.struct("blkcg_gq", ("blkcg", made.add(PTR, of=blkcg), 8 * 40))
-    bio = made.struct("bio", ("bi_blkg", made.add(PTR, of=blkg), 8 * 72))
+    device = made.struct("block_device", ("bd_dev", u32, 8 * 52))
+    place = made.struct("bvec_iter", ("bi_sector", u32, 0), ("bi_size", u32, 64))
+    bio = made.struct(
+        "bio", ("bi_bdev", made.add(PTR, of=device), 8 * 8), ("bi_opf", u32, 8 * 16),
+        ("bi_iter", place, 8 * 32), ("bi_blkg", made.add(PTR, of=blkg), 8 * 72),
+    )  # fmt: skip
+    void, one = made.add(PTR), made.add(PTR, of=bio)
+    made.tracepoint(f"btf_trace_{bios.QUEUE}", void, one)
+    made.tracepoint(f"btf_trace_{bios.COMPLETE}", void, void, one)
     made.struct("task_struct", ("pid", u32, 8 * 16), ("comm", u32, 8 * 32))
     ctx = made.struct("blk_mq_ctx", ("cpu", u32, 8 * 64))
     return (
@@ -109,6 +119,15 @@ def test_members_are_found_where_they_are() -> None:
     assert (found.bytes_left, found.sector, found.disk) == (44, 48, 104)
     assert (found.major, found.first_minor, found.number) == (0, 4, 8)
     assert len(set(found.tracepoints.values())) == 3 and set(found.request_at.values()) == {0}
+
+
+def test_bios_are_found_where_they_are() -> None:
+    found = bio_types(kernel(origin=True))
+    assert (found.device, found.dev, found.flags, found.size) == (8, 52, 16, 32 + 8)
+    assert found.bio_at == {bios.QUEUE: 0, bios.COMPLETE: 1}
+    assert len(set(found.tracepoints.values())) == 2
+    with pytest.raises((KeyError, ValueError)):
+        bio_types(kernel())
 
 
 def test_where_a_request_comes_from_is_found_if_all_of_it_is_there() -> None:

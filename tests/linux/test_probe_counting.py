@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from iopstui.linux.probe import counting
 from iopstui.linux.probe.assembler import GET_SMP_PROCESSOR_ID, KTIME_GET_NS
+from iopstui.linux.probe.bins import bucket_middle, size_of
 from iopstui.linux.probe.counting import (
     COMPLETE,
     INSERT,
@@ -20,8 +21,7 @@ from iopstui.linux.probe.counting import (
     InFlightMap,
     KernelTypes,
 )
-from iopstui.linux.probe.output import bucket_middle
-from iopstui.linux.probe.script import Region
+from iopstui.linux.probe.regions import Region
 from iopstui.model.histogram import bucket_key
 
 KERNEL = KernelTypes(
@@ -44,8 +44,9 @@ class Disks:
     def __init__(self, *regions: Region) -> None:
         self.regions = regions or (Region("vda", 254, 0), Region("nvme0n1", 259, 3))
         self.time, self.cpu = 1_000_000, 0
-        bank = 1 << (len(self.regions) - 1).bit_length() << counting.REGION_BITS
-        self.bins = CountMap(9, 2, bank.bit_length() - 1)
+        waiting_at = 1 << (len(self.regions) - 1).bit_length() << counting.REGION_BITS
+        bank = 2 * waiting_at
+        self.bins = CountMap(9, 2, bank.bit_length() - 1, waiting_at)
         self.slots = [InFlightMap(VDA, 7, TAGS, MASK), InFlightMap(NVME, 8, TAGS, MASK)]
         room = (MASK + 1) << counting.SLOT_BITS
         self.counted = bytearray(2 * bank + counting.COUNTERS_BYTES)
@@ -96,19 +97,29 @@ class Disks:
         self.time += latency
         self.happens(COMPLETE, request)
 
-    def counts(self) -> dict[tuple[str, int, int], int]:
-        """By region's name, direction and bin, of all banks."""
+    def counts(
+        self, offset: int = 0, kind_bytes: int = counting.KIND_BYTES
+    ) -> dict[tuple[str, int, int], int]:
+        """By region's name, direction and bin, of all banks, from ``offset`` in each region on."""
         found: dict[tuple[str, int, int], int] = {}
         words = memoryview(self.counted).cast("Q")
         for bank in range(self.bins.banks):
             for index, region in enumerate(self.regions):
                 begins = bank << self.bins.bank_bits | index << counting.REGION_BITS
-                for cell in range(counting.REGION_BYTES // 8):
-                    if n := words[begins // 8 + cell]:
-                        key = (region.name, cell // (counting.LAST_BIN + 1),
-                               cell % (counting.LAST_BIN + 1))  # fmt: skip
+                for cell in range(3 * kind_bytes // 8):
+                    if n := words[(offset + begins) // 8 + cell]:
+                        key = (region.name, *divmod(cell, kind_bytes // 8))
                         found[key] = found.get(key, 0) + n
         return found
+
+    def waits(self) -> dict[tuple[str, int, int], int]:
+        """The bins from allocation to issue."""
+        return self.counts(self.bins.waiting_at)
+
+    def sizes(self) -> dict[tuple[str, int, int], int]:
+        """By the bytes that the sizes counted together have at least."""
+        counts = self.counts(counting.SIZES_AT, 1 << counting.SIZE_KIND_BITS)
+        return {(name, kind, size_of(at)): n for (name, kind, at), n in counts.items()}
 
     def counter(self, at: int) -> int:
         begins = (self.bins.banks << self.bins.bank_bits) + at

@@ -29,8 +29,8 @@ from iopstui.linux.probe.assembler import (
     KTIME_GET_NS,
     PROBE_READ_KERNEL,
 )
-from iopstui.linux.probe.counting import COMPLETE, INSERT, ISSUE, REQUEUE, InFlightMap
-from iopstui.linux.probe.script import Region
+from iopstui.linux.probe.counting import COMPLETE, INSERT, ISSUE, REQUEUE, Details, InFlightMap
+from iopstui.linux.probe.regions import Region
 from iopstui.linux.probe.slowest import SET_SIZE, OriginTypes, SlowestMap, SlowestReader, hash_value
 from iopstui.model.metrics.slow.slow_requests import rwbs
 from iopstui.model.samples import Exemplar
@@ -76,7 +76,7 @@ class Keeping(Disks):
         self.code = {
             ISSUE: counting.issue_program(kernel, self.slots, True),
             COMPLETE: counting.completion_program(
-                kernel, self.slots, self.bins, self.regions, kept
+                kernel, self.slots, self.bins, self.regions, self.details(kept)
             ),
             REQUEUE: counting.requeue_program(kernel, self.slots, self.bins),
             INSERT: counting.insertion_program(kernel, self.slots),
@@ -87,6 +87,10 @@ class Keeping(Disks):
             self._put(GROUPS + 64 * place + ORIGIN.group[place], GROUPS + 64 * (place + 1))
         self._put(GROUPS + 64 * 4 + ORIGIN.group[4], 77)
         self.reader = SlowestReader(self.kept, CPUS, self.regions, "/group-{}".format)
+
+    def details(self, kept: SlowestMap) -> Details:
+        """What is counted beyond latencies."""
+        return Details(kept)
 
     def runs(self, pid: int, tid: int, comm: bytes) -> None:
         """This thread runs now."""

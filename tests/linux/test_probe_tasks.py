@@ -13,8 +13,8 @@ from test_probe_counting import KERNEL, NVME, READ, VDA, WRITE
 from test_probe_slowest import CPUS, GROUPS, ORIGIN, Keeping
 
 from iopstui.linux.probe import counting, tasks
-from iopstui.linux.probe.counting import COMPLETE
-from iopstui.linux.probe.script import Region
+from iopstui.linux.probe.counting import COMPLETE, Details
+from iopstui.linux.probe.regions import Region
 from iopstui.linux.probe.slowest import SlowestMap
 from iopstui.linux.probe.tasks import TaskMap, TaskReader
 from iopstui.model.samples import TaskCounts
@@ -36,7 +36,7 @@ class Counting(Keeping):
         )
         self.code[COMPLETE] = counting.completion_program(
             replace(KERNEL, origin=ORIGIN), self.slots, self.bins, self.regions,
-            SlowestMap(10, CPUS), self.task_map,
+            Details(SlowestMap(10, CPUS), tasks=self.task_map),
         )  # fmt: skip
         self.tasks = TaskReader(
             self.table, self.task_map, self.regions, "/group-{}".format, "process-{}".format

@@ -392,7 +392,7 @@ def test_the_slowest_requests_show_where_they_waited() -> None:
         exemplar(90_000, inserted_ns=None, comm="", error=10, **flush),
     )
     probe = replace(
-        ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, None, None, 0, 0, 0, None, None),
+        ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, 0, 0, 0, None, None),
         exemplars=exemplars, read_ns=10**9,
     )  # fmt: skip
     slow.add(replace(watch_frame(7.0, {}), probe=probe))

@@ -60,13 +60,18 @@ def chunks(path: Path) -> Iterator[tuple[bytes, Any]]:
             yield kind, json.loads(zlib.decompress(payload))
 
 
+PASSED_OVER = {("ProbeSample", "by")}
+"""Fields that earlier versions wrote, and that nothing reads any more."""
+
+
 def assert_same(found: Any, written: Any, layouts: dict[str, list[str]]) -> None:
     """``found`` holds, field by field, what was ``written``."""
     if dataclasses.is_dataclass(found) and not isinstance(found, type):
         names = layouts[form.NAMES[type(found)]]
         assert len(names) == len(written)
         for name, value in zip(names, written, strict=True):
-            assert_same(getattr(found, name), value, layouts)
+            if (form.NAMES[type(found)], name) not in PASSED_OVER:
+                assert_same(getattr(found, name), value, layouts)
     elif isinstance(found, dict):
         assert [str(key) for key in found] == list(written)
         for key, value in found.items():

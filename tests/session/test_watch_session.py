@@ -89,8 +89,7 @@ def test_a_firing_names_the_slowest_requests_if_the_probe_keeps_them() -> None:
         *(exemplar(30_000_000 + n, 10**9 + n * 10**8, comm="backup\x1b", pid=9) for n in range(10)),
         *(exemplar(200_000 + n, n * 10**8, slow=False, sampled=True, pid=n) for n in range(10)),
     )
-    probe = ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, None, None, 0, 0, 0, None, None,
-                          exemplars=kept)  # fmt: skip
+    probe = ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, 0, 0, 0, None, None, kept)
     for each in watched([rates(9), rates(9), rates(9)]):
         one.handle(FrameReady(each.t, replace(each, probe=probe)))
     mark, *told = session.asked[1:]

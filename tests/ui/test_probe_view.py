@@ -13,12 +13,10 @@ from test_app import WIDE, do, make, running, screen_text, settle, shows
 
 from iopstui.events import FrameReady, Notice
 from iopstui.linux.counters.cgroup_load import CgroupLoad
-from iopstui.linux.probe import availability
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
-from iopstui.linux.roots import Roots
 from iopstui.model.block.topology import Topology
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
-from iopstui.model.metrics.probe import BUILT_IN, LATENCY, PARTS
+from iopstui.model.metrics.probe import LATENCY, PARTS
 from iopstui.ui.dashboard.pages import cgroups_view, processes_view
 from iopstui.ui.dashboard.pages.probe_view import rows, task_rows
 from iopstui.ui.draw.style import ASCII, UTF8, WARNING, Charset
@@ -72,16 +70,6 @@ def test_parts_that_are_off_are_not_shown() -> None:
     assert "the way" not in text and "who completes" not in text and "Processes" not in text
 
 
-def test_the_page_names_the_source_of_the_counts() -> None:
-    state = probed()
-    assert state.probe_frame is not None and state.probe_frame.probe is not None
-    assert "Cost of the probe (bpftrace's" in page_text(state, PARTS, 200)
-    own_probe = replace(state.probe_frame.probe, parts=(LATENCY,), by=BUILT_IN)
-    state.apply(FrameReady(state.t, replace(state.probe_frame, probe=own_probe)))
-    text = page_text(state, (LATENCY,), 200)
-    assert "Cost of the probe (its own" in text and "bpftrace" not in text
-
-
 def test_the_history_has_percentiles_of_the_device_and_of_fio() -> None:
     state = probed()
     assert state.device_latencies.end is not None and state.latencies.end is not None
@@ -123,31 +111,10 @@ async def test_a_key_switches_the_probe_and_asks_nothing() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
-        for parts in ((LATENCY,), ()):
+        for on in (True, False):
             await pilot.press("P")
             await settle(pilot)
-            assert fake.calls[-1] == ("probe", parts) and app.screen is app.dashboard
-
-
-async def test_the_palette_chooses_what_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lacks(roots: Roots, parts: Sequence[str]) -> tuple[str, str] | None:
-        return ("bpftrace is not installed", "apt install bpftrace") if missing else None
-
-    monkeypatch.setattr(availability, "why_no_probe", lacks)
-    app = make()
-    async with app.run_test(size=WIDE) as pilot:
-        await settle(pilot)
-        fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
-        for missing, chosen in ((False, PARTS), (True, (LATENCY,))):
-            await app.run_action("do('probe_parts', 0)")
-            await settle(pilot)
-            text = " ".join(screen_text(app).split())
-            assert ("+ processes: bpftrace is not installed" in text) == missing
-            assert text.count("apt install bpftrace") == missing and "latency: bpf" not in text
-            # "off" and latencies are all that is left without bpftrace
-            await pilot.press("up", "enter")
-            await settle(pilot)
-            assert fake.calls[-1] == ("probe", chosen)
+            assert fake.calls[-1] == ("probe", on) and app.screen is app.dashboard
 
 
 def test_processes_are_of_all_disks_without_the_probe() -> None:

@@ -12,7 +12,7 @@ from test_app import do, make, running, screen_text, settle
 from test_lessons import wait_until
 from textual.widgets import DataTable
 
-from iopstui.model.metrics.probe import BUILT_IN, LATENCY, ProbeInterval
+from iopstui.model.metrics.probe import LATENCY, ProbeInterval
 from iopstui.model.samples import Exemplar
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dashboard.pages.slow_view import timeline
@@ -39,10 +39,9 @@ def kept(second: int = 0) -> tuple[Exemplar, ...]:
     return (*slow, *random, flush)
 
 
-def probe(*exemplars: Exemplar, by: str = BUILT_IN) -> ProbeInterval:
+def probe(*exemplars: Exemplar) -> ProbeInterval:
     return ProbeInterval(
-        1.0, 0.0, (LATENCY,), {}, {}, (), None, None, None, None, 0, 0, 0, None, None, by,
-        exemplars, READ_NS,
+        1.0, 0.0, (LATENCY,), {}, {}, (), None, None, 0, 0, 0, None, None, exemplars, READ_NS,
     )  # fmt: skip
 
 
@@ -153,7 +152,6 @@ async def test_an_empty_list_is_explained() -> None:
         fake = await running(app, pilot, 3)
         for interval, message in (
             (None, "P switches on the probe"),
-            (probe(by="bpftrace"), "keeps no single requests"),
             (probe(), "No request was completed"),
         ):
             if interval is not None:

@@ -26,7 +26,7 @@ USE = DiskUse(
     9.0, 1.0, (OTHER_DISK, HOG, BACKUP), as_root=True,
     disks={"nvme0n1": (64.0 * MIB, 36.0 * MIB, 1.0), "sda": (500.0 * MIB, 0.0, 1.0)},
 )  # fmt: skip
-PROBE = ProbeInterval(1.0, 0.0, (LATENCY, PROCESSES), {}, {}, (), None, None, None, None, 0, 0, 0,
+PROBE = ProbeInterval(1.0, 0.0, (LATENCY, PROCESSES), {}, {}, (), None, None, 0, 0, 0,
                       None, None)  # fmt: skip
 TARGET = Target(DEVICE, "/dev/nvme0n1", "nvme0n1", ("nvme0n1",))
 

@@ -261,9 +261,9 @@ class FakeController:
         shutil.copy(self.kept, path)
         return 43.0
 
-    def switch_probe(self, parts: Sequence[str]) -> None:
-        self.calls.append(("probe", tuple(parts)))
-        self.probe = tuple(parts)
+    def switch_probe(self, on: bool) -> None:
+        self.calls.append(("probe", on))
+        self.probe = ("latency",) if on else ()
 
     def alternate_tunable(self, name: str, values: tuple[str, str]) -> None:
         self.calls.append(("alternate", name, values))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.cli.command import Command
-from iopstui.cli.options import EPILOG, add_probe, add_theme, probe_parts
+from iopstui.cli.options import EPILOG, add_probe, add_theme
 from iopstui.cli.terminal import has_screen, require_for_screen, show
 from iopstui.errors import EXIT_OK
 
@@ -82,7 +82,7 @@ def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...
 
     request = RunRequest(
         targets=targets, size=arguments.size, destroy_data=tuple(arguments.destroy_data),
-        probe=probe_parts(arguments),
+        probe=arguments.probe,
     )  # fmt: skip
     if arguments.plain or arguments.answers or not has_screen():
         from iopstui.cli.runs.lesson_player import parse_answers, play_plain

@@ -14,7 +14,6 @@ from iopstui.cli.options import (
     add_interval,
     add_plain,
     add_probe,
-    probe_parts,
 )
 from iopstui.cli.volume_options import add_volume, read_volume_option
 from iopstui.errors import UsageError
@@ -87,7 +86,7 @@ def run(
         interval_s=arguments.interval,
         own_cpus=(),
         record=arguments.record,
-        probe=probe_parts(arguments),
+        probe=arguments.probe,
         volume=read_volume_option(arguments),
         cgroups=arguments.cgroups,
     )

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from iopstui.cli.options import probe_parts, run_request
+from iopstui.cli.options import run_request
 from iopstui.cli.terminal import print_message
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import find_fio
@@ -90,7 +90,7 @@ def _parse_options(args: list[str], job: str | None, parse: ParseArguments) -> R
         ) from error
     if job is None:
         return RunRequest(targets=tuple(arguments.target), interval_s=arguments.interval,
-                          own_cpus=(), probe=probe_parts(arguments))  # fmt: skip
+                          own_cpus=(), probe=arguments.probe)  # fmt: skip
     options = run_request(arguments, job)
     if options.precondition:
         raise UsageError("--precondition cannot be used with several machines at once.",

@@ -96,7 +96,7 @@ def _job_for_agents(name: str) -> Object | str:
 
 
 def _agent_options(arguments: argparse.Namespace, watching: bool) -> list[str]:
-    request = RunRequest(interval_s=arguments.interval, probe=("latency",) * arguments.probe)
+    request = RunRequest(interval_s=arguments.interval, probe=arguments.probe)
     if watching:
         return request.words()
     # the hosts end by themselves if the total never gets steady

@@ -10,8 +10,7 @@ from iopstui.features.capture.kernel.bpf_capture import CaptureUnusable
 from iopstui.features.capture.kernel.workload_capture import ProcessFilter, WorkloadCapture
 from iopstui.features.capture.model.trace import TraceBuffer
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.probe.regions import regions
-from iopstui.linux.probe.script import Region
+from iopstui.linux.probe.regions import Region, regions
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 

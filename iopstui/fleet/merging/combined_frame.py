@@ -181,8 +181,6 @@ def probe_interval(
         matrix={},
         tasks=(),
         requeued_s=None,
-        merged_s=None,
-        sequential=None,
         missed=missed,
         skipped=counts.get("skipped", 0),
         lost=counts.get("lost", 0),

@@ -1,1 +1,1 @@
-"""The probe: the block layer's tracepoints, counted in the kernel by bpftrace."""
+"""The probe: BPF programs at the block layer's tracepoints that count in the kernel."""

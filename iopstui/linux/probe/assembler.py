@@ -18,11 +18,12 @@ _GOTO, _CALL, _EXIT, _LOAD_WIDE = 0x05, 0x85, 0x95, 0x18
 _ADD_ATOMIC = {4: 0xC3, 8: 0xDB}
 # BPF_FETCH, in the number of an atomic operation
 _FETCH = 1
-# BPF_PSEUDO_MAP_VALUE: the address of the first value of the map with this descriptor
-_MAP_VALUE = 2
+# BPF_PSEUDO_MAP_FD: the map with this descriptor; BPF_PSEUDO_MAP_VALUE: its first value's address
+_MAP, _MAP_VALUE = 1, 2
 # from linux/bpf.h, enum bpf_func_id
 KTIME_GET_NS, GET_SMP_PROCESSOR_ID, GET_CURRENT_PID_TGID = 5, 8, 14
 GET_CURRENT_TASK, PROBE_READ_KERNEL = 35, 113
+MAP_LOOKUP, MAP_UPDATE, MAP_DELETE = 1, 2, 3
 STACK = 10
 """The register with the address behind the last byte of the 512 of the stack."""
 
@@ -80,6 +81,11 @@ class Program:
         """``to`` = the address of ``offset`` in the one value of the map ``fd``."""
         self._add(_LOAD_WIDE, to, _MAP_VALUE, 0, fd)
         self._add(0, 0, 0, 0, offset)
+
+    def map(self, to: int, fd: int) -> None:
+        """``to`` = the map ``fd``, for a helper."""
+        self._add(_LOAD_WIDE, to, _MAP, 0, fd)
+        self._add(0, 0)
 
     def call(self, helper: int) -> None:
         """Call a helper: r0 = its result; r1 to r5 are lost."""

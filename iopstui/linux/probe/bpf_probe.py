@@ -1,7 +1,6 @@
-"""The probe by programs of iopstui's own at raw tracepoints: latencies alone, at a third of what
-bpftrace's hash maps cost, without bpftrace and without tracefs.
+"""The probe: programs of iopstui's own at the block layer's raw tracepoints, and what they count.
 
-It needs the kernel's BTF and programs with typed arguments (Linux 5.5), and disks with requests.
+It needs the kernel's BTF and programs with typed arguments (Linux 5.5), but no tracefs.
 The kernel compares the programs with its types when they are loaded; whether they count is compared
 with /proc/diskstats' own counters until so many requests were seen. Everything is bound to file
 descriptors: nothing stays in the kernel when the process ends, however.
@@ -18,28 +17,30 @@ from dataclasses import replace
 from itertools import compress
 
 from iopstui.linux.machine.topology import possible_cpus
-from iopstui.linux.probe import bpf, counting, slowest, tasks
-from iopstui.linux.probe.availability import locked_down
-from iopstui.linux.probe.counting import CountMap, InFlightMap
-from iopstui.linux.probe.output import bucket_middle, counts_by_disk
+from iopstui.linux.probe import bios, bpf, counting, slowest, tasks
+from iopstui.linux.probe.bins import DIRECTION_AT, REGION_AT, bucket_middle, counts_by_disk, size_of
+from iopstui.linux.probe.counting import CountMap, Details, InFlightMap, MatrixMap
 from iopstui.linux.probe.programs import BpfPrograms, ProbeCost
+from iopstui.linux.probe.regions import Region
 from iopstui.linux.probe.request_slots import new_in_flight_map, tags_and_queues
-from iopstui.linux.probe.script import DIRECTION_AT, REGION_AT, Region
 from iopstui.linux.process.cgroup_paths import CgroupPaths
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_text
-from iopstui.model.metrics.probe import BUILT_IN, KINDS, LATENCY, PROCESSES
+from iopstui.model.metrics.probe import KINDS, LATENCY, MATRIX, PROCESSES, SIZES, WAY
 from iopstui.model.samples import ProbeSample
 from iopstui.text import printable
 
 BTF = "kernel/btf/vmlinux"
 MAX_BANKS = 8
-MAX_BANK_BYTES = 2 << 20
+MAX_BANK_BYTES = 4 << 20
+MAX_MATRIX_BITS = 9
+"""CPUs of the matrix: of 512 it takes 2 MiB."""
 # requests by which it is proven that the programs count
 ENOUGH_REQUESTS = 1000
 MIN_SEEN_SHARE = 0.9
 _ZEROS = bytes(counting.KIND_BYTES)
+_SIZE_KIND_BYTES = 1 << counting.SIZE_KIND_BITS
 
 
 class ProbeUnusable(Exception):
@@ -56,8 +57,7 @@ def why_not_loadable(roots: Roots) -> str | None:
 
 
 class BpfProbe:
-    """The probe by iopstui's own BPF programs. Counts from construction on; raises ProbeUnusable
-    if it can't."""
+    """Counts from construction on; raises ProbeUnusable if it can't."""
 
     def __init__(
         self, regions: Sequence[Region], probe_number: int, clock: Clock, roots: Roots,
@@ -75,15 +75,15 @@ class BpfProbe:
         self._slowest: slowest.SlowestReader | None = None
         self._tasks_memory: mmap.mmap | None = None
         self._tasks: tasks.TaskReader | None = None
+        self._matrix_memory: mmap.mmap | None = None
+        self._matrix: MatrixMap | None = None
         self._groups = CgroupPaths(roots)
         self._costs: ProbeCost | None = None
-        if any(region.bios for region in regions):
-            raise ProbeUnusable("a disk without requests of its own is followed by its bios")
-        if locked_down(roots):
-            raise ProbeUnusable("the kernel is locked down (lockdown=confidentiality)")
         try:
-            kernel = counting.kernel_types(read_bytes(roots.sys / BTF) or b"")
-            programs = self._load_all(kernel)
+            types = read_bytes(roots.sys / BTF) or b""
+            programs = self._load_all(counting.kernel_types(types))
+            if any(region.bios for region in regions):
+                programs += self._load_bios(bios.bio_types(types))
             self._fds += [bpf.attach_program(fd) for fd in programs if attach]
         except (ValueError, KeyError) as error:
             self.close()
@@ -92,7 +92,10 @@ class BpfProbe:
             self.close()
             raise ProbeUnusable(f"the kernel refuses the programs ({error.strerror})") from None
         self._costs = ProbeCost(BpfPrograms(os.getpid(), fds=programs))
-        self._completed_at_start = {r: self._completed(r) for r in regions if r.last is None}
+        # dm counts the parts of a bio that it splits
+        self._completed_at_start = {
+            r: self._completed(r) for r in regions if r.last is None and not r.bios
+        }
         self._unverified = dict(self._completed_at_start)
         self._uncounted = 0
 
@@ -119,7 +122,9 @@ class BpfProbe:
     @property
     def parts(self) -> tuple[str, ...]:
         """What it counts."""
-        return (LATENCY,) if self._tasks is None else (LATENCY, PROCESSES)
+        more = {WAY: self._slowest, SIZES: self._slowest, MATRIX: self._matrix,
+                PROCESSES: self._tasks}  # fmt: skip
+        return (LATENCY, *(part for part, reader in more.items() if reader is not None))
 
     def problem(self) -> str:
         """Why its figures are not to be used; "" while nothing is known against them."""
@@ -130,7 +135,8 @@ class BpfProbe:
         memory, self._memory = self._memory, None
         slowest_memory, self._slowest_memory, self._slowest = self._slowest_memory, None, None
         tasks_memory, self._tasks_memory, self._tasks = self._tasks_memory, None, None
-        for memory_map in (memory, slowest_memory, tasks_memory):
+        matrix_memory, self._matrix_memory, self._matrix = self._matrix_memory, None, None
+        for memory_map in (memory, slowest_memory, tasks_memory, matrix_memory):
             if memory_map is not None:
                 memory_map.close()
         self._groups.close()
@@ -139,47 +145,83 @@ class BpfProbe:
         bpf.close_all(self._fds)
 
     def _load_all(self, kernel: counting.KernelTypes) -> list[int]:
-        """The programs, those that keep the slowest requests and count by process if this kernel
-        takes them."""
+        """The programs, with as many details as this kernel takes."""
         for by_task in (True, False) if kernel.origin is not None else ():
             with contextlib.suppress(OSError):
                 return self._load(kernel, True, by_task)
             bpf.close_all(self._fds)
         return self._load(kernel, False, False)
 
-    def _load(self, kernel: counting.KernelTypes, keep: bool, by_task: bool) -> list[int]:
-        devs = sorted({dev for region in self._regions for dev in region.devs})
-        bits = slowest.SLOT_BITS if keep else counting.SLOT_BITS
+    def _load(self, kernel: counting.KernelTypes, detailed: bool, by_task: bool) -> list[int]:
+        bits = slowest.SLOT_BITS if detailed else counting.SLOT_BITS
+        devs = sorted({dev for region in self._regions if not region.bios for dev in region.devs})
         slots = [self._new_in_flight_map(dev, bits) for dev in devs]
         self._bins, size = self._new_bins_map()
         self._fds.append(self._bins.fd)
-        slowest_map = self._new_slowest_map() if keep else None
-        task_map = self._new_task_map() if by_task else None
-        texts = {
-            counting.ISSUE: counting.issue_program(kernel, slots, keep),
-            counting.COMPLETE: counting.completion_program(
-                kernel, slots, self._bins, self._regions, slowest_map, task_map
-            ),
-            counting.REQUEUE: counting.requeue_program(kernel, slots, self._bins),
-        }
-        if keep:
-            texts[counting.INSERT] = counting.insertion_program(kernel, slots)
+        details = self._new_details(by_task) if detailed and slots else None
         programs = []
-        for event, text in texts.items():
-            programs.append(bpf.load_program(text, kernel.tracepoints[event], f"iops_{event[9:]}"))
-            self._fds.append(programs[-1])
+        if slots:
+            complete = counting.completion_program(
+                kernel, slots, self._bins, self._regions, details
+            )
+            texts = {
+                counting.ISSUE: counting.issue_program(kernel, slots, detailed),
+                counting.COMPLETE: complete,
+                counting.REQUEUE: counting.requeue_program(kernel, slots, self._bins),
+            }
+            if detailed:
+                texts[counting.INSERT] = counting.insertion_program(kernel, slots)
+            programs = [
+                self._load_program(text, event, kernel.tracepoints[event])
+                for event, text in texts.items()
+            ]
         self._memory = mmap.mmap(self._bins.fd, size, mmap.MAP_SHARED, mmap.PROT_READ)
-        if slowest_map is not None:
-            self._slowest_memory = mmap.mmap(slowest_map.fd, slowest_map.size, mmap.MAP_SHARED)
-            self._slowest = slowest.SlowestReader(
-                self._slowest_memory, slowest_map.cpus, self._regions, self._groups.path
-            )
-        if task_map is not None:
-            self._tasks_memory = mmap.mmap(task_map.fd, task_map.size, mmap.MAP_SHARED)
-            self._tasks = tasks.TaskReader(
-                self._tasks_memory, task_map, self._regions, self._groups.path, self._name
-            )
+        if details is not None:
+            self._map_details(details)
         return programs
+
+    def _load_bios(self, kernel: bios.BioTypes) -> list[int]:
+        in_flight = bpf.new_hash_map(bios.VALUE_BYTES, bios.MAX_IN_FLIGHT, "iops_bios")
+        self._fds.append(in_flight)
+        texts = {
+            bios.QUEUE: bios.queue_program(kernel, in_flight, self._bins, self._regions),
+            bios.COMPLETE: bios.completion_program(kernel, in_flight, self._bins),
+        }
+        return [
+            self._load_program(text, event, kernel.tracepoints[event])
+            for event, text in texts.items()
+        ]
+
+    def _load_program(self, text: bytes, event: str, tracepoint: int) -> int:
+        # the kernel takes names of 15 letters
+        name = f"iops_{event.removeprefix('block_').removeprefix('rq_')}"[:15]
+        fd = bpf.load_program(text, tracepoint, name)
+        self._fds.append(fd)
+        return fd
+
+    def _new_details(self, by_task: bool) -> Details:
+        bits = (max(possible_cpus(self._roots), default=0)).bit_length()
+        matrix = None
+        if bits <= MAX_MATRIX_BITS:
+            self._fds.append(bpf.new_value_map(8 << 2 * bits, "iops_matrix"))
+            matrix = MatrixMap(self._fds[-1], bits)
+        return Details(self._new_slowest_map(), matrix, self._new_task_map() if by_task else None)
+
+    def _map_details(self, details: Details) -> None:
+        kept, matrix, by_task = details.slowest, details.matrix, details.tasks
+        self._slowest_memory = mmap.mmap(kept.fd, kept.size, mmap.MAP_SHARED)
+        self._slowest = slowest.SlowestReader(
+            self._slowest_memory, kept.cpus, self._regions, self._groups.path
+        )
+        if matrix is not None:
+            size = 8 << 2 * matrix.bits
+            self._matrix_memory = mmap.mmap(matrix.fd, size, mmap.MAP_SHARED, mmap.PROT_READ)
+            self._matrix = matrix
+        if by_task is not None:
+            self._tasks_memory = mmap.mmap(by_task.fd, by_task.size, mmap.MAP_SHARED)
+            self._tasks = tasks.TaskReader(
+                self._tasks_memory, by_task, self._regions, self._groups.path, self._name
+            )
 
     def _name(self, pid: int) -> str:
         return printable(read_text(self._roots.proc / f"{pid}/comm") or "")
@@ -206,38 +248,58 @@ class BpfProbe:
     def _new_bins_map(self) -> tuple[CountMap, int]:
         """The bins, and how many bytes of the map there are to be mapped."""
         cpus = os.cpu_count() or 1
-        regions = 1 << (len(self._regions) - 1).bit_length()
-        bank = regions << counting.REGION_BITS
+        waiting_at = 1 << (len(self._regions) - 1).bit_length() << counting.REGION_BITS
+        bank = 2 * waiting_at
         banks = min(1 << (cpus - 1).bit_length(), MAX_BANKS)
         while banks > 1 and banks * bank > MAX_BANK_BYTES:
             banks >>= 1
         size = banks * bank + counting.COUNTERS_BYTES
-        return CountMap(bpf.new_value_map(size, "iops_bins"), banks, bank.bit_length() - 1), size
+        fd = bpf.new_value_map(size, "iops_bins")
+        return CountMap(fd, banks, bank.bit_length() - 1, waiting_at), size
 
     def _read(self, memory: mmap.mmap, now: int) -> ProbeSample:
-        counts: dict[int, int] = {}
-        for bank in range(self._bins.banks):
-            for region in range(len(self._regions)):
-                for kind in range(len(KINDS)):
-                    at = bank << self._bins.bank_bits | region << counting.REGION_BITS
-                    at += kind * counting.KIND_BYTES
-                    part = memory[at : at + counting.KIND_BYTES]
-                    if part != _ZEROS:
-                        key = region << REGION_AT | kind << DIRECTION_AT
-                        _add(counts, key, part)
+        device = self._counts(memory, 0, counting.KIND_BYTES)
+        waiting = self._counts(memory, self._bins.waiting_at, counting.KIND_BYTES)
+        sizes = self._counts(memory, counting.SIZES_AT, _SIZE_KIND_BYTES)
         counters = memoryview(memory[self._bins.banks << self._bins.bank_bits :]).cast("Q")
         by_task = self._tasks.read() if self._tasks is not None else ()
         left_out = {} if self._tasks is None else {"left_out": self._tasks.left_out}
         return ProbeSample(
-            time_ns=now, arrived_ns=now, parts=self.parts, begun=self._probe_number, by=BUILT_IN,
-            device=counts_by_disk(self._regions, counts, bucket_middle),
-            waiting=counts_by_disk(self._regions, {}, bucket_middle), matrix={},
-            sizes=counts_by_disk(self._regions, {}, bucket_middle), tasks=by_task,
+            time_ns=now, arrived_ns=now, parts=self.parts, begun=self._probe_number,
+            device=counts_by_disk(self._regions, device, bucket_middle),
+            waiting=counts_by_disk(self._regions, waiting, bucket_middle), matrix=self._by_cpu(),
+            sizes=counts_by_disk(self._regions, sizes, size_of), tasks=by_task,
             counts={"missed": counters[counting.MISSED >> 3],
                     "requeued": counters[counting.REQUEUED >> 3],
-                    "unpaired": 0, "merged": 0, "sequential": 0, "issued": 0, "lost": 0,
-                    "full": 0, "skipped": 0, **left_out},
+                    "lost": 0, "full": 0, "skipped": 0, **left_out},
         )  # fmt: skip
+
+    def _counts(self, memory: mmap.mmap, offset: int, kind_bytes: int) -> dict[int, int]:
+        """What is counted from ``offset`` on in each region of all banks, by the key of bins.py."""
+        counts: dict[int, int] = {}
+        zeros = _ZEROS[:kind_bytes]
+        for bank in range(self._bins.banks):
+            for region in range(len(self._regions)):
+                at = offset + (bank << self._bins.bank_bits | region << counting.REGION_BITS)
+                for kind in range(len(KINDS)):
+                    part = memory[at : at + kind_bytes]
+                    at += kind_bytes
+                    if part != zeros:
+                        _add(counts, region << REGION_AT | kind << DIRECTION_AT, part)
+        return counts
+
+    def _by_cpu(self) -> dict[int, dict[int, int]]:
+        """Requests by the CPU that allocated them and the one that completed them."""
+        matrix: dict[int, dict[int, int]] = {}
+        if self._matrix is None or self._matrix_memory is None:
+            return matrix
+        with memoryview(self._matrix_memory) as memory, memory.cast("Q") as words:
+            cpus = 1 << self._matrix.bits
+            counts = words.tolist()
+        for index in compress(range(len(counts)), counts):
+            done, allocated = divmod(index, cpus)
+            matrix.setdefault(allocated, {})[done] = counts[index]
+        return matrix
 
     def _completed(self, region: Region) -> int:
         """Requests that the disk has completed, as the kernel counts them without the probe."""

@@ -1,5 +1,6 @@
 """The programs that count latencies at the block layer's raw tracepoints, as BPF instructions.
-With ``Slowest`` (slowest.py) they also note who sent a request, and keep the slowest ones.
+With ``Details`` they also note who sent a request and when it was allocated, count its size, CPUs
+and process (tasks.py), and keep the slowest ones (slowest.py).
 
 A request is known by its address. At its issue that and the time are noted in the slot of its queue
 and tag (the scheduler's tag, where there is a scheduler): no two requests of a disk that are in
@@ -19,8 +20,9 @@ from dataclasses import dataclass
 
 from iopstui.linux.probe import slowest, tasks
 from iopstui.linux.probe.assembler import GET_SMP_PROCESSOR_ID, KTIME_GET_NS, Program
+from iopstui.linux.probe.bins import BUCKET_BITS
 from iopstui.linux.probe.btf import TYPEDEF, Types
-from iopstui.linux.probe.script import BUCKET_BITS, Region
+from iopstui.linux.probe.regions import Region
 
 ISSUE, COMPLETE, REQUEUE = "block_rq_issue", "block_rq_complete", "block_rq_requeue"
 INSERT = "block_rq_insert"
@@ -30,7 +32,7 @@ NAMES = (
     *STRUCTS, *slowest.STRUCTS, *(f"btf_trace_{event}" for event in (*EVENTS, INSERT)),
 )  # fmt: skip
 
-# a slot: the request, when it was issued; and with ``Slowest`` what slowest.py notes
+# a slot: the request, when it was issued; and with ``Details`` what slowest.py notes
 SLOT_BITS = 4
 BINS_BITS, KIND_BITS, REGION_BITS = 3 + 11, 2, 3 + 11 + 2
 KIND_BYTES, REGION_BYTES = 1 << BINS_BITS, 1 << REGION_BITS
@@ -42,7 +44,7 @@ _HIGHEST += BUCKET_BITS - 1
 MISSED, REQUEUED = 0, 8
 COUNTERS_BYTES = 16
 # enum req_op, include/linux/blk_types.h: the first 8 bits; what comes from DRV_IN on has no sectors
-_OPERATION, _READ, _FLUSH, _DISCARD, _ERASE, _PASSTHROUGH = 0xFF, 0, 2, 3, 5, 32
+OPERATION, _READ, _FLUSH, _DISCARD, _ERASE, PASSTHROUGH = 0xFF, 0, 2, 3, 5, 32
 # major and minor in a dev_t
 _MAJOR_AT = 20
 _NO_TAG = 0xFFFFFFFF
@@ -51,7 +53,12 @@ RQ, SLOT, REGION, KIND = 6, 7, 8, 9
 _NOW, _BIN, _CPU, _ARGUMENTS = -8, -16, -24, -32
 _STACK = 10
 FLUSH = 3
-"""After read, write and discard; its latencies are not counted, as it has no sectors."""
+"""After read, write and discard; its latencies are not counted, as it has no sectors. The place of
+its bins has those of sizes."""
+SIZES_AT = FLUSH << BINS_BITS
+SIZE_KIND_BITS = 9
+"""Bins of sizes of one direction, in bytes: one for each power of two."""
+_SIZE_SHIFT = BUCKET_BITS + 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +98,31 @@ class InFlightMap:
 @dataclass(frozen=True, slots=True)
 class CountMap:
     """The map ``fd`` of what is counted: ``banks`` (a power of two) of the bins of all regions,
-    ``bank_bits`` each, then the counters."""
+    ``bank_bits`` each, then the counters. A bank has the bins of the device's time, and from
+    ``waiting_at`` (a power of two) on those of the time from allocation to issue."""
 
     fd: int
     banks: int
     bank_bits: int
+    waiting_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixMap:
+    """The map ``fd`` of requests by the CPU that completed them and, within it, the CPU that
+    allocated them; 2 to the power of ``bits`` CPUs."""
+
+    fd: int
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """The maps of what is counted beyond latencies; each needs KernelTypes.origin."""
+
+    slowest: slowest.SlowestMap
+    matrix: MatrixMap | None = None
+    tasks: tasks.TaskMap | None = None
 
 
 def kernel_types(data: bytes) -> KernelTypes:
@@ -108,11 +135,11 @@ def kernel_types(data: bytes) -> KernelTypes:
 
 def _kernel_types(types: Types) -> KernelTypes:
     request, queue, disk, hctx = (types.members(name) for name in STRUCTS)
-    at = {event: _request_at(types, event) for event in EVENTS}
+    at = {event: argument_of(types, event, "request") for event in EVENTS}
     numbers = {event: types.number(f"btf_trace_{event}", TYPEDEF) for event in EVENTS}
     origin = slowest.origin_of(types)
     try:
-        at[INSERT] = _request_at(types, INSERT)
+        at[INSERT] = argument_of(types, INSERT, "request")
         numbers[INSERT] = types.number(f"btf_trace_{INSERT}", TYPEDEF)
     except (KeyError, ValueError):
         origin = None
@@ -126,9 +153,10 @@ def _kernel_types(types: Types) -> KernelTypes:
     )  # fmt: skip
 
 
-def _request_at(types: Types, event: str) -> int:
+def argument_of(types: Types, event: str, struct_name: str) -> int:
+    """Which argument of a tracepoint is a pointer to this struct. KeyError or ValueError."""
     # the first is the tracepoint's own
-    return types.parameters(f"btf_trace_{event}")[1:].index("request")
+    return types.parameters(f"btf_trace_{event}")[1:].index(struct_name)
 
 
 def insertion_program(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
@@ -143,7 +171,7 @@ def insertion_program(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> byte
     p.do("=", 3, 0)
     p.store(SLOT, slowest.ISSUED, 3)
     p.store(SLOT, 0, RQ)
-    return _finish(p)
+    return finish(p)
 
 
 def issue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], origin: bool = False) -> bytes:
@@ -160,7 +188,7 @@ def issue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], origin: boo
     p.call(KTIME_GET_NS)
     p.store(SLOT, 8, 0)
     p.store(SLOT, 0, RQ)
-    return _finish(p)
+    return finish(p)
 
 
 def completion_program(
@@ -168,16 +196,14 @@ def completion_program(
     slots: Sequence[InFlightMap],
     bins: CountMap,
     regions: Sequence[Region],
-    slowest_map: slowest.SlowestMap | None = None,
-    task_map: tasks.TaskMap | None = None,
+    details: Details | None = None,
 ) -> bytes:
-    """Counts what was noted, in its region, direction and bin; once. With ``slowest_map`` the
-    slowest requests and a random sample go there, with ``task_map`` as well the latencies by
-    process."""
+    """Counts what was noted, in its region, direction and bin; once. With ``details`` also the time
+    before its issue, its size, CPUs and process, and it is offered to the slowest requests."""
     p = Program()
-    if slowest_map is not None:
+    if details is not None:
         p.store(_STACK, _ARGUMENTS, 1)
-    _select_requests(p, kernel, COMPLETE, slots, regions, origin=slowest_map is not None)
+    _select_requests(p, kernel, COMPLETE, slots, regions, origin=details is not None)
     p.load(8, 3, SLOT, 0)
     p.jump_with(3, "!=", RQ, "missed")
     p.do("=", 3, 0)
@@ -186,25 +212,23 @@ def completion_program(
     p.store(_STACK, _NOW, 0)
     p.call(GET_SMP_PROCESSOR_ID)
     p.store(_STACK, _CPU, 0)
-    if slowest_map is not None:
-        slowest.forget(p, REGION, (1 << bins.bank_bits) - REGION_BYTES)
+    if details is not None:
+        slowest.forget(p, REGION, bins.waiting_at - REGION_BYTES)
         slowest.forget(p, KIND, FLUSH << BINS_BITS)
         p.jump(KIND, "==", FLUSH << BINS_BITS, "counted")
-    _count_latency(p, bins, slowest_map is not None)
-    if task_map is not None:
-        assert kernel.origin is not None
-        tasks.count_task(p, kernel.origin, 8 * (kernel.request_at[COMPLETE] + 2), task_map)
-    if slowest_map is None:
+    _count_latency(p, bins, details is not None)
+    if details is None:
         p.goto("out")
     else:
+        _count_details(p, kernel, bins, details)
         p.label("counted")
-        _offer_to_slowest(p, kernel, slowest_map)
+        _offer_to_slowest(p, kernel, details.slowest)
     p.label("missed")
-    if slowest_map is not None:
+    if details is not None:
         p.jump(KIND, "==", FLUSH << BINS_BITS, "out")
     p.value(2, bins.fd, (bins.banks << bins.bank_bits) + MISSED)
-    _count(p)
-    return _finish(p)
+    count_one(p)
+    return finish(p)
 
 
 def requeue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap) -> bytes:
@@ -221,25 +245,83 @@ def requeue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: Cou
         p.store(SLOT, slowest.ISSUED, 3)
         p.label("count")
     p.value(2, bins.fd, (bins.banks << bins.bank_bits) + REQUEUED)
-    _count(p)
-    return _finish(p)
+    count_one(p)
+    return finish(p)
 
 
 def _count_latency(p: Program, bins: CountMap, has_scratch: bool) -> None:
     p.load(8, 0, _STACK, _NOW)
     p.load(8, 3, SLOT, 8)
     p.do_with("-", 0, 3)
-    _load_bin(p)
+    load_bin(p)
     if has_scratch:
         slowest.forget(p, 1, LAST_BIN << 3)
     p.store(_STACK, _BIN, 1)
+    _count_in_bank(p, bins, 0, KIND)
+
+
+def _count_details(p: Program, kernel: KernelTypes, bins: CountMap, details: Details) -> None:
+    assert kernel.origin is not None
+    size_at = 8 * (kernel.request_at[COMPLETE] + 2)
+    _count_waiting(p, kernel.origin, bins)
+    _count_size(p, size_at, bins)
+    if details.matrix is not None:
+        _count_cpus(p, kernel.origin, details.matrix)
+    if details.tasks is not None:
+        tasks.count_task(p, kernel.origin, size_at, details.tasks)
+
+
+def _count_waiting(p: Program, origin: slowest.OriginTypes, bins: CountMap) -> None:
+    """The time from its allocation, where the kernel notes that (queue/iostats), to its issue."""
+    p.load(8, 0, SLOT, slowest.ISSUED)
+    p.load(8, 3, RQ, origin.start_time)
+    p.jump_wide(3, "==", 0, "waited")
+    p.jump_with(3, ">", 0, "waited")
+    p.do_with("-", 0, 3)
+    load_bin(p, "wait ")
+    slowest.forget(p, 1, LAST_BIN << 3)
+    _count_in_bank(p, bins, bins.waiting_at, KIND)
+    p.label("waited")
+
+
+def _count_size(p: Program, size_at: int, bins: CountMap) -> None:
+    """Its bytes, by the highest bit: that is in the upper part of a bin's number."""
+    p.load(8, 1, _STACK, _ARGUMENTS)
+    p.load(8, 0, 1, size_at)
+    load_bin(p, "size ")
+    slowest.forget(p, 1, LAST_BIN << 3)
+    p.do(">>", 1, _SIZE_SHIFT)
+    p.do("<<", 1, 3)
+    p.do_with("=", 4, KIND)
+    p.do(">>", 4, BINS_BITS - SIZE_KIND_BITS)
+    _count_in_bank(p, bins, SIZES_AT, 4)
+
+
+def _count_cpus(p: Program, origin: slowest.OriginTypes, matrix: MatrixMap) -> None:
+    p.load(8, 3, RQ, origin.ctx)
+    p.load(4, 3, 3, origin.cpu)
+    p.do("&", 3, (1 << matrix.bits) - 1)
+    p.load(8, 4, _STACK, _CPU)
+    p.do("&", 4, (1 << matrix.bits) - 1)
+    p.do("<<", 4, matrix.bits)
+    # not "|", after which Linux 6.1 knows no bounds
+    p.do_with("+", 3, 4)
+    p.do("<<", 3, 3)
+    p.value(2, matrix.fd)
+    p.do_with("+", 2, 3)
+    count_one(p)
+
+
+def _count_in_bank(p: Program, bins: CountMap, offset: int, kind: int) -> None:
+    """Count in the bin at the distance r1 from the beginning of REGION's bins of a direction, which
+    the register ``kind`` has the distance of, in the bank of this CPU."""
     p.load(8, 0, _STACK, _CPU)
     p.do("&", 0, bins.banks - 1)
     p.do("<<", 0, bins.bank_bits)
-    p.value(2, bins.fd)
-    for part in (0, REGION, KIND, 1):
+    p.value(2, bins.fd, offset)
+    for part in (0, REGION, kind, 1):
         p.do_with("+", 2, part)
-    _count(p)
+    count_one(p)
 
 
 def _offer_to_slowest(p: Program, kernel: KernelTypes, slowest_map: slowest.SlowestMap) -> None:
@@ -266,12 +348,14 @@ def _offer_to_slowest(p: Program, kernel: KernelTypes, slowest_map: slowest.Slow
     p.goto("out")
 
 
-def _count(p: Program) -> None:
+def count_one(p: Program) -> None:
+    """The 8 bytes at r2 grow by one."""
     p.do("=", 3, 1)
     p.add_atomic(2, 3)
 
 
-def _finish(p: Program) -> bytes:
+def finish(p: Program) -> bytes:
+    """The program, which ends at the label "out"."""
     p.label("out")
     p.end()
     return p.code()
@@ -316,8 +400,8 @@ def _select_requests(
     if not origin:
         p.jump(3, "==", 0, "out")
     p.load(4, KIND, RQ, kernel.flags)
-    p.do("&", KIND, _OPERATION)
-    p.jump(KIND, ">=", _PASSTHROUGH, "out")
+    p.do("&", KIND, OPERATION)
+    p.jump(KIND, ">=", PASSTHROUGH, "out")
     if origin:
         p.jump(3, "!=", 0, "has sectors")
         p.jump(KIND, "!=", _FLUSH, "out")
@@ -325,7 +409,7 @@ def _select_requests(
     _locate_request(p, kernel)
     _select_slot(p, kernel, slots, regions)
     if regions:
-        _load_direction(p, origin)
+        load_direction(p, origin)
 
 
 def _select_slot(
@@ -368,8 +452,9 @@ def _select_region(
     p.label(f"in {number}")
 
 
-def _load_direction(p: Program, flushes: bool) -> None:
-    """0 read, 1 write, 2 discard, as the first letter of a tracepoint's rwbs says it; 3 flush."""
+def load_direction(p: Program, flushes: bool) -> None:
+    """KIND = the distance of the bins of this operation: 0 read, 1 write, 2 discard, as the first
+    letter of a tracepoint's rwbs says it; 3 flush."""
     p.jump(KIND, "==", _READ, "kind")
     p.jump(KIND, "==", _DISCARD, "discard")
     p.jump(KIND, "==", _ERASE, "discard")
@@ -386,26 +471,27 @@ def _load_direction(p: Program, flushes: bool) -> None:
     p.label("kind")
 
 
-def _load_bin(p: Program) -> None:
-    """r1 = the distance of the bin of r0 ns, fio's (stat.c, plat_val_to_idx)."""
+def load_bin(p: Program, prefix: str = "") -> None:
+    """r1 = the distance of the bin of r0 ns, fio's (stat.c, plat_val_to_idx); ``prefix`` is that of
+    the labels."""
     p.do_with("=", 1, 0)
-    p.jump_wide(0, "<", 2 << BUCKET_BITS, "bin")
+    p.jump_wide(0, "<", 2 << BUCKET_BITS, f"{prefix}bin")
     p.do("=", 1, LAST_BIN)
     p.do_with("=", 3, 0)
     p.do(">>", 3, _HIGHEST + 1)
-    p.jump_wide(3, "!=", 0, "bin")
+    p.jump_wide(3, "!=", 0, f"{prefix}bin")
     p.do("=", 1, 0)
     p.do_with("=", 3, 0)
     for bits in (32, 16, 8, 4, 2, 1):
         if bits == 32:
             p.do_with("=", 4, 3)
             p.do(">>", 4, 32)
-            p.jump(4, "==", 0, f"below {bits}")
+            p.jump(4, "==", 0, f"{prefix}below {bits}")
         else:
-            p.jump(3, "<", 1 << bits, f"below {bits}")
+            p.jump(3, "<", 1 << bits, f"{prefix}below {bits}")
         p.do(">>", 3, bits)
         p.do("+", 1, bits)
-        p.label(f"below {bits}")
+        p.label(f"{prefix}below {bits}")
     p.do_with("=", 4, 1)
     p.do("-", 4, BUCKET_BITS)
     p.do_with(">>", 0, 4)
@@ -413,6 +499,6 @@ def _load_bin(p: Program) -> None:
     p.do("-", 1, BUCKET_BITS - 1)
     p.do("<<", 1, BUCKET_BITS)
     p.do_with("+", 1, 0)
-    p.label("bin")
+    p.label(f"{prefix}bin")
     p.do("&", 1, LAST_BIN)
     p.do("<<", 1, 3)

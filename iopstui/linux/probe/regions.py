@@ -3,15 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from iopstui.linux.counters.procfs import parse_diskstats
-from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_int
 from iopstui.model.block.device import BlockDevice
 
 MAX_REGIONS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Sectors ``first`` to ``last`` of the disk with this device number: a partition that is looked
+    at apart, or the whole disk (0 and ``None``). ``bios``: the disk has no requests of its own.
+    ``paths``: major and minor of the hidden disks that carry its requests, instead of its own (NVMe
+    multipath; a bio that came to the disk is completed under its path's number). ``level``: an
+    Exemplar's."""
+
+    name: str
+    major: int
+    minor: int
+    first: int = 0
+    last: int | None = None
+    bios: bool = False
+    paths: tuple[tuple[int, int], ...] = ()
+    level: int = 0
+
+    @property
+    def devs(self) -> tuple[int, ...]:
+        """The kernel's dev_t numbers of the devices that carry its requests (MKDEV of
+        include/linux/kdev_t.h)."""
+        numbers = self.paths or ((self.major, self.minor),)
+        return tuple(sorted(major << 20 | minor for major, minor in numbers))
 
 
 def regions(names: Iterable[str], devices: Mapping[str, BlockDevice], roots: Roots) -> list[Region]:

@@ -24,7 +24,7 @@ from iopstui.linux.probe.assembler import (
     Program,
 )
 from iopstui.linux.probe.btf import Types
-from iopstui.linux.probe.script import Region
+from iopstui.linux.probe.regions import Region
 from iopstui.model.metrics.slow.slow_requests import FLUSHES, SLOW_KINDS, rwbs
 from iopstui.model.samples import Exemplar
 from iopstui.text import printable

@@ -15,8 +15,8 @@ from itertools import compress
 
 from iopstui.linux.probe import slowest
 from iopstui.linux.probe.assembler import PROBE_READ_KERNEL, STACK, Program
-from iopstui.linux.probe.output import MAX_TASKS, midpoint
-from iopstui.linux.probe.script import BUCKET_BITS, Region
+from iopstui.linux.probe.bins import BUCKET_BITS, midpoint
+from iopstui.linux.probe.regions import Region
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import TaskCounts
 from iopstui.text import printable
@@ -24,6 +24,7 @@ from iopstui.text import printable
 ROW_BITS = 12
 ROW_BYTES = 1 << ROW_BITS
 PLACES = 4
+MAX_TASKS = 64
 MAX_BANKS = 4
 BANK_ROWS = 128
 # a row: bins of 4 bytes of each direction, then what it is of, bytes, and the thread that was first

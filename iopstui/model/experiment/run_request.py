@@ -52,8 +52,8 @@ class RunRequest:
     until_steady: float | None = None
     """Seconds of a round: the run ends when five of them are steady."""
     interval_s: float = 1.0
-    probe: tuple[str, ...] = ()
-    """What is counted inside the kernel (model/metrics/probe.py)."""
+    probe: bool = False
+    """Whether each request is counted inside the kernel."""
     cgroups: bool = False
     """Each sample has the I/O of each cgroup."""
     own_cpus: tuple[int, ...] | None = None

@@ -69,9 +69,9 @@ class LatencyStats:
 @dataclass(frozen=True, slots=True)
 class RequestStats:
     """The requests of one disk (or several) in one direction (or all) that were completed in an
-    interval of ``seconds``. ``device`` is from issue to completion; ``waiting``, of those issued,
-    from allocation to issue (``None``: not asked for). ``sizes``: requests issued by their size in
-    bytes, rounded down to a power of two."""
+    interval of ``seconds``. ``device`` is from issue to completion; ``waiting`` from allocation to
+    issue (``None``: not known). ``sizes``: requests by their size in bytes, rounded down to a power
+    of two."""
 
     seconds: float
     device: LatencyStats
@@ -113,8 +113,8 @@ class ProbeInterval:
     kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
     reading the maps, ``run_ns`` the probes' own run time for each request, as the kernel counts it.
     ``groups`` are the ``tasks`` by cgroup, ``left_out`` the requests that are in neither (too many
-    processes). ``by`` is what counts. ``exemplars`` are single requests, the slowest first,
-    ``read_ns`` is when they were read (CLOCK_MONOTONIC)."""
+    processes). ``exemplars`` are single requests, the slowest first, ``read_ns`` is when they were
+    read (CLOCK_MONOTONIC)."""
 
     seconds: float
     age_s: float
@@ -123,15 +123,12 @@ class ProbeInterval:
     matrix: Mapping[int, Mapping[int, float]]
     tasks: tuple[TaskIo, ...]
     requeued_s: float | None
-    merged_s: float | None
-    sequential: float | None
     missed: float | None
     skipped: int
     lost: int
     full: int
     busy: float | None
     run_ns: float | None
-    by: str = "bpftrace"
     exemplars: tuple[Exemplar, ...] = ()
     read_ns: int = 0
     groups: tuple[TaskIo, ...] = ()
@@ -229,14 +226,13 @@ REQUESTS: Rows = (
     ),
     Figure("bins", "", f"{OF}: this interval's histogram, as fio's: requests by bucket midpoint "
            "in ns", "device/bins", keys=1, always=True),
-    Part("waiting", _latencies("from allocation to issue (part way)")),
-    Figure("sizes", "", f"{OF}, issued, by size in bytes rounded down to a power of two (part "
-           "sizes)", keys=1, always=True),
+    Part("waiting", _latencies("from allocation to issue")),
+    Figure("sizes", "", f"{OF}, completed, by size in bytes rounded down to a power of two",
+           keys=1, always=True),
 )  # fmt: skip
 USE: Rows = (
-    Figure("cgroup", "", "cgroup that the requests are charged to (bpftrace: that the process is "
-           "in); empty where that is not known, or a process works for several", "group",
-           kind=TEXT),
+    Figure("cgroup", "", "cgroup that the requests are charged to; empty where that is not known, "
+           "or a process works for several", "group", kind=TEXT),
     Figure("name", "", "the unit, container or pod of that cgroup",
            lambda task: group_name(task.group).text if task.group else "", kind=TEXT),
     Figure("disk", "", "the disk (there is a row for each)", kind=TEXT),
@@ -321,9 +317,6 @@ PROBE: Rows = (
     Part("slowest", SLOW_REQUEST, many=IN_LIST, always=True),
     _own("requeues/s", "1/s", "requests that the driver returned, to be issued again",
          "requeued_s"),
-    _own("merges/s", "1/s", "I/Os that were merged into requests (part sizes)", "merged_s"),
-    _own("sequential", "%", "share of requests that start where the one before on this disk ended "
-         "(part sizes)"),
     _own("missed", "%", "share of completions whose start was not seen, or that were not seen at "
          "all"),
     _own("skipped", "", "events, of any disk, at which another probe ran on that CPU: at most "
@@ -337,12 +330,9 @@ PROBE: Rows = (
 
 LATENCY, WAY, MATRIX, PROCESSES, SIZES = "latency", "way", "matrix", "processes", "sizes"
 PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
-# what counts: a ProbeSample's ``by``
-BPFTRACE, BUILT_IN = "bpftrace", "iopstui"
-# CPU time for each I/O in µs, measured (docs/costs.md)
-COST_US = {LATENCY: 0.9, WAY: 0.3, MATRIX: 0.2, PROCESSES: 0.4, SIZES: 0.3}
-# of the latencies and the slowest requests, by programs of its own
-BUILT_IN_COST_US = 0.4
+"""What may be counted: older kernels let only latencies be."""
+COST_US = 0.4
+"""CPU time for each I/O, measured (docs/costs.md)."""
 
 
 class ProbeIntervals:
@@ -420,7 +410,6 @@ def _interval(
     completed = sum(sum(bins.values()) for kinds in device.values() for bins in kinds.values())
     missed = max(0, counts.get("missed", 0))
     grown = _grown_tasks(sample.tasks, before.tasks)
-    issued = counts.get("issued", 0)
     return ProbeInterval(
         seconds=seconds,
         age_s=max(0.0, age_s),
@@ -432,15 +421,12 @@ def _interval(
         matrix=_matrix(sample.matrix, before.matrix, seconds),
         tasks=_tasks(grown, seconds, by_group=False),
         requeued_s=_rate(counts, "requeued", seconds),
-        merged_s=_rate(counts, "merged", seconds),
-        sequential=100 * counts.get("sequential", 0) / issued if issued > 0 else None,
         missed=100 * missed / (completed + missed) if completed + missed else None,
         skipped=max(0, counts.get("skipped", 0)),
         lost=max(0, counts.get("lost", 0)),
         full=sample.counts.get("full", 0),
         busy=_busy(sample, before),
         run_ns=_run_ns(sample),
-        by=sample.by,
         exemplars=sample.exemplars,
         read_ns=sample.time_ns,
         groups=_tasks(grown, seconds, by_group=True),

@@ -100,7 +100,7 @@ class Sampling:
         self._conditions_due_at = 0.0
         self._io_counts: object = None
         self._handover = self._handover_ends = False
-        self.probe = SessionProbe(context, request.interval_s, viewer.on_screen)
+        self.probe = SessionProbe(context, viewer.on_screen)
 
     @cached_property
     def _sampler(self) -> KernelSampler:

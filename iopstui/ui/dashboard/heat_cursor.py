@@ -9,7 +9,7 @@ from math import log
 
 from iopstui import format as f
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.probe import BUILT_IN, KINDS
+from iopstui.model.metrics.probe import KINDS
 from iopstui.model.metrics.slow.slow_events import by_level
 from iopstui.model.samples import Exemplar
 from iopstui.ui.draw.charts.heat import HeatCell, HeatMap
@@ -152,7 +152,7 @@ def note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
     pieces: list[Piece] = [(f"{chosen.range_text}: ", DIM), (f"{chosen.cell.count} {ios}", BOLD)]
     frames = frames_of(state, chosen)
     probes = [frame.probe for frame in frames if frame.probe is not None]
-    if not any(probe.by == BUILT_IN or probe.exemplars for probe in probes):
+    if not any(probe.exemplars for probe in probes):
         return [*pieces, (", requests not kept", DIM)]
     count = sum(map(chosen.contains, requests_of(state, frames)))
     return [*pieces, (f", {count} kept", DIM)]

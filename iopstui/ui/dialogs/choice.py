@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -72,8 +72,7 @@ class Picker(Modal[Result]):
 
 
 class Choice(TypeToFilter, Picker["str | None"]):
-    """Gives the chosen value, or ``None``. ``missing`` says of values that cannot be chosen here
-    why, and what mends it."""
+    """Gives the chosen value, or ``None``."""
 
     BINDINGS = [*LIST_KEYS]  # noqa: RUF012 (Textual's own form)
     size_class = "narrow"
@@ -86,12 +85,9 @@ class Choice(TypeToFilter, Picker["str | None"]):
         current: str,
         charset: Charset,
         opened_by: Key | None = None,
-        missing: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
         super().__init__(title, charset, HINTS, opened_by)
-        self._values, self._missing = list(values), missing or {}
-        if self._missing:
-            self.size_class = "small"
+        self._values = list(values)
         self._current = current
 
     def content(self) -> ComposeResult:
@@ -111,15 +107,8 @@ class Choice(TypeToFilter, Picker["str | None"]):
         self._show_values([value for value in self._values if self.matches(value)])
 
     def _show_values(self, values: Sequence[str], cursor: int = 0) -> None:
-        missing = self._missing
-        rows: list[tuple[str | None, str]] = [
-            (None, f"{value}: {missing[value][0]}") if value in missing else (value, value)
-            for value in values
-        ]
-        rows += [(None, f"  {mends}") for mends in dict.fromkeys(
-            missing[value][1] for value in values if value in missing)]  # fmt: skip
-        items, texts = [item for item, _ in rows], [self.charset.text(text) for _, text in rows]
-        self.show_items(items, map(Text, texts), cursor)
+        texts = map(self.charset.text, values)
+        self.show_items(values, map(Text, texts), cursor)
 
 
 def ask_last_or_new(

@@ -14,7 +14,7 @@ from textual.widgets import DataTable, Static
 from iopstui import format as f
 from iopstui.model.figures.figure import by_name
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.probe import BUILT_IN, SLOW_REQUEST
+from iopstui.model.metrics.probe import SLOW_REQUEST
 from iopstui.model.metrics.slow.common_properties import CommonProperty, common_properties
 from iopstui.model.metrics.slow.slow_requests import completion_second
 from iopstui.model.samples import Exemplar
@@ -265,8 +265,6 @@ def empty_reason(state: LiveState, parts: Sequence[str] | None, no_probe: str = 
         if no_probe:
             return f"no slowest requests without the probe: {no_probe}"
         return "P switches on the probe, which keeps the slowest requests (root)"
-    if frame.probe.by != BUILT_IN:
-        return "bpftrace keeps no single requests; with latencies alone (P) the probe does"
     return "no request was completed in the last minutes"
 
 

@@ -25,7 +25,7 @@ ABOUT_JOBS = frozenset({
     "run_or_stop", "choose_job", "iodepth", "numjobs", "block_size", "option",
 })  # fmt: skip
 NOT_IN_FLEET = frozenset({
-    "places", "users", "decide", "rq_affinity", "scheduler", "probe", "probe_parts", "settings",
+    "places", "users", "decide", "rq_affinity", "scheduler", "probe", "settings",
     "bind_queues", "open_panel", "close_panel", "cell",
     "open_cell", "leave_cell",
 })  # fmt: skip

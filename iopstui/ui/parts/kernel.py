@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from iopstui.errors import Missing, UsageError
-from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, WAY
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Part
 from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key
@@ -24,14 +22,6 @@ AFFINITY_MEANS = (
     "2: a request completes on the CPU that issued it.",
 )
 BUSY = frozenset({EXPERIMENT, LESSON})
-PROBES = {
-    "off": (),
-    "Device latency": (LATENCY,),
-    "+ time in each step": (LATENCY, WAY),
-    "+ completing CPUs": (LATENCY, WAY, MATRIX),
-    "+ processes": (LATENCY, WAY, MATRIX, PROCESSES),
-    "+ sizes (everything)": PARTS,
-}
 OPTION_HELP = (
     "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in "
     "every section, and the job goes on with it. An empty value resets it."
@@ -177,25 +167,7 @@ class KernelKeys(Part):
             return
         if live.probe:
             self.port.show_message("info", "the probe is off")
-        live.switch_probe(() if live.probe else (LATENCY,))
-
-    def probe_parts(self) -> None:
-        """Choose what the probe counts inside the kernel."""
-        live = self.port.live
-        if live is None:
-            return
-        from iopstui.ui.dialogs.choice import Choice
-
-        now = next((text for text, parts in PROBES.items() if parts == live.probe), "")
-        missing = {text: lack for text, parts in PROBES.items() if (lack := _lacks(parts))}
-        choice = Choice(
-            "Probe: count inside the kernel", tuple(PROBES), now, self.port.charset, missing=missing
-        )
-        self.port.push(choice, self._probe_chosen)
-
-    def _probe_chosen(self, value: str | None) -> None:
-        if value is not None and self.port.live is not None:
-            self.port.live.switch_probe(PROBES[value])
+        live.switch_probe(not live.probe)
 
     # -- options of the job
 
@@ -262,10 +234,6 @@ class KernelKeys(Part):
             place=165, disturbs=BUSY,
         ),
         Action(
-            "probe_parts", (Key("", "", title="Probe: choose what it counts"),), probe_parts,
-            note="time in each step, completing CPUs, processes, sizes", disturbs=BUSY,
-        ),
-        Action(
             "settings", (pages.SETTINGS,), settings, title="Tunables of the disks",
             note="all tunables, interrupts too",
             help="every tunable of the disks and the CPUs of interrupts: value, meaning, allowed "
@@ -289,17 +257,6 @@ class KernelKeys(Part):
             disturbs=BUSY, measures=True,
         ),
     )  # fmt: skip
-
-
-def _lacks(parts: Sequence[str]) -> tuple[str, str] | None:
-    """What the probe lacks to count these parts here, and the command that mends it."""
-    from iopstui.linux.probe.availability import ONLY_ROOT, why_no_probe
-
-    reason = why_no_probe(Roots(), parts) if parts else None
-    # latencies alone are counted without bpftrace, too
-    if reason is None or (parts == (LATENCY,) and reason[0] != ONLY_ROOT):
-        return None
-    return reason
 
 
 def read_engine_options(engine: str) -> Mapping[str, str]:

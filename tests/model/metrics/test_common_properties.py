@@ -22,7 +22,7 @@ from iopstui.model.samples import Exemplar
 
 SECOND = 10**9
 CHANCE = Random(38)
-PROBE = ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, None, None, 0, 0, 0, None, None)
+PROBE = ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, 0, 0, 0, None, None)
 
 
 def some(chance: Random, slow: bool, ended_ns: int | None = None, **more: object) -> Exemplar:

@@ -74,7 +74,7 @@ def probed(t: float, **bins_of: Mapping[int, int]) -> Frame:
     parts = {
         kind: RequestStats(1.0, LatencyStats.from_bins(bins)) for kind, bins in bins_of.items()
     }
-    counted = ProbeInterval(1.0, 0.0, (), {"vda": parts}, {}, (), None, None, None, None, 0, 0, 0,
+    counted = ProbeInterval(1.0, 0.0, (), {"vda": parts}, {}, (), None, None, 0, 0, 0,
                             None, None)  # fmt: skip
     return replace(frame(t, disks={"vda": SHORT}), probe=counted)
 

@@ -148,12 +148,10 @@ def test_costs_are_those_that_the_kernel_counted() -> None:
     assert interval(first, sample(2, {100: 10})).run_ns is None
 
 
-def test_sequential_is_a_share_of_what_was_issued() -> None:
-    first = sample(1, {}, parts=(LATENCY, SIZES), counts={"issued": 10, "sequential": 10})
-    second = sample(2, {}, parts=(LATENCY, SIZES), counts={"issued": 30, "sequential": 15},
-                    sizes={"vda": {"read": {4096: 20}}}, device={"vda": {"read": {}}})  # fmt: skip
-    found = interval(first, second)
-    assert found.sequential == 25.0 and found.disks["vda"]["read"].sizes == {4096: 20}
+def test_sizes_of_one_second_are_the_difference_of_two_readings() -> None:
+    first = sample(1, {}, parts=(LATENCY, SIZES), sizes={"vda": {"read": {4096: 20}}})
+    second = sample(2, {}, parts=(LATENCY, SIZES), sizes={"vda": {"read": {4096: 22, 512: 1}}})
+    assert interval(first, second).disks["vda"]["read"].sizes == {4096: 2, 512: 1}
 
 
 # -- the way of a request

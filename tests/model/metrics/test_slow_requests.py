@@ -20,9 +20,7 @@ from iopstui.model.metrics.slow.slow_requests import (
 )
 from iopstui.output.jsonl import frame_object
 
-PROBE = ProbeInterval(
-    1.0, 0.0, (), {}, {}, (), None, None, None, None, 0, 0, 0, None, None, "iopstui"
-)
+PROBE = ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, 0, 0, 0, None, None)
 
 
 def test_the_parts_of_its_way_add_up() -> None:

@@ -18,8 +18,8 @@ from iopstui.features.capture.kernel.programs import CapturedDisk, Maps
 from iopstui.linux.probe import bpf
 from iopstui.linux.probe.availability import ONLY_ROOT, locked_down
 from iopstui.linux.probe.counting import InFlightMap
+from iopstui.linux.probe.regions import Region
 from iopstui.linux.probe.request_slots import new_in_flight_map, tags_and_queues
-from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes
 

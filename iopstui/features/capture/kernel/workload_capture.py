@@ -18,7 +18,7 @@ from iopstui.features.capture.model.counting import WorkloadCounter
 from iopstui.features.capture.model.packing import METADATA, METADATA_PROCESS, PID_AT
 from iopstui.features.capture.model.trace import TraceBuffer
 from iopstui.features.capture.model.workload import Workload
-from iopstui.linux.probe.script import Region
+from iopstui.linux.probe.regions import Region
 from iopstui.linux.process.processes import task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text

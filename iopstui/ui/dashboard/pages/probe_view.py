@@ -10,7 +10,6 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.figures.figure import by_name
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import (
-    BUILT_IN,
     KINDS,
     MATRIX,
     PROCESSES,
@@ -45,11 +44,11 @@ from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 PROBE_OFF = (
-    "Kernel probe: off. Press P to measure the device latency of each request, with or without a "
-    "job (needs root; costs about 0.4 µs per I/O, or 1 µs with bpftrace)."
+    "Kernel probe: off. Press P to measure each request inside the kernel, with or without a "
+    "job (needs root; costs about 0.4 µs per I/O)."
 )
 NOT_RECORDED = "The kernel probe was off at this time."
-PROBE_STARTING = "The probe is starting (a few seconds with bpftrace)."
+PROBE_STARTING = "The probe is starting."
 MAX_TASKS = 12
 
 _OF_TASK = by_name(USE)
@@ -157,8 +156,7 @@ def _latencies(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
             label = f" {f.cut(printable(name), 14)} {kind}"
             table_rows.append(table.row(label, part))
             if part.waiting is not None and part.waiting.ios:
-                # requests per second are those of the row above
-                waiting = RequestStats(0.0, part.waiting)
+                waiting = RequestStats(part.seconds, part.waiting)
                 table_rows.append(table.row("   waiting", waiting, label_style=DIM))
     return [*table_rows, message(width, charset, "")]
 
@@ -245,10 +243,7 @@ def process_column(state: LiveState, width: int) -> Column:
 
 
 def _sizes(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
-    share = probe.sequential
-    right = () if share is None else ((f"{share:.0f} % sequential", BOLD),)
-    title = rule(width, charset, ("Requests by size, this second", BOLD), right=right)
-    page = [title]
+    page = [rule(width, charset, ("Requests by size, this second", BOLD))]
     for name, kinds in probe.disks.items():
         for kind, part in kinds.items():
             if part.sizes:
@@ -256,18 +251,16 @@ def _sizes(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
                 sizes = sorted(part.sizes.items())
                 text = ", ".join(f"{f.size(b)} {100 * n / total:.0f} %" for b, n in sizes)
                 page += wrap(width, charset, f"{printable(name)} {kind}: {text}", None)
-    rates = [("requeued", probe.requeued_s), ("merged", probe.merged_s)]
-    summary = ", ".join(f"{name} {f.number(rate)}/s" for name, rate in rates if rate is not None)
-    return [*page, message(width, charset, summary), message(width, charset, "")]
+    if probe.requeued_s is not None:
+        page.append(message(width, charset, f"requeued {f.number(probe.requeued_s)}/s"))
+    return [*page, message(width, charset, "")]
 
 
 def _costs(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     run = "not measured yet" if probe.run_ns is None else f"{f.latency(probe.run_ns)} per I/O"
     missed = f.MISSING if probe.missed is None else f"{probe.missed:.2f} %"
-    is_own_probe = probe.by == BUILT_IN
-    owner, reader = ("its own", "reading them") if is_own_probe else ("bpftrace's", "bpftrace")
     text = (
-        f"Cost of the probe ({owner} programs): {run} (measured by the kernel); {reader} takes "
+        f"Cost of the probe: {run} (measured by the kernel); reading its counts takes "
         f"{f.percent(probe.busy)} % of a CPU. Completions missed: {missed}."
     )
     lines = wrap(width, charset, text)

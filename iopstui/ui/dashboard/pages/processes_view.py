@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from iopstui import format as f
 from iopstui.linux.process.process_io import ProcessIo
 from iopstui.model.answer.who import request_latency
-from iopstui.model.metrics.probe import BPFTRACE, PROCESSES, ProbeInterval
+from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.tables import DOWN, UP, Column, sortable
 from iopstui.ui.dashboard.pages.probe_view import process_column, task_columns, task_rows
 from iopstui.ui.draw.rows import Row, list_title, listing, message, wrap
@@ -25,7 +25,7 @@ ALL_DISKS = (
 def orders(state: LiveState, source: ProcessIo | None) -> Sequence[str]:
     """The titles of the columns by which the processes can be sorted."""
     probe = _process_probe(state)
-    columns = task_columns if _shows_tasks(probe, source) else _columns
+    columns = task_columns if probe is not None and source is None else _columns
     return sortable(columns(state))
 
 
@@ -49,10 +49,6 @@ def _columns(state: LiveState, probe: ProbeInterval | None = None) -> tuple[Colu
     return (*columns, column("p50", 0), column("p99", 1))
 
 
-def _shows_tasks(probe: ProbeInterval | None, source: ProcessIo | None) -> bool:
-    return probe is not None and (source is None or probe.by == BPFTRACE)
-
-
 def _process_probe(state: LiveState) -> ProbeInterval | None:
     """Processes counted by the probe, if it counts them."""
     probe = state.probe
@@ -72,7 +68,7 @@ def rows(
     ``orders``, "": the busiest first."""
     page = _pressure(state, width, charset)
     probe = _process_probe(state)
-    if probe is not None and _shows_tasks(probe, source):
+    if probe is not None and source is None:
         return [*page, *task_rows(state, probe, width, charset, order)]
     if source is None:
         return [*page, *wrap(width, charset, "This recording has no processes.", None)]
