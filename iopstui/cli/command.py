@@ -28,8 +28,8 @@ class Command(NamedTuple):
 
 
 class CommandLine(NamedTuple):
-    """The whole command line, for the commands that read another one or complete one: each finds it
-    as ``arguments.line``."""
+    """The whole command line, for commands that parse or complete another one. Each finds it in its
+    arguments, as "line"."""
 
     parse: Callable[[Sequence[str]], argparse.Namespace]
     """Parse a command line that begins with a command. Raises SystemExit as argparse does."""

@@ -74,7 +74,7 @@ def write_reasons(
     """Everything that speaks against writing to a block device. Only reads.
 
     ``path`` is the node to open (default: the device's own). ``reserved``: this process holds the
-    device exclusively already (``hold``), so that isn't tried. What can't be examined counts
+    device exclusively already, so that is not tried. What cannot be examined counts
     as in use. ``devices`` should be fresh. Processes of the ``active`` run are no other programs.
     """
     block_device = devices.get(device)

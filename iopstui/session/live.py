@@ -230,7 +230,7 @@ class LiveSession:
         self._command(start_or_stop)
 
     def ask(self, finding: Finding) -> None:
-        """The next run decides this finding (its ``test``): another finding says how."""
+        """The next run has this finding's ``options``; the finding "answer" says what it shows."""
         self._command(lambda: self._sampling.findings.ask(finding))
 
     def reapply_tunables(self, settings: Sequence[tuple[str, str]]) -> None:

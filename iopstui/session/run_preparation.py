@@ -75,7 +75,7 @@ class RunPreparation:
     ) -> PreparedJob:
         """The job, which is to replace the one that runs. In a thread of its own; the budget is not
         checked yet. Raises IopstuiError or StopFirst; then its files may be left
-        (``scratch.take_beside``)."""
+        (``SessionScratch.take_beside``)."""
         try:
             with self._notice_if_slow():
                 job = self.scratch.prepared_beside(

@@ -336,8 +336,8 @@ class IopstuiApp(KeysInOrder):
         self.port.close_dashboard()
 
     def interrupt(self, number: int = 0) -> None:
-        """A signal, or the terminal's end: leaves as ``q`` does. From any thread, at any time: the
-        terminal is given back also if it comes while that is still being set up."""
+        """Leave as the key q does, after a signal or when the terminal has gone. May be called from
+        any thread at any time; the terminal is restored even while it is still being set up."""
         self.interrupted = True
         loop = self._event_loop
         if loop is not None:
@@ -415,7 +415,7 @@ class IopstuiApp(KeysInOrder):
         return [session for session in sessions if any(session[1:])]
 
     def exit_code(self) -> int:
-        """Exit code of ``q``."""
+        """Exit code of the key q."""
         return EXIT_JOB_FAILED if self._failure_text() else EXIT_OK
 
     def _failure_text(self) -> str:

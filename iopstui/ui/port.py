@@ -148,7 +148,7 @@ class Port:
         self._app.pop_screen()
 
     def call_after(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call ``do`` after a delay."""
+        """Call ``callback`` after a delay."""
         return self._app.set_timer(seconds, callback)
 
     def run_in_background(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:

@@ -26,8 +26,8 @@ Needs = Mapping[str, Sequence[SpaceNeed]]
 
 
 def find_marks(directories: Iterable[str], names: Sequence[str]) -> list[str]:
-    """Which of the scratch directories' names are there beside those of ``places``. Looked up by
-    name: a listing, and what is known of it, may be as old as the mount's caches allow."""
+    """The ``names`` of scratch directories that exist beside one of ``directories``. Each name is
+    looked up, because a listing may be as old as the mount's caches allow."""
     present = []
     for name in names[:MAX_SEARCHED_MARKS]:
         if is_scratch_name(name):

@@ -115,8 +115,8 @@ class EncodedFrame:
 
     @property
     def second_figures(self) -> tuple[int, int, int, int, int]:
-        """``iops_m``, ``bw_m`` and p99 (ns; 0: not measured) of all directions, how many requests
-        the devices had, and how long they took together (sums.py, KernelSum)."""
+        """``DirectionSum.iops_m``, ``DirectionSum.bw_m`` and p99 (ns; 0: not measured) of all
+        directions; the devices' requests, and the time that they took together (``KernelSum``)."""
         first = self.first
         reads, writes, read_wait, write_wait = first[_AT_P99 - 4 : _AT_P99]
         return first[3], first[4], first[_AT_P99], reads + writes, read_wait + write_wait

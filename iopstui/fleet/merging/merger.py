@@ -34,7 +34,7 @@ LONGEST_GAP = 3600
 MAX_NAMES = 100_000
 MAX_HOSTS = 50_000
 """Of a single merger; each takes some kB whatever it says."""
-# what outcome.py reads of another merger's whole
+# what is added up of the totals that another merger printed
 _MERGED_FIELDS = (
     ("hosts", ("total", "finished"), ("failed", "interrupted", "unseen")),
     ("count", ("ios", "bytes", "exact", "fio_ios", "fio_bytes"), ("differs", "unchecked", "ramp")),

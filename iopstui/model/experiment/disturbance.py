@@ -115,7 +115,7 @@ class _Mean:
 
 
 class _FlowSums:
-    """I/O by kind over a run; ``peak`` is the highest rate in an interval."""
+    """I/O by kind over a run, and the highest rate of each kind in an interval."""
 
     def __init__(self) -> None:
         self._sums: dict[str, Flow] = dict.fromkeys(KINDS, NOTHING)

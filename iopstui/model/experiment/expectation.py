@@ -142,8 +142,8 @@ def parse_expectation(
     tolerance: float = 0.0,
     devices: Sequence[str] | None = None,
 ) -> Expectation:
-    """An --expect. ``tree`` names the devices under the target, ``opened`` those of them whose
-    sum the jobs' I/Os are (``None``: the first of ``tree`` alone). UsageError."""
+    """Parse an --expect. ``tree`` names the devices under the target, ``devices`` those of them
+    that the jobs use (``None``: the first of ``tree`` alone). Raises UsageError."""
     match = _EXPECTATION.fullmatch(text)
     if match is None:
         raise UsageError(

@@ -17,7 +17,8 @@ Verdict = Callable[[SteadyRun, SteadyRun], str]
 
 
 def answer_question(question: Finding, earlier: SteadyRun, now: SteadyRun) -> Finding:
-    """``earlier`` is the run that the question was asked of, ``now`` the one with its ``test``."""
+    """The finding "answer". ``earlier`` is the run that raised the question, ``now`` the one with
+    its ``options``."""
     verdict = _VERDICTS.get(question.rule, _iops_change_text)
     return Finding(
         "answer",

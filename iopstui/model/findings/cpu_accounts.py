@@ -25,7 +25,7 @@ JOBS_SHARE = 0.5
 
 
 def mean_by_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
-    """Mean of ``block_s``, ``irq_s`` or ``ipi_s`` for each CPU, over the frames that have it."""
+    """Each CPU's mean of ``name`` (block_s, irq_s or ipi_s), over the frames that have it."""
     values_by_cpu: dict[int, list[float]] = {}
     for frame in frames:
         for cpu, value in rate_of(frame.cpus, name).items():

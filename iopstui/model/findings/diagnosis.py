@@ -1,8 +1,10 @@
-"""Diagnosis: applies all rules to the evidence and chooses the findings to report. Each rule is a
-pure function from ``Evidence`` to a ``Finding`` or ``None``, in a module of ``rules``. A
-rule fires only on what all of the last ``ENOUGH`` measured seconds show, and says the numbers it
-fired on. What could have the same effect is excluded, or the sentence says "may" and names the test
-that decides it. Most need no job: the kernel's figures are enough."""
+"""Diagnosis: applies all rules to the evidence and chooses the findings to report.
+
+Each rule is a pure function from ``Evidence`` to a ``Finding`` or ``None``, in ``rules``. It fires
+only if all of the last ``ENOUGH_SECONDS`` measured seconds agree, and gives its numbers.
+Other causes of the same effect are excluded, or the sentence says "may" and names the test that
+decides. Most rules need no job: the kernel's figures are enough.
+"""
 
 from __future__ import annotations
 

@@ -52,10 +52,10 @@ _VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The lengths in seconds of an interval's window of ``counted`` and of ``copied`` figures;
-    ``None``: not known, or too short to give rates. ``lag_s`` is how far the two moments of the
-    document are apart, ``shift_s`` the most by which an end of one window is off the other's
-    (``None``: not known). ``sure``: False if ``counted_s`` is a guess."""
+    """Lengths of the two windows of an interval: ``counted_s`` of counted figures, ``copied_s`` of
+    copied ones (``None``: not known, or too short to give rates). ``lag_s`` is the time between the
+    two moments of the document, ``shift_s`` the largest distance between an end of one window and
+    the same end of the other (``None``: not known). ``sure``: False if ``counted_s`` is a guess."""
 
     counted_s: float | None
     copied_s: float | None

@@ -166,7 +166,7 @@ class Frame:
         return self.combined(self.opened)
 
     def combined(self, names: Sequence[str]) -> DiskRates | None:
-        """Return these devices combined (disk.sum_rates); ``None`` if one of them was not
+        """Return these devices combined (``sum_rates``); ``None`` if one of them was not
         measured."""
         if len(names) == 1:
             return self.disks.get(names[0])

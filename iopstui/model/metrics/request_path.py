@@ -33,7 +33,7 @@ class RequestPath:
 
 
 def request_path(frame: Frame) -> RequestPath | None:
-    """Request path of all requests of the job's devices; ``None`` without the probe's part ``way``,
+    """Request path of all requests of the job's devices; ``None`` without the probe's part "way",
     or if nothing was completed."""
     requests = frame.probe.combined(frame.opened) if frame.probe is not None else None
     if requests is None or requests.waiting is None or requests.device.mean_ns is None:

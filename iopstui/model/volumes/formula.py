@@ -24,7 +24,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """Return the formula for people."""
+        """The page and its date, for people."""
         return f"{self.page} ({'read' if self.read else 'of'} {self.date})"
 
     def outdated(self, today: datetime.date) -> bool:
@@ -35,8 +35,8 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Formula:
     """``base + per_gib x size + per_iops x IOPS + per_provisioned x bought IOPS``, at most
-    ``high``, at least ``low``; or ``steps`` of (up to GiB, value). In ``unit``; ``at`` gives
-    I/Os or bytes."""
+    ``high``, at least ``low``; or ``steps`` of (up to GiB, value). In ``unit``; ``value_at``
+    gives I/Os or bytes."""
 
     unit: str
     source: str

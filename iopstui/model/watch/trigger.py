@@ -74,8 +74,8 @@ def parse_duration(text: str) -> float | None:
 def parse_trigger(
     text: str, tree: Sequence[str], devices: Sequence[str], probed: bool = False
 ) -> Trigger:
-    """A --trigger. ``tree`` and ``opened`` as in ``parse_expectation``; ``probed``: the probe
-    counts. UsageError also for a figure that nobody measures in a watch."""
+    """Parse a --trigger. ``tree`` and ``devices`` are those of ``parse_expectation``; ``probed``:
+    the probe counts. Raises UsageError, also for a figure that a watch does not measure."""
     option = f"--trigger {text!r}"
     match = _TRIGGER.fullmatch(text)
     if match is None:

@@ -31,7 +31,7 @@ class Names:
         self._numbers: dict[str, int] = {}
 
     def __call__(self, host: str) -> str:
-        """Rows of one host."""
+        """The name to show for a host."""
         if not self._redact:
             return printable(host)
         return f"host {self._numbers.setdefault(host, len(self._numbers) + 1)}"

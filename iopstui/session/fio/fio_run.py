@@ -82,7 +82,7 @@ class PhaseFinished:
 
 @dataclass(frozen=True, slots=True)
 class ReadyToStart:
-    """Everything is ready; ``FioRun.go`` starts fio."""
+    """Everything is ready; ``FioRun.start_run`` starts fio."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ class FindingTracker:
         self._change, self._changed_at = None, -inf
 
     def ask(self, finding: Finding) -> None:
-        """The next run has the options of this finding's ``test``: say what it decides."""
+        """The next run has this finding's ``options``: report what it shows."""
         self._next_question = finding
 
     def note_conditions(self, now: Conditions) -> None:

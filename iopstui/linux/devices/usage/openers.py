@@ -54,8 +54,8 @@ def file_identity(info: os.stat_result) -> File:
 class Writers:
     """Everything that other programs have open or mapped for writing now.
 
-    Only processes this user may look into are seen: an empty answer proves nothing (``unseen`` says
-    why). ``is_own``: whether a process belongs to a run of ours, which is no other program.
+    Only processes this user may look into are seen, so an empty answer proves nothing
+    (``hidden_programs_reason``). ``is_own`` tells the processes of our own runs, which are skipped.
     """
 
     def __init__(self, roots: Roots, is_own: Callable[[int], bool] | None = None) -> None:
