@@ -4,42 +4,18 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any
 
-from iopstui.events import Event, LayoutProgress, Notice
 from iopstui.features.promise.model.checks import LATENCY
 from iopstui.features.promise.model.verdict import FAIL, PASS, Verdict, is_promise_met
-from iopstui.format import clock, latency, replace_unprintable
+from iopstui.format import latency
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS
 from iopstui.output.pages.volumes import outdated, volume_json
-from iopstui.output.status_line import ProgressShare, StatusLine
 from iopstui.tables import aligned
 from iopstui.text import printable, with_breaks, without_breaks
 
 HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LIMIT")
-
-
-class PromiseProgress:
-    """Prints progress on ``err``: one line per run, warnings, and the progress of a layout."""
-
-    def __init__(self, err: TextIO, out: TextIO) -> None:
-        self._err = err
-        self._share = ProgressShare()
-        self._line = StatusLine(err, out)
-
-    def handle(self, event: Event) -> None:
-        """Describe the event."""
-        if isinstance(event, LayoutProgress) and self._line.alive:
-            self._line.draw(f"[{clock(event.t)}] {self._share.text(event)}")
-        elif isinstance(event, Notice) and event.level != "info":
-            self.write_note(f"{event.level}: {event.text}")
-
-    def write_note(self, message: str) -> None:
-        """A line of its own."""
-        self._line.clear()
-        self._err.write(replace_unprintable(f"{printable(message)}\n", self._err.encoding))
-        self._err.flush()
 
 
 def promise_text(

@@ -12,7 +12,7 @@ from iopstui.cli.terminal import kill_without_waiting, print_message, show, widt
 from iopstui.cli.volume_options import GIB, apply_volume_options, read_promised_figures
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.features.promise.model.verdict import is_promise_met
-from iopstui.features.promise.output import PromiseProgress, promise_json, promise_text
+from iopstui.features.promise.output import promise_json, promise_text
 from iopstui.features.promise.runner import PromiseRunner
 from iopstui.features.promise.setup import (
     PromiseSetup,
@@ -28,6 +28,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.volumes.guess import VolumeGuess, guess_volume
+from iopstui.output.run_progress import RunProgress
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals
 from iopstui.text import printable
@@ -42,7 +43,7 @@ def run_promise(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return EXIT_OK
     clean_up_and_report(print_message, Roots())
-    progress = PromiseProgress(sys.stderr, sys.stdout)
+    progress = RunProgress(sys.stderr, sys.stdout)
     runner = PromiseRunner(setup, progress.handle, progress.write_note)
     StopSignals(runner.loop.stop, kill_without_waiting(runner.loop.kill))
     runner.run()

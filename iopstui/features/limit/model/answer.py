@@ -1,0 +1,84 @@
+"""What a search came to, in words that say no more than was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iopstui.features.limit.model.estimate import Estimate
+from iopstui.features.limit.model.search import Search
+
+FOUND, NEVER, NO_LIMIT, UNSURE = "found", "never", "no-limit", "unsure"
+WIDE = 0.25
+"""Half of an interval, as a share of its middle, that says too little."""
+MAX_CHANGES = 1
+MAX_SPOILED = 3
+DISTURBED = "too many runs were disturbed"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``kind`` is a constant of this module; ``low`` and ``high`` bound the limit with 95 %, where
+    they are known; ``text`` says it, ``notes`` what else happened."""
+
+    kind: str
+    low: float | None
+    high: float | None
+    best: float | None
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+def conclude(search: Search, bound: str, spoiled: Sequence[str], ended: str = "") -> Answer:
+    """``bound`` as the user wrote it; ``spoiled`` says of each run that was not counted why;
+    ``ended`` why no more could be measured ("": the answer, or the time)."""
+    found = search.estimate()
+    notes = [*_changes(search), *dict.fromkeys(spoiled)]
+    if found is None:
+        why = ended or (DISTURBED if spoiled else "the time was over before a rate was measured")
+        return Answer(UNSURE, None, None, None, f"can't tell: {why}", tuple(notes))
+    kind, text = _result(search, found, bound, ended, len(spoiled))
+    return Answer(kind, found.low, found.high, found.best, text, tuple(notes))
+
+
+def _result(
+    search: Search, found: Estimate, bound: str, ended: str, spoiled: int
+) -> tuple[str, str]:
+    runs = search.runs
+    if search.changes > MAX_CHANGES:
+        return UNSURE, "can't tell: what the disk can do changed while it was measured"
+    if spoiled >= MAX_SPOILED and found.half_width > WIDE:
+        return UNSURE, f"can't tell: {DISTURBED}"
+    if search.is_never_kept:
+        lowest = min(run.asked for run in runs)
+        return NEVER, f"{bound} is not kept at any rate: not even at {lowest:,.0f}/s"
+    if found.high is None and all(run.share <= run.allowed for run in runs):
+        highest = max(run.asked for run in runs)
+        why = ended or "the time was over before a rate was too high"
+        return NO_LIMIT, f"no limit found up to {highest:,.0f}/s: {why}"
+    if found.low is None or found.high is None or found.half_width > WIDE:
+        return UNSURE, f"can't tell: too unsteady to say ({_range(found)} in the time there was)"
+    return FOUND, f"{_rates(found.low, found.high)} (95 %)"
+
+
+def _rates(low: float, high: float) -> str:
+    """ "1,680 to 1,810/s": with no more digits than the interval has."""
+    unit = 10 ** max(0, len(str(int(high - low))) - 2)
+    return f"{unit * int(low / unit):,} to {unit * -int(-high // unit):,}/s"
+
+
+def _range(found: Estimate) -> str:
+    if found.low is not None and found.high is not None:
+        return f"{_rates(found.low, found.high)} at 95 %"
+    if found.high is not None:
+        return f"below {found.high:,.0f}/s"
+    return f"above {found.low:,.0f}/s" if found.low is not None else "at any of the rates"
+
+
+def _changes(search: Search) -> list[str]:
+    return [
+        f"The disk changed: {kept.asked:,.0f}/s kept the bound, and later {failed.asked:,.0f}/s "
+        "did not (the end of a burst, a cache that filled, throttling). The limit is that of "
+        "afterwards."
+        for kept, failed in search.contradictions
+    ]  # fmt: skip

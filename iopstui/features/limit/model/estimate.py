@@ -1,0 +1,246 @@
+"""At which rate is the share of slow I/Os what the bound allows? An estimate with an interval.
+
+A p99 keeps its bound while at most 1 % of the I/Os are slower. So each run at a rate is a count of
+slow I/Os. They come in groups (whoever waits makes the next ones wait), so seconds are the unit,
+and a run counts for as many independent I/Os as its seconds' spread allows. The logit of the share
+is taken to be linear in the logarithm of the rate, near the bound: of queues it nearly is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from iopstui.model.metrics.statistics.student_t import t_quantile
+
+GRID = 160
+"""Rates that are tried as the limit."""
+STEEPNESS = tuple(0.5 * 1.35**n for n in range(24))
+"""By which power of the rate the odds of a slow I/O grow: 0.5 to 500."""
+NEAR_SHARES = 0.1, 10.0
+"""Runs whose share of slow I/Os is within this multiple of the allowed one say how they group."""
+BEND = 0.15
+"""By how much of its distance from the bound a run may miss the straight line."""
+GROUP = 1.0
+"""Slow I/Os that follow one another, in terms of those that arrive within the bound, over the
+share of time in which the device is idle (heavy traffic: a reflected Brownian motion)."""
+MIN_IDLE = 0.03
+STALLED = 0.9
+"""A second with this share of a run's slow I/Os stands alone."""
+DECIDED = 6.6
+"""Twice the log-likelihood ratio at which one run alone decides: 99 %."""
+BEHIND = 0.03
+"""A device that completes this share less than was asked for can't carry the rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """I/Os that were completed in a second, and those ``slow`` ones that took longer than the
+    bound."""
+
+    ios: int
+    slow: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run at one rate, in I/Os per second: ``asked`` for, and ``rate`` as completed. ``allowed``
+    is the share that may be slow (0.01), ``bound_s`` the bound."""
+
+    asked: float
+    rate: float
+    seconds: tuple[Second, ...]
+    allowed: float
+    bound_s: float
+    capacity: float
+    """I/Os per second that the device completes at most, as far as is known."""
+
+    @cached_property
+    def ios(self) -> int:
+        """All I/Os."""
+        return sum(second.ios for second in self.seconds)
+
+    @cached_property
+    def slow(self) -> int:
+        """Those that took longer than the bound."""
+        return sum(second.slow for second in self.seconds)
+
+    @property
+    def share(self) -> float:
+        """The share of slow I/Os; 1 where the device fell behind."""
+        return 1.0 if self.is_behind else self.slow / self.ios if self.ios else 0.0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether clearly less was completed than asked for: the rest waits longer and longer."""
+        chance = 4 / math.sqrt(max(1, self.ios))
+        return self.rate < self.asked * (1 - BEHIND - chance)
+
+    @property
+    def load(self) -> float:
+        """The rate of the arrivals: as asked, unless fio sent clearly others."""
+        chance = 3 / math.sqrt(max(1, self.ios))
+        sent = not self.is_behind and abs(self.rate / self.asked - 1) > chance
+        return self.rate if sent else self.asked
+
+    @property
+    def grouping(self) -> float:
+        """How many I/Os count as one, by the theory of queues: the busier the device, the longer a
+        queue lasts, and all that wait in it are slow together."""
+        idle = max(MIN_IDLE, 1 - self.asked / self.capacity)
+        return 1 + GROUP * self.asked * self.bound_s / idle
+
+    @cached_property
+    def spread(self) -> tuple[float, float]:
+        """The squared spread of the seconds' slow I/Os: as it is, and as it were if each I/O were
+        slow by itself."""
+        count, share = len(self.seconds), self.slow / self.ios if self.ios else 0.0
+        squares = sum((second.slow - share * second.ios) ** 2 for second in self.seconds)
+        return squares, max(0, count - 1) / max(1, count) * self.slow * (1 - share)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether one second has most of the slow I/Os: something held the device up once."""
+        most = max((second.slow for second in self.seconds), default=0)
+        alone = len(self.seconds) > 2 and most > STALLED * self.slow
+        return alone and most > 10 * self.grouping and self.slow > self.allowed * self.ios
+
+    @property
+    def is_saturated(self) -> bool:
+        """Whether most I/Os are slow that need not be: the queue grows while the run lasts."""
+        return self.share > (1 + self.allowed) / 2
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it says how slow I/Os group near the bound."""
+        low, high = NEAR_SHARES
+        return low * self.allowed <= self.share <= high * self.allowed and not self.is_behind
+
+    def evidence(self) -> float:
+        """Twice the log-likelihood ratio against the allowed share: above 0 the run fails the
+        bound, below 0 it keeps it."""
+        n, share = self.ios / self.grouping, self.share
+        ratio = 2 * (_likelihood(share, n, share) - _likelihood(share, n, self.allowed))
+        return ratio if share > self.allowed else -ratio
+
+    @property
+    def keeps(self) -> bool | None:
+        """Whether it kept the bound; ``None``: too close, or too few independent I/Os, to say."""
+        evidence = self.evidence()
+        return None if abs(evidence) < DECIDED else evidence < 0
+
+
+def _likelihood(share: float, n: float, expected: float) -> float:
+    """The log-likelihood of a ``share`` of ``n`` where ``expected`` is the truth."""
+    slow = share * math.log(expected) if share else 0.0
+    fast = (1 - share) * math.log(1 - expected) if share < 1 else 0.0
+    return n * (slow + fast)
+
+
+def _logit(share: float) -> float:
+    return math.log(share / (1 - share))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The limit is within ``low`` and ``high`` with 95 %, ``best`` is the likeliest. An end where
+    nothing was measured beyond is ``None``. ``steepness``: by which power of the rate the odds of a
+    slow I/O grow."""
+
+    low: float | None
+    high: float | None
+    best: float
+    steepness: float
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval, as a share of its middle."""
+        if self.low is None or self.high is None:
+            return math.inf
+        return (self.high - self.low) / (self.high + self.low)
+
+
+def estimate(runs: Sequence[Run]) -> Estimate | None:
+    """The limit by all runs. ``None`` without any."""
+    if not runs:
+        return None
+    weights = _weights(runs, 1.0)
+    fitted = _Fit(runs, weights)
+    near = [run for run in runs if run.is_near]
+    if len(near) > 2:
+        # runs that scatter more around the line than their seconds allow: each counts for less
+        excess = fitted.scatter(near) / (len(near) - 2)
+        if excess > 1:
+            fitted = _Fit(runs, _weights(runs, excess))
+    freedom = max(4, sum(len(run.seconds) - 1 for run in near))
+    return fitted.interval(t_quantile(0.975, freedom) ** 2)
+
+
+def _weights(runs: Sequence[Run], excess: float) -> list[float]:
+    """For how many independent I/Os each run counts. By all runs together: if each had its own
+    grouping, those that happened to see a long queue would count least."""
+    near = [run for run in runs if run.is_near]
+    squares = sum(run.spread[0] for run in near)
+    expected = sum(run.grouping * run.spread[1] for run in near)
+    excess *= max(1.0, squares / expected) if expected else 1.0
+    weights = []
+    for run in runs:
+        n = run.ios / run.grouping / excess
+        share = (run.share * run.ios + 0.5) / (run.ios + 1)
+        distance = BEND * (_logit(share) - _logit(run.allowed))
+        most = 1 / distance**2 / (share * (1 - share)) if distance else math.inf
+        # a queue that grows makes more I/Os slow the longer the run: it only says "beyond"
+        weights.append(min(n, 1.0) if run.is_saturated else min(n, most))
+    return weights
+
+
+class _Fit:
+    """The likelihood of every limit on a grid, each at the steepness that suits it best."""
+
+    def __init__(self, runs: Sequence[Run], weights: Sequence[float]) -> None:
+        self._runs, self._weights = runs, weights
+        self._logs = [math.log(run.load) for run in runs]
+        first, last = min(self._logs) - 0.3, max(self._logs) + 0.3
+        self._limits = [first + (last - first) * n / (GRID - 1) for n in range(GRID)]
+        self._ends = min(self._logs), max(self._logs)
+        self._profile = [max(self._steep(limit)) for limit in self._limits]
+        top = max(range(GRID), key=lambda n: self._profile[n][0])
+        # of a plateau its middle
+        level = self._profile[top][0] - 0.05
+        flat = [n for n in range(GRID) if self._profile[n][0] >= level]
+        self.best = sum(self._limits[n] for n in flat) / len(flat)
+        self.most, self.steepness = self._profile[top]
+
+    def _steep(self, limit: float) -> Iterator[tuple[float, float]]:
+        middle = _logit(self._runs[0].allowed)
+        for steepness in STEEPNESS:
+            total = 0.0
+            for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True):
+                logit = max(-30.0, min(30.0, middle + steepness * (log - limit)))
+                power = math.log1p(math.exp(logit))
+                total += weight * (run.share * logit - power)
+            yield total, steepness
+
+    def scatter(self, near: Sequence[Run]) -> float:
+        """The squared distance of runs from the line, in terms of their own errors."""
+        total = 0.0
+        for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True):
+            if run in near:
+                logit = _logit(run.allowed) + self.steepness * (log - self.best)
+                share = 1 / (1 + math.exp(-logit))
+                total += weight * (run.share - share) ** 2 / (share * (1 - share))
+        return total
+
+    def interval(self, drop: float) -> Estimate:
+        """All limits whose likelihood is near that of the best."""
+        inside = [limit for limit, (value, _) in zip(self._limits, self._profile, strict=True)
+                  if 2 * (self.most - value) <= drop]  # fmt: skip
+        step = self._limits[1] - self._limits[0]
+        low, high = min(inside) - step, max(inside) + step
+        return Estimate(
+            None if low < self._ends[0] else math.exp(low),
+            None if high > self._ends[1] else math.exp(high),
+            math.exp(self.best), self.steepness,
+        )  # fmt: skip

@@ -1,0 +1,104 @@
+"""Which rate to measure next, and when there is an answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+from iopstui.features.limit.model.estimate import DECIDED, Estimate, Run, estimate
+
+SHORT_S, LONG_S = 5.0, 12.0
+"""Measured seconds of a run that looks for the bracket, and of one near the limit."""
+UP, DOWN = 1.35, 2.0
+NARROW = 0.045
+"""Half of the interval, as a share of its middle: narrow enough to end."""
+NEAR = 0.25
+PLACES = (0.5, 0.2, 0.8)
+"""Where in the interval the next rates are."""
+MIN_NEAR = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to run next."""
+
+    rate: float
+    seconds: float
+
+
+@dataclass
+class Search:
+    """``first`` is the rate to begin with, ``lowest`` the one below which nobody looks, and
+    ``capacity`` the most I/Os per second that the device has completed."""
+
+    first: float
+    lowest: float
+    capacity: float
+    runs: list[Run] = field(default_factory=list)
+    contradictions: list[tuple[Run, Run]] = field(default_factory=list)
+    """A run that kept the bound, and a later one that did not at a lower rate."""
+
+    @property
+    def changes(self) -> int:
+        """How often the device was seen to change."""
+        return len(self.contradictions)
+
+    @property
+    def is_never_kept(self) -> bool:
+        """Whether even the lowest rate certainly fails."""
+        lowest = [run.evidence() for run in self.runs if run.asked <= self.lowest * 1.01]
+        return sum(lowest) >= DECIDED
+
+    def add(self, run: Run) -> None:
+        """Count a run. Where a device that kept the bound no longer does at a lower rate, it has
+        changed, and what it did before counts no longer."""
+        self.capacity = max(self.capacity, run.rate)
+        self.runs = [replace(each, capacity=self.capacity) for each in (*self.runs, run)]
+        run = self.runs[-1]
+        before = [n for n, other in enumerate(self.runs[:-1])
+                  if other.keeps and other.asked >= run.asked * 1.02]  # fmt: skip
+        if run.keeps is False and before:
+            self.contradictions.append((self.runs[before[-1]], run))
+            self.runs = self.runs[before[-1] + 1 :]
+
+    def estimate(self) -> Estimate | None:
+        """By the runs so far."""
+        return estimate(self.runs)
+
+    def next(self) -> Step | None:
+        """The next run; ``None``: the answer is narrow enough, or there is none below."""
+        if not self.runs:
+            return Step(self.first, SHORT_S)
+        found = estimate(self.runs)
+        assert found is not None
+        rates = [run.asked for run in self.runs]
+        low, high = found.low, found.high
+        if low is None and self._lowest_fails():
+            if self.is_never_kept:
+                return None
+            return Step(max(self.lowest, min(rates) / DOWN), SHORT_S)
+        if high is None and not any(run.share > run.allowed for run in self.runs):
+            return Step(self._higher(max(rates)), SHORT_S)
+        low = low or min(rates) / 1.12
+        high = high or max(rates) * 1.06
+        near = [run for run in self.runs if low / 1.1 <= run.asked <= high * 1.1]
+        half = (high - low) / (high + low)
+        # a line through runs on one side of the limit alone would have to be exactly straight
+        sides = {run.share > run.allowed for run in near if not run.is_saturated}
+        if found.half_width <= NARROW and len(near) >= MIN_NEAR and len(sides) == 2:
+            return None
+        place = PLACES[len(near) % len(PLACES)]
+        if found.low is None or found.high is None:
+            place = 0.1 if found.low is None else 0.9
+        rate = math.exp(math.log(low) + place * math.log(high / low))
+        return Step(rate, LONG_S if half < NEAR else SHORT_S)
+
+    def _higher(self, rate: float) -> float:
+        """The next rate above all that kept the bound: not far beyond what the device can do."""
+        if rate < 0.95 * self.capacity:
+            return math.sqrt(rate * self.capacity)
+        return max(rate * 1.06, 1.06 * self.capacity) if rate < self.capacity else rate * UP
+
+    def _lowest_fails(self) -> bool:
+        lowest = min(self.runs, key=lambda run: run.asked)
+        return lowest.share > lowest.allowed

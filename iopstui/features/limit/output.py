@@ -1,0 +1,82 @@
+"""The limit, and the latency over the rate: a table for people, and JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from iopstui.features.limit.model.answer import Answer
+from iopstui.features.limit.runner import Row
+from iopstui.features.limit.setup import LimitSetup
+from iopstui.format import latency
+from iopstui.tables import aligned
+from iopstui.text import printable, with_breaks, without_breaks
+
+
+def limit_text(
+    setup: LimitSetup, answer: Answer, rows: Sequence[Row], closed: Row | None, saturated: str,
+    width: int,
+) -> str:  # fmt: skip
+    """The curve, lowest rate first, the job as it is beside it, and in the end the answer."""
+    keep = setup.keep
+    head = ("RATE/S", keep.path[-1].upper(), f"SLOWER THAN {latency(keep.required)}", "SECONDS",
+            "IN FLIGHT", "")  # fmt: skip
+    counted = sorted(rows, key=lambda row: row.asked or 0.0)
+    cells = [head, *(_cells(row, setup.allowed) for row in counted)]
+    if closed is not None:
+        cells.append(_cells(closed, setup.allowed))
+    job = f"{setup.run.job} on {setup.target.name}"
+    lines = [printable(f"{job}, random arrivals (open loop): {keep.text}"), ""]
+    lines += aligned(cells, right=range(5))
+    lines.append("")
+    for note in answer.notes:
+        lines += _wrapped(note, width)
+    if saturated:
+        lines += _wrapped(saturated, width)
+    return "\n".join([*lines, *_wrapped(f"{answer.text}", width)])
+
+
+def _cells(row: Row, allowed: float) -> tuple[str, ...]:
+    kept = "keeps it" if row.share <= allowed else "too slow"
+    if row.asked is None:
+        kept = "the job as it is (closed loop)"
+    elif row.spoiled:
+        kept = "disturbed"
+    elif row.full_s and row.share <= allowed:
+        kept = f"the queue may have been full in {row.full_s} s"
+    rate = row.point.iops if row.asked is None else row.asked
+    flight = row.point.in_flight
+    return (
+        f"{rate:,.0f}", latency(row.figure_ns), f"{100 * row.share:.2g} %",
+        f"{row.point.seconds:.0f}", "–" if flight is None else f"{flight:,.3g}", kept,
+    )  # fmt: skip
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return [with_breaks(line) for line in textwrap.wrap(
+        without_breaks(printable(text)), max(width, 40), break_on_hyphens=False,
+        break_long_words=False,
+    )]  # fmt: skip
+
+
+def limit_json(
+    setup: LimitSetup, answer: Answer, rows: Sequence[Row], closed: Row | None, saturated: str
+) -> dict[str, Any]:
+    """Return the answer as an object for JSON: rates in I/Os per second, latencies in ns."""
+    return {
+        "job": setup.run.job, "target": setup.target.path, "keep": setup.keep.text,
+        "bound_ns": setup.keep.required, "allowed_share": setup.allowed, "result": answer.kind,
+        "low": answer.low, "high": answer.high, "best": answer.best, "text": answer.text,
+        "notes": list(answer.notes), "saturated": saturated or None,
+        "closed_loop": None if closed is None else _row_json(closed),
+        "runs": [_row_json(row) for row in rows],
+    }  # fmt: skip
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    return {
+        "rate": row.asked, "iops": row.point.iops, "latency_ns": row.figure_ns,
+        "slow_share": row.share, "seconds": row.point.seconds, "in_flight": row.point.in_flight,
+        "iodepth": row.depth, "full_seconds": row.full_s, "disturbed": row.spoiled or None,
+    }  # fmt: skip

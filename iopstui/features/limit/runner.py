@@ -1,0 +1,244 @@
+"""Run the job at one rate after another in one session, until the limit is known."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from iopstui.errors import Interrupted, JobFailed
+from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
+from iopstui.features.limit.model.answer import MAX_CHANGES, MAX_SPOILED, Answer, conclude
+from iopstui.features.limit.model.estimate import Run, Second
+from iopstui.features.limit.model.load import may_be_full
+from iopstui.features.limit.model.search import SHORT_S, Search, Step
+from iopstui.features.limit.setup import SETTLE_S, LimitSetup
+from iopstui.format import latency
+from iopstui.model.experiment.disturbance import DisturbanceMeter
+from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter, run_length_s
+from iopstui.model.experiment.run_request import RunRequest
+from iopstui.model.findings.finding import Finding
+from iopstui.model.findings.headlines import headline_of
+from iopstui.model.metrics.figures import Meter
+from iopstui.model.metrics.frame import Frame
+from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
+from iopstui.safety.scratch import DEFAULT_BYTES
+from iopstui.session.live import LiveSession
+from iopstui.session.run_loop import RunLoop
+from iopstui.session.viewer import NOBODY
+
+START_SHARE = 0.75
+"""The first rate, as a share of what the job does as it is."""
+LOWEST_SHARE = 0.02
+"""The lowest rate: a device that is idle most of the time answers as fast as it can."""
+MIN_RATE = 20.0
+OVERHEAD_S = 2.5
+FULL_CPU_PERCENT = 90.0
+MAX_DEEPER = 2
+SPOILING = ("throttled", "steal", "neighbour", "thermal", "io-errors")
+"""Findings that tell of something other than the disk and this job."""
+LIMITS = ("cgroup-limit", "volume-limit", "above", "tags", "cap")
+"""Findings that name what is full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A run as it is shown. ``asked`` is ``None`` of the job as it is; ``figure_ns`` is the
+    percentile that is kept; ``depth`` the I/Os that each job may have in flight (``None``: its
+    own); ``spoiled`` says why the run does not count ("": it does)."""
+
+    asked: float | None
+    point: Point
+    figure_ns: float | None
+    share: float
+    seconds: tuple[Second, ...]
+    depth: int | None = None
+    full_s: int = 0
+    spoiled: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass
+class _Collector:
+    """Figures of one run; ``take`` gets its events."""
+
+    setup: LimitSetup
+    seconds: float
+    room: int | None
+    figure: Meter = field(init=False)
+    meter: PointMeter = field(init=False)
+    counts: list[Second] = field(default_factory=list)
+    full_s: int = 0
+    findings: dict[str, Finding] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        disturbances = DisturbanceMeter(self.setup.target, self.setup.shape)
+        self.figure = Meter(self.setup.keep.path)
+        self.meter = PointMeter(SETTLE_S, self.seconds, disturbances)
+        self._settling = SettlingFilter(SETTLE_S, self.seconds)
+
+    def take(self, event: Event) -> None:
+        """Count one frame, and the findings in it."""
+        match event:
+            case FrameReady():
+                self.meter.add(event.frame)
+                if self._settling.counts(event.frame):
+                    self._count(event.frame)
+            case FindingReported():
+                self.findings[event.finding.rule] = event.finding
+            case FindingEnded():
+                pass  # it held in some of the seconds
+
+    def _count(self, frame: Frame) -> None:
+        second = Meter(self.setup.keep.path)
+        second.add(frame)
+        self.figure.join(second)
+        bound = self.setup.keep.required
+        slow = sum(count for ns, count in second.bins.items() if ns > bound)
+        self.counts.append(Second(sum(second.bins.values()), slow))
+        fio = frame.fio
+        if self.room is not None and fio is not None and fio.total.max_ns and fio.seconds:
+            per_second = fio.total.ios / fio.seconds
+            self.full_s += may_be_full(per_second, fio.total.max_ns / 1e9, self.room)
+
+
+class LimitRunner:
+    """``rows`` are the runs so far; ``notify`` gets a line for each."""
+
+    def __init__(
+        self, setup: LimitSetup, sink: Callable[[Event], None], notify: Callable[[str], None]
+    ) -> None:
+        self.setup = setup
+        self.rows: list[Row] = []
+        self.closed: Row | None = None
+        self.search: Search | None = None
+        session = LiveSession(setup.target, setup.devices, setup.job_target, setup.run, NOBODY)
+        self.loop = RunLoop(session, sink)
+        self._notify = notify
+        self._spoiled: list[str] = []
+        self._number = 0
+        self._ended = ""
+
+    def run(self) -> Answer:
+        """Look for the limit. Raises Interrupted, or the error of a run that fails. Afterwards the
+        session is closed, and no scratch file is left."""
+        began, shared = time.monotonic(), None
+        self.loop.start()
+        try:
+            if self.setup.uses_scratch and self.setup.job_target is not None:
+                shared = SharedScratch([Path(p.path) for p in self.setup.job_target.places])
+            lent = LentScratch(shared.scratch, DEFAULT_BYTES) if shared else None
+            self._look(began, lent)
+        finally:
+            try:
+                self.loop.close()
+            finally:
+                if shared is not None:
+                    shared.close()
+        assert self.search is not None
+        return conclude(self.search, self.setup.keep.text, self._spoiled, self._ended)
+
+    def _look(self, began: float, lent: LentScratch | None) -> None:
+        self.closed = self._measure(self.setup.closed_loop(SHORT_S), None, SHORT_S, lent)
+        # laying out the scratch files is no part of the time
+        end = max(began, time.monotonic() - SHORT_S - SETTLE_S - OVERHEAD_S) + self.setup.time_s
+        most = self.closed.point.iops
+        lowest = max(MIN_RATE, LOWEST_SHARE * most)
+        self.search = Search(max(lowest, START_SHARE * most), lowest, most)
+        while not self._ended and (step := self.search.next()) is not None:
+            length = run_length_s(SETTLE_S, step.seconds, self.setup.run.interval_s)
+            if time.monotonic() + length + OVERHEAD_S > end:
+                break
+            self._take(step, lent)
+            if len(self._spoiled) >= MAX_SPOILED or self.search.changes > MAX_CHANGES:
+                break
+
+    def _take(self, step: Step, lent: LentScratch | None) -> None:
+        """Measure a rate. Where the queue may have been full and nothing was slow, arrivals may
+        have waited unseen: again with a deeper one."""
+        assert self.search is not None
+        asked = self.setup.load.asked(step.rate)
+        for deeper in range(MAX_DEEPER + 1):
+            self._number += 1
+            request = self.setup.request(asked, step.seconds, self._number, deeper)
+            row = self._measure(request, asked, step.seconds, lent)
+            next_depth = self.setup.load.depth(asked, self.setup.bound_s, deeper + 1)
+            is_deepest = row.depth == next_depth
+            if not row.full_s or row.share > self.setup.allowed or is_deepest:
+                break
+        run = Run(asked, row.point.iops, row.seconds, self.setup.allowed, self.setup.bound_s,
+                  self.search.capacity)  # fmt: skip
+        if run.is_behind and row.share <= self.setup.allowed and self._fio_is_full(row):
+            self._ended = "fio itself can't send more, its CPU is full"
+        elif row.spoiled:
+            self._spoiled.append(f"{asked:,.0f}/s does not count: {row.spoiled}.")
+        elif run.is_stalled:
+            self._spoiled.append(f"{asked:,.0f}/s was measured again: one second had nearly all of "
+                                 "its slow I/Os, so something held the disk up once.")  # fmt: skip
+        else:
+            self.search.add(run)
+
+    def _fio_is_full(self, row: Row) -> bool:
+        return (row.point.fio_cpu or 0.0) >= FULL_CPU_PERCENT * self.setup.load.jobs
+
+    def _measure(
+        self, request: RunRequest, asked: float | None, seconds: float, lent: LentScratch | None
+    ) -> Row:
+        self._require(not self.loop.interrupted)
+        depth = None if asked is None else int(request.overrides["iodepth"])
+        room = None if depth is None else depth * self.setup.load.jobs
+        collector = _Collector(self.setup, seconds, room)
+        session = self.loop.session
+        finished = self.loop.run(lambda: session.run_request(request, lent), collector.take)
+        self._require(self.loop.complete(finished))
+        point = collector.meter.point()
+        ios = sum(second.ios for second in collector.counts)
+        if point is None or not ios:
+            raise JobFailed(f"fio completed no I/O that counts for {self.setup.keep.name}.",
+                            "Use a higher rate of such I/Os, or another figure.")  # fmt: skip
+        row = Row(
+            asked, point, collector.figure.value,
+            sum(second.slow for second in collector.counts) / ios, tuple(collector.counts), depth,
+            collector.full_s, self._spoiling(point, collector.findings),
+            tuple(collector.findings.values()),
+        )  # fmt: skip
+        if asked is not None:
+            self.rows.append(row)
+        self._notify(self._line(row))
+        return row
+
+    @staticmethod
+    def _spoiling(point: Point, findings: dict[str, Finding]) -> str:
+        held = (headline_of(findings[rule]) for rule in SPOILING if rule in findings)
+        return [*point.disturbed, *held, ""][0]
+
+    def _line(self, row: Row) -> str:
+        keep = self.setup.keep
+        rate = "as it is" if row.asked is None else f"{row.asked:,.0f}/s"
+        done = "" if row.asked is None else f", {row.point.iops:,.0f}/s done"
+        slower = f"{100 * row.share:.3g} % slower than {latency(keep.required)}"
+        text = f"{rate}: {keep.name} {latency(row.figure_ns)}, {slower}{done}"
+        return text if not row.spoiled else f"{text} (disturbed: {row.spoiled})"
+
+    def _require(self, goes_on: bool) -> None:
+        if not goes_on:
+            raise Interrupted("Interrupted: the limit was not found.")
+
+    def saturated(self) -> str:
+        """Where the I/Os wait at the lowest rate that was too high, and what is full there."""
+        above = [row for row in self.rows if row.share > self.setup.allowed and not row.spoiled]
+        row = min(above, key=lambda row: row.asked or math.inf, default=None)
+        most = row.point.most_waits if row is not None else None
+        if row is None or row.asked is None:
+            return ""
+        named = next((f for rule in LIMITS for f in row.findings if f.rule == rule), None)
+        reason = f" {headline_of(named)}." if named is not None else ""
+        if most is None or not row.point.in_flight:
+            return reason.strip()
+        place, count = most
+        where = {"CPU": "for a CPU", "above": "above the device", "unknown": "in a place that no "
+                 "counter shows"}.get(place, f"in {place}")  # fmt: skip
+        return (f"At {row.asked:,.0f}/s {count:,.3g} of {row.point.in_flight:,.3g} I/Os in flight "
+                f"wait {where}.{reason}")  # fmt: skip
