@@ -1,4 +1,4 @@
-"""How often is a comparison or a gate wrong? `make simulate`: many made-up runs, the real tests.
+"""How often is a comparison, a gate or a limit wrong? `make simulate`: made-up runs, real tests.
 
 Prints the tables of docs/statistics.md.
 """
@@ -14,13 +14,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 
 from comparisons import false_claims_table, power_table, sequential_table
 from gates import gates_table
+from limits import limits_table
 
 
 def main() -> int:
     """Exit code 0; 1 if more is wrong than docs/statistics.md says."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--only", choices=("claims", "power", "until", "gates"))
+    parser.add_argument("--only", choices=("claims", "power", "until", "gates", "limits"))
     arguments = parser.parse_args()
     trials, only = arguments.trials, arguments.only
     bad = False
@@ -32,6 +33,8 @@ def main() -> int:
         bad |= sequential_table(trials)
     if only in (None, "gates"):
         bad |= gates_table(max(1, trials // 4))
+    if only in (None, "limits"):
+        bad |= limits_table(max(1, trials // 100))
     return 1 if bad else 0
 
 

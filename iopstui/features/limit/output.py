@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from iopstui.features.limit.model.answer import Answer
-from iopstui.features.limit.runner import Row
+from iopstui.features.limit.runner import HARMLESS, Row
 from iopstui.features.limit.setup import LimitSetup
 from iopstui.format import latency
 from iopstui.tables import aligned
@@ -41,7 +41,7 @@ def _cells(row: Row, allowed: float) -> tuple[str, ...]:
     kept = "keeps it" if row.share <= allowed else "too slow"
     if row.asked is None:
         kept = "the job as it is (closed loop)"
-    elif row.spoiled:
+    elif row.spoiled and row.share > HARMLESS * allowed:
         kept = "disturbed"
     elif row.full_s and row.share <= allowed:
         kept = f"the queue may have been full in {row.full_s} s"

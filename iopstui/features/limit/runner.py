@@ -36,6 +36,8 @@ LOWEST_SHARE = 0.02
 MIN_RATE = 20.0
 OVERHEAD_S = 2.5
 FULL_CPU_PERCENT = 90.0
+HARMLESS = 0.1
+"""What else goes on makes I/Os slower: a run with hardly a slow one counts all the same."""
 MAX_DEEPER = 2
 SPOILING = ("throttled", "steal", "neighbour", "thermal", "io-errors")
 """Findings that tell of something other than the disk and this job."""
@@ -118,6 +120,7 @@ class LimitRunner:
         self.loop = RunLoop(session, sink)
         self._notify = notify
         self._spoiled: list[str] = []
+        self._in_a_row = 0
         self._number = 0
         self._ended = ""
 
@@ -152,7 +155,7 @@ class LimitRunner:
             if time.monotonic() + length + OVERHEAD_S > end:
                 break
             self._take(step, lent)
-            if len(self._spoiled) >= MAX_SPOILED or self.search.changes > MAX_CHANGES:
+            if self._in_a_row >= MAX_SPOILED or self.search.changes > MAX_CHANGES:
                 break
 
     def _take(self, step: Step, lent: LentScratch | None) -> None:
@@ -172,13 +175,15 @@ class LimitRunner:
                   self.search.capacity)  # fmt: skip
         if run.is_behind and row.share <= self.setup.allowed and self._fio_is_full(row):
             self._ended = "fio itself can't send more, its CPU is full"
-        elif row.spoiled:
+        elif row.spoiled and row.share > HARMLESS * self.setup.allowed:
             self._spoiled.append(f"{asked:,.0f}/s does not count: {row.spoiled}.")
         elif run.is_stalled:
             self._spoiled.append(f"{asked:,.0f}/s was measured again: one second had nearly all of "
                                  "its slow I/Os, so something held the disk up once.")  # fmt: skip
         else:
+            self._in_a_row = -1
             self.search.add(run)
+        self._in_a_row += 1
 
     def _fio_is_full(self, row: Row) -> bool:
         return (row.point.fio_cpu or 0.0) >= FULL_CPU_PERCENT * self.setup.load.jobs

@@ -9,13 +9,15 @@ from iopstui.features.limit.model.estimate import DECIDED, Estimate, Run, estima
 
 SHORT_S, LONG_S = 5.0, 12.0
 """Measured seconds of a run that looks for the bracket, and of one near the limit."""
-UP, DOWN = 1.35, 2.0
+UP, DOWN, APART = 1.35, 2.0, 1.25
 NARROW = 0.045
 """Half of the interval, as a share of its middle: narrow enough to end."""
 NEAR = 0.25
 PLACES = (0.5, 0.2, 0.8)
 """Where in the interval the next rates are."""
 MIN_NEAR = 3
+LIKELY = 3.84
+"""Twice the log-likelihood ratio of 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,12 @@ class Search:
         self.runs = [replace(each, capacity=self.capacity) for each in (*self.runs, run)]
         run = self.runs[-1]
         before = [n for n, other in enumerate(self.runs[:-1])
-                  if other.keeps and other.asked >= run.asked * 1.02]  # fmt: skip
-        if run.keeps is False and before:
+                  if other.share <= other.allowed and other.asked >= run.asked * 1.02]  # fmt: skip
+        evidence = -sum(self.runs[n].evidence() for n in before)
+        if run.keeps is False and evidence >= LIKELY:
             self.contradictions.append((self.runs[before[-1]], run))
-            self.runs = self.runs[before[-1] + 1 :]
+            self.capacity = run.rate
+            self.runs = [replace(each, capacity=run.rate) for each in self.runs[before[-1] + 1 :]]
 
     def estimate(self) -> Estimate | None:
         """By the runs so far."""
@@ -79,7 +83,9 @@ class Search:
             return Step(max(self.lowest, min(rates) / DOWN), SHORT_S)
         if high is None and not any(run.share > run.allowed for run in self.runs):
             return Step(self._higher(max(rates)), SHORT_S)
-        low = low or min(rates) / 1.12
+        if low is None:
+            # the less busy, the sooner a run says that the bound is kept
+            return Step(max(self.lowest, min(rates) / APART), LONG_S)
         high = high or max(rates) * 1.06
         near = [run for run in self.runs if low / 1.1 <= run.asked <= high * 1.1]
         half = (high - low) / (high + low)
@@ -88,8 +94,8 @@ class Search:
         if found.half_width <= NARROW and len(near) >= MIN_NEAR and len(sides) == 2:
             return None
         place = PLACES[len(near) % len(PLACES)]
-        if found.low is None or found.high is None:
-            place = 0.1 if found.low is None else 0.9
+        if found.high is None:
+            place = 0.9
         rate = math.exp(math.log(low) + place * math.log(high / low))
         return Step(rate, LONG_S if half < NEAR else SHORT_S)
 

@@ -1,0 +1,75 @@
+"""`iopstui limit` with a real fio, on scratch files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from program import iopstui
+
+JOB = "[j]\nioengine=io_uring\nrw=randread\nbs=4k\nsize=4m\niodepth=4\n"
+KEEP = ("--keep", "read.clat.p99<=1ms")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "j.fio").write_text(JOB)
+    return tmp_path
+
+
+def limit(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return iopstui("limit", "work", "--job", str(home / "j.fio"), *args, cwd=home)
+
+
+def test_a_dry_run_shows_a_command_that_works(home: Path) -> None:
+    result = limit(home, *KEEP, "--dry-run")
+    assert result.returncode == 0, result.stderr
+    command = result.stdout.splitlines()[-1].partition(": ")[2].split()
+    assert command[:2] == ["iopstui", "run"] and "rate_process=poisson" in command
+    # as it is, only shorter
+    run = iopstui(*command[1:], "--set", "runtime=1", cwd=home)
+    assert run.returncode == 0, run.stderr
+    assert os.listdir(home / "work") == []
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--keep", "read.clat.p98<=1ms"), "no figure of a whole run is called 'read.clat.p98'"),
+        (("--keep", "iops>=5"), "only an upper bound of a percentile"),
+        (("--keep", "write.clat.p99<=1ms"), "the job does no writes"),
+        (("--keep", "read.clat.p99<=0ms"), "no I/O is that fast"),
+        ((*KEEP, "--set", "ioengine=psync"), "waits for each I/O"),
+        ((*KEEP, "--time", "1"), "not a number of seconds from 30"),
+    ],
+)
+def test_wrong_command_lines(home: Path, words: tuple[str, ...], text: str) -> None:
+    result = limit(home, *words)
+    assert result.returncode == 2 and text in result.stderr, result.stderr
+    assert "Traceback" not in result.stderr and os.listdir(home / "work") == []
+
+
+def test_a_job_of_two_sections_has_no_single_rate(home: Path) -> None:
+    (home / "j.fio").write_text(JOB + JOB.replace("[j]", "[k]"))
+    result = limit(home, *KEEP)
+    assert result.returncode == 2 and "has 2 jobs" in result.stderr
+
+
+def test_an_interrupt_leaves_nothing(home: Path) -> None:
+    command = [sys.executable, "-m", "iopstui", "limit", "work", "--job", "j.fio", *KEEP]
+    with subprocess.Popen(command, cwd=home, stderr=subprocess.PIPE, text=True,
+                          env={**os.environ, "XDG_STATE_HOME": str(home)}) as process:  # fmt: skip
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("as it is:"):
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stderr.read()
+    assert process.returncode == 130, rest
+    assert "Interrupted: the limit was not found." in rest
+    assert os.listdir(home / "work") == []
