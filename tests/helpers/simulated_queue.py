@@ -68,8 +68,9 @@ def search_on(queue: Queue, seed: int, time_s: float) -> tuple[Search, float]:
     search = Search(0.75 * most, 0.02 * most, most)
     spent = 5 + SETTLE_S + OVERHEAD_S
     while (step := search.next()) is not None:
-        spent += step.seconds + SETTLE_S + OVERHEAD_S
-        if spent > time_s:
+        length = step.seconds + SETTLE_S + OVERHEAD_S
+        if spent + length > time_s:
             break
+        spent += length
         search.add(queue.run(rng, step.rate, step.seconds, search.capacity))
     return search, spent

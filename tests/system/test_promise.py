@@ -140,3 +140,24 @@ def test_a_file_is_only_read_without_destroy_data_for_it(home: Path) -> None:
     assert file.read_bytes() == before
     refused = promise(home, str(file), "--volume", "mine/slow", "--destroy-data", "/dev/null")
     assert refused.returncode in (2, 3) and file.read_bytes() == before
+
+
+def test_own_numbers_are_tested_without_a_class(home: Path) -> None:
+    result = promise(home, "--iops", "5", "--latency", "p99<=20s", *SHORT)
+    assert result.returncode == 0, result.stderr
+    assert "p99 of single reads, 4 KiB" in result.stdout and "≤ 20" in result.stdout
+    assert result.stdout.count(" PASS") == 4 and "volume IOPS" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--latency", "p98<=2ms"), "is not a latency"),
+        (("--latency", "p99>=2ms"), "is not a latency"),
+        (("--latency", "p99<=2ms", "--volume", "aws/gp3"), "a number of your own"),
+        (("--iops", "5", "--drain"), "--drain needs a class"),
+    ],
+)
+def test_wrong_numbers(home: Path, words: tuple[str, ...], text: str) -> None:
+    result = promise(home, *words)
+    assert result.returncode == 2 and text in result.stderr

@@ -28,6 +28,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.volumes.guess import VolumeGuess, guess_volume
+from iopstui.model.volumes.promised import PromisedFigures
+from iopstui.model.volumes.volume import OWN, READ, WRITE, Latency, VolumeClass
 from iopstui.output.run_progress import RunProgress
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals
@@ -57,6 +59,40 @@ def run_promise(arguments: argparse.Namespace) -> int:
 
 
 def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
+    request = RunRequest(
+        size=arguments.file_size, targets=(arguments.target,) if arguments.target else (),
+        write_budget=arguments.write_budget, record=arguments.record,
+        destroy_data=(arguments.destroy_data,) if arguments.destroy_data else (),
+    )  # fmt: skip
+    own = any((arguments.iops, arguments.throughput, arguments.latency))
+    promised = _own_figures(arguments) if own and arguments.volume is None else _bought(arguments)
+    return set_up(
+        promised, request, arguments.settle, arguments.measure, arguments.tolerance, arguments.drain
+    )
+
+
+def _own_figures(arguments: argparse.Namespace) -> PromisedFigures:
+    """Numbers that the user names, of no class."""
+    for name in ("instance", "cached", "size", "drain"):
+        if getattr(arguments, name):
+            raise UsageError(f"--{name} needs a class, and none is named.",
+                             "Add --volume NAME (iopstui volumes lists them).")  # fmt: skip
+    latency = None
+    if arguments.latency is not None:
+        percentile, bound = arguments.latency
+        latency = Latency(bound, "randread randwrite", 4096, "", percentile)
+    volume = VolumeClass(OWN, "numbers", "the numbers on the command line", None, {}, {},
+                         latency=latency)  # fmt: skip
+    rates = (arguments.iops, arguments.throughput)
+    iops, flow = (dict.fromkeys((READ, WRITE), rate) for rate in rates)
+    return PromisedFigures(volume, 0.0, iops, flow)
+
+
+def _bought(arguments: argparse.Namespace) -> PromisedFigures:
+    """What the provider promises of the volume."""
+    if arguments.latency is not None:
+        raise UsageError("--latency is a number of your own, and --volume has those of a class.",
+                         "Leave one of them out.")  # fmt: skip
     catalog = read_catalog()
     for problem in catalog.problems:
         print_message(problem)
@@ -82,14 +118,7 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     if arguments.size is None and size is not None:
         source = printable(device.path if device else "")
         print_message(f"size: {size:,.4g} GiB, from {source}; --size sets another")
-    request = RunRequest(
-        size=arguments.file_size, targets=targets, write_budget=arguments.write_budget,
-        destroy_data=(arguments.destroy_data,) if arguments.destroy_data else (),
-        record=arguments.record,
-    )  # fmt: skip
-    return set_up(
-        promised, request, arguments.settle, arguments.measure, arguments.tolerance, arguments.drain
-    )
+    return promised
 
 
 def _missing_volume_error(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from iopstui.errors import Interrupted, JobFailed
@@ -26,9 +26,11 @@ from iopstui.features.promise.model.verdict import (
     is_too_shallow,
     judge,
     judge_drained,
+    percentile_interval,
     rate_interval,
     untested_rows,
     without_refuted_limits,
+    without_volume_limits,
 )
 from iopstui.features.promise.setup import (
     MAX_DEEPER_RUNS,
@@ -41,7 +43,9 @@ from iopstui.features.promise.setup import (
 )
 from iopstui.format import duration
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter
+from iopstui.model.figures.latency import BY_PERCENTILE
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.volumes.volume import OWN
 from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
 from iopstui.safety.scratch import DEFAULT_BYTES
 from iopstui.session.live import LiveSession
@@ -84,6 +88,8 @@ class PromiseRunner:
             for check in self.setup.todo:
                 self._check(check, lent)
                 self.verdicts = without_refuted_limits(self.verdicts, self.setup.tolerance)
+            if self.setup.promised.volume.provider == OWN:
+                self.verdicts = without_volume_limits(self.verdicts)
             for check, reason in self.setup.skipped.items():
                 self.verdicts += untested_rows(check, reason)
         finally:
@@ -133,7 +139,7 @@ class PromiseRunner:
         self._require(not self.loop.interrupted)
         session = self.loop.session
         settle = self.setup.settle if seconds != SINGLE_IO_S else 1.0
-        collector = _Collector(settle, seconds, session.target.opened)
+        collector = _Collector(settle, seconds, session.target.opened, check.percentile)
         request = self.setup.request(check, depth, length or seconds, session.interval_s)
         finished = self.loop.run(lambda: session.run_request(request, lent), collector.take)
         self._require(self.loop.complete(finished))
@@ -151,7 +157,11 @@ class PromiseRunner:
 class _Collector:
     """Figures of one run, with its rates second by second; ``take`` gets its events."""
 
-    def __init__(self, settle: float, seconds: float, devices: tuple[str, ...]) -> None:
+    def __init__(
+        self, settle: float, seconds: float, devices: tuple[str, ...], percentile: str = ""
+    ) -> None:
+        self._percentile = percentile
+        self._bins: list[Mapping[int, int]] = []
         self._meter = PointMeter(settle, seconds)
         self._settling = SettlingFilter(settle, seconds)
         self._rates: list[float] = []
@@ -189,6 +199,7 @@ class _Collector:
             self._all_bytes += (disk.r_bytes_s or 0.0) + (disk.w_bytes_s or 0.0)
         self._rates.append(frame.fio.total.ios / frame.fio.seconds)
         total = frame.fio.total
+        self._bins.append(total.bins)
         latency = total.lat_ns if total.lat_ns is not None else total.clat_ns
         if latency is not None:
             self._latencies.append(latency)
@@ -201,14 +212,20 @@ class _Collector:
         mean, low, high = rate_interval(self._rates)
         # the meter weighs by time; the interval is that of whole seconds around the same mean
         shift = point.iops - mean
-        _, fast, slow = rate_interval(self._latencies)
+        latency = self._latency(point.latency_ns)
         return Measurement(
-            point.iops, max(0.0, low + shift), high + shift, point.latency_ns,
-            fast if self._latencies else None, slow if self._latencies else None, depth,
+            point.iops, max(0.0, low + shift), high + shift, *latency, depth,
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
             self._measured_s, self._share_of_others(),
             self._above / self._in_flight if self._in_flight else 0.0, fio_cpu_count(),
         )  # fmt: skip
+
+    def _latency(self, mean: float | None) -> tuple[float | None, float | None, float | None]:
+        """The mean or the percentile that is tested, and its interval."""
+        if self._percentile:
+            return percentile_interval(self._bins, BY_PERCENTILE[self._percentile])
+        _, fast, slow = rate_interval(self._latencies)
+        return (mean, fast, slow) if self._latencies else (mean, None, None)
 
     def _share_of_others(self) -> float:
         if not self._all_bytes:

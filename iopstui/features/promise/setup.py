@@ -232,7 +232,8 @@ def check_title(check: Check) -> str:
         f"{block / 1024:g} KiB")  # fmt: skip
     plural = f"{check.direction}s"
     if check.kind == LATENCY:
-        return f"latency of single {check.rw.removeprefix('rand')}s, {unit}"
+        figure = check.percentile or "latency"
+        return f"{figure} of single {check.rw.removeprefix('rand')}s, {unit}"
     return f"{'random' if check.kind == IOPS else 'sequential'} {plural}, {unit}"
 
 

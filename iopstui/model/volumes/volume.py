@@ -9,6 +9,8 @@ from iopstui.model.volumes.formula import Formula, Source
 
 READ, WRITE = "read", "write"
 IOPS, THROUGHPUT = "iops", "throughput"
+OWN = "own"
+"""The provider of numbers that the user names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """A promised mean in ns, of single ``rw`` I/Os ("randread") of ``block_size``."""
+    """A promised mean in ns, or a ``percentile`` ("p99"), of single ``rw`` I/Os ("randread"; of
+    several kinds each) of ``block_size``."""
 
     mean_ns: float
     rw: str
     block_size: int
     source: str
+    percentile: str = ""
 
 
 @dataclass(frozen=True, slots=True)

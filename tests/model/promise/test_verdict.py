@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,9 +25,11 @@ from iopstui.features.promise.model.verdict import (
     is_too_shallow,
     judge,
     judge_drained,
+    percentile_interval,
     rate_interval,
     untested_rows,
     without_refuted_limits,
+    without_volume_limits,
 )
 from iopstui.model.volumes.promised import INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, promised_figures
 
@@ -50,6 +53,32 @@ def test_a_short_run_fails_nobody() -> None:
     for check, found in ((PLAIN, at(4000)), (latency, at(4000, latency_ns=9e9, latency_low=8e9))):
         assert one(check, found)[0] == FAIL
         assert one(check, replace(found, seconds=29.4))[0] == UNDECIDED
+
+
+def test_an_interval_that_says_nothing_neither_passes_nor_fails() -> None:
+    small = replace(PLAIN, promised=0.5)
+    for check in (small, PLAIN):
+        row = judge(check, replace(at(19_000), low=1.0, high=38_105.0), SOFT)[0]
+        assert row.result == UNDECIDED and row.why.startswith("too unsteady to say")
+    assert one(PLAIN, replace(at(19_000), low=9000.0, high=29_000.0))[0] == PASS
+
+
+def test_the_interval_of_a_percentile_holds_that_of_the_distribution() -> None:
+    rng = random.Random(4)
+    # buckets of 10 us; 1 % of an exponential distribution of mean 1 ms are above ln(100) ms
+    seconds = [
+        Counter(10_000 * int(rng.expovariate(100)) + 5000 for _ in range(2000)) for _ in range(30)
+    ]
+    value, low, high = percentile_interval(seconds, 99.0)
+    assert value is not None and low is not None and high is not None
+    assert low < math.log(100) * 1e6 < high and high / low < 1.4
+    assert percentile_interval(seconds[:4], 99.0)[1:] == (None, None)
+
+
+def test_own_numbers_are_no_limits() -> None:
+    rows = [row for row in judge(PLAIN, at(5000), SOFT)]
+    assert rows[0].binding == VOLUME_IOPS
+    assert [row.binding for row in without_volume_limits(rows)] == [""]
 
 
 def one(check: Check, found: Measurement, tolerance: float = SOFT) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from argparse import ArgumentTypeError
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
@@ -11,11 +12,26 @@ from iopstui.cli.volume_options import add_volume_details
 EPILOG = """\
 TARGET is the volume's block device (only read unless --destroy-data repeats it), or a directory
 (default: the current one), in which a scratch file is made and removed. iopstui volumes lists the
-classes.
+classes. Without a class: iopstui promise --iops 3000 --mbps 125 --latency 'p99<=2ms'.
 
 exit codes: 0 met, 1 a job failed, 2 usage or bad input, 3 refused for safety, 4 not met (a figure
 failed, or none could be shown to pass), 5 something needed is missing, 130 interrupted
 """
+
+
+def own_latency(text: str) -> tuple[str, float]:
+    """A percentile ("" is the mean) and its bound in ns."""
+    from iopstui.errors import UsageError
+    from iopstui.model.experiment.expectation import parse_expectation
+
+    name, _, _ = text.partition("<")
+    try:
+        bound = parse_expectation(f"clat.{text.strip()}").required if "<=" in text else 0.0
+    except UsageError:
+        bound = 0.0
+    if not bound or name.strip() not in ("mean", "p50", "p90", "p95", "p99", "p99.9"):
+        raise ArgumentTypeError(f"{text!r} is not a latency such as p99<=2ms or mean<=500us")
+    return "" if name.strip() == "mean" else name.strip(), bound
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", nargs="?", metavar="TARGET", help="see below")
     parser.add_argument("--volume", metavar="NAME[,OPTION=VALUE]",
                         help="class that was bought, e.g. aliyun/essd-pl1, or a drive; without "
-                             "it a guess is shown")  # fmt: skip
+                             "it the figures you name are tested, or a guess is shown")  # fmt: skip
     add_volume_details(parser)
+    parser.add_argument("--latency", type=own_latency, metavar="FIGURE<=TIME",
+                        help="without --volume: latency of single random I/Os of 4 KiB to test, "
+                             "e.g. p99<=2ms or mean<=500us; --iops and --throughput are tested as "
+                             "named")  # fmt: skip
     parser.add_argument("--destroy-data", metavar="PATH",
                         help="test writes, too, and overwrite PATH, which must repeat the "
                              "target")  # fmt: skip

@@ -24,7 +24,7 @@ MAX_IOPS_PER_JOB = 100_000
 class Check:
     """A figure to test. ``promised`` and ``burst`` are I/Os per second of ``block_size``, of
     ``kind`` LATENCY ns. ``limits`` are all that bind it, the tightest first, ``burst_limits`` the
-    same while a burst lasts."""
+    same while a burst lasts. ``percentile`` ("p99") is what a latency is about (mean: "")."""
 
     kind: str
     direction: str
@@ -34,6 +34,7 @@ class Check:
     burst: float | None = None
     limits: tuple[Limit, ...] = ()
     burst_limits: tuple[Limit, ...] = ()
+    percentile: str = ""
 
     @property
     def writes(self) -> bool:
@@ -70,8 +71,10 @@ def list_checks(figures: PromisedFigures) -> tuple[Check, ...]:
     checks = []
     if volume.latency is not None:
         latency = volume.latency
-        direction = WRITE if latency.rw == "randwrite" else READ
-        checks.append(Check(LATENCY, direction, latency.rw, latency.block_size, latency.mean_ns))
+        for rw in latency.rw.split():
+            direction = WRITE if rw == "randwrite" else READ
+            checks.append(Check(LATENCY, direction, rw, latency.block_size, latency.mean_ns,
+                                percentile=latency.percentile))  # fmt: skip
     for kind, size in ((IOPS, volume.random_size), (THROUGHPUT, volume.sequential_size)):
         for direction in (READ, WRITE):
             if figures.figure(kind, direction) is not None:

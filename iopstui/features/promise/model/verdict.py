@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iopstui.features.promise.model.checks import LATENCY, Check, QueueDepth
-from iopstui.model.experiment.baseline import batch_spread
+from iopstui.model import histogram
+from iopstui.model.experiment.baseline import batch_spread, percentile_spread
 from iopstui.model.metrics.statistics.student_t import t_quantile
-from iopstui.model.volumes.promised import INSTANCE_BW, INSTANCE_IOPS, VOLUME_BW, Limit
+from iopstui.model.volumes.promised import INSTANCE_BW, INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, Limit
 
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "can't tell"
 BATCHES = 5
@@ -17,6 +18,9 @@ MIN_SECONDS = 30.0
 """With less the interval is too narrow: neighbouring seconds are alike (docs/statistics.md)."""
 WHY_TOO_SHORT = f"a FAIL needs at least {MIN_SECONDS:g} measured seconds (--measure 30)"
 WHY_INCLUDED = "the interval includes what was promised"
+WHY_UNSTEADY = "too unsteady to say: the interval is wider than the rate itself"
+MAX_WIDTH = 1.5
+"""Of an interval, as a multiple of the rate: from a quarter of it on."""
 LENGTHS_S = (30, 60, 120, 300, 600, 1800, 3600)
 FULL_CPU_SHARE = 0.8
 """Mean over the run; a FAIL must be certain."""
@@ -98,6 +102,23 @@ def rate_interval(rates: Sequence[float]) -> tuple[float, float, float]:
     return mean, max(0.0, mean - half), mean + half
 
 
+def percentile_interval(
+    seconds: Sequence[Mapping[int, int]], percent: float
+) -> tuple[float | None, float | None, float | None]:
+    """A percentile of all I/Os, from the histograms of seconds that follow each other, with its
+    95 % interval."""
+    value = histogram.percentiles(histogram.merge(seconds), (percent,)).get(percent)
+    per = len(seconds) // BATCHES
+    if value is None or per < 1:
+        return value, None, None
+    recent = seconds[len(seconds) - per * BATCHES :]
+    batches = [histogram.merge(recent[n * per : (n + 1) * per]) for n in range(BATCHES)]
+    spread = percentile_spread(batches, percent)
+    if spread is None or spread.below is None or spread.above is None:
+        return value, 0.0, math.inf
+    return value, value * math.exp(-spread.below), value * math.exp(spread.above)
+
+
 def judge(check: Check, measured: Measurement, tolerance: float) -> tuple[Verdict, ...]:
     """A row for the baseline, and one for the burst where there is one."""
     if check.kind == LATENCY:
@@ -146,6 +167,8 @@ def _judge_baseline(check: Check, measured: Measurement, tolerance: float) -> Ve
     tightest = check.limits[0]
     goal = min(check.promised, tightest.rate)
     required = check.promised * (1 - tolerance)
+    if _is_unsteady(measured):
+        return replace(row, result=UNDECIDED, why=WHY_UNSTEADY)
     if _lower_bound(measured) >= required:
         return replace(row, binding=_limit_reached(measured.rate, check.limits, tolerance))
     if measured.rate >= required:
@@ -204,6 +227,12 @@ def _lower_bound(measured: Measurement) -> float:
     return measured.low if math.isfinite(measured.high) else measured.rate / 2
 
 
+def _is_unsteady(measured: Measurement) -> bool:
+    """Whether the interval of a rate says nothing. Of a run that is too short there is none."""
+    width = measured.high - measured.low
+    return math.isfinite(measured.high) and width > MAX_WIDTH * measured.rate
+
+
 def _why_longer(measured: Measurement, required: float) -> str:
     """How long to measure until the interval is narrow enough: it shrinks with the square root."""
     margin, half = abs(measured.rate - required), measured.high - measured.rate
@@ -227,6 +256,8 @@ def _judge_burst(check: Check, measured: Measurement, tolerance: float, base: Ve
     promised = check.burst or 0.0
     row = Verdict(check, True, promised, measured.rate, measured.low, measured.high, PASS)
     tightest = check.burst_limits[0]
+    if _is_unsteady(measured):
+        return replace(row, result=UNDECIDED, why=WHY_UNSTEADY)
     if _lower_bound(measured) >= promised * (1 - tolerance):
         return replace(row, binding=_limit_reached(measured.rate, check.burst_limits, tolerance))
     if measured.rate >= promised * (1 - tolerance):
@@ -268,6 +299,13 @@ def without_refuted_limits(rows: Sequence[Verdict], tolerance: float) -> list[Ve
         if any(_exceeds_limit_of(other, row, tolerance) for other in rows)
         else row
         for row in rows
+    ]
+
+
+def without_volume_limits(rows: Sequence[Verdict]) -> list[Verdict]:
+    """The rows of numbers that the user named: nobody limits the volume to them."""
+    return [
+        replace(row, binding="") if row.binding in (VOLUME_IOPS, VOLUME_BW) else row for row in rows
     ]
 
 
