@@ -67,7 +67,7 @@ def test_the_interval_of_a_percentile_holds_that_of_the_distribution() -> None:
     rng = random.Random(4)
     # buckets of 10 us; 1 % of an exponential distribution of mean 1 ms are above ln(100) ms
     seconds = [
-        Counter(10_000 * int(rng.expovariate(100)) + 5000 for _ in range(2000)) for _ in range(30)
+        Counter(10_000 * int(rng.expovariate(0.01)) + 5000 for _ in range(2000)) for _ in range(30)
     ]
     value, low, high = percentile_interval(seconds, 99.0)
     assert value is not None and low is not None and high is not None
