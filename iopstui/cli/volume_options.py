@@ -62,9 +62,8 @@ def add_volume_details(command: argparse.ArgumentParser) -> None:
                          help="size of the volume, e.g. 500g (default: the device's)")  # fmt: skip
     command.add_argument("--iops", type=iops, metavar="N",
                          help="provisioned IOPS, where the class sells them")  # fmt: skip
-    command.add_argument("--throughput", "--mbps", type=bytes_per_second, metavar="RATE",
-                         help="provisioned throughput, e.g. 500MB/s or 250MiB/s; a plain number "
-                              "is in MB/s")  # fmt: skip
+    command.add_argument("--throughput", type=bytes_per_second, metavar="RATE",
+                         help="provisioned throughput, e.g. 500MB/s or 250MiB/s")  # fmt: skip
     command.add_argument("--instance", metavar="NAME",
                          help="instance size whose limits count, too "
                               "(`iopstui volumes --instances`)")  # fmt: skip

@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.volume_options import add_volume_details
+from iopstui.cli.volume_options import add_volume_details, bytes_per_second
 
 EPILOG = """\
 TARGET is the volume's block device (only read unless --destroy-data repeats it), or a directory
@@ -41,6 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="class that was bought, e.g. aliyun/essd-pl1, or a drive; without "
                              "it the figures you name are tested, or a guess is shown")  # fmt: skip
     add_volume_details(parser)
+    parser.add_argument("--mbps", dest="throughput", type=bytes_per_second, metavar="N",
+                        help="--throughput as a number of MB/s")  # fmt: skip
     parser.add_argument("--latency", type=own_latency, metavar="FIGURE<=TIME",
                         help="without --volume: latency of single random I/Os of 4 KiB to test, "
                              "e.g. p99<=2ms or mean<=500us; --iops and --throughput are tested as "
