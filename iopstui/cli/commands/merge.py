@@ -50,4 +50,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
+    minor=True,
 )

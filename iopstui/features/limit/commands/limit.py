@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 COMMAND = Command(
     "limit",
-    56,
+    57,
     "find the highest rate at which a job keeps a latency",
     add_arguments,
     run,
