@@ -248,7 +248,7 @@ class TopParser(Parser):
             if not command.minor
         ]
         minor_commands = ", ".join(command.name for command in visible if command.minor)
-        lines.append(f"  {'more':<{column_width}}{minor_commands}: iopstui COMMAND --help")
+        lines.append(f"  {'more':<{column_width}}{minor_commands}: COMMAND --help")
         count = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
         return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:count]), ""])
 
