@@ -60,7 +60,6 @@ def _option_candidates(parser: argparse.ArgumentParser, before: Sequence[str]) -
 def _next_positional(
     parser: argparse.ArgumentParser, before: Sequence[str]
 ) -> argparse.Action | None:
-    """Return the positional argument that comes next."""
     actions, index, value = parser._option_string_actions, 0, False
     for word in before:
         if value:

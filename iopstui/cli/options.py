@@ -32,7 +32,6 @@ PLAIN_EVERY_S = 10.0
 
 
 def _add_write_options(command: argparse.ArgumentParser) -> None:
-    """Options of what a run may write."""
     command.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
                          help="allow overwriting PATH, which must repeat the target; once per "
                               "target")  # fmt: skip

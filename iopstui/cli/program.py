@@ -95,14 +95,13 @@ def _keep_exit_code(code: int) -> None:
 
 
 def _before_exit() -> None:
-    """Behind it Python sets what a signal does to the default, unless that is nothing; and flushes
-    what it has for a reader, for whom nothing may be left to wait then."""
+    """Prepare for the end of Python, which resets signal handlers (ignored signals stay ignored)
+    and flushes stdout. Output that nobody reads is dropped, so that the flush cannot block."""
     streams.drop_stuck()
     handle_stop_signals(signal.SIG_IGN)
 
 
 def _run_with_streams(argv: Sequence[str] | None) -> int:
-    """Run the command with its standard streams in order."""
     writable = streams.prepare()
     code = _run_reporting_errors(argv, writable)
     _print_leftovers()
@@ -114,7 +113,6 @@ def _run_with_streams(argv: Sequence[str] | None) -> int:
 
 
 def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
-    """Run the command; report what goes wrong."""
     try:
         return _main(argv, writable)
     except SystemExit as system_exit:  # argparse: help, or a wrong command line that it reported

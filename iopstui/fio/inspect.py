@@ -180,7 +180,7 @@ def inspect(
     return JobFacts(sections, writes, _options(parsed.stdout))
 
 
-# no option is called so, in any version of fio
+# a name that no version of fio uses as an option
 END = f"\n[{_END}]\n{_END}=1\n"
 _SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")
 # the path as fio will open it, directory= included, and its place in its clone's list

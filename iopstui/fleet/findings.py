@@ -150,7 +150,7 @@ def find_common_limit(evidence: FleetEvidence) -> Finding | None:
         if typical_cv < MIN_VARYING_CV or headroom < 0.9:
             continue
         if pstdev(sums) ** 2 > MAX_VARIANCE_SHARE * independent_variance:
-            # as little as independent hosts would: nobody takes from another
+            # the sum varies as much as that of independent hosts, so they share no limit
             continue
         return Finding(
             "common limit",

@@ -29,14 +29,13 @@ class LazyDict(Mapping[K, V]):
     def full(self) -> dict[K, V]:
         """The whole dictionary. Callers must not change it."""
         make, built = self._make, self._built
-        # what is found is there before what makes it is forgotten, which may be large
+        # publish the result before releasing its source: another thread may be reading
         if built is None and make is not None:
             built = self._built = make()
             self._make = self._read_keys = None
         return {} if built is None else built
 
     def _known_keys(self) -> Collection[K]:
-        """The keys."""
         if self._keys is None:
             keys_of = self._read_keys
             keys = keys_of() if keys_of is not None else None

@@ -76,7 +76,6 @@ def summary_markdown(run: CheckedRun) -> str:
 
 
 def _verdict_of_run(run: CheckedRun) -> str:
-    """The verdict on all checks together."""
     verdicts = {_word(check) for check in run.checks}
     if run.error:
         return "ERROR"

@@ -141,6 +141,6 @@ def _column(path: tuple[str, ...]) -> Column:
 
 def _cell(path: tuple[str, ...], value: Any, wall_ms: float) -> Any:
     if path == ("utc",):
-        # the same rounding as of the text, which is null for what is no time
+        # rounded like the text column; null where the text is null
         return None if value is None else instant(wall_ms)
     return " ".join(value) if path == _FLAGS else value

@@ -69,11 +69,11 @@ class PartialSamples:
         self._histograms_known = "bins" in fields and fields[fields.index("bins") :][1:2] == [
             "bins_of"
         ]
-        # the interrupts by what stands before them, and that something follows
+        # interrupt counts are found by the fields before and after them: is this the known order?
         kernel = layouts.get(form.NAMES[KernelSample], [])[:-1]
         fourth = layouts.get(form.NAMES[RawSample], [])[3:4]
         self._interrupts_known = fourth == ["kernel"] and kernel[: len(_KERNEL)] == _KERNEL
-        # the keys of the one before, as text and as numbers, by which one of a sample it is
+        # the keys of the last histogram at each place of a sample, as text and as numbers
         self._keys: dict[int, tuple[list[bytes], list[int]]] = {}
 
     def read(self, data: bytes) -> tuple[Any, RawSample]:

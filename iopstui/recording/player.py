@@ -74,7 +74,6 @@ class Player(ABC, Generic[Item, Event]):
         """Report the item's events to ``_sink``."""
 
     def _ends_step(self, item: Item) -> bool:
-        """Whether a step ends with this item."""
         return True
 
     def _wait_for_more(self) -> float | None:

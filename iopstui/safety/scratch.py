@@ -131,7 +131,7 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     if not _is_ours(path):
         return
-    # rmtree has two descriptors for each directory, this has one: files are all that lies in it
+    # rmtree needs two descriptors for a directory and may fail at the limit; there are only files
     with contextlib.suppress(OSError):
         for name in os.listdir(path):
             os.unlink(path / name)

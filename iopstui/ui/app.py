@@ -148,7 +148,6 @@ class IopstuiApp(KeysInOrder):
         self._make_parts(backend, first, no_experiments)
 
     def _make_parts(self, backend: Backend, first: FirstView, no_experiments: str) -> None:
-        """The parts of the screen that have keys."""
         port = self.port
         picture = PictureKeys(port)
         self.jobs = JobKeys(port, backend.jobs, first.job, first.overrides)
@@ -270,7 +269,6 @@ class IopstuiApp(KeysInOrder):
         return VolumeState(self._promised_figures, len(paths))
 
     def _open_dashboard(self, session: Controller) -> None:
-        """Shows the dashboard of a session, which begins."""
         state = LiveState(session.target.opened, volume=self._volume(session.target.opened))
         dashboard = self.make_dashboard(session, state)
         dashboard.has_controls = not self._is_replay

@@ -56,7 +56,7 @@ def test_what_is_seen_is_one() -> None:
     )
 
 
-def test_what_looks_alike_may_be_one() -> None:
+def test_file_systems_of_equal_size_may_be_the_same() -> None:
     hosts = {"a": [need("x", 6)], "b": [need("y", 6, free=10.4, size=100.05)]}
     assert not full(hosts)
     (words,) = overcommit_messages(join_similar(hosts), is_certain=False)

@@ -191,6 +191,6 @@ def test_readings_of_other_cpus_can_not_be_compared() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"1\n", b"1,x\n", b"1,-2\n", b"1,2,3\n", b"1,1_0\n"])
-def test_counts_that_are_none_any_more(data: bytes) -> None:
+def test_malformed_counts_after_valid_ones_give_none(data: bytes) -> None:
     before = next_per_cpu_count(b"1,2\n", [0, 1], None)
     assert next_per_cpu_count(data, [0, 1], before) is None

@@ -101,7 +101,7 @@ def test_a_job_on_another_device_is_not_measured_by_this_one(
         background.preview(plan)
 
 
-def test_variants_that_work_elsewhere_are_not_compared(
+def test_compare_refuses_variants_on_different_targets(
     own: Path, here: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     other = own.with_name("other.fio")

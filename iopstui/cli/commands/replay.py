@@ -68,7 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _replay_fleet(arguments: argparse.Namespace) -> int:
-    """Replay the recording of a fleet."""
     if arguments.format:
         raise UsageError(
             "Use `iopstui merge` to add up the lines of many hosts.",

@@ -226,7 +226,7 @@ def judge_point(
     notes = (
         []
         if finished == hosts
-        else [f"only {finished} took part, so this is the point for {finished}"]
+        else [f"only {finished} hosts took part; counted as the result for {finished} hosts"]
     )
     return scale_point(finished, merger, met), notes
 

@@ -97,7 +97,6 @@ def _dry_run(
     progress: ProgressFile | None,
     precondition: bool,
 ) -> Verdict:
-    """Print what would be done."""
     check_record(request, progress)
     if precondition:
         target_path = check_target(request, setup.devices)[0].path

@@ -445,7 +445,7 @@ def check_distribution(kind: str, pairs: Sequence[tuple[int, int]], block: int) 
     elif kind == "pct" and parts > 100:
         why = f"its ranges are {parts} % of the target."
     elif kind == "pct" and parts == 100 and ios < 100:
-        why = f"the ranges cover the target, and {100 - ios} % of the I/O are left."
+        why = f"the ranges cover the whole target but only {ios} % of the I/O."
     elif kind == "pct" and ios == 100 and parts < 100:
         why = f"no I/O is left for the last {100 - parts} % of the target: add 0/{100 - parts}."
     if why:

@@ -85,7 +85,6 @@ def _percentiles(values: list[int], bins: histogram.Bins) -> Iterator[Check]:
 
 
 def _intervals(evidence: Evidence) -> list[FioInterval]:
-    """iopstui's intervals of fio's documents."""
     framer, statuses = Framer(), list[FioStatus]()
     sections = effective_sections(evidence.job)
     for item in (*framer.feed(evidence.stream.encode()), *framer.close()):

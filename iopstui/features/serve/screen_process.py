@@ -71,7 +71,7 @@ class ScreenProcess:
         payload = await reader.readexactly(length)
         if head[:1] == b"D" and (page := self._page) is not None:
             page.send(payload)
-        # of other packets (a file to download, an address to open) nothing reaches the browser
+        # downloads and requests to open an address are not forwarded
         return not (head[:1] == b"M" and json.loads(payload).get("type") == "exit")
 
     def attach(self, page: Page, size: tuple[int, int]) -> None:

@@ -1,8 +1,8 @@
 """Parse /sys/kernel/irq/N/per_cpu_count: the number of interrupts on each CPU.
 
-A wide machine has ten thousands of these counts, and few of them are looked at. So a reading stays
-text: it is looked at closely enough to know that it is one, its counts are made for who asks, and
-what has changed since another one is found without them.
+A wide machine has tens of thousands of these counts, and few of them are used. So a reading is
+validated but kept as text. Counts are parsed on demand; changes between two readings are found by
+comparing the texts.
 """
 
 from __future__ import annotations
@@ -57,13 +57,12 @@ class PerCpuCount:
 
 
 class _Newest:
-    """The counts of one interrupt's reading that was asked for last: those of the next differ by
-    few."""
+    """Cache of one interrupt's last parsed reading. The next reading differs in few counts."""
 
     __slots__ = ("_latest",)
 
     def __init__(self) -> None:
-        # exchanged as one: several threads may ask
+        # replaced as a whole, because several threads may read it
         self._latest: tuple[PerCpuCount, dict[int, int]] | None = None
 
     def counts(self, reading: PerCpuCount) -> dict[int, int]:

@@ -50,8 +50,8 @@ def shielded() -> Iterator[None]:
 
 
 class SignalFlag:
-    """A flag that may be set in a signal's handler. A ``threading.Event`` may not: a handler that
-    interrupts its ``set`` waits in another one for a lock that what it interrupted holds."""
+    """A flag that a signal handler may set. A ``threading.Event`` may deadlock there: a handler
+    that interrupts its ``set`` and calls it, too, waits for the lock that the first call holds."""
 
     def __init__(self) -> None:
         self._is_set = False

@@ -224,8 +224,7 @@ def _find_smallest(p: Program, name: str) -> None:
 
 
 def _fill(p: Program, entry: Entry) -> None:
-    """Write the entry whose distance from the first one is that of r5 from the set; r0 to r3 are
-    lost."""
+    """Write the entry at the offset in the set that r5 has. Clobbers r0 to r3."""
     origin, at = entry.origin, iter(range(_ENTRIES, 1 << 12, 8))
     for address, offset in (
         (_STACK, _NOW), (_SLOT, ISSUED), (_SLOT, INSERTED), (_RQ, origin.start_time),

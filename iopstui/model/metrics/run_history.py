@@ -210,7 +210,6 @@ class RunHistory:
 
 
 def _filled(row: RunRow, figures: RunFigures) -> RunRow:
-    """The row with the figures so far."""
     latencies = histogram.percentiles(figures.bins, (50.0, 99.0))
     data = figures.share.data
     return replace(

@@ -57,7 +57,6 @@ class LabelledLines:
             yield self._register_label(tag.group()), line[tag.end() : end]
 
     def _split_label(self, line: bytes) -> tuple[bytes, bytes]:
-        """Label and content of a line."""
         for length in self._lengths:
             if line[:length] in self._pending:
                 return line[:length], line[length:]

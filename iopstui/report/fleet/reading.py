@@ -84,7 +84,7 @@ class Reading:
             yield "not read", "lines that are not JSON objects, or cut off"
 
     def _report_bad_line(self, message: str) -> None:
-        """A line that is none is told of; which label it has is no matter."""
+        """Note that the file has lines that are not JSON."""
         self._unread = True
 
     def seconds(

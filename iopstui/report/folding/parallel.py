@@ -125,9 +125,9 @@ def _receive_result(pipe: Connection) -> SegmentResult:
 def _fold_segment(
     recording: Recording, part: Sequence[Segment], sender: Connection, theirs: Connection
 ) -> None:
-    """In the other process. Where it fails, who reads in order finds out why, and says it."""
+    """Runs in the other process. Reports no errors: the sequential reader meets them, too."""
     handle_stop_signals(signal.SIG_DFL)
-    # Ctrl-C is for who reads, who ends this
+    # Ctrl-C is for the reader, which ends this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     with contextlib.suppress(Exception):

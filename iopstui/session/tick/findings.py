@@ -227,7 +227,6 @@ class FindingTracker:
     def _contradicted_findings(
         self, evidence: Evidence, firing: Collection[str]
     ) -> Iterator[EndedFinding]:
-        """Findings that these seconds contradict."""
         for finding in self._active.findings:
             if finding.rule not in firing and (why := contradiction(finding, evidence)):
                 yield self._active.withdraw(finding.rule, why)

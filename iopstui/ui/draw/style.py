@@ -90,7 +90,7 @@ class Charset:
         """``text`` in characters that this terminal has; its length stays the same."""
         if self.name != "ascii" or text.isascii():
             return text
-        # the blank behind an arrow makes room for one that is not taken for "greater than"
+        # '->' replaces the arrow and its blank: same width, and not read as "greater than"
         text = text.replace("→ ", "->")
         return "".join(c if c.isascii() else PLAIN_SIGNS.get(c, "?") for c in text)
 

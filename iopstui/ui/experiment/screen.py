@@ -247,7 +247,6 @@ class ExperimentScreen(CanvasScreen):
         return line.fill_to(width, self._charset.rule, DIM).build()
 
     def _tab_names(self) -> list[tuple[int, str]]:
-        """Each tab's key and name."""
         first = [(0, ALL_PANES)] if self._is_full_size else []
         return [*first, *enumerate(self._view.PANES, 1)]
 
@@ -299,7 +298,6 @@ class ExperimentScreen(CanvasScreen):
         return pane, self._boxes.get(f"pane{panes.index(pane) + 1}", NO_BOX)
 
     def _row_count(self, pane: str, width: int) -> int:
-        """Rows of the pane without a limit."""
         rows = self._view.rows(pane, self.state, width, MAX_ROWS, 0)
         blank = ((" " * width, None),)
         return next((n for n in range(len(rows) - 1, 0, -1) if rows[n] != blank), 0)

@@ -381,7 +381,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self._table.sort_by(self._table.order, not self._table.reverse)
 
     def _show_order(self) -> None:
-        """Show the order on the border."""
         order, keys = f"UTIL, mean of the last {rows.MEAN_SECONDS} s", "< > column"
         if self._table.order:
             order, keys = self._table.order_text, f"{keys}  R reverse"
@@ -464,7 +463,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         table.show(table.items)
 
     def _paint_charts(self) -> None:
-        """Paint the history of the selected disk."""
         device = self._selected()
         name = device.name if device is not None else ""
         if self._opened is not None and self._is_open_row:

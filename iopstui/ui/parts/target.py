@@ -85,7 +85,6 @@ class TargetKeys(Part):
         )
 
     def _open_over_home(self, name: str) -> None:
-        """Open a dialog over the home screen."""
         from iopstui.ui.home import screen as home
 
         if name == home.CHECK:

@@ -129,7 +129,7 @@ REFUSED = [
     ("-r -rdnorm1 x", "pct or abs"), ("-r -rdpct10 x", "IO%/part"),
     ("-r -rdpct10/0 x", "from 1 to 100"), ("-r -rdpct101/10 x", "from 0 to 100"),
     ("-r -rdpct60/10:60/10 x", "120 together"), ("-r -rdpct10/50:10/60 x", "110 % of the target"),
-    ("-r -rdpct10/50:10/50 x", "80 % of the I/O are left"),
+    ("-r -rdpct10/50:10/50 x", "but only 20 % of the I/O"),
     ("-r -rdpct100/10 x", "add 0/90"), ("-r -rdpct10/10: x", "IO%/part"),
     ("-r -rdabs10/10 x", "smaller than a block"), ("-r -rdabs10/1G x", "whose size"),
     ("-r -rdabs50/1G:50/1G -f1G x", "beyond the target"),

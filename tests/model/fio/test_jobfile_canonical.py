@@ -186,7 +186,7 @@ def test_variables_that_are_not_set_are_named() -> None:
 @pytest.mark.parametrize(
     "text", ["bs=4k#", "filename=a;b", "numjobs=0x2", "include=x", "bs=$ncpus"]
 )
-def test_set_takes_nothing_unclear(text: str) -> None:
+def test_set_refuses_ambiguous_input(text: str) -> None:
     with pytest.raises(UsageError):
         jobfile.parse_override(text)
 

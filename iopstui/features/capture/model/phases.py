@@ -211,7 +211,6 @@ def _arrivals(arrivals: Sequence[Arrivals], windows: int) -> Arrivals:
 
 
 def _most_frequent(counts: Mapping[int, int], number: int) -> dict[int, int]:
-    """The most frequent."""
     return dict(nlargest(number, counts.items(), key=lambda pair: pair[1]))
 
 

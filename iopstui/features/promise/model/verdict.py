@@ -189,8 +189,8 @@ def _judge_unmet(row: Verdict, check: Check, measured: Measurement, required: fl
         )
     needed = cpus_needed(check, measured)
     if needed is not None and measured.cpus is not None and needed > measured.cpus:
-        why = (f"what was promised takes {needed:,.0f} CPUs at what an I/O costs here, and fio may "
-               f"use {measured.cpus}")  # fmt: skip
+        why = (f"what was promised would take {needed:,.0f} CPUs at this machine's cost of an I/O, "
+               f"but fio may use only {measured.cpus}")  # fmt: skip
         return replace(row, result=UNDECIDED, binding=CPU_LIMIT, why=why)
     if round(measured.seconds) < MIN_SECONDS:
         return replace(row, result=UNDECIDED, why=WHY_TOO_SHORT)

@@ -198,7 +198,6 @@ def _now_text(limit: IoLimit, rate: float) -> str:
 
 
 def _costed_devices(evidence: Evidence) -> list[str]:
-    """The devices that iocost controls."""
     return [name for name, state in evidence.conditions.devices.items() if state.has_iocost]
 
 

@@ -165,7 +165,7 @@ class Share:
         return self._together(self.operations.values())
 
     def _together(self, operations: Iterable[OperationRates]) -> OperationRates:
-        """Of none 0 of what is counted."""
+        """Return the sum of these operations; 0 if there are none (``None`` for what SMB lacks)."""
         zero = None if self.smb is not None else 0
         none = OperationRates(self.seconds, 0, 0, zero, zero, zero, zero, 0)
         return sum_operations(tuple(operations) or (none,), self.seconds)

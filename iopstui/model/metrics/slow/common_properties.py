@@ -40,9 +40,9 @@ REGION_SHARES = (1.0, 0.8)
 
 PAUSE_NS = 20_000_000
 PAUSE_TIMES = 10
-"""A pause is said if its requests took so long and so many times as long as the random ones (their
-medians). A queue of a few requests is late together several times a second on a quiet machine, by
-1 to 19 ms, whenever a CPU is late: that says nothing."""
+"""A pause is reported if the median of its requests is at least ``PAUSE_NS`` and ``PAUSE_TIMES``
+the median of the random ones. On a quiet machine a late CPU delays a queue of a few requests by
+1 to 19 ms several times a second, which is no pause of the disk."""
 
 Property = Callable[[Exemplar], "object | None"]
 _PROPERTIES: Mapping[str, tuple[Property, Callable[[object], str]]] = {

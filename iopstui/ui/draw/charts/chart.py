@@ -303,7 +303,6 @@ class Chart:
         self.labels.show(self._label_rows(ends))
 
     def _show_borders(self, window: TimeWindow) -> None:
-        """The time axis, and the sides of the box."""
         key = (window.start, window.length, self._box, self.focused)
         if key == self._border_key:
             return
@@ -323,7 +322,6 @@ class Chart:
         self.time.show([(*row, (last, style))])
 
     def _with_sides(self, rows: Sequence[Row]) -> list[Row]:
-        """Add the sides of the box."""
         if not self.framed:
             return list(rows)
         side = (
@@ -475,7 +473,6 @@ class Chart:
         ]
 
     def _label_rows(self, ends: Sequence[CurveLabel]) -> list[Row]:
-        """The labels behind the plot."""
         width = self.spec.right
         lines = [Line(width, self._charset) for _ in range(self._rows)]
         for row, column, text, style in ends:
