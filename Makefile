@@ -118,6 +118,7 @@ lint:
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-cache --no-logo
+	@.venv/bin/vulture --min-confidence 60 | { ! grep -E 'unused (function|method|property|class|import)|unreachable'; }
 
 format:
 	@.ci/setup test

@@ -239,7 +239,6 @@ def _job_file(options: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def _of_logs(data: ReportData, run: Run, logs: Logs, results: Sequence[FioResult]) -> None:
-    data.from_logs = True
     for row in logs.rows():
         data.samples += 1
         add_row(data, row)

@@ -55,7 +55,7 @@ class ReportData:
     prints them makes them harmless.
 
     ``foreign`` says of what it was made, if not of a recording, and ``missing_facts`` what that
-    does not hold, ``disks`` fio's words of each disk; ``from_logs``: logs of fio gave its series.
+    does not hold, ``disks`` fio's words of each disk.
     ``origin_t`` is the second that charts beside others begin to count from, ``promised``
     the bought volume whose limits stand beside what was measured."""
 
@@ -87,7 +87,6 @@ class ReportData:
     foreign: str = ""
     missing_facts: list[str] = field(default_factory=list)
     disks: list[tuple[str, str]] = field(default_factory=list)
-    from_logs: bool = False
     origin_t: float = 0.0
     promised: PromisedFigures | None = None
 

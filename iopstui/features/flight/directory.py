@@ -64,11 +64,6 @@ def no_recording(place: Path) -> UsageError:
                       f"To record: sudo iopstui watch --record {name}/")  # fmt: skip
 
 
-def is_flight_recording(place: Path) -> bool:
-    """Whether this is a directory with files of a flight recording."""
-    return place.is_dir() and bool(stored_files(place))
-
-
 def _entries(place: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(place) as entries:

@@ -34,7 +34,7 @@ NAMES = (
 
 # a slot: the request, when it was issued; and with ``Details`` what slowest.py notes
 SLOT_BITS = 4
-BINS_BITS, KIND_BITS, REGION_BITS = 3 + 11, 2, 3 + 11 + 2
+BINS_BITS, REGION_BITS = 3 + 11, 3 + 11 + 2
 KIND_BYTES, REGION_BYTES = 1 << BINS_BITS, 1 << REGION_BITS
 LAST_BIN = (KIND_BYTES >> 3) - 1
 # the highest bit of a latency (ns) that has bins of its own

@@ -14,7 +14,6 @@ from iopstui.model.metrics.slow.slow_requests import (
     COMPARED_COUNT,
     SlowestTotal,
     completion_second,
-    slow_requests,
     slowest,
     stages_text,
 )
@@ -43,7 +42,6 @@ def test_it_has_a_second_of_the_session() -> None:
     assert probe is not None
     of = replace(frame(7.5, {}), probe=probe)
     assert abs(completion_second(kept[0], probe, of.t) - 6.25) < 1e-9
-    assert slow_requests(of) == [kept[0]] and slow_requests(None) == ()
     rows = frame_object(of)["device"]["slowest"]
     assert [(row["t"], row["total"], row["slow"], row["sampled"]) for row in rows] == [
         (6.25, 9000, True, False), (6.0, 8000, False, True),

@@ -57,13 +57,6 @@ def completion_second(exemplar: Exemplar, probe: ProbeInterval, t: float) -> flo
     return t - probe.age_s - (probe.read_ns - exemplar.completed_ns) / 1e9
 
 
-def slow_requests(frame: Frame | None) -> Sequence[Exemplar]:
-    """The slowest requests of a frame's second, without those that only are of the sample."""
-    if frame is None or frame.probe is None:
-        return ()
-    return [request for request in frame.probe.exemplars if request.slow]
-
-
 def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
     """The slowest of these."""
     return nlargest(count, exemplars, key=lambda request: request.total_ns)
