@@ -9,6 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from iopstui.format import clock
+
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 SLOWEST, FASTEST = 0.1, 1000.0
 
@@ -79,6 +81,10 @@ class Player(ABC, Generic[Item, Event]):
     def _wait_for_more(self) -> float | None:
         """Wait for a recording to grow; the goal of a jump if one is asked for."""
         return None
+
+    def time_text(self, t: float) -> str:
+        """A second of the recording for people."""
+        return clock(t)
 
     # -- what the screen asks for
 

@@ -78,6 +78,11 @@ class RecordingIndex:
         position = bisect_right(self.key_times, t) - 1
         return self.keys[max(position, 0)] if self.keys else 0
 
+    def time_before(self, t: float) -> float:
+        """The time of the sample at ``key_before(t)``."""
+        position = bisect_right(self.key_times, t) - 1
+        return self.key_times[max(position, 0)] if self.keys else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:

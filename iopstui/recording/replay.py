@@ -248,30 +248,26 @@ class ReplaySession(Player[Record, events.Event]):
 
     def _jump(self, t: float) -> Iterator[Record | None]:
         """What is played to show the place at ``t``; tells what happened before it."""
-        place = self._index.key_before(t - self.lookback_s)
-        lead = self._index.key_before(self._time_of(place) - 1e-6)
+        index, start_t = self._index, self._index.time_before(t - self.lookback_s)
+        place, lead = index.key_before(start_t), index.key_before(start_t - 1e-6)
         self.on_jump()
         self._fold = ReplayFold(self.header, self._origin_ns, self._fold.devices)
-        if lead == 0 or place <= self._index.keys[0]:
+        if lead == 0 or place <= index.keys[0]:
             return self._records()
-        for at, event in self._index.events:
-            if at < lead and isinstance(event.value, _CONTEXT):
+        for at, event in index.events:
+            if at < lead and isinstance(event.value, CONTEXT):
                 self._show(event)
-        return self._with_lead(lead, place)
+        return self._with_lead(lead, start_t)
 
-    def _with_lead(self, lead: int, place: int) -> Iterator[Record | None]:
-        """From ``lead`` on, nothing shown before ``place``."""
-        start_t = self._time_of(place)
+    def _with_lead(self, lead: int, start_t: float) -> Iterator[Record | None]:
+        """From ``lead`` on, nothing shown before ``start_t``."""
         for record in self._records(lead):
             if isinstance(record, SampleRecord) and record.t < start_t:
                 record = SampleRecord(record.t, record.raw, False)
             yield record
 
-    def _time_of(self, place: int) -> float:
-        return self._index.key_times[self._index.keys.index(place)] if self._index.keys else 0.0
 
-
-_CONTEXT = (
+CONTEXT = (
     events.StepStarted, events.StepFinished, events.Mark, events.FindingReported,
     events.FindingEnded, events.AnswerGiven, events.StallFound,
     events.ExpectationChecked, events.SteadyState, events.ExperimentStarted, events.PointStarted,

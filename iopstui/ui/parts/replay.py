@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from iopstui import format as f
 from iopstui.recording.player import Player
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT_SCREEN, OVER_EXPERIMENT, REPLAY, Action, Footer, Part
@@ -17,6 +16,8 @@ from iopstui.ui.port import Port
 
 HELP = "Keys of a replay (iopstui replay FILE)"
 SEEK_S = 10.0
+MARK_REACHED_S = 1.0
+"""A mark that is nearer than this is where one is."""
 RECORDED = "this is a recording; it cannot run jobs or change anything"
 REPLACED_ACTIONS = frozenset({"freeze", "walk", "stride", "ends"})
 """Actions of the live screen that a replay replaces."""
@@ -58,7 +59,8 @@ class ReplayKeys(Part):
     def position_text(self) -> str:
         """Position in the recording."""
         mode = "FOLLOW" if self._session.growing else "REPLAY"
-        return f"{mode} {f.clock(self._session.at)} / {f.clock(self._session.end)}"
+        session = self._session
+        return f"{mode} {session.time_text(session.at)} / {session.time_text(session.end)}"
 
     @property
     def pace_text(self) -> str:
@@ -79,6 +81,13 @@ class ReplayKeys(Part):
     def seek(self, direction: int) -> None:
         """Jump a little forward or back."""
         self._session.seek_by(direction * SEEK_S)
+
+    def next_mark(self) -> None:
+        """Jump to the next mark: the first one behind the last."""
+        times = [t for t, _ in self._session.marks]
+        if times:
+            at = self._session.at + MARK_REACHED_S
+            self._session.seek(next((t for t in times if t > at), times[0]))
 
     def next_second(self, by: int) -> None:
         """Choose a cell of the heat map in the next or the previous second."""
@@ -134,6 +143,9 @@ class ReplayKeys(Part):
             "edge", (Key("home", "home", False), Key("end", "end", True)), edge,
             help="to the start, to the end", place=30, term="home end",
             footer=(Footer("go there", {REPLAY: 40}),),
+        ),
+        Action(
+            "next_mark", (Key("n", "n"),), next_mark, help="to the next mark", place=35,
         ),
         Action(
             "speed", (Key("less_than_sign", "<", False), Key("greater_than_sign", ">", True)),

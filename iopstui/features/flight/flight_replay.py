@@ -1,0 +1,120 @@
+"""Play a flight recording on the screen: all its files as one, from any moment."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from iopstui import events
+from iopstui.errors import IopstuiError
+from iopstui.features.flight.directory import StoredFile, no_recording, stored_files
+from iopstui.features.flight.history import read_history
+from iopstui.recording.reader import EventRecord, Record, Recording, SampleRecord
+from iopstui.recording.replay import CONTEXT, ReplayFold, ReplaySession
+from iopstui.recording.writer import shifted
+
+PAUSE_S = 5.0
+
+
+class FlightReplay(ReplaySession):
+    """Seconds count from the beginning of the first file. A pause of the recording is not waited
+    for. The worst times are the marks, once they are found. ``at_s`` is where it begins (since the
+    epoch; None: at the newest file)."""
+
+    longest_pause_s = PAUSE_S
+
+    def __init__(self, place: Path, at_s: float | None = None, speed: float = 1.0) -> None:
+        self._place = place
+        self._files = stored_files(place)
+        if not self._files:
+            raise no_recording(place)
+        self._began = [float(file.name.began_s) for file in self._files]
+        self._ended_s = _end_of(self._files[-1])
+        self._flight_marks: Sequence[tuple[float, str]] = ()
+        start_s = self._began[-1] if at_s is None else at_s
+        super().__init__(self._files[self._number(start_s)].path, speed)
+        self.path = place
+        self._goal = min(max(0.0, start_s - self._began[0]), self.end)
+        threading.Thread(target=self._find_marks, name="worst times", daemon=True).start()
+
+    @property
+    def end(self) -> float:
+        """The length of all files together, with the pauses between them."""
+        return self._ended_s - self._began[0]
+
+    @property
+    def marks(self) -> Sequence[tuple[float, str]]:
+        """The worst times."""
+        return self._flight_marks
+
+    def time_text(self, t: float) -> str:
+        """The day and time, as the clock said here: "27 Sep 02:14:05"."""
+        return datetime.fromtimestamp(self._began[0] + t).strftime("%d %b %H:%M:%S")
+
+    def _number(self, moment_s: float) -> int:
+        """Which file is of this moment, or the last one before it."""
+        return max(0, bisect_right(self._began, moment_s) - 1)
+
+    def _find_marks(self) -> None:
+        first_s = self._began[0]
+        worst = sorted(read_history(self._place).worst(), key=lambda one: one.began_s)
+        self._flight_marks = [(max(0.0, one.began_s - first_s), one.text) for one in worst]
+
+    def _end_text(self) -> str:
+        return "end of the flight recording; space: play again"
+
+    def _items(self, goal: float | None) -> Iterator[Record | None]:
+        if goal is not None:
+            self.on_jump()
+        start_s = self._began[0] + (goal or 0.0) - self.lookback_s
+        for number in range(self._number(start_s), len(self._files)):
+            file = self._files[number]
+            try:
+                yield from self._of_file(file, start_s - file.name.began_s)
+            except (FileNotFoundError, IopstuiError) as error:
+                # the recorder has removed or thinned it
+                self._sink(events.Notice(self.at, "info", f"{file.path.name}: {error}"))
+        self._sink(events.Notice(self.end, "info", self._end_text()))
+
+    def _of_file(self, file: StoredFile, start: float) -> Iterator[Record]:
+        """The records of a file from its second ``start`` on, by the seconds of all files."""
+        with Recording(file.path) as recording:
+            recording.pass_over("Use")
+            index, header = recording.index(), recording.header
+            if index.end < start or not index.samples:
+                return
+            base_s = header.started_ms / 1e3 - self._began[0]
+            first = next(one for one in recording.records() if isinstance(one, SampleRecord))
+            origin_ns = first.raw.arrived_ns - int(base_s * 1e9)
+            # nothing is subtracted from a sample of another file
+            self._fold = ReplayFold(header, origin_ns, self._fold.devices)
+            shown_t = index.time_before(start)
+            lead = index.key_before(shown_t - 1e-6)
+            for place, event in index.events:
+                if place < lead and isinstance(event.value, CONTEXT):
+                    self._show(_later(event, base_s))
+            for record in recording.records(lead):
+                if isinstance(record, SampleRecord) and record.t < shown_t:
+                    yield SampleRecord(record.t + base_s, record.raw, False)
+                else:
+                    yield _later(record, base_s)
+
+
+def _end_of(file: StoredFile) -> float:
+    """When its last sample was taken; its beginning where that can't be read."""
+    try:
+        with Recording(file.path) as recording:
+            recording.pass_over("Use", "Peaks")
+            return recording.header.started_ms / 1e3 + recording.index().end
+    except IopstuiError:
+        return float(file.name.began_s)
+
+
+def _later(record: Record, by_s: float) -> Record:
+    if isinstance(record, SampleRecord):
+        return SampleRecord(record.t + by_s, record.raw, record.is_shown)
+    value = shifted(record.value, by_s) if hasattr(record.value, "t") else record.value
+    return EventRecord(record.t + by_s, value)

@@ -1,0 +1,96 @@
+"""A flight recording as one replay: frames over the ends of files, jumps, pauses, marks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flight_day import START_S, Flight, Load
+
+from iopstui import events
+from iopstui.cli.program import main
+from iopstui.features.flight.flight_replay import FlightReplay
+
+QUIET = Load(reads=100, ms=1.0, busy=10.0)
+SLOW = Load(reads=40, ms=400.0, busy=100.0)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two minutes until 03:00, slow ones from then on; a pause of nine hours; another recorder."""
+    place = tmp_path_factory.mktemp("flight")
+    flight = Flight(place, after_s=3480)
+    for load, seconds in ((QUIET, 120), (SLOW, 120), (QUIET, 60)):
+        flight.run(seconds, load)
+    flight.end()
+    flight = Flight(place, after_s=10 * 3600)
+    flight.run(60, QUIET)
+    flight.end()
+    return place
+
+
+def played(session: FlightReplay, until: int) -> list[Any]:
+    """What is shown until so many frames have come."""
+    shown: list[Any] = []
+    enough = threading.Event()
+
+    def sink(event: Any) -> None:
+        shown.append(event)
+        if sum(isinstance(one, events.FrameReady) for one in shown) >= until:
+            enough.set()
+
+    session.lookback_s = 10.0
+    session.start(sink)
+    enough.wait()
+    session.close()
+    return shown
+
+
+def frames(shown: list[Any]) -> list[Any]:
+    return [event.frame for event in shown if isinstance(event, events.FrameReady)]
+
+
+def test_seconds_go_on_over_the_end_of_an_hour(recorded: Path) -> None:
+    session = FlightReplay(recorded, START_S + 3600.0, 1000.0)
+    shown = played(session, 80)
+    walls = [round(frame.wall_ms / 1e3) for frame in frames(shown) if frame.disks]
+    assert walls[0] >= START_S + 3480 and walls == list(range(walls[0], walls[0] + len(walls)))
+    assert walls[0] < START_S + 3600 < walls[-1]
+    for frame in frames(shown):
+        assert frame.t == pytest.approx(frame.wall_ms / 1e3 - (START_S + 3480), abs=0.01)
+        if frame.wall_ms / 1e3 < START_S + 3599 and frame.disks:
+            assert frame.disks["vda"].r_s == 100
+    assert any(isinstance(event, events.AnswerGiven) and event.answer.state != "good"
+               for event in shown)  # fmt: skip
+
+
+def test_nothing_is_subtracted_over_a_pause_of_the_recorder(recorded: Path) -> None:
+    session = FlightReplay(recorded, START_S + 10 * 3600.0 + 5, 1000.0)
+    shown = played(session, 20)
+    later = [frame for frame in frames(shown) if frame.wall_ms / 1e3 > START_S + 9 * 3600]
+    assert later and all(frame.disks["vda"].r_s == 100 for frame in later if frame.disks)
+
+
+def test_the_worst_times_are_the_marks(recorded: Path) -> None:
+    session = FlightReplay(recorded)
+    session._find_marks()
+    ((t, text),) = session.marks
+    assert t == pytest.approx(122, abs=3) and "vda is busy" in text
+    assert session.end == pytest.approx(10 * 3600 - 3480 + 59, abs=2)
+    session.close()
+
+
+def test_the_position_is_a_time_of_the_day(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    session = FlightReplay(recorded)
+    assert session.time_text(120) == "27 Sep 03:00:00"
+    session.close()
+
+
+def test_a_file_has_no_time_to_begin_at(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "demo", "--at", "-2h"]) == 2
+    assert "needs the directory of a flight recording" in capsys.readouterr().err
