@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from iopstui.discovery import feature_modules
 from iopstui.errors import Missing
 from iopstui.fio.fence import LANDLOCK, NAMESPACE, fence_kind
 from iopstui.fio.fence_exec import landlock_abi
@@ -148,7 +149,8 @@ def examine(roots: Roots | None = None) -> list[Check]:
         _fio, _kernel, _container, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
         _tunables, _fence, _probe, _energy, _shares, _smb, _direct, _udev, _terminal, _left_over,
     )  # fmt: skip
-    return [result for check in checks if (result := check(roots)) is not None]
+    more = [module.check for module in feature_modules("doctor_check")]
+    return [result for check in (*checks, *more) if (result := check(roots)) is not None]
 
 
 def _fio(roots: Roots) -> Check:

@@ -1,0 +1,59 @@
+"""Whether the flight recorder is installed as a service, and records."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+
+from iopstui.features.flight.directory import LOCK, stored_files
+from iopstui.format import duration
+from iopstui.linux.roots import Roots
+from iopstui.preflight.doctor import Check
+
+UNIT = "iopstui-flight.service"
+STATE = "var/lib/iopstui-flight"
+ENABLE = "sudo systemctl enable --now iopstui-flight"
+NAME, OK, LACKS = "flight recorder", "ok", "lacks"
+LATE_S = 60.0
+"""A recorder that writes nothing for so long does not record."""
+
+
+def check(roots: Roots) -> Check | None:
+    """Its state, from files alone; ``None`` where the service is not installed."""
+    top = roots.proc.parent
+    places = [top / place / UNIT for place in ("etc/systemd/system", "usr/lib/systemd/system",
+                                               "lib/systemd/system")]  # fmt: skip
+    if not any(place.exists() for place in places):
+        return None
+    state = top / STATE
+    if not os.access(state, os.R_OK | os.X_OK) and state.exists():
+        return Check(NAME, OK, f"{UNIT} is installed; only root sees its recordings",
+                     f"sudo iopstui why /{STATE} --at TIME")  # fmt: skip
+    files = stored_files(state)
+    if not _is_held(os.path.join(state, LOCK)):
+        enabled = os.path.lexists(top / "etc/systemd/system/multi-user.target.wants" / UNIT)
+        if enabled:
+            return Check(NAME, LACKS, f"{UNIT} is enabled and does not record",
+                         "systemctl status iopstui-flight")  # fmt: skip
+        return Check(NAME, OK, f"{UNIT} is installed and not enabled", ENABLE)
+    if not files or time.time() - files[-1].written_s > LATE_S:
+        return Check(NAME, LACKS, f"it runs, and has written nothing for more than {LATE_S:.0f} s",
+                     "journalctl -u iopstui-flight")  # fmt: skip
+    size = sum(file.size for file in files) >> 20
+    length = duration(3600 * ((time.time() - files[0].name.began_s) // 3600))
+    return Check(NAME, OK, f"records to /{STATE}: the last {length}, {size} MiB")
+
+
+def _is_held(lock: str) -> bool:
+    try:
+        fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
