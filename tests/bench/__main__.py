@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import program
 import report
 
-PARTS = "abcdefghijklmn"
+PARTS = "abcdefghijklmno"
 
 
 def machine() -> dict[str, Any]:
@@ -72,6 +72,12 @@ def _mounts(place: Path, quick: bool) -> Any:
     import synthetic
 
     return [synthetic.mounts(watched, busy) for watched, busy in ((50, 50), (50, 0), (1, 1))]
+
+
+def _flight(place: Path, quick: bool) -> Any:
+    import flight
+
+    return {**flight.measure(15 if quick else 120), **flight.sizes(300 if quick else 3600)}
 
 
 def _documents(place: Path, quick: bool) -> Any:
@@ -147,6 +153,7 @@ MEASURES: dict[str, Callable[[Path, bool], Any]] = {
     "a": _beside, "b": _cost, "c": _first_frame, "d": _kernel, "e": _documents, "f": _day,
     "g": _skew, "h": _slow, "i": _probe, "j": _hosts("fleet.py"),
     "k": _hosts("fleet_screen.py"), "l": _links, "m": _report, "n": _mounts,
+    "o": _flight,
 }  # fmt: skip
 
 

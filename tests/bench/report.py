@@ -39,7 +39,7 @@ def _rows(result: Mapping[str, Any]) -> Iterator[Row]:
         ("a", _beside), ("b", _cost), ("c", _first), ("d", _kernel), ("e", _documents),
         ("f", _day), ("g", _skew), ("h", _slow), ("i", _probe),
         ("j", _fleet), ("k", _fleet_screen), ("l", _links), ("m", _report),
-        ("n", _mounts),
+        ("n", _mounts), ("o", _flight),
     ):  # fmt: skip
         if letter in result:
             yield from rows(result[letter])
@@ -52,6 +52,20 @@ def _mounts(found: list[Mapping[str, Any]]) -> Iterator[Row]:
             f"{one['busy']} of them busy (without the kernel's part, which prints the file)",
             f"{_ratio(one['ms'])} ms", "≤ 1 ms", _at_most(one["ms"], 1.0),
         )  # fmt: skip
+
+
+def _flight(found: Mapping[str, float]) -> Iterator[Row]:
+    server = "flight recorder, 50 disks, 64 CPUs, 500 processes:"
+    for name, text, unit, bound in (
+        ("percent", "recording", "% of a CPU", 0.5),
+        ("thinning_percent", "thinning", "% of a CPU", 0.1),
+        ("peak_mib", "memory", "MiB", 40.0),
+        ("written", "written a day", "MB", 450.0),
+        ("10 s", "a day with a sample in 10 s", "MB", 60.0),
+        ("60 s", "a day with a sample in 60 s", "MB", 10.0),
+    ):
+        yield (f"{server} {text}", f"{found[name]:.2f} {unit}", f"≤ {bound:g} {unit}",
+               found[name] <= bound)  # fmt: skip
 
 
 def _fleet(found: list[Mapping[str, Any]]) -> Iterator[Row]:

@@ -17,12 +17,12 @@ from iopstui import events
 from iopstui.errors import IopstuiError
 from iopstui.features.flight.directory import Ring, StoredFile
 from iopstui.features.flight.hour_file import HourFile
-from iopstui.features.flight.model.peaks import PeakFold
+from iopstui.features.flight.model.peaks import PeakFold, busiest_use
 from iopstui.features.flight.thinning import thin
 from iopstui.linux.counters.cgroup_reader import CgroupReader
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
-from iopstui.model.answer.use import DiskUse, mean_use
+from iopstui.model.answer.use import DiskUse
 from iopstui.model.cgroups.rates import group_rates
 from iopstui.recording.records import RecordedUse
 from iopstui.text import printable
@@ -221,6 +221,6 @@ class FlightRecorder:
                          group.total.read_bytes_s, group.total.write_bytes_s)
             for group in (group_rates(now, before, USE_S) or ())[:MAX_GROUPS]
         }  # fmt: skip
-        use = mean_use(uses)
+        use = busiest_use(uses)
         if use is not None and (use.users or groups):
             session.add_record(RecordedUse(t, use, groups))

@@ -16,9 +16,8 @@ from typing import Any
 
 from iopstui import events
 from iopstui.features.flight.directory import PART, StoredFile
-from iopstui.features.flight.model.peaks import join
+from iopstui.features.flight.model.peaks import busiest_use, join
 from iopstui.features.flight.model.stretches import is_same
-from iopstui.model.answer.use import mean_use
 from iopstui.recording import layout as form
 from iopstui.recording.coding import encoder
 from iopstui.recording.reader import Recording
@@ -142,7 +141,7 @@ class _Beside:
 
     def _joined_use(self) -> Iterator[Piece]:
         uses, self._uses = self._uses, []
-        use = mean_use([one.use for one in uses])
+        use = busiest_use([one.use for one in uses])
         if use is None:
             return
         groups: dict[str, tuple[float, ...]] = {}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from heapq import nlargest
 
+from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import Exemplar
@@ -13,6 +14,8 @@ from iopstui.recording.records import DiskPeak, Peaks
 
 MAX_SLOWEST = 8
 """Requests that are kept of each stretch."""
+MAX_USERS = 12
+"""Processes that are kept of each stretch."""
 MIN_SECONDS = 0.5
 """A shorter interval says nothing about a second."""
 
@@ -54,6 +57,12 @@ class PeakFold:
         peaks = Peaks(t, self._seconds, disks, tuple(self._slowest))
         self._disks, self._slowest, self._seconds = {}, [], 0.0
         return peaks
+
+
+def busiest_use(uses: Sequence[DiskUse]) -> DiskUse | None:
+    """Several readings as one, with the processes that did most."""
+    use = mean_use(uses)
+    return None if use is None else replace(use, users=use.users[:MAX_USERS])
 
 
 def slowest(requests: Iterable[Exemplar]) -> list[Exemplar]:
