@@ -36,7 +36,7 @@ EXIT_MEANINGS = {
 
 
 class IopstuiError(Exception):
-    """A failure that the user is told in one sentence.
+    """A failure that is reported to the user in one sentence.
 
     ``message`` says what happened and why; ``hint`` what to do about it (may be empty).
     """

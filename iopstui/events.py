@@ -28,8 +28,8 @@ class StepStarted:
     """A fio run begins. ``command`` is the exact argument list; ``title`` a short description
     such as "randread 4k  QD 32 × 2 jobs". ``phase`` is LAYOUT or RUN. ``options`` are those
     that all sections of the job have, as asked for: without the place and what follows from it.
-    ``overlap_s``: the run replaced another one without a pause, and both did I/O for so long
-    (below 0: neither did).
+    ``overlap_s``: the run replaced another one without a pause, and both did I/O for this time (s;
+    below 0: neither did).
     """
 
     kind: ClassVar[str] = "step_started"

@@ -131,7 +131,8 @@ def clock(seconds: float | None) -> str:
 
 
 def utc_datetime(wall_ms: float) -> datetime:
-    """Milliseconds since 1970 as a time, UTC. OverflowError or ValueError for what is none."""
+    """Milliseconds since 1970 as a time, UTC. Raises OverflowError or ValueError if it is no
+    time."""
     from datetime import datetime, timedelta, timezone
 
     # fromtimestamp() would leave it to the C library what an impossible time is
@@ -139,7 +140,7 @@ def utc_datetime(wall_ms: float) -> datetime:
 
 
 def utc(wall_ms: float) -> str | None:
-    """Milliseconds since 1970 as "2026-03-01T12:00:00.250Z"; ``None`` for what is no time."""
+    """Milliseconds since 1970 as "2026-03-01T12:00:00.250Z"; ``None`` if it is no time."""
     try:
         seconds, ms = divmod(round(wall_ms), 1000)
     except (OverflowError, ValueError):  # a recording may hold anything
@@ -201,7 +202,7 @@ def cut(text: str, width: int) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Cut ``text`` to ``width`` characters, with a mark; of a path the end is kept."""
+    """Cut ``text`` to ``width`` characters, with a mark; keep the end of a path."""
     if len(text) > width > 1 and text.startswith("/") and ", " not in text:
         return "…" + text[1 - width :]
     return cut(text, width)

@@ -18,7 +18,7 @@ _UNSAFE = re.compile(
 
 
 def safe_text(text: str) -> str:
-    """``text`` with ``?`` for what a terminal, a page or a file could be misled by.
+    """``text`` with ``?`` in place of characters that could mislead a terminal, a page or a file.
 
     Lines and tabs stay. Every text of another machine, program or file passes here once.
     """

@@ -1,7 +1,8 @@
 """The configuration file: defaults for command-line options (the command line takes precedence).
 
-What can destroy data, or measures something else (TARGET, --destroy-data, --no-fence, --probe), is
-said with each command and never taken from a file. A mistake in the file is told and stops nothing.
+What can destroy data, or measures something else (TARGET, --destroy-data, --no-fence, --probe),
+must be given with each command and is never read from a file. A mistake in the file is reported and
+stops nothing.
 """
 
 from __future__ import annotations
@@ -188,7 +189,7 @@ def read_config() -> Config:
 
 
 def _read_text(path: Path) -> str:
-    """OSError also for what may not be trusted."""
+    """Also raises OSError for a file that may not be trusted."""
     from iopstui.linux.process.private import read_trusted
 
     return read_trusted(path, MAX_BYTES)

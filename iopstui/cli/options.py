@@ -147,7 +147,7 @@ def refuse_theme(arguments: argparse.Namespace) -> None:
 def add_plain(
     command: argparse.ArgumentParser, beside: argparse._ActionsContainer | None = None
 ) -> None:
-    """Add the mode for screen readers; ``beside`` is the group of what excludes it."""
+    """Add the mode for screen readers; ``beside`` is the group of options that exclude it."""
     group = command if beside is None else beside
     group.add_argument("--plain", action="store_true",
                        help="for screen readers: no screen, one line for each change")  # fmt: skip

@@ -97,7 +97,7 @@ def exit_on_closed_output(expect: Sequence[str]) -> Iterator[None]:
 
 
 def kill_without_waiting(kill: Callable[[], None]) -> Callable[[], None]:
-    """``kill``, for a second signal: it does not wait for who reads the output either."""
+    """``kill``, for a second signal: it does not wait for the reader of the output either."""
 
     def asked() -> None:
         from iopstui.safety.streams import drop_stuck

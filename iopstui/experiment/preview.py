@@ -68,8 +68,8 @@ def preview_plan(
     plan: Plan, target: Target, job_target: Target | None, conditions: RunRequest,
     devices: Mapping[str, BlockDevice], fio: Fio, roots: Roots,
 ) -> Preview:  # fmt: skip
-    """Return what a plan would do; writes nothing. UsageError, Refused or Missing for what would
-    fail later."""
+    """Return what a plan would do; writes nothing. Raises UsageError, Refused or Missing if it
+    would fail later."""
     private = private_directory()
     descriptions: dict[str, list[str]] = {}
     writes, largest = False, 0
@@ -147,7 +147,7 @@ def _check_logs(job: str, text: str) -> None:
 
 
 def _check_second_run(job: str, prepared: PreparedJob, destroy_data: Sequence[str]) -> None:
-    """Refused if the second run of a job would be, for what the first has made."""
+    """Raises Refused if files of a job's first run would make its second run fail."""
     if not prepared.makes_files or job_rules.removes_files(prepared.facts.options):
         return
     allowed = {os.path.realpath(path) for path in destroy_data}

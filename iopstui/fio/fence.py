@@ -97,7 +97,8 @@ def start_fenced(
         try:
             fence_exec.enter(spec)
             result.append(_popen(command, cwd))
-        except BaseException as error:  # memory may be short: raised in the caller's thread
+        except BaseException as error:
+            # also MemoryError; it is raised again in the caller's thread
             result.append(error)
 
     thread = threading.Thread(target=start)

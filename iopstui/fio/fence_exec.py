@@ -110,7 +110,7 @@ def available_fence() -> str:
     return NAMESPACE if os.waitpid(pid, 0)[1] == 0 else NONE
 
 
-# -- putting it up
+# -- entering the fence
 
 
 def before_fork(spec: Spec) -> None:
@@ -250,7 +250,7 @@ def _checked(answer: int) -> int:
 
 
 def _enter_mounts(spec: Spec, grants: Grants) -> None:
-    """Everything read-only, without devices and programs, but for what is named."""
+    """Make everything read-only, without devices and programs, except for the named paths."""
     cwd = os.getcwd()
     for fd in (*grants.read, *grants.write):
         _flush(fd)

@@ -62,7 +62,8 @@ class FioLogs:
         return {"write_lat_log": str(self.directory / EACH_IO), **_EACH_IO_OPTIONS}
 
     def overrun(self, ios: int) -> str:
-        """Why the run has to end after so many I/Os, whose log fio keeps in memory; "" if not."""
+        """Why the run has to end after this number of I/Os (fio keeps their log in memory); "" if
+        not."""
         if not self._memory_limit or ios * IO_LOG_BYTES <= self._memory_limit:
             return ""
         return (

@@ -38,10 +38,10 @@ READ_CHUNK = 1 << 20
 PUNCH_HOLE_BYTES = 1 << 20
 # what fio may write while nobody reads, once the first of it has been read
 MAX_UNREAD_BYTES = 64 << 20
-# of its messages, which nobody reads before its end, so many bytes are kept
+# bytes kept of fio's messages, which are read only at its end
 MAX_MESSAGE_BYTES = 1 << 16
 CLOSE_WITHIN_S = 2.0
-# so long may iopstui say nothing (stopped, or hung) before the guard ends fio
+# longest silence of iopstui (stopped, or hung) before the guard ends fio
 DEADLINE_S = 60.0
 BEATS_PER_DEADLINE = 12
 MIN_FREE_BYTES = 1 << 16

@@ -19,8 +19,8 @@ File: TypeAlias = Path | str
 def read_bytes(path: File) -> bytes | None:
     """The attribute's bytes; None if it is missing, unreadable or not a file."""
     try:
-        # not by a file object, which asks four things more of the kernel: there may be hundreds of
-        # attributes every few seconds
+        # a file object would make four more system calls; hundreds of attributes are read every few
+        # seconds
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             parts = [os.read(fd, 2 * PAGE)]

@@ -30,8 +30,8 @@ LOG_LINES = 10
 
 class Narrator:
     """Prints a line for every event that is not a frame. Progress is a ``line`` that is drawn over
-    on a terminal, and elsewhere one in steps of 10 %. Of runs that are not ``measured`` there are
-    no figures to speak of."""
+    on a terminal, and elsewhere one in steps of 10 %. Runs that are not ``measured`` have no
+    figures."""
 
     def __init__(self, stream: TextIO, out: TextIO | None = None, measured: bool = True) -> None:
         self._stream = stream

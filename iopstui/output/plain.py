@@ -120,7 +120,7 @@ class _Rates(Totals):
         return ". ".join(", ".join(part) for part in (fio, disk, self._share_texts()) if part)
 
     def _share_texts(self) -> list[str]:
-        """Of NFS and SMB mounts: the server's rates and the time of an answer."""
+        """NFS and SMB mounts: the server's rates and the time of an answer."""
         data = self.share.data
         if data is None:
             return []

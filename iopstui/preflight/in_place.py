@@ -145,7 +145,7 @@ def _text_on_target(
 
 
 def _size_of_each(size: str, count: int) -> str:
-    """fio's size= for so much of every one of ``count`` files."""
+    """fio's size= that gives each of ``count`` files this size."""
     if count == 1:
         return size
     file_bytes = size_bytes(size)

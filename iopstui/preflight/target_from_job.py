@@ -29,8 +29,8 @@ def target_named_by_job(
     """All places that a job names its files in; ``None`` if the job names none.
 
     Shipped jobs never do: their ``filename=`` only says that all threads share one file. A
-    file that does not exist yet is watched through its directory. Of several files on one block
-    device (or in one file system without any) the first stands for all.
+    file that does not exist yet is watched through its directory. The first of several files on one
+    block device (or in one file system without any) stands for all.
     """
     path = find_job(job)
     text = read_job(path)

@@ -74,8 +74,9 @@ def choose_watch_target(
     roots: Roots,
     needs_device: bool = True,
 ) -> Target:
-    """From all TARGETs, or without any all disks that do something. UsageError also for what is on
-    no block device and no NFS mount, unless not ``needs_device``: there is nothing to watch."""
+    """From all TARGETs, or without any all disks that do something. Raises UsageError also for a
+    path on no block device and no NFS mount, unless not ``needs_device``: there is nothing to
+    watch."""
     from iopstui.linux.machine.active_disks import active_disks, disk_counters
 
     if not texts:

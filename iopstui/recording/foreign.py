@@ -61,7 +61,7 @@ def detect_file_kind(path: Path) -> str:
             return RECORDING
         head = text_head(path)
     except UsageError:
-        # whoever reads it says what is wrong
+        # its reader reports the error
         return JSON if begin.startswith(GZIP) else OTHER
     except (OSError, ValueError):
         return OTHER
@@ -134,7 +134,7 @@ class FioResult:
 
     @property
     def host(self) -> str:
-        """The machines in one text; "" where fio does not say."""
+        """Names of all machines, separated by commas; "" where fio does not give them."""
         return ", ".join(self.hosts)
 
     @property
@@ -247,7 +247,8 @@ class LogFile:
 
 
 def named_log(path: Path) -> LogFile:
-    """A log whose lines are still to be read. UsageError if its name does not say of what it is."""
+    """A log whose lines are still to be read. Raises UsageError if its name does not tell what it
+    logs."""
     name = log_name(path.name)
     if name is None:
         raise UsageError(

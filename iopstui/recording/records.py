@@ -71,7 +71,7 @@ class DiskPeak:
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """Of the ``seconds`` before ``t``: the peaks of each disk that did I/O, and the slowest
+    """In the ``seconds`` before ``t``: the peaks of each disk that did I/O, and the slowest
     requests that the probe kept, the slowest first."""
 
     t: float

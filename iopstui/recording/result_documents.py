@@ -124,7 +124,8 @@ class ResultReader:
         self._no_numbers = 0
 
     def items(self) -> Iterator[Item]:
-        """Documents, messages and broken documents in order. UsageError for what is too large."""
+        """Documents, messages and broken documents in order. Raises UsageError for a document that
+        is too large."""
         sources: dict[str, _Framed] = {}
         for label, block in self._labelled():
             source = sources.get(label)

@@ -283,8 +283,8 @@ class RecordingBuffer:
         recorder.put_all(batch)
 
     def save_kept(self, recorder: Recorder) -> float | None:
-        """Write the seconds that are kept, and close the file; how many they are. Of nothing
-        (``None``) there is no file. Raises UsageError if they can't be written."""
+        """Write the seconds that are kept, close the file, and return their number; without any
+        (``None``) no file is made. Raises UsageError if they can't be written."""
         with self._lock:
             self.start(recorder)
             seconds, close = self._last_t, self.detach()
@@ -305,8 +305,8 @@ class RecordingBuffer:
             return self.detach()()
 
     def detach(self) -> Callable[[], str]:
-        """Stop the recording; what is returned closes the file, in any thread (a slow disk holds
-        that one up), and says what was recorded as ``stop`` does."""
+        """Stop the recording. Returns a function that closes the file and returns the description
+        of ``stop``; call it in a thread that may wait for a slow disk."""
         with self._lock:
             waiting, self._waiting = self._waiting, None
             if waiting is not None:
@@ -462,7 +462,7 @@ class RecordingBuffer:
 
 
 def shifted(value: Any, by_s: float) -> Any:
-    """A record whose times are so much later; none is before 0."""
+    """A copy of a record with all times moved later; none is before 0."""
 
     def later(t: float | None) -> float | None:
         return None if t is None else max(0.0, t + by_s)

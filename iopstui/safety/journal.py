@@ -157,8 +157,8 @@ def write_note(kind: str, content: Mapping[str, Any]) -> Note:
 
 
 def write_text(prefix: str, text: str) -> Path:
-    """Write a new file in the state directory, for people to read. Of those with this ``prefix``
-    only the newest are kept. Raises OSError."""
+    """Write a new file in the state directory, for people to read. Only the newest files with this
+    ``prefix`` are kept. Raises OSError."""
     name = f"{prefix}{os.urandom(4).hex()}.txt"
     with _open_directory() as directory:
         earlier = [found for found in os.listdir(directory) if found.startswith(prefix)]

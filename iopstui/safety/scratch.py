@@ -58,7 +58,7 @@ class Scratch:
         return tuple(scratch.path for scratch in self.parts) or (self.path,)
 
     def used_bytes(self) -> int:
-        """Bytes allocated below it so far; of several, below each."""
+        """Bytes allocated so far below this directory (below all of them, if there are several)."""
         total = sum(scratch.used_bytes() for scratch in self.parts[1:])
         for place, _, names in os.walk(self.path):
             for name in names:

@@ -28,8 +28,8 @@ def shared_name(job: Section) -> str:
 
 
 def last_offset(job: Section) -> int:
-    """The byte at which the last of its clones begins: fio's size= comes on top of it. 0 where it
-    is said in percent, which are of the file."""
+    """The byte at which the last of its clones begins: fio's size= comes on top of it. 0 if it is
+    given in percent, which are those of the file."""
     count = count_of(job.options.get("numjobs"))
     first = size_bytes(expand_variables(job.options.get("offset", ""))) or 0
     increment = size_bytes(expand_variables(job.options.get("offset_increment", ""))) or 0

@@ -106,7 +106,7 @@ class Examination:
         )
 
     def _without_costly_probe(self, probe: BpfProbe | None, frame: Frame) -> BpfProbe | None:
-        """End the probe on a disk that does so much that counting would cost it something."""
+        """End the probe on a disk with so many I/Os that counting would slow it down."""
         if probe is None or sum(one.ios_s or 0.0 for one in frame.disks.values()) < MAX_PROBED_IOPS:
             return probe
         probe.close()

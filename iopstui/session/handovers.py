@@ -42,7 +42,7 @@ PREPARING, LAYING_OUT, WAITING, STARTED, TAKING_OVER = (
     "preparing", "laying out", "waiting", "started", "taking over",
 )  # fmt: skip
 POLL_S, FIRST_IO_POLL_S = 0.03, 0.01
-# so long is the next run's first I/O waited for; then the active one is stopped all the same
+# longest wait for the next run's first I/O; then the active run is stopped anyway
 FIRST_IO_TIMEOUT_S = 10.0
 
 
@@ -142,7 +142,7 @@ class Handovers:
     # -- orders
 
     def order(self, order: RunOrder) -> bool:
-        """Begin to replace the active run; of several orders the last one wins. False if it has
+        """Begin to replace the active run; the last of several orders wins. False if it has
         to be stopped first."""
         run = self._current.fio
         if run is None or not self._is_possible(order, run):
@@ -256,7 +256,7 @@ class Handovers:
                 handover.enter(WAITING, self._now())
 
     def _check_budget(self, handover: Handover) -> None:
-        """The active run, which is ending, is not looked at any more."""
+        """The budget of the active run is not checked any more, because it is ending."""
         run, budget = handover.run, self._preparation.budget
         if budget.most is None or run is None or run.failure:
             return

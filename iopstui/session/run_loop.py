@@ -15,7 +15,7 @@ Sink = Callable[[Event], object]
 
 
 def _ignore(event: Event) -> None:
-    """Nobody asks for what happens in a run."""
+    """Ignore the events of a run."""
 
 
 class RunLoop:

@@ -88,7 +88,7 @@ def add_run_event(history: RunHistory, event: Event) -> None:
 
 
 def add_mark_event(mark_intervals: MarkIntervals, event: Event) -> None:
-    """Add an event of the session to what is told by marks."""
+    """Add an event of the session to the figures by marks."""
     match event:
         case FrameReady():
             mark_intervals.add_frame(event.frame)

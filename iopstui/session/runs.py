@@ -54,8 +54,8 @@ SPACE_CHECK_S = 0.3
 
 
 class Runs:
-    """Runs one job at a time; an order while one runs replaces it, or stops it first. Never
-    blocks, but for what preparing a job takes. Used in the session's thread alone. ``job_target``
+    """Runs one job at a time; an order while one runs replaces it, or stops it first. Blocks only
+    while a job is prepared. Used in the session's thread alone. ``job_target``
     is the target handed to jobs; ``None`` if they name their own files. ``exit_code`` is the last
     run's; ``left_behind`` says what hangs in the kernel."""
 

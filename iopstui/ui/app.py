@@ -522,7 +522,7 @@ class IopstuiApp(KeysInOrder):
             if key.names
             for label in {key.label, ARROW_SIGNS.get(key.label, key.label)}
         }
-        # "Enter" is "enter"; of letters the capital is another key
+        # "Enter" is "enter"; but a capital letter is a key of its own
         key_name = message.label if len(message.label) == 1 else message.label.lower()
         name = names.get(message.label, names.get(key_name, KEY_NAMES.get(key_name, key_name)))
         character = message.label if len(message.label) == 1 else None

@@ -110,7 +110,7 @@ class Feed:
             self._after_refresh(terminal.note_paint)
 
     def paint_if_old(self, seconds: float) -> None:
-        """Paint if nothing new has come for so long: the shown age changes."""
+        """Paint if nothing new has come for this time, because the shown age changes."""
         if time.monotonic() - self._last_frame_s >= seconds:
             self.paint_if_due()
 

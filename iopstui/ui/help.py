@@ -170,8 +170,8 @@ PANELS: tuple[Section, ...] = (
 
 
 def help_sections(first: str = "") -> tuple[Section, ...]:
-    """Return all sections in the order of the help screen; ``first`` is the title of what comes
-    before all others."""
+    """Return all sections in the order of the help screen; ``first`` is the title of the first
+    section."""
     from iopstui.ui import fleet_keys
 
     sections = (

@@ -113,7 +113,7 @@ def _find_device(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
 
 
 def _disk_health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> DiskHealth | None:
-    """Of a SATA or SAS disk; ``None`` for others."""
+    """Health of a SATA or SAS disk; ``None`` for other disks."""
     from iopstui.linux.devices.health.smart import read_disk_health
 
     disk = devices.get(device.disk or "", device)

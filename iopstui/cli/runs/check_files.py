@@ -57,7 +57,7 @@ def _write(run: CheckedRun, junit: str | None, summary: str | None) -> None:
 
 
 def exit_code(verdict: Verdict) -> int:
-    """Of a command that has come to this. Raises its error."""
+    """Exit code of a command after these checks. Raises the error it ended with."""
     if verdict.error is not None:
         raise verdict.error
     return verdict.exit_code

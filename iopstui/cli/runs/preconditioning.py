@@ -34,9 +34,10 @@ PASSES = 2
 
 
 def run_precondition_job(request: RunRequest) -> RunRequest:
-    """Runs the shipped job of that name on the target, its progress on standard error, if
-    ``request`` asks for it. Gives the request of what follows: with what is left of --write-budget.
-    UsageError for a target that can't be; Refused, JobFailed and Interrupted as any run."""
+    """Run the shipped job "precondition" on the target if ``request`` asks for it, with progress
+    on standard error. Returns the request for the run that follows, with the rest of
+    --write-budget. Raises UsageError for a target that cannot be preconditioned; Refused, JobFailed
+    and Interrupted as any run."""
     if not request.precondition:
         return request
     devices = read_devices(Roots())

@@ -55,7 +55,7 @@ def workload_json(
     workload: Workload, disk_counted: int | None, comparison: Sequence[Distance] | None,
     phases: Sequence[Phase] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    """For programs; of figures that are not known ``null``."""
+    """JSON for programs; unknown figures are ``null``."""
     return {
         "device": workload.device,
         "seconds": workload.seconds,

@@ -110,7 +110,7 @@ def _pattern(command: DiskspdCommand) -> dict[str, str]:
     if command.random:
         options |= _random(command)
     elif command.stride is not None and command.stride > command.block:
-        # fio skips so many bytes after each I/O
+        # bytes that fio skips after each I/O
         options["rw"] += f":{command.stride - command.block}"
     return options
 

@@ -65,7 +65,7 @@ class Buckets:
         self._sum_ns = 0.0
 
     def add(self, bins: Mapping[int, int], mean_ns: float | None) -> None:
-        """Count them; ``mean_ns`` is the mean of what is in them (``None``: that of the bins)."""
+        """Count them; ``mean_ns`` is their exact mean (``None``: the mean of the bins)."""
         for key, count in bins.items():
             self._counts[bisect_right(BOUNDS_NS, key)] += count
         if mean_ns is None:

@@ -222,7 +222,7 @@ def _read_queues(evidence: Evidence) -> None:
 
 
 def _try_fence(evidence: Evidence, scratch: Path) -> None:
-    """Let a fenced program write inside and outside of what it may write."""
+    """Let a fenced program try to write inside and outside of its own files."""
     inside, outside = scratch / "inside", scratch / "outside"
     inside.mkdir()
     outside.mkdir()

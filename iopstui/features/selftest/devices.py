@@ -64,7 +64,7 @@ NOT_ROOT = "needs root"
 
 
 def disk_below(directory: Path) -> str:
-    """Name of the disk that the directory's file system is on; "" for none of its own."""
+    """Name of the disk that the directory's file system is on; "" if it has no disk of its own."""
     number = os.stat(directory).st_dev
     device_path = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not device_path.exists():

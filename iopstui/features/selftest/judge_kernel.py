@@ -97,7 +97,7 @@ def _softirqs(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
 
 
 def _interrupts(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
-    """Of all vectors of the disk together, by CPU."""
+    """Interrupts of all vectors of the disk together, by CPU."""
     vectors = sorted({irq for frame in frames for irq in frame["irqs"]}, key=int)
     rows = {irq: readings(evidence.counters, "interrupts", 1, f"{irq}:") for irq in vectors}
     rows = {irq: counts for irq, counts in rows.items() if counts}

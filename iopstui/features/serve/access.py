@@ -28,8 +28,8 @@ class Access:
     def role(self, token: str, peer: str) -> str | None:
         """The role of a request with this token from the address ``peer``; None: neither.
 
-        The presenter's page controls a measurement, with the rights of whoever started the server:
-        only this machine may open it.
+        The presenter's page controls a measurement, with the rights of the user who started the
+        server, so only this machine may open it.
         """
         encoded = token.encode("utf-8", "replace")
         if self.presenter and hmac.compare_digest(encoded, self.presenter.encode()):

@@ -149,7 +149,7 @@ class Server:
         application.router.add_get("/{token}/", self._page)
         application.router.add_get("/{token}/ws", self._websocket)
         application.router.add_get("/{token}/{file}", self._file)
-        # aiohttp would write a traceback for each request that is none (a port scan)
+        # aiohttp would write a traceback for each invalid request (a port scan)
         logger = logging.getLogger("iopstui.serve")
         logger.disabled = True
         runner = self._runner = web.AppRunner(

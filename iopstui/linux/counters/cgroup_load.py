@@ -1,4 +1,4 @@
-"""Rates of cgroups since the previous reading, for what is only read while somebody looks."""
+"""Rates of cgroups since the previous reading, for counters that are read only while shown."""
 
 from __future__ import annotations
 

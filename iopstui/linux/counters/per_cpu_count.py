@@ -14,7 +14,7 @@ from operator import ne
 from iopstui.linux.counters.procfs import DIGITS, integers
 
 COMMA = ord(",")
-# so many bytes of two texts are compared at once
+# bytes of two texts that are compared at once
 SPAN_BYTES = 192
 # where two texts of one length differ: from byte to byte, whole columns, from which on
 Spans = Sequence[tuple[int, int, int]]
@@ -100,8 +100,8 @@ def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] 
 def next_per_cpu_count(
     data: bytes, possible: Sequence[int], before: PerCpuCount | None
 ) -> PerCpuCount | None:
-    """A reading of what ``parse_per_cpu_count`` takes; ``before`` itself, of the same interrupt, if
-    nothing has changed."""
+    """Parse the text as ``parse_per_cpu_count`` does; return ``before`` (the same interrupt's last
+    reading) if nothing has changed."""
     cpus = possible or range(data.count(b",") + 1)
     same_cpus = before is not None and (before.cpus is cpus or before.cpus == cpus)
     if before is not None and same_cpus and before.text == data:
@@ -112,7 +112,7 @@ def next_per_cpu_count(
 
 
 def _is_plain(data: bytes, count: int) -> bool:
-    """Whether there are so many numbers as the kernel writes them, none of them too long."""
+    """Whether the text has exactly this many numbers, written as the kernel does, none too long."""
     return (
         data[:1].isdigit()
         and data[-2:-1].isdigit()

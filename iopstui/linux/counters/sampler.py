@@ -26,10 +26,10 @@ from iopstui.model.metrics.shares import share
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
 from iopstui.model.sources import POWER, SOURCES, Counters
 
-# reading /proc/interrupts within a sample: on so many CPUs at most, and not longer than this
+# limits for reading /proc/interrupts within a sample: CPUs, and time of a reading
 MAX_CHEAP_CPUS = 32
 MAX_CHEAP_NS = 2_000_000
-# reading it beside the samples: about so long for each of them
+# mean time of it per sample, if it is read beside the samples
 SAMPLE_BUDGET_NS = 1_000_000
 MAX_STRIDE = 30
 

@@ -87,8 +87,8 @@ def resolve_target(
     """Resolve the target ``text``; None means the directory ``cwd``.
 
     ``path`` of the answer is absolute with every symbolic link followed. A bare kernel name
-    ("vda") that is no file in ``cwd`` means its node under /dev. Raises UsageError for what
-    doesn't exist, can't be read, or can't be a target. With ``to_read`` False (only the
+    ("vda") that is no file in ``cwd`` means its node under /dev. Raises UsageError for a path that
+    does not exist, cannot be read, or cannot be a target. With ``to_read`` False (only the
     kernel's counters are looked at, no job runs) nobody needs the right to read.
     """
     if text is None:

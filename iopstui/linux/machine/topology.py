@@ -20,7 +20,7 @@ from iopstui.linux.sysattr import (
 )
 from iopstui.model.block.topology import Topology
 
-# so many ticks of softirq time and none of irq time: the kernel does not account it
+# this many ticks of softirq time and none of irq time mean that the kernel does not account it
 ENOUGH_TICKS = 20
 
 

@@ -90,7 +90,7 @@ def _iscsi_endpoints(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
 
 
 def _endpoint(address: str, port: str, kind: str) -> Endpoint | None:
-    """``None`` for what is no address and no port."""
+    """``None`` if it is no address and port."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -91,7 +91,8 @@ class NamespaceTopology:
 
 
 def read_namespace_topology(roots: Roots, device: BlockDevice) -> NamespaceTopology:
-    """Of an NVMe namespace (not a partition). Whatever can't be read is ``None`` or empty."""
+    """Read the topology of an NVMe namespace (not a partition). What cannot be read is ``None`` or
+    empty."""
     block = roots.sys / "class/block" / device.name
     names = paths_of(device) or (device.name,)
     paths = tuple(path for name in names for path in _paths(roots, name))
@@ -165,7 +166,8 @@ def _word(text: str | None) -> str | None:
 
 
 def read_drive_facts(roots: Roots, device: BlockDevice, number: int) -> DriveFacts:
-    """Of the first live controller of the namespace ``device`` with this number. Never fails."""
+    """Read facts of the first live controller of the namespace ``device`` with this number. Never
+    fails."""
     live = [c for c in controllers_of(roots, device) if controller_state(roots, c) == LIVE]
     if not live:
         return DriveFacts(problems=("No controller of this namespace is live.",))

@@ -415,7 +415,8 @@ def _select_requests(
 def _select_slot(
     p: Program, kernel: KernelTypes, slots: Sequence[InFlightMap], regions: Sequence[Region]
 ) -> None:
-    """SLOT = the address of the request's slot in its disk's map; ``out`` if it is of none."""
+    """SLOT = the address of the request's slot in its disk's map; jump to ``out`` if it has
+    none."""
     for number, disk in enumerate(slots):
         p.jump(3, "!=", disk.dev, f"no {number}")
         p.do("*", SLOT, disk.tags)

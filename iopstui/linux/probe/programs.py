@@ -17,7 +17,7 @@ from iopstui.model.samples import ProbeSample
 BPF_STATS_RUN_TIME = 0
 # a program that runs for each I/O runs at least this part of the one that runs most
 RUNS_PER_IO = 0.3
-# their run time is counted from one of so many readings to the next
+# the kernel counts their run time between one in this many readings and the next
 COUNT_EVERY = 10
 
 
@@ -97,7 +97,7 @@ class ProbeCost:
         self._readings = 0
 
     def with_cost(self, sample: ProbeSample, busy_s: float | None) -> ProbeSample:
-        """``sample`` with them. ``busy_s``: the CPU time of what reads."""
+        """``sample`` with these costs. ``busy_s``: the CPU time of the reader."""
         self._readings += 1
         stats = self._programs.read() or self._stats
         if self._run_time.enabled:

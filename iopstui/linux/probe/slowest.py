@@ -108,7 +108,7 @@ class SlowestMap:
 
 
 def map_bytes(cpus: int) -> int:
-    """Bytes of a map of so many CPUs."""
+    """Bytes of a map for this number of CPUs."""
     return HEAD_BYTES + cpus * CPU_BYTES
 
 

@@ -62,12 +62,12 @@ class TaskMap:
 
 
 def map_bytes(rows: int) -> int:
-    """Bytes of a map of so many rows."""
+    """Bytes of a map with this number of rows."""
     return (rows << ROW_BITS) + 8
 
 
 def size_for(cpus: int) -> tuple[int, int]:
-    """(rows, banks) of the map for so many CPUs."""
+    """(rows, banks) of the map for this number of CPUs."""
     banks = min(1 << (cpus - 1).bit_length(), MAX_BANKS)
     return BANK_ROWS * banks, banks
 

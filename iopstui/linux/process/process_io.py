@@ -112,7 +112,7 @@ class ProcessIo:
                 yield pid, process
 
     def _counts(self, pid: str) -> tuple[int, int]:
-        # not by a file object: there may be thousands of them
+        # a file object would make more system calls, and there may be thousands of processes
         fd = os.open(f"{self._proc}/{pid}/io", os.O_RDONLY | os.O_CLOEXEC)
         try:
             words = os.read(fd, 1024).split()

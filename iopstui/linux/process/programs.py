@@ -13,7 +13,7 @@ _ATTEMPTS = 100
 def which(name: str, path: str | None = None) -> str | None:
     """The program that a shell would start for ``name`` with this PATH (``None``: the
     environment's), as ``shutil.which`` finds it; a name with a slash is a path of its own. Only a
-    regular file is one (execve(2)): whoever opens a FIFO to see what it is waits for ever."""
+    regular file is one (execve(2)): opening a FIFO to look at it would wait for ever."""
     if os.path.dirname(name):
         return name if _is_program(name) else None
     if path is None:

@@ -153,8 +153,8 @@ def _mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
 
 
 def _touch_and_exit(path: Path, writer: int) -> None:
-    """Run in the child: nothing of the parent's may stay open, or whoever reads its output would
-    wait for this process."""
+    """Run in the child: nothing of the parent's may stay open, or readers of its output would wait
+    for this process."""
     try:
         os.dup2(writer, 0)
         os.closerange(1, 1 << 16)

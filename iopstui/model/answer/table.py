@@ -1,8 +1,8 @@
 """Which sentence wins: the first row of ``TABLE`` whose function returns an answer.
 
 Each row may say only what was measured, and must exclude what the rows below it say. A program is
-never at fault: it does so much of the I/O. Where the figures contradict each other, nobody can
-tell.
+never blamed: the text gives its share of the I/O. If the figures contradict each
+other, the answer is "can't tell".
 """
 
 from __future__ import annotations

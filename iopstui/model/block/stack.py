@@ -11,7 +11,7 @@ from iopstui.model.block.device import BlockDevice
 Devices = Mapping[str, BlockDevice]
 # several of one of these on one device share it out: none writes to what another one has
 _SHARING_LAYERS = frozenset({"LVM", "bcache", "dm-raid", "Stratis", "partition"})
-# LVM's own name for what an origin and its snapshots lie on; a hyphen in a volume's name is doubled
+# LVM's name for the layer below an origin and its snapshots; a hyphen in a volume's name is doubled
 _BELOW_SNAPSHOTS = re.compile(r".*[^-]-real")
 # Linux shows of an extended partition (MBR) only its first two sectors or 4 KiB: the table of the
 # logical ones, which have the numbers from 5 on
@@ -35,8 +35,8 @@ Backings = Mapping[str, Backing]
 class Stack:
     """All block devices of a machine and the layers between them.
 
-    ``backings`` has what loop devices are made of; of one that isn't in it the name of its file is
-    all that is known.
+    ``backings`` has the files of loop devices; of a loop device that is not in it, only the file's
+    name is known.
     """
 
     def __init__(self, devices: Devices, backings: Backings | None = None) -> None:

@@ -142,7 +142,8 @@ def verdict(
 
 
 def _change_text(comparison: FigureComparison) -> str:
-    """A change in words; of a share, both values come first: percentage points say little."""
+    """A change in words; a share has both values first, because percentage points alone say
+    little."""
     if comparison.difference is None or comparison.difference.relative:
         return difference_text(comparison)
     shares = f"{100 * comparison.first:.0f} → {100 * comparison.second:.0f} %"

@@ -127,8 +127,8 @@ class _FlowSums:
             self._peaks[kind] = self._peaks[kind].largest(rate)
 
     def rates(self, seconds: float, uncertain_s: float = 0.0) -> Flows:
-        """Rates of a run of so many ``seconds``, without what may have been done in ``uncertain_s``
-        that are not the job's."""
+        """Rates of a run of ``seconds``, less the most that can have been done in ``uncertain_s``,
+        time that may not be the job's."""
         sums = self._sums
         if uncertain_s:
             sums = {

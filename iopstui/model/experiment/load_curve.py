@@ -389,7 +389,7 @@ def _noise_text(point: Point) -> str:
 def _iops_bounds(point: Point) -> tuple[float, float]:
     if point.iops_within is not None:
         return point.iops_within
-    # of two single runs the one may be lower by so much
+    # how much lower one of two single runs may be by chance
     return point.iops * (1 - NOISE_DIP / 2), point.iops * (1 + NOISE_DIP / 2)
 
 

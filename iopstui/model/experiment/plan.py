@@ -150,8 +150,8 @@ class Plan:
         return left[0] if left else None
 
     def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
-        """What to say of the points (events.PointFinished) in the end; empty: what is said of any
-        sweep or comparison."""
+        """The closing text about the points (events.PointFinished); empty: that of any sweep or
+        comparison."""
         return ()
 
     def judge(self, points: Sequence[Any]) -> list[tuple[str, Outcome]]:

@@ -42,7 +42,7 @@ Joined = Callable[[Sequence[Any]], Any]
 
 
 def _of_known(join: Joined) -> Joined:
-    """Join the values that are known; ``None`` of none."""
+    """Join the values that are known; ``None`` if there are none."""
 
     def joined(values: Sequence[Any]) -> Any:
         known = [value for value in values if value is not None]

@@ -1,6 +1,5 @@
-"""What is asked for a run, as one value.
-
-Made once, by who asks: the command line, the screen, a plan of several runs, the orders of a fleet.
+"""Everything that is requested of a run, as one value. It is made once, by the source of the
+request: the command line, the screen, a plan of several runs, the orders of a fleet.
 Everything below carries it whole. What is opened, locked or granted for a run belongs to the
 prepared one (preflight/prepared_job.py), and is checked again right before fio starts.
 """
@@ -69,8 +68,8 @@ class RunRequest:
     """The file of an earlier run that expectations are a share of."""
 
     def words(self) -> list[str]:
-        """The options of `iopstui run` that ask for it again, beside its targets and its job. What
-        may be overwritten is not among them: that is said anew each time."""
+        """The options of `iopstui run` that ask for it again, beside its targets and its job.
+        --destroy-data is not among them: it must be given anew each time."""
         words = [word for pair in self.overrides.items() for word in ("--set", "=".join(pair))]
         words += ["--size", self.size] if self.size else []
         words += ["--bind", "queues"] if self.bind else []

@@ -37,7 +37,7 @@ class ScalingLaw:
     coherency: float
 
     def at(self, hosts: float) -> float:
-        """I/Os per second of so many hosts."""
+        """I/Os per second of this number of hosts."""
         crosstalk = self.coherency * hosts * (hosts - 1)
         return self.rate * hosts / (1 + self.contention * (hosts - 1) + crosstalk)
 
@@ -68,7 +68,8 @@ def fit_law(points: Points) -> ScalingLaw | None:
     scales = [math.hypot(*column) or 1.0 for column in zip(*weighted, strict=True)]
     rows = [[value / scale for value, scale in zip(row, scales, strict=True)] for row in weighted]
     best: tuple[float, list[float]] | None = None
-    # the best one with nothing below 0 is the best one of those that leave some at 0
+    # coefficients must not be negative: try each set of them with the others at 0, keep the best
+    # fit
     for free in chain.from_iterable(combinations(range(3), count) for count in (1, 2, 3)):
         solution = _least_squares(rows, free)
         if solution is None or min(solution) < 0:

@@ -231,7 +231,7 @@ class Totals:
         return not any(whole for _, whole in self.sums.values())
 
     def mean(self, figure: Figure) -> float | None:
-        """The figure over all intervals; ``None`` of none."""
+        """The figure over all intervals; ``None`` if there are none."""
         part, whole = self.sums[figure.name]
         return part / whole if whole else None
 
@@ -311,14 +311,15 @@ def from_object(subject: type[Row], values: Mapping[str, Any], seconds: float) -
     for figure in (*counts, *means, *rates, *means):
         name = str(figure.part or figure.name)
         if growths.get(name, 0) is None:
-            # the mean of none: it took no time
+            # the mean of no requests: they took no time
             none = figure.whole and growths.get(figure.whole) == 0
             growths[name] = 0 if none else figure.growths(values.get(figure.name), growths)
     return made(**growths)  # type: ignore[no-any-return]
 
 
 def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
-    """Rows of siblings over the same interval as one; ``None`` of none. One alone stays as it is.
+    """Rows of siblings over the same interval as one; ``None`` if there are none. One alone stays
+    as it is.
 
     Growths are added, so no mean is averaged; ``apart`` are those that do not add up (shares of
     time), which the sum lacks. What one of them lacks the sum lacks, too.

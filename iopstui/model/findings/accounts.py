@@ -124,7 +124,7 @@ class Account:
 
     @property
     def all_others(self) -> Flow:
-        """The same of what is not the job's."""
+        """The same for all I/O that is not the job's."""
         return together(self.others)
 
     @property

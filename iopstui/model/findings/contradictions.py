@@ -15,9 +15,9 @@ from iopstui.model.findings.evidence import (
 from iopstui.model.findings.figures import device_figures, fio_iops
 from iopstui.model.findings.finding import Finding
 
-# so much more than when it was found
+# IOPS that are this many times those at the finding contradict it
 GAIN_FACTOR = 1.15
-# this part of what there was before a step down
+# share of the IOPS before a step down that counts as recovered
 RECOVERED_SHARE = 0.9
 FIRST_FRAMES = 4
 

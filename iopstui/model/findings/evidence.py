@@ -46,8 +46,8 @@ class JobShape:
     (io_submit_mode=offload), so that a synchronous engine has a depth as well. ``syncs``: it calls
     fsync or the like, which writes more than it counts. ``block_size`` is its smallest I/O in bytes
     (``None``: unknown), ``sync_interval`` after how many writes it syncs at the most often
-    (``None``: not after writes), ``writes`` whether it may write, ``alignment``: all its
-    I/Os begin at multiples of so many bytes (``None``: unknown)."""
+    (``None``: not after writes), ``writes`` whether it may write, ``alignment``: all its I/Os begin
+    at multiples of this number of bytes (``None``: unknown)."""
 
     jobs: int = 1
     iodepth: int | None = 1

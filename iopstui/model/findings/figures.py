@@ -1,4 +1,4 @@
-"""Figures over several frames, for the rules: means of what the frames say. A figure that no frame
+"""Figures over several frames, for the rules: means of the frames' figures. A figure that no frame
 has is ``None`` or empty, never 0."""
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def fio_latency_ns(frames: Sequence[Frame]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFigures:
-    """Devices together over some frames: means of what ``DiskRates`` calls the same.
+    """Devices together over some frames: means of the fields of ``DiskRates`` of the same names.
     ``data_ios_s`` are the I/Os without empty flushes, which Linux counts among a disk's writes,
     and some of them twice (O_SYNC on a disk without FUA): at least so many I/Os carry data."""
 
@@ -151,6 +151,6 @@ def is_about_equal(first: float, second: float) -> bool:
 
 
 def is_latency_from_depth(deeper: float, then_ns: float, now_ns: float) -> bool:
-    """Whether latency grew at least by half of what Little's law gives a queue that is ``deeper``
-    times as deep and brings no more IOPS."""
+    """Whether latency grew by at least half of the growth that Little's law gives for a queue that
+    is ``deeper`` times as deep and brings no more IOPS."""
     return now_ns >= then_ns * (1 + 0.5 * (deeper - 1))

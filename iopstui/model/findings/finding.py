@@ -33,7 +33,7 @@ class Finding:
 
 
 def period_text(finding: Finding) -> str:
-    """The seconds that it is about: "0:05-0:08"; "" of none."""
+    """The seconds that it is about: "0:05-0:08"; "" if it is about none."""
     if finding.since is None or finding.until is None:
         return ""
     return f"{units.clock(finding.since)}-{units.clock(finding.until)}"

@@ -35,7 +35,7 @@ def devices_above(name: str, evidence: Evidence) -> tuple[str, ...]:
 
 
 def layers_down_from(name: str, evidence: Evidence) -> set[str]:
-    """A layer and all below it; of a whole disk, its partitions that are layers."""
+    """A layer and all below it; for a whole disk also its partitions that are layers."""
     layers: set[str] = set()
     parts = (device.name for device in evidence.tree if device.disk == name)
     waiting = [name, *parts]

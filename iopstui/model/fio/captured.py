@@ -71,7 +71,7 @@ def _captured(job: str) -> Iterator[tuple[str, str, Figures]]:
 
 
 def _replayed(rows: Sequence[Mapping[str, Any]], name: str, direction: str) -> Figures | None:
-    """Of all jobs of a section together."""
+    """Figures of fio for all jobs of a section together."""
     directions = [row["directions"][direction] for row in rows
              if row["name"] == name and direction in row["directions"]]  # fmt: skip
     if not directions:

@@ -91,8 +91,8 @@ def bytes_by_count(job: JobStatus, name: str, direction: DirectionStatus) -> int
 
 
 def max_in_flight(job: JobStatus) -> int:
-    """How many I/Os of a row can be under way; of a group whose job file is not known perhaps
-    less than there were."""
+    """How many I/Os of a row can be in flight; too low for some groups whose job file is not
+    known."""
     if job.in_flight is not None:
         return job.in_flight
     depth, jobs = (_number(job.options.get(name)) for name in ("iodepth", "numjobs"))

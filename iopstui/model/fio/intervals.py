@@ -63,7 +63,7 @@ PARTIAL_S = 0.05
 CLOCK_STEP_MS = 100.0
 # counts of another window matter from this share of all on
 ELSEWHERE_SHARE = 0.01
-# so many times as many I/Os under way as can be: no error of clocks or counts
+# this many times more I/Os in flight than possible is no error of clocks or counts
 IMPOSSIBLE_FACTOR = 4
 DEPTH_FACTOR = 1.1
 # bytes may be off from I/Os by this share: fio does not read both at the same instant

@@ -290,8 +290,8 @@ def _rate(value: float, pow2: bool = True) -> str:
 
 
 def _scaled(value: float, width: int, factor: int) -> tuple[str, str]:
-    """At most ``width`` digits and a point: 43066 -> 43.1 k, 8210 -> 8210; more of what no prefix
-    is left for."""
+    """At most ``width`` digits and a point: 43066 -> 43.1 k, 8210 -> 8210; more digits if there is
+    no larger prefix."""
     quotient, remainder, prefix = int(value), 0, ""
     for larger in ("k", "M", "G", "T", "P", "E"):
         if len(str(quotient)) <= width:

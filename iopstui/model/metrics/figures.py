@@ -1,5 +1,5 @@
 """A figure over many frames: a run's IOPS, its p99, a device's await. Means of means are wrong, so
-every figure is made of what can be added: counts over seconds, latency sums over samples, histogram
+every figure is made of addends: counts over seconds, latency sums over samples, histogram
 bins. A figure is named by its path in model/metrics/fields.py."""
 
 from __future__ import annotations

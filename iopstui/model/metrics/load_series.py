@@ -45,7 +45,7 @@ class LoadSeries:
         self._intervals.append(_Interval(fio.seconds, float(fio.total.ios), fio.jobs, frame.holds))
 
     def add_interval(self, seconds: float, ios: float) -> None:
-        """Count so many I/Os in so many seconds."""
+        """Count ``ios`` I/Os in ``seconds``."""
         self._intervals.append(_Interval(seconds, ios))
 
     @property

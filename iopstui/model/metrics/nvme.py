@@ -169,7 +169,8 @@ ROWS: Rows = (
 
 
 class RunDrives:
-    """The drives' figures over a run: the last reading, and the worst of what is no counter."""
+    """The drives' figures over a run: the last reading, and the worst value of figures that are no
+    counters."""
 
     def __init__(self) -> None:
         self.readings: dict[str, DriveReading] = {}

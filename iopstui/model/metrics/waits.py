@@ -375,7 +375,7 @@ def _parity_s(array: DiskRates, lower_disks: Sequence[DiskRates]) -> float | Non
 
 
 def _await_s(disks: Sequence[DiskRates], letter: str) -> float:
-    """Mean seconds of a read ("r") or write ("w") over all these devices; 0 of none."""
+    """Mean seconds of a read ("r") or write ("w") over all these devices; 0 if there are none."""
     waited = requests = 0.0
     for disk in disks:
         rate, wait = getattr(disk, f"{letter}_s"), getattr(disk, f"{letter}_await")

@@ -120,7 +120,7 @@ def gauges(figures: PromisedFigures) -> tuple[VolumeGauge, ...]:
 def rate_limits(
     figures: PromisedFigures, kind: str, disk: DiskRates, volumes: int = 1
 ) -> list[float]:
-    """The limits to draw beside the IOPS or bytes/s of so many ``volumes`` together: at the
+    """The limits to draw beside the IOPS or bytes/s of ``volumes`` volumes together: at the
     baseline, and in a burst if it is higher. IOPS are those of I/Os as large as the device's."""
     ios = (disk.r_s or 0.0) + (disk.w_s or 0.0)
     moved = (disk.r_bytes_s or 0.0) + (disk.w_bytes_s or 0.0)
@@ -150,9 +150,9 @@ def fitting_limit(
     volumes: int = 1,
     other_rates: Sequence[tuple[int, float]] = (),
 ) -> Limit | None:
-    """The limit that a flat rate of such I/Os stands at, on so many ``volumes`` together; ``None``:
-    none is so near. Other runs of this direction had ``other_rates`` of (block size, I/Os per
-    second): a limit that one of them exceeds is not reached."""
+    """The limit that a flat rate of such I/Os has reached, on ``volumes`` volumes together;
+    ``None``: none is so near. Other runs of this direction had ``other_rates`` of (block size, I/Os
+    per second): a limit that one of them exceeds is not reached."""
     exceeded = {
         limit.name
         for size, other_rate in other_rates

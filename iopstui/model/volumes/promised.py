@@ -98,7 +98,8 @@ def promised_figures(
     cached: bool = False,
 ) -> PromisedFigures:
     """The figures of a volume of ``size_gib`` for which ``iops`` and ``throughput`` (bytes/s)
-    were bought (``None``: what is included). UsageError for what the class does not offer."""
+    were bought (``None``: what is included). Raises UsageError for anything that the class does not
+    offer."""
     size = _checked_size(volume, size_gib)
     _check_instance(volume, instance, cached)
     bought, adds = _bought_iops(volume, size, iops)

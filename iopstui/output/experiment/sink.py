@@ -70,7 +70,7 @@ class ExperimentCsv(ExperimentRows[R]):
         self._file = CsvFile(out, [head for head, _ in columns])
 
     def point(self, event: PointFinished | PointFailed) -> None:
-        """Write one run; of one that failed there are no figures."""
+        """Write one run; a run that failed has no figures."""
         self._file.row([read(event) for read in self._cells])
 
     failed = point

@@ -39,7 +39,7 @@ def direction_columns(percentiles: Sequence[str], width: int = 0) -> tuple[Colum
 
 
 def direction_cells(part: DirectionSum | None, kind: str = "") -> Object:
-    """The figures of a direction; of requests of a device there are no bytes."""
+    """The figures of a direction; requests of a device have no bytes."""
     if part is None:
         return {"iops": None, "bw": None, "latencies": LatencySum()}
     latencies = part.latency(kind) if kind else part.main

@@ -28,8 +28,8 @@ def devices_table(
 
     Without ``all``, devices of no size (unused loop devices), hidden multipath paths and
     ram disks are left out; ``only`` lists one device. RQ_AFF is rq_affinity; HCTX>CPUS the hardware
-    queues and the CPUs each one serves; IRQ the interrupts of those queues. Plain ASCII, ``-`` for
-    what a device lacks.
+    queues and the CPUs each one serves; IRQ the interrupts of those queues. Plain ASCII; ``-``
+    where a device has no value.
     """
     rows = list(_order(devices, show_all=all)) if only is None else [(devices[only], 0)]
     if not rows:
@@ -56,7 +56,7 @@ def devices_json(devices: Devices, online: Collection[int] = ()) -> dict[str, ob
 def format_hctxs(hctxs: tuple[Hctx, ...]) -> str:
     """Number of hardware queues, and the CPUs of each.
 
-    "1: 0-3", "4: 0 1 2 3"; long lists are said in words: "64: 2 CPUs each". A dash without queues.
+    "1: 0-3", "4: 0 1 2 3"; long lists are summarised: "64: 2 CPUs each". A dash without queues.
     """
     if not hctxs:
         return units.MISSING

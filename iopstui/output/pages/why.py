@@ -48,7 +48,7 @@ class Report:
 
 
 def without_disk(target: Target) -> Report:
-    """Of what is on no disk that this machine knows."""
+    """The answer for a path that is on no disk of this machine."""
     in_memory = "in memory" in target.no_device
     answer = Answer(
         target.path, "no-disk", GOOD, f"{target.path} is on no disk: {target.no_device}",

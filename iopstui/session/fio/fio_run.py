@@ -140,7 +140,7 @@ class FioRun:
     ``before_start`` is called right before the measuring fio starts (the write guard looks
     again there) and may raise. ``devices`` is what it works on, as the kernel names them.
     ``hold``: the measuring fio waits for ``start_run``. ``deadline_s``: fio is ended if neither
-    ``poll`` nor ``send_heartbeat`` is called for so long.
+    ``poll`` nor ``send_heartbeat`` is called for this time.
     """
 
     def __init__(
@@ -494,8 +494,8 @@ class FioRun:
 
     def close(self) -> None:
         """Whatever state it is in: no fio, no private directory, no scratch file afterwards.
-        Where a process hangs in the kernel, all that is left to the guard: whoever touched the
-        files it works on would hang as well."""
+        If a process hangs in the kernel, the guard does all this: touching the files of that
+        process would hang, too."""
         with self._closing:
             if self._process is not None:
                 self._process.close(*([0.0] if self.hanging else []))

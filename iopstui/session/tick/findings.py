@@ -49,7 +49,7 @@ REPEAT_S = 30.0
 SETTLE_FRAMES = 5
 # without a job this many seconds are looked at
 IDLE_FRAMES = 5
-# a run that decides a question has so many seconds for it
+# seconds that a run has to decide a question
 ANSWER_AFTER_SECONDS = 5
 
 

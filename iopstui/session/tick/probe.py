@@ -39,8 +39,8 @@ class SessionProbe:
         return self._probe.parts if self._probe is not None else ()
 
     def switch(self, on: bool) -> None:
-        """Count from now on, or end it. What is in the way is told, and the session goes on without
-        it."""
+        """Count from now on, or end it. If it cannot, the reason is reported and the session goes
+        on without it."""
         self.close()
         self.why_off, self._automatic = "", False
         if not on:
@@ -98,8 +98,8 @@ class SessionProbe:
             self.why_off = str(error)
 
     def take(self) -> ProbeSample | None:
-        """The last counts, once. A probe that counts something else than the disks do is ended,
-        and that is told."""
+        """Return the last counts, once. A probe whose counts differ from the disks' is ended, with
+        a message."""
         probe = self._probe
         sample = probe.take() if probe is not None else None
         problem = probe.problem() if probe is not None else ""

@@ -104,7 +104,7 @@ class Sampling:
 
     @cached_property
     def _sampler(self) -> KernelSampler:
-        # opened by who reads first: the session's thread, not the one that the screen waits for
+        # opened at the first reading, in the session's thread: the screen does not wait for it
         irqs = [vector.irq for disk in self._context.disks() for vector in disk.irqs]
         target = self._context.target
         roots = self._context.roots

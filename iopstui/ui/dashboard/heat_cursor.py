@@ -137,8 +137,8 @@ def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:
 
 
 def requests_of(state: LiveState, frames: Sequence[Frame]) -> list[Exemplar]:
-    """The requests that were kept of the measured disks; of disks without requests of their own
-    (LVM, md) those of the disks below."""
+    """The requests that were kept of the measured disks, or of the disks below those that have no
+    requests of their own (LVM, md)."""
     requests = [
         request for frame in frames if frame.probe is not None for request in frame.probe.exemplars
     ]

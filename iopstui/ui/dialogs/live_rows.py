@@ -142,7 +142,7 @@ class LiveRows(TypeToFilter, Modal[None]):
             self.paint()
 
     def action_scroll(self, by: int) -> None:
-        """Scroll by so many rows."""
+        """Scroll by a number of rows."""
         self._top = max(0, self._top + by)
         self.paint()
 

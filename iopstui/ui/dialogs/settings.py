@@ -231,7 +231,7 @@ def checked_value(name: str, value: str) -> str:
 
 
 def _meaning(meaning: str) -> list[tuple[str, str]]:
-    """Meaning of a tunable; of each value in a line of its own."""
+    """Meaning of a tunable; each value's meaning is on its own line."""
     first, *values = re.split(r"(?:^|: |, |; )(?=-?\d )", meaning)
     if len(values) < 2:
         return [("Meaning", meaning)]

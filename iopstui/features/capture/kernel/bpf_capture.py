@@ -92,7 +92,7 @@ class BpfCapture:
         upto = head if last else self._last_head
         self._last_head = head
         ring_bytes = 1 << RING_BITS
-        # a quarter of the ring is left for what is written meanwhile
+        # leave a quarter of the ring free for records that arrive meanwhile
         begin = max(self._read_to, head - ring_bytes * 3 // 4)
         lost, upto = begin - self._read_to, max(upto, begin)
         self._read_to = upto

@@ -155,7 +155,7 @@ class WorkloadCapture:
 
     @property
     def seen(self) -> int:
-        """All requests so far, whoever's."""
+        """All requests so far, of all processes."""
         return self._all
 
     def poll(self, last: bool = False) -> int:

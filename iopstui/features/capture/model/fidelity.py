@@ -1,4 +1,4 @@
-"""How close one workload is to another: distances of what was captured, with their bounds."""
+"""How close one workload is to another: distances between captured figures, with their bounds."""
 
 from __future__ import annotations
 

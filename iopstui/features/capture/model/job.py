@@ -306,8 +306,8 @@ def _open_loop(part: Part) -> Iterator[str]:
 
 
 def _steady_rate(stream: Stream, rate: float) -> int:
-    """``rate_iops`` for so many requests a second of a steady process: fio keeps the bytes of that
-    many requests of the smallest size (``setup_rate`` in its backend.c)."""
+    """``rate_iops`` that gives ``rate`` requests a second of a steady process: fio keeps the bytes
+    of that many requests of the smallest size (``setup_rate`` in its backend.c)."""
     split = shape.split(stream.sizes)
     mean = sum(bs * share for bs, share in split) / sum(share for _, share in split)
     return max(1, round(rate * mean / min(bs for bs, _ in split)))

@@ -158,7 +158,8 @@ def _ios(workload: Workload) -> int:
 
 
 def _by_process(workloads: Sequence[Workload]) -> Iterable[Sequence[Stream]]:
-    """The streams of each process and direction; of too many processes the last ones together."""
+    """The streams of each process and direction; the last processes are joined if there are too
+    many."""
     processes = [*dict.fromkeys(stream.process for w in workloads for stream in w.streams)][
         :MAX_PROCESSES
     ]

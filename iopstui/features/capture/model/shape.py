@@ -11,7 +11,7 @@ from iopstui.features.capture.model.workload import SHORT_WINDOW_NS, Stream
 MAX_SPLIT = 24
 """Sizes of a bssplit; fio takes 64."""
 _ZONE_CUTS = (1, 2, 5, 10, 20, 40, 70, 100)
-# a region's requests have to be so many in the mean before some can be called hotter than others
+# least mean number of requests in a region, for calling some regions hotter than others
 _MIN_PER_REGION = 5
 _HOT_DISPERSION = 2.0
 _EVEN, _BURSTY = 0.5, 3.0

@@ -228,7 +228,7 @@ def _lower_bound(measured: Measurement) -> float:
 
 
 def _is_unsteady(measured: Measurement) -> bool:
-    """Whether the interval of a rate says nothing. Of a run that is too short there is none."""
+    """Whether the rate has no usable interval. A run that is too short has none."""
     width = measured.high - measured.low
     return math.isfinite(measured.high) and width > MAX_WIDTH * measured.rate
 

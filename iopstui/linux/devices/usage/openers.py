@@ -94,7 +94,7 @@ class Writers:
     def of_file(self, path: str, files: Iterable[File]) -> tuple[str, ...]:
         """Return the writers of one file: its real path, and its numbers."""
         writables = [writable for file in files for writable in self._by_file.get(file, ())]
-        # only the name is known of what can't be examined (on a server)
+        # of a file that cannot be examined (on a server) only the name is known
         writables += [writable for writable in self._by_name.get(path, ()) if writable.unexamined]
         return tuple(dict.fromkeys(writable.user for writable in writables))
 

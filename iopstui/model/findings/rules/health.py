@@ -43,7 +43,7 @@ def device_temperature(evidence: Evidence) -> Finding | None:
 
 
 def slow_link(evidence: Evidence) -> Finding | None:
-    """A PCIe link below what both ends can, while much of it is used."""
+    """A PCIe link that is slower than both ends allow, while much of it is used."""
     frames = recent_frames(evidence)
     for device in evidence.devices:
         link = device_state(device, evidence).link

@@ -35,7 +35,7 @@ from iopstui.model.metrics.waits import Waits
 
 HALF_FULL, NEARLY_FULL = 0.6, 0.85
 """Of the tags that a job can reach."""
-# so many I/Os, and this part of all, wait above the device
+# least number of I/Os waiting above the device, and their least share of all in flight
 MIN_WAITING = 1.0
 MIN_WAITING_SHARE = 0.3
 MANY_WAITING = 4.0

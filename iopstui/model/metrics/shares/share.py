@@ -1,4 +1,5 @@
-"""Figures of the NFS or SMB client in one interval; of NFS with nfsiostat's names and meaning.
+"""Figures of the NFS or SMB client in one interval. Those of NFS have nfsiostat's names and
+meaning.
 
 An RPC first waits in the client's queue, then for the server's answer (RTT); its execution time is
 both and what the client needs besides. The kernel counts an RPC when it is finished, so one that

@@ -33,8 +33,8 @@ def anytime_limit(runs: int, alpha: float) -> float:
 
 
 def anytime_p(t: float, runs: int) -> float:
-    """A probability (0..1) that stays one whenever one stops: 1 / likelihood ratio. Small ones
-    make a claim as those of a plain t-test do."""
+    """A p-value (0..1) that stays valid if one looks after each run and stops at any time: 1 /
+    likelihood ratio. It is used like that of a plain t-test."""
     shrunk = 1 + runs * MIXTURE
     square = t * t / (runs - 1)
     log = 0.5 * math.log(shrunk) + runs / 2 * (math.log1p(square / shrunk) - math.log1p(square))

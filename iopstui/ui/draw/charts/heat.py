@@ -48,7 +48,7 @@ class HeatCell:
         return math.sqrt(self.low * self.high)
 
     def contains(self, latency_ns: int) -> bool:
-        """Whether an I/O that took so long is counted in this row."""
+        """Whether an I/O of this latency is counted in this row."""
         bucket_middle = middle_of(step_of(bucket_key(latency_ns)))
         # an I/O of this map is never beyond its scale
         inside = self.scale.low <= bucket_middle <= self.scale.high
