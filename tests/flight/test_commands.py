@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import time
 from pathlib import Path
 
 import pytest
-from flight_day import Flight, Load
+from flight_day import START_S, Flight, Load
 
 from iopstui.cli.program import main
+from iopstui.features.flight.extract import extract
+from iopstui.recording.reader import Recording
+from iopstui.recording.replay import ReplayFold
 
 QUIET = Load(reads=100, ms=1.0, busy=10.0)
 SLOW = Load(reads=40, ms=400.0, busy=100.0)
@@ -90,3 +94,42 @@ def test_a_directory_with_other_files_is_not_recorded_to(
     assert main(["watch", "--keep", "1d"]) == 2
     assert "are for a directory" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_report_of_a_span_over_the_end_of_an_hour(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    span = ["--from", "2026-09-27 02:59", "--to", "2026-09-27T03:01Z"]
+    out = tmp_path / "rows.csv"
+    assert main(["report", str(recorded), *span, "-o", str(out)]) == 0
+    rows = list(csv.DictReader(out.open()))
+    walls = [round(float(row["wall_ms"]) / 1e3) for row in rows]
+    assert walls == sorted(set(walls)) and len(walls) >= 119
+    assert START_S + 3540 <= walls[0] <= START_S + 3542 and walls[-1] == START_S + 3660
+    reads = [float(row["kernel.disks.vda.r/s"]) for row in rows if row["kernel.disks.vda.r/s"]]
+    assert set(reads[1:55]) == {100.0} and set(reads[-55:]) == {40.0}
+    page = tmp_path / "page.md"
+    assert main(["report", str(recorded), *span, "-o", str(page)]) == 0
+    assert "vda is busy" in page.read_text()
+    assert main(["report", str(recorded), "--from", "03:01Z", "--to", "2026-09-27"]) == 2
+    assert "--from is not before --to" in capsys.readouterr().err
+
+
+def test_a_span_over_a_restart_of_the_machine(tmp_path: Path) -> None:
+    flight = Flight(tmp_path)
+    flight.run(20, QUIET)
+    flight.end()
+    flight = Flight(tmp_path, after_s=600)
+    flight.clock.ns = 5_000_000_000  # CLOCK_MONOTONIC begins anew
+    flight.session._counts = [3] * 17
+    flight.run(20, QUIET)
+    flight.end()
+    out = tmp_path / "span.iops"
+    extract(tmp_path, START_S, START_S + 700.0, out)
+    with Recording(out) as recording:
+        fold = ReplayFold(recording.header)
+        frames = [event.frame for record in recording.records() for event in fold.feed(record)
+                  if event.kind == "frame" and event.frame.disks]  # fmt: skip
+        assert recording.index().has_end_marker and not recording.damage
+    assert {frame.disks["vda"].r_s for frame in frames} == {100.0}
+    assert [round(frame.t) for frame in frames] == [*range(1, 20), *range(601, 620)]
