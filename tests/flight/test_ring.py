@@ -151,11 +151,16 @@ def test_where_nothing_is_left_to_remove_it_pauses_says_so_and_goes_on(
     flight.drain()
     with monkeypatch.context() as full:
         fill_up(full, tmp_path, 0)
-        flight.run(30, USED)
-    flight.run(15, USED)
+        for _ in range(30):
+            flight.run(1, USED)
+            flight.drain()
+    for _ in range(15):
+        flight.run(1, USED)
+        flight.drain()
     flight.end()
+    # said once, though it was tried three times
     assert "pauses" in flight.said[0] and "No space left on device" in flight.said[0]
-    assert flight.said[-1] == "The flight recorder records again."
+    assert flight.said[1:] == ["The flight recorder records again."]
     # the first file was removed to make room
     (last,) = names(tmp_path)
     assert shown_seconds(tmp_path / last)[-1] == START_S + 49
@@ -185,7 +190,9 @@ def test_a_directory_that_is_removed_is_said_and_used_again(tmp_path: Path) -> N
     flight.run(22, USED)
     assert "was removed" in flight.said[0] and not place.exists()
     place.mkdir()
-    flight.run(15, USED)
+    for _ in range(15):
+        flight.run(1, USED)
+        flight.drain()
     flight.end()
     assert flight.said[-1] == "The flight recorder records again."
     assert shown_seconds(place / names(place)[0])[-1] == START_S + 48

@@ -161,7 +161,9 @@ class Flight:
         self.recorder.close()
 
     def drain(self) -> None:
-        """Have all that is queued written."""
+        """Have all that is queued written, or found to be impossible to write."""
         file = self.recorder._file
-        while file is not None and file.waiting and not file.problem:
-            self.settle()
+        if file is not None and file._thread is not None:
+            file._queue.put([])  # taken once all before it is written
+            while file.waiting and not file.problem:
+                self.settle()

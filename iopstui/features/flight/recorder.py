@@ -125,16 +125,18 @@ class FlightRecorder:
         self._check_file(frame.wall_ms / 1e3)
 
     def _check_file(self, wall_s: float) -> None:
-        """Have another file begun where one is due."""
+        """Have another file begun where one is due, and one that can't be written tried again."""
         file, offset_s = self._file, self._now_offset_s()
         if self._is_opening:
             return
-        if self._paused:
-            due = self._clock.monotonic_ns() / 1e9 >= self._retry_at
-        elif file is None or file.problem:
-            self._pause(file.problem if file is not None else "no file is open")
-            return
+        if file is None or file.problem:
+            due = self._clock.monotonic_ns() / 1e9 >= self._retry_at and bool(self._paused)
+            if due or not self._paused:
+                self._pause(file.problem if file is not None else self._paused)
         else:
+            if self._paused and file.samples:
+                self._paused = ""
+                self._say("The flight recorder records again.")
             jumped = abs(offset_s - self._wall_offset_s) > JUMP_S
             large = file.bytes > self._ring.max_bytes / PARTS_OF_SIZE
             due = jumped or large or int(wall_s // HOUR_S) != self._hour
@@ -170,10 +172,6 @@ class FlightRecorder:
             self._open()
         except IopstuiError as error:
             self._pause(printable(error.message).rstrip("."))
-        else:
-            if self._paused:
-                self._paused = ""
-                self._say("The flight recorder records again.")
         finally:
             self._is_opening = False
 
@@ -192,7 +190,8 @@ class FlightRecorder:
     def _look_after(self) -> None:
         """Remove what is too old or too much; notice a file that is gone."""
         file = self._file
-        if file is not None and not self._paused and not file.is_there:
+        if file is not None and not file.problem and not file.is_there:
+            self._file = None
             self._pause(f"{printable(str(file.path))} was removed")
         # by the clock of the start: one that is set forward makes no hour older
         now_s = self._clock.monotonic_ns() / 1e9 + self._keep_offset_s
