@@ -23,10 +23,9 @@ def evidence(s: Situation, answer: Answer) -> list[str]:
 def _lines(s: Situation, answer: Answer) -> Iterator[str]:
     if not s.seconds:
         return
-    reads = sum(rates.r_s or 0.0 for rates in s.seconds) / len(s.seconds)
     busy = "" if s.busy is None else f", at least one in flight {s.busy:.0f} % of the time"
     yield (
-        f"{s.disk}: {units.number(reads)} reads/s, {units.number(max(0.0, s.ios_s - reads))} "
+        f"{s.disk}: {units.number(s.reads_s)} reads/s, {units.number(s.writes_s)} "
         f"writes/s, {units.size(s.bytes_s)}/s, {units.number(s.in_flight)} in flight{busy}"
     )
     if s.p99_ns is not None and s.mean_ms is not None:

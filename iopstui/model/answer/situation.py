@@ -109,8 +109,18 @@ class Situation:
 
     @cached_property
     def bytes_s(self) -> float:
-        """Bytes per second."""
-        return _mean([rates.bytes_s for rates in self.seconds])
+        """Bytes read and written per second; what is discarded is not moved."""
+        return _mean([rates.data_s for rates in self.seconds])
+
+    @cached_property
+    def writes_s(self) -> float:
+        """Write requests completed per second."""
+        return _mean([rates.w_s for rates in self.seconds])
+
+    @cached_property
+    def reads_s(self) -> float:
+        """Read requests completed per second."""
+        return _mean([rates.r_s for rates in self.seconds])
 
     @cached_property
     def busy(self) -> float | None:
@@ -188,7 +198,8 @@ class Situation:
     @cached_property
     def slow_ms(self) -> float:
         """From which mean on requests of this size wait for this kind of device."""
-        size = self.bytes_s / self.ios_s if self.ios_s else 0.0
+        requests = self.reads_s + self.writes_s
+        size = self.bytes_s / requests if requests else 0.0
         return SLOW_MS[self.kind] + 1e3 * size / TRANSFER_BYTES_S
 
     @cached_property
@@ -270,8 +281,7 @@ class Situation:
     @cached_property
     def writes_only(self) -> bool:
         """Whether nearly all requests are writes."""
-        reads = _mean([rates.r_s for rates in self.seconds])
-        return reads < 0.05 * self.ios_s
+        return self.reads_s < 0.05 * (self.reads_s + self.writes_s)
 
     @cached_property
     def shares(self) -> tuple[Share, ...]:

@@ -69,8 +69,8 @@ def usual_text(times: float, age_s: float) -> str:
 
 def _load(rates: DiskRates) -> _Load:
     """Requests per second and their size, each to a factor of two, and the share of writes."""
-    ios = rates.ios_s or 0.0
-    size = (rates.bytes_s or 0.0) / ios if ios else 0.0
+    ios = (rates.r_s or 0.0) + (rates.w_s or 0.0)
+    size = (rates.data_s or 0.0) / ios if ios else 0.0
     writes = round(2 * (rates.w_s or 0.0) / ios) if ios else 0
     return int(log2(ios + 1)), int(log2(size + 1)), writes
 

@@ -59,7 +59,7 @@ class _OpenInterval:
         by_fio = seconds > 0
         iops, bw = figures.mean(IOPS), figures.mean(BW)
         if not by_fio:
-            iops, bw = device.mean(DiskRates.ios_s), device.mean(DiskRates.bytes_s)
+            iops, bw = device.mean(DiskRates.ios_s), device.mean(DiskRates.data_s)
             seconds = device.sums[DiskRates.ios_s.name][1]
         if not seconds:
             return None

@@ -23,7 +23,7 @@ class DeviceTotal(Totals):
     completed in all of them, fio's ramp too (``None``: not known)."""
 
     FIGURES = (DiskRates.ios_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
-               DiskRates.util, DiskRates.bytes_s, DiskRates.merges_s,
+               DiskRates.util, DiskRates.bytes_s, DiskRates.data_s, DiskRates.merges_s,
                DiskRates.ios_await)  # fmt: skip
 
     def __init__(self) -> None:

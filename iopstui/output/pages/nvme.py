@@ -106,7 +106,7 @@ def _path_lines(paths: Sequence[NvmePath], rates: Rates) -> Iterator[str]:
 def _rates(name: str, rates: DiskRates | None) -> tuple[object, ...]:
     if rates is None:
         return (name, *[None] * 6)
-    moved = None if rates.bytes_s is None else rates.bytes_s / MIB
+    moved = None if rates.data_s is None else rates.data_s / MIB
     waits = (units.milliseconds(wait) for wait in (rates.r_await, rates.w_await))
     return (name, *map(units.number, (rates.r_s, rates.w_s, moved)), *waits, rates.in_flight)
 

@@ -161,7 +161,7 @@ COLUMNS = (
     _words("mounted", MOUNTED, 8),
     _live(DiskRates.r_s, "READ/s", 7, f.number),
     _live(DiskRates.w_s, "WRITE/s", 7, f.number),
-    _live(DiskRates.bytes_s, "MiB/s", 6, f.mib),
+    _live(DiskRates.data_s, "MiB/s", 6, f.mib),
     _live(DiskRates.util, "UTIL", 5, lambda util: f"{f.percent(util)} %",
           lambda row: row.util_style),
     Column("", LAST_TITLE, 9, left=True, sorts=DOWN, key=lambda row: (row.mean, row.name),

@@ -149,6 +149,13 @@ def test_discards_have_no_time_and_no_dash() -> None:
     assert "quick" not in many and "in use: no reads or writes, " in many
 
 
+def test_what_is_discarded_is_not_moved() -> None:
+    for each in (HOG, changed(rates(400, 400, 1), aqu_sz=0.4, util=60.0), SLOW):
+        # 858 MiB/s of discards make nothing larger, and no wait for it more usual
+        both = changed(each, d_s=900.0, d_bytes_s=9e8)
+        assert first([both] * 5).text == first([each] * 5).text
+
+
 def test_quick_writes_are_quick_whoever_waits_for_them() -> None:
     quick = changed(rates(0, 70000, 0), w_await=0.06, aqu_sz=4.2, util=40.0)
     assert first([quick] * 5, use(write_back=1e9), 0.0).text.startswith("vda is in use and quick")
