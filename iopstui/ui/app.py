@@ -63,6 +63,7 @@ from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.picture import PictureKeys
+from iopstui.ui.parts.ramp import RampKeys
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
@@ -162,8 +163,9 @@ class IopstuiApp(KeysInOrder):
         self.lessons = LessonKeys(
             port, self.jobs, self.experiments, backend.lessons, first.lesson, REFUSED_IN_LESSON
         )
+        self.ramp = RampKeys(port, self.jobs, first.ramp)
         self.actions = Actions([
-            self.jobs, self.targets, self.view, self.experiments, self.lessons,
+            self.jobs, self.ramp, self.targets, self.view, self.experiments, self.lessons,
             KernelKeys(port, self.jobs, self.experiments), RecordKeys(port, picture.picture),
             PanelKeys(port), picture, LeaveKeys(port, self.action_quit),
             *([BrowserKeys(port)] if self._in_browser else []),
@@ -284,7 +286,9 @@ class IopstuiApp(KeysInOrder):
         self.refresh_footer()
         session.start(self._sink)
         self.experiments.say_kept()
-        if self._first_view.starts_job and is_first:
+        if is_first and self.ramp.asked is not None:
+            self.ramp.start_or_stop()
+        elif self._first_view.starts_job and is_first:
             self.jobs.run_first()
         self.lessons.begin_first()
 
@@ -449,6 +453,7 @@ class IopstuiApp(KeysInOrder):
         for event in events:
             self.state.apply(event)
             self.lessons.event(event)
+            self.ramp.event(event)
             if PREFERENCES.notify and not self._is_replay:
                 self._notify_terminal(event)
             match event:

@@ -19,13 +19,14 @@ from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.picture import PictureKeys
+from iopstui.ui.parts.ramp import RampKeys
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.parts.replay import ReplayKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
 
 PARTS: tuple[type[Part], ...] = (
-    JobKeys, ViewKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, PanelKeys,
+    JobKeys, RampKeys, ViewKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, PanelKeys,
     PictureKeys, TargetKeys, LeaveKeys,
 )  # fmt: skip
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from iopstui.model.block.device import BlockDevice
     from iopstui.model.block.target import Target
     from iopstui.model.experiment.expectation import Expectation
+    from iopstui.model.experiment.ramp import RampRange
     from iopstui.model.experiment.run_request import RunRequest
     from iopstui.model.lesson.pages import Lesson
     from iopstui.model.metrics.mark_intervals import MarkInterval
@@ -44,6 +45,7 @@ def run_screen(
     theme: str = "",
     first_job: str | None = None,
     export: Callable[[LiveSession], object] | None = None,
+    ramp: RampRange | None = None,
 ) -> int:
     """Opens the screen; the exit code. Without a target, a job and a ``lesson`` to begin with the
     home screen comes first. ``first_job`` is what r runs, if ``request`` names none to begin with.
@@ -56,7 +58,9 @@ def run_screen(
     if not pick:
         sessions.begin(request.targets)
     try:
-        code = sessions.show(first_job, lesson, pick=pick, refresh_s=refresh_s, theme=theme)
+        code = sessions.show(
+            first_job, lesson, pick=pick, refresh_s=refresh_s, theme=theme, ramp=ramp
+        )
     finally:
         sessions.end()
     return EXIT_VERDICT if sessions.expectation_missed and code == EXIT_OK else code
@@ -107,7 +111,7 @@ class _Sessions:
 
     def show(
         self, first_job: str | None, lesson: Lesson | None, *, pick: bool, refresh_s: float,
-        theme: str,
+        theme: str, ramp: RampRange | None = None,
     ) -> int:  # fmt: skip
         """The screen until it is left; the exit code. A recording leads back to the home screen."""
         # only now: Textual takes longer to import than the first interval
@@ -122,7 +126,7 @@ class _Sessions:
         went_home: list[bool] = []
         first = FirstView(
             request.targets, request.job or first_job, request.overrides, pick,
-            run_at_once=bool(request.job), lesson=lesson, first_run=is_first_use(),
+            run_at_once=bool(request.job), lesson=lesson, first_run=is_first_use(), ramp=ramp,
         )  # fmt: skip
         while True:
             backend = Backend(
@@ -141,7 +145,7 @@ class _Sessions:
             if code != EXIT_OK or not went_home:
                 return code
             # what the command line began with is not begun again
-            first = replace(first, targets=(), pick=True, run_at_once=False, lesson=None)
+            first = replace(first, targets=(), pick=True, run_at_once=False, lesson=None, ramp=None)
 
     def begin(self, paths: Sequence[str]) -> None:
         """Start the first session, before there is a screen."""

@@ -15,11 +15,13 @@ ALLOWED = 0.01
 
 @dataclass
 class Queue:
-    """``mean_s`` is the time of one I/O: exponential, or ``constant``."""
+    """``mean_s`` is the time of one I/O: exponential, or ``constant``. A share ``floor`` of all
+    I/Os is slow at every rate."""
 
     mean_s: float
     bound_s: float
     constant: bool = False
+    floor: float = 0.0
 
     def run(self, rng: random.Random, rate: float, seconds: float, capacity: float) -> Run:
         """A run at a rate, from an empty queue on."""
@@ -32,7 +34,7 @@ class Queue:
             if now >= SETTLE_S:
                 second = int(now - SETTLE_S)
                 ios[second] += 1
-                slow[second] += free - now > self.bound_s
+                slow[second] += free - now > self.bound_s or rng.random() < self.floor
         done = min(rate, 1 / self.mean_s)
         counted = tuple(Second(*pair) for pair in zip(ios, slow, strict=True))
         return Run(rate, done, counted, ALLOWED, self.bound_s, capacity)
@@ -40,12 +42,13 @@ class Queue:
     @property
     def limit(self) -> float:
         """The rate at which 1 % of the I/Os are slow: M/M/1 exactly, M/D/1 by Erlang's sum."""
+        allowed = (ALLOWED - self.floor) / (1 - self.floor)
         if not self.constant:
-            return 1 / self.mean_s - math.log(1 / ALLOWED) / self.bound_s
+            return 1 / self.mean_s - math.log(1 / allowed) / self.bound_s
         low, high = 0.0, 1 / self.mean_s
         for _ in range(20):
             middle = (low + high) / 2
-            low, high = (low, middle) if self._share(middle) > ALLOWED else (middle, high)
+            low, high = (low, middle) if self._share(middle) > allowed else (middle, high)
         return low
 
     def _share(self, rate: float) -> float:

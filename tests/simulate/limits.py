@@ -13,7 +13,8 @@ TIME_S = 180
 DEVICES = (
     Queue(1 / 2000, 0.01), Queue(1 / 2000, 0.05), Queue(1 / 10_000, 0.001), Queue(1 / 8000, 0.01),
     Queue(1 / 400, 0.05), Queue(1 / 1000, 0.02, True), Queue(1 / 2000, 0.01, True),
-    Queue(1 / 2000, 0.05, True),
+    Queue(1 / 2000, 0.05, True), Queue(1 / 500, 0.02, True, 0.003),
+    Queue(1 / 2000, 0.01, floor=0.002),
 )  # fmt: skip
 LEAST_HELD = 0.9
 
@@ -34,6 +35,7 @@ def limits_table(trials: int) -> bool:
             seconds += spent
         widths.sort()
         kind = "M/D/1" if device.constant else "M/M/1"
+        kind += f" and {100 * device.floor:g} % slow" if device.floor else ""
         print(f"{kind} {1 / device.mean_s:,.0f}/s, {1000 * device.bound_s:g} ms: "
               f"{device.limit:,.0f}/s, {100 * held / trials:.0f} %, "
               f"±{100 * widths[trials // 2]:.1f} %, ±{100 * widths[trials * 9 // 10]:.1f} %, "

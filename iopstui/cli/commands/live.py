@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--job", metavar="JOB", help="start this job at once (`iopstui jobs` lists them)"
     )
+    parser.add_argument("--ramp", metavar="iodepth=LOW..HIGH",
+                        help="raise iodepth (or numjobs) of --job step by step, stop where more "
+                             "gains nothing, and stay at the best, e.g. iodepth=1..64")  # fmt: skip
     parser.add_argument("--refresh", type=values.refresh, default=0.0, metavar="SECONDS",
                         help="redraw at most this often, up to 60; does not change --interval "
                              "(default: with every sample)")  # fmt: skip
@@ -48,6 +51,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the screen until the user leaves it."""
+    ramp = None
+    if arguments.ramp is not None:
+        from iopstui.model.experiment.ramp import parse_ramp
+
+        ramp = parse_ramp(arguments.ramp)
+        if not arguments.job or arguments.plain:
+            raise UsageError("--ramp changes a running job on the screen.",
+                             "Name the job with --job, and leave out --plain.")  # fmt: skip
     if arguments.plain:
         return _run_plain(arguments)
     require_terminal()
@@ -59,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     with exporting_sessions(arguments) as export:
         return run_screen(
             request, arguments.refresh, theme=arguments.theme, first_job=arguments.first_job,
-            export=export,
+            export=export, ramp=ramp,
         )  # fmt: skip
 
 

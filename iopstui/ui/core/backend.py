@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments
     from iopstui.lesson.offers import Lessons
     from iopstui.linux.process.busiest import BusiestProcess
+    from iopstui.model.experiment.ramp import RampRange
     from iopstui.model.lesson.pages import Lesson
     from iopstui.model.volumes.promised import PromisedFigures
     from iopstui.recording.recent import RecentRecording
@@ -51,7 +52,8 @@ class Backend:
 @dataclass(frozen=True, slots=True)
 class FirstView:
     """The first view of the screen. Without ``targets`` the device picker opens unless ``pick`` is
-    False. ``run_at_once`` (default: if there is a ``job``) starts the job."""
+    False. ``run_at_once`` (default: if there is a ``job``) starts the job, with the first
+    depth of a ``ramp``."""
 
     targets: Sequence[str] = ()
     job: str | None = None
@@ -60,6 +62,7 @@ class FirstView:
     run_at_once: bool | None = None
     lesson: Lesson | None = None
     first_run: bool = False
+    ramp: RampRange | None = None
 
     @property
     def opens_picker(self) -> bool:

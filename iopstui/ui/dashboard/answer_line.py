@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iopstui.model.answer.answer import GOOD, OF_A_SECOND, Answer
+from iopstui.model.answer.answer import CRITICAL, GOOD, OF_A_SECOND, Answer
 from iopstui.model.answer.change import NEWS_S, change_answer
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.tracker import WINDOW
@@ -16,8 +16,10 @@ from iopstui.ui.state.live import LiveState
 def answer_of(
     state: LiveState, target: Target | None, devices: Mapping[str, BlockDevice]
 ) -> Answer | None:
-    """The answer that was given; right after a changed option, what that changed; of a recording
-    without answers, what its figures say."""
+    """The answer that was given; right after a changed option, what that changed; after a ramp its
+    knee, while its best depth runs; of a recording without answers, what its figures say."""
+    if state.ramp is not None and state.running and not _is_bad(state.answer):
+        return state.ramp
     changed = _changed(state)
     if changed is not None:
         return changed
@@ -28,6 +30,10 @@ def answer_of(
     findings = [entry.finding for entry in state.current_findings()]
     pairs = judge(Seen(target, frames, devices, findings=findings)) if frames else []
     return pairs[0][1] if pairs else None
+
+
+def _is_bad(answer: Answer | None) -> bool:
+    return answer is not None and answer.state == CRITICAL
 
 
 def _changed(state: LiveState) -> Answer | None:

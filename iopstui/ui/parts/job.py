@@ -202,6 +202,16 @@ class JobKeys(Part):
             self._restart_timer.stop()
         self._restart_timer = self.port.call_after(RESTART_DELAY_S, self.restart_with_changes)
 
+    def go_on_with(self, option: str, value: str) -> None:
+        """Go on with another value of an option at once; without a running job, start it."""
+        self._take_refusals()
+        self.overrides[option] = value
+        self.port.state.next_run.note_change(option, f"{option} {value}")
+        if self.port.state.running or self.port.state.next_run.requested:
+            self.restart_with_changes()
+        else:
+            self._request_run()
+
     def restart_with_changes(self) -> None:
         """Run the job with the changed options, and add a mark to the charts."""
         state = self.port.state

@@ -121,6 +121,8 @@ class LiveState:
     """Outcomes of the last run's expectations; empty during a run."""
     answer: Answer | None = None
     """The last answer (events.AnswerGiven); it stays until another one is given."""
+    ramp: Answer | None = None
+    """What a ramp has found, while its best depth runs."""
     steady: SteadyState | None = None
     point: PointStarted | None = None
     """The point of an experiment that is being measured."""

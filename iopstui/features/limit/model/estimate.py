@@ -2,8 +2,9 @@
 
 A p99 keeps its bound while at most 1 % of the I/Os are slower. So each run at a rate is a count of
 slow I/Os. They come in groups (whoever waits makes the next ones wait), so seconds are the unit,
-and a run counts for as many independent I/Os as its seconds' spread allows. The logit of the share
-is taken to be linear in the logarithm of the rate, near the bound: of queues it nearly is.
+and a run counts for as many independent I/Os as its seconds' spread allows. Above a floor of slow
+I/Os that come at any rate, the logit of the share is taken to be linear in the logarithm of the
+rate, near the bound: of queues it nearly is.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from functools import cached_property
 
 from iopstui.model.metrics.statistics.student_t import t_quantile
 
-GRID = 160
+GRID = 120
 """Rates that are tried as the limit."""
-STEEPNESS = tuple(0.5 * 1.35**n for n in range(24))
-"""By which power of the rate the odds of a slow I/O grow: 0.5 to 500."""
+STEEPNESS = tuple(0.5 * 1.5**n for n in range(18))
+"""By which power of the rate the odds of a slow I/O grow: 0.5 to 490."""
+FLOORS = (0.0, 0.1, 0.3, 0.6)
+"""Slow I/Os that no queue causes, as a share of the allowed ones: they come at every rate."""
 NEAR_SHARES = 0.1, 10.0
 """Runs whose share of slow I/Os is within this multiple of the allowed one say how they group."""
 BEND = 0.15
@@ -143,6 +146,14 @@ def _logit(share: float) -> float:
     return math.log(share / (1 - share))
 
 
+def _curve(distance: float, steepness: float, allowed: float, floor: float) -> float:
+    """The share of slow I/Os at this distance (of logarithms) from the limit."""
+    middle = allowed * (1 - floor)
+    logit = math.log(middle / (1 - middle)) + steepness * distance
+    queued = 1 / (1 + math.exp(-logit)) if logit > -30 else 1e-13
+    return min(1 - 1e-9, floor * allowed + queued)
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """The limit is within ``low`` and ``high`` with 95 %, ``best`` is the likeliest. An end where
@@ -205,37 +216,40 @@ class _Fit:
         first, last = min(self._logs) - 0.3, max(self._logs) + 0.3
         self._limits = [first + (last - first) * n / (GRID - 1) for n in range(GRID)]
         self._ends = min(self._logs), max(self._logs)
-        self._profile = [max(self._steep(limit)) for limit in self._limits]
+        self._allowed = runs[0].allowed
+        self._profile = [max(self._curves(limit)) for limit in self._limits]
         top = max(range(GRID), key=lambda n: self._profile[n][0])
         # of a plateau its middle
         level = self._profile[top][0] - 0.05
         flat = [n for n in range(GRID) if self._profile[n][0] >= level]
         self.best = sum(self._limits[n] for n in flat) / len(flat)
-        self.most, self.steepness = self._profile[top]
+        self.most, self.steepness, self.floor = self._profile[top]
 
-    def _steep(self, limit: float) -> Iterator[tuple[float, float]]:
-        middle = _logit(self._runs[0].allowed)
-        for steepness in STEEPNESS:
-            total = 0.0
-            for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True):
-                logit = max(-30.0, min(30.0, middle + steepness * (log - limit)))
-                power = math.log1p(math.exp(logit))
-                total += weight * (run.share * logit - power)
-            yield total, steepness
+    def _curves(self, limit: float) -> Iterator[tuple[float, float, float]]:
+        """The likelihood of each curve through this limit, its steepness and its floor."""
+        data = [(weight, run.share, log - limit)
+                for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True)
+                ]  # fmt: skip
+        for floor in FLOORS:
+            for steepness in STEEPNESS:
+                total = 0.0
+                for weight, slow, distance in data:
+                    share = _curve(distance, steepness, self._allowed, floor)
+                    total += weight * (slow * math.log(share) + (1 - slow) * math.log1p(-share))
+                yield total, steepness, floor
 
     def scatter(self, near: Sequence[Run]) -> float:
-        """The squared distance of runs from the line, in terms of their own errors."""
+        """The squared distance of runs from the curve, in terms of their own errors."""
         total = 0.0
         for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True):
             if run in near:
-                logit = _logit(run.allowed) + self.steepness * (log - self.best)
-                share = 1 / (1 + math.exp(-logit))
+                share = _curve(log - self.best, self.steepness, run.allowed, self.floor)
                 total += weight * (run.share - share) ** 2 / (share * (1 - share))
         return total
 
     def interval(self, drop: float) -> Estimate:
         """All limits whose likelihood is near that of the best."""
-        inside = [limit for limit, (value, _) in zip(self._limits, self._profile, strict=True)
+        inside = [limit for limit, (value, *_) in zip(self._limits, self._profile, strict=True)
                   if 2 * (self.most - value) <= drop]  # fmt: skip
         step = self._limits[1] - self._limits[0]
         low, high = min(inside) - step, max(inside) + step
