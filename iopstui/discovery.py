@@ -5,7 +5,8 @@ core imports none, and works without any of them. What a feature brings it says 
 files: those in its folder ``commands`` are commands, those in ``extends`` add options to the
 command of their name and may take it over, ``job_source`` is an option of `iopstui run` that makes
 its job, ``session_sink`` options by which others read what is measured, ``who_page`` a page on who
-uses a disk, ``doctor_check`` a check of the machine.
+uses a disk, ``doctor_check`` a check of the machine,
+``recording_directory`` directories that are recorded to.
 """
 
 from __future__ import annotations

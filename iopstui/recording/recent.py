@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from iopstui.discovery import feature_modules
 from iopstui.errors import IopstuiError
 from iopstui.safety.journal import state_directory
 
@@ -51,12 +52,20 @@ def recent_paths(directory: Path, most: int) -> list[Path]:
 
 
 def recent_recordings(directory: Path, most: int) -> list[RecentRecording]:
-    """Return recent recordings with what each is of. Reads the beginning of each file."""
-    return [
-        recording
-        for path in recent_paths(directory, most)
-        if (recording := _read_recent(path)) is not None
-    ]
+    """Return recent recordings with what each is of, behind the directories that are recorded to
+    all the time. Reads the beginning of each file."""
+    directories = [one for module in feature_modules("recording_directory")
+                   for one in module.recorded_directories()]  # fmt: skip
+    files = (_read_recent(path) for path in recent_paths(directory, most))
+    return [*directories, *(one for one in files if one is not None)]
+
+
+def remembered_paths() -> list[Path]:
+    """All that was recorded to lately, whether it is still there or not."""
+    try:
+        return _read_list(state_directory())
+    except OSError:
+        return []
 
 
 def _candidates(directory: Path) -> Iterator[Path]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from iopstui import events
+from iopstui.discovery import feature_modules
 from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -265,6 +266,15 @@ class ReplaySession(Player[Record, events.Event]):
             if isinstance(record, SampleRecord) and record.t < start_t:
                 record = SampleRecord(record.t, record.raw, False)
             yield record
+
+
+def open_replay(path: Path, speed: float = 1.0) -> ReplaySession:
+    """The replay of a recording, or of a directory that a feature records to."""
+    if path.is_dir():
+        for module in feature_modules("recording_directory"):
+            session: ReplaySession = module.open_replay(path, speed)
+            return session
+    return ReplaySession(path, speed)
 
 
 CONTEXT = (

@@ -9,7 +9,7 @@ from textual.message import Message
 from iopstui.errors import EXIT_OK
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.recording.reader import recording_path
-from iopstui.recording.replay import ReplaySession
+from iopstui.recording.replay import ReplaySession, open_replay
 from iopstui.safety.signals import handling_stop_signals
 from iopstui.ui.actions import Actions
 from iopstui.ui.app import IopstuiApp, run_to_end
@@ -101,7 +101,7 @@ def run_replay(
     on_home: Callable[[], None] | None = None,
 ) -> int:  # fmt: skip
     """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
-    return show_session(ReplaySession(recording_path(name), speed), theme, volume, on_home)
+    return show_session(open_replay(recording_path(name), speed), theme, volume, on_home)
 
 
 def show_session(

@@ -19,6 +19,7 @@ from iopstui.features.flight.model.peaks import join
 from iopstui.features.flight.past_answer import why_then
 from iopstui.features.flight.span import read_span
 from iopstui.features.flight.thinning import thin
+from iopstui.features.flight.usual import usual_at
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording.reader import Recording, SampleRecord
 from iopstui.recording.records import DiskPeak, Peaks
@@ -189,3 +190,21 @@ def test_what_holds_at_the_beginning_is_known(day: tuple[Path, list[int]]) -> No
     span = read_span(place, began[0] + 30, began[0] + 40)
     assert span.answers[0][0] == began[0] + 30 and span.answers[0][1] is not None
     assert span.answers[0][1].state == "warning" and began[0] > START_S
+
+
+def test_the_same_hour_of_other_days_is_the_measure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight = Flight(tmp_path)
+    for ms in (1.0, 3.0, 2.0, 40.0):  # at the same time of four days
+        for _ in range(72):
+            flight.run(1, Load(reads=20, ms=ms, busy=10.0), seconds=10)
+        flight.drain()
+        flight.clock.go(86400 - 720)
+    flight.end()
+    for file in stored_files(tmp_path):
+        os.utime(file.path, (file.name.began_s + 730, file.name.began_s + 730))
+    assert usual_at(tmp_path, START_S + 2 * 86400 + 300)["vda"].ms == 2.0
+    why_then(tmp_path, START_S + 3 * 86400 + 300, 60, as_json=False)
+    expected = "(20.0× the median of a minute's longest second at this hour on 3 other days)"
+    assert expected in capsys.readouterr().out

@@ -12,7 +12,10 @@ from flight_day import START_S, Flight, Load
 
 from iopstui import events
 from iopstui.cli.program import main
+from iopstui.errors import UsageError
 from iopstui.features.flight.flight_replay import FlightReplay
+from iopstui.recording.recent import recent_recordings, remember_recording
+from iopstui.ui.parts.target import playable
 
 QUIET = Load(reads=100, ms=1.0, busy=10.0)
 SLOW = Load(reads=40, ms=400.0, busy=100.0)
@@ -94,3 +97,17 @@ def test_the_position_is_a_time_of_the_day(recorded: Path, monkeypatch: pytest.M
 def test_a_file_has_no_time_to_begin_at(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "demo", "--at", "-2h"]) == 2
     assert "needs the directory of a flight recording" in capsys.readouterr().err
+
+
+def test_home_lists_the_directory_and_opens_it(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    remember_recording(recorded)
+    remember_recording(tmp_path / "gone")
+    first = recent_recordings(tmp_path, 5)[0]
+    assert (first.path, first.target) == (recorded, "flight recorder")
+    assert first.began_ms == 1e3 * (START_S + 3480) and first.size > 10_000
+    playable(str(recorded))
+    with pytest.raises(UsageError, match="has no flight recording"):
+        playable(str(tmp_path))

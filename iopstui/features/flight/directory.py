@@ -14,6 +14,8 @@ from iopstui.errors import Missing, Refused, UsageError
 from iopstui.features.flight.model.names import Name, parse_name
 from iopstui.text import printable
 
+SERVICE_DIRECTORY = Path("/var/lib/iopstui-flight")
+"""Where the systemd unit records to."""
 LOCK = "recorder.lock"
 MOST_S = 3620.0
 """No file is of a longer time."""

@@ -6,13 +6,13 @@ import fcntl
 import os
 import time
 
-from iopstui.features.flight.directory import LOCK, stored_files
+from iopstui.features.flight.directory import LOCK, SERVICE_DIRECTORY, stored_files
 from iopstui.format import duration
 from iopstui.linux.roots import Roots
 from iopstui.preflight.doctor import Check
 
 UNIT = "iopstui-flight.service"
-STATE = "var/lib/iopstui-flight"
+STATE = str(SERVICE_DIRECTORY).lstrip("/")
 ENABLE = "sudo systemctl enable --now iopstui-flight"
 NAME, OK, LACKS = "flight recorder", "ok", "lacks"
 LATE_S = 60.0

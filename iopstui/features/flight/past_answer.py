@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from iopstui import format as units
@@ -13,6 +13,7 @@ from iopstui.cli.terminal import print_message
 from iopstui.features.flight.model.stretches import Stretch, is_same, stretches, worst
 from iopstui.features.flight.model.times import local_text, utc_text
 from iopstui.features.flight.span import Span, read_span
+from iopstui.features.flight.usual import Usual, usual_at
 from iopstui.format import print_line
 from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, Answer
 from iopstui.model.answer.judge import Pair, Seen, judge
@@ -40,7 +41,8 @@ def why_then(place: Path, at_s: float, length_s: float, as_json: bool) -> int:
     if as_json:
         print_line(json.dumps(_json(span, report, held, code), indent=2), sys.stdout)
     else:
-        print_line("\n".join(_lines(span, report, held, main)), sys.stdout)
+        usual = usual_at(place, (span.began_s + span.ended_s) / 2)
+        print_line("\n".join(_lines(span, report, held, main, usual)), sys.stdout)
     return code
 
 
@@ -71,10 +73,13 @@ def _with_recorded(pairs: list[Pair], main: Stretch) -> list[Pair]:
     return [(situation, judged if agrees else main.answer), *others]
 
 
-def _lines(span: Span, report: Report, held: list[Stretch], main: Stretch | None) -> Iterator[str]:
+def _lines(
+    span: Span, report: Report, held: list[Stretch], main: Stretch | None,
+    usual: Mapping[str, Usual],
+) -> Iterator[str]:  # fmt: skip
     yield f"{local_text(span.began_s)} to {local_text(span.ended_s)}{_coverage(span)}"
     yield from why_lines(report)
-    yield from (f"  {line}" for line in _peak_lines(span))
+    yield from (f"  {line}" for line in _peak_lines(span, usual))
     groups = sorted(span.groups.items(), key=lambda one: -sum(one[1][2:]))[:MAX_GROUPS]
     if groups:
         texts = [f"{printable(path)} {units.size(sum(rates[2:]))}/s" for path, rates in groups]
@@ -106,7 +111,7 @@ def _coverage(span: Span) -> str:
     return f" ({', '.join(texts)})" if texts else ""
 
 
-def _peak_lines(span: Span) -> Iterator[str]:
+def _peak_lines(span: Span, usual: Mapping[str, Usual]) -> Iterator[str]:
     """The longest second of each disk."""
     longest: dict[str, tuple[float, float]] = {}
     for at, peaks in span.peaks:
@@ -115,7 +120,15 @@ def _peak_lines(span: Span) -> Iterator[str]:
                 longest[name] = peak.ms, at - peak.ms_ago_s
     for name, (ms, at) in longest.items():
         yield (f"longest second of {printable(name)}: {units.milliseconds(ms)} on average, "
-               f"at {units.wall_clock(1e3 * at)}")  # fmt: skip
+               f"at {units.wall_clock(1e3 * at)}{_compared(ms, usual.get(name))}")  # fmt: skip
+
+
+def _compared(ms: float, usual: Usual | None) -> str:
+    """The same hour of other days."""
+    if usual is None or not usual.ms:
+        return ""
+    return (f" ({ms / usual.ms:.1f}× the median of a minute's longest second at this hour on "
+            f"{usual.days} other days)")  # fmt: skip
 
 
 def _json(span: Span, report: Report, held: list[Stretch], code: int) -> dict[str, object]:

@@ -245,9 +245,9 @@ def activity_text(state: LiveState) -> str:
 def playable(text: str) -> None:
     """Raise UsageError if this is no recording."""
     from iopstui.recording.reader import recording_path
-    from iopstui.recording.replay import ReplaySession
+    from iopstui.recording.replay import open_replay
 
     if not text.strip():
         raise UsageError("Type the path of a recording.")
-    with contextlib.closing(ReplaySession(recording_path(text.strip()), 1.0)):
+    with contextlib.closing(open_replay(recording_path(text.strip()))):
         pass

@@ -62,9 +62,11 @@ def run(arguments: argparse.Namespace) -> int | None:
     from iopstui.cli.terminal import print_message
     from iopstui.features.flight.directory import Ring
     from iopstui.features.flight.recorder import FlightRecorder
+    from iopstui.recording.recent import remember_recording
 
     keep_s = KEEP_S if arguments.keep is None else arguments.keep
     ring = Ring(directory, keep_s, arguments.max_size or MAX_BYTES)
+    remember_recording(directory)
     recorder = FlightRecorder(ring, print_message)
     arguments.record = None
     try:
