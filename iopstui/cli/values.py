@@ -158,7 +158,7 @@ def duration(text: str) -> float:
 
 
 def lead_time(text: str) -> float:
-    """How much of the time before something is kept in memory."""
+    """How many seconds before a trigger are kept in memory."""
     length_s = duration(text)
     if length_s > MAX_LEAD_TIME_S:
         raise ArgumentTypeError(

@@ -101,7 +101,7 @@ def parse_volume(text: str, option: str = "--volume") -> PromisedFigures:
     try:
         return read_promised_figures(argparse.Namespace(**values), catalog, volume)
     except UsageError as error:
-        # its hint names options of other commands
+        # the hint of the error names options of other commands
         raise UsageError(str(error), f"Correct the options of {option}: size=, iops=, "
                          "throughput=, instance=, cached") from error  # fmt: skip
 

@@ -27,8 +27,7 @@ from iopstui.model.fio.jobfile import END_SECTION as _END
 from iopstui.text import printable
 
 OLDEST_FIO = (3, 1)
-# a fio that does nothing is given up, one that works is waited for: a busy or emulated
-# machine may take a minute
+# a fio that uses no CPU is given up; one that works may take a minute on a busy or emulated machine
 IDLE_S = 20.0
 MAX_ANSWER_S = 300.0
 POLL_S = 0.25
@@ -162,7 +161,7 @@ def inspect(
     fence = Fence(open=(str(job_file.parent),))
     options = ["--debug=file,parse", str(job_file)]
     if not writes:
-        # a job that fio takes as a read-only one is what it is without the switch, too
+        # a job that fio accepts with --readonly means the same without it
         parsed = run_fio([fio.path, "--readonly", *options], cwd, fence)
         writes = not _reached_end(parsed.stdout)
     if writes:

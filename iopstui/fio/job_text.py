@@ -22,8 +22,8 @@ MAX_JOB_FILE = 1 << 20
 
 
 def read_job(path: Path) -> str:
-    """The text of a job file as ``jobfile.canonical_text`` writes it; UsageError if it is none or a
-    line of it can't be understood for certain. Undecodable bytes are kept. The reason is said
+    """The text of a job file as ``jobfile.canonical_text`` writes it; Raises UsageError if it is no
+    job file or a line has no certain meaning. Undecodable bytes are kept. The reason is said
     first: a path can be longer than the screen has room for."""
     try:
         info = path.stat()
@@ -199,7 +199,7 @@ def _base_name(path: str) -> str:
 
 
 def check_directories(text: str, cwd: Path) -> None:
-    """UsageError if a directory= is none."""
+    """Raises UsageError if a directory= is no directory."""
     for directory in _directories(text, cwd):
         if not os.path.isdir(directory):
             raise UsageError(

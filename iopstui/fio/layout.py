@@ -22,7 +22,7 @@ _RUN_OPTIONS = (
     "unlink",
     "unlink_each_loop",
 )
-# nothing is measured: fio need not find out, for 60 ms of CPU, how fast the CPU's own clock is
+# nothing is measured, so fio need not calibrate the CPU's clock (60 ms of CPU)
 _CLOCK = {"clocksource": "clock_gettime"}
 _BLOCK_SIZES = ("blocksize", "bsrange", "blocksize_range", "bssplit")
 # files are written in blocks of the job's size: 3 bytes at a time for ever, and never less

@@ -90,7 +90,7 @@ def complete_option(text: str, names: Mapping[str, str]) -> tuple[str, tuple[str
         return f"{fitting[0]}=", fitting
     if not fitting:
         return prefix, ()
-    # what the first and the last in order begin with, all do
+    # a prefix of the first and the last in sorted order is a prefix of all
     first, last = fitting[0], fitting[-1]
     common_length = next(
         (at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first)

@@ -36,7 +36,7 @@ OUTPUT = "status.json"
 MESSAGES = ("stdout", "stderr")
 READ_CHUNK = 1 << 20
 PUNCH_HOLE_BYTES = 1 << 20
-# what fio may write while nobody reads, once the first of it has been read
+# bytes that fio may write while nobody reads, after the first part was read
 MAX_UNREAD_BYTES = 64 << 20
 # bytes kept of fio's messages, which are read only at its end
 MAX_MESSAGE_BYTES = 1 << 16

@@ -128,8 +128,9 @@ def session_columns(
     share_source: str = "",
     on_nvme: bool = False,
 ) -> Iterator[tuple[str, ...]]:
-    """The columns of a session with these devices: of several their sum, then each; the flags
-    are one. ``layers`` are the devices in which I/Os may wait; ``share_source``: "nfs" or
+    """The columns of a session with these devices: the sum if there are several, then each device;
+    the flags are one column. ``layers`` are the devices in which I/Os may wait; ``share_source``:
+    "nfs" or
     "smb" if the target is on such a mount, ``on_nvme``: on an NVMe drive."""
     yield from ((name,) for name in _FIRST_COLUMNS)
     for direction in (READ, WRITE, TRIM, TOTAL):

@@ -38,7 +38,7 @@ class VerdictSink:
 
     def _report_steadiness(self, steady: SteadyState) -> None:
         if steady.steady is None and not self.judged:
-            return  # too short a run: nobody asked
+            return  # the run is too short, and no verdict was requested
         span = "the time until the interruption" if self._interrupted else "the whole run"
         lines = [f"Expectations for {span}:"] if self.judged else []
         lines += [wrapped(outcome_event_text(judged), 2, 8) for judged in self.judged]

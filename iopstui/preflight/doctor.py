@@ -268,7 +268,7 @@ def _energy(roots: Roots) -> Check:
     if not reason:
         return Check("energy", OK, "the CPU's energy counters (RAPL) can be read")
     message = f"{reason}; watts and I/Os per joule are not shown"
-    # most machines without them are virtual, and nothing would change that
+    # most machines without these counters are virtual, so there is no remedy to name
     return Check("energy", LACKS, message, "sudo iopstui ...") if "root" in reason else Check(
         "energy", OK, message)  # fmt: skip
 

@@ -114,7 +114,7 @@ def _prepare_on_scratch(examined: LoadedRequest, scratch: Scratch) -> PreparedJo
     )
     prepared.scratch, prepared.logs, prepared.file_sizes = scratch, logs, by_name
     largest_bytes = max(by_name.values(), default=0)
-    # fio makes the first files of several longer by a block (filesetup.c)
+    # fio makes the first of several files longer by a block (filesetup.c)
     longer = largest_bytes + max(map(largest_block, jobs), default=0)
     prepared.max_file_bytes = longer if len(by_name) * longer <= free_bytes else largest_bytes
     return prepared

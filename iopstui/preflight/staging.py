@@ -213,7 +213,7 @@ class Staging:
         self._links.setdefault(path, staged)
 
     def _directory(self, place: str) -> str:
-        # of several directories, one that no clone uses
+        # a directory that no clone uses, if there are several
         staging = self._directories.get(os.path.realpath(place))
         return place if staging is None else str(staging.scratch.path)
 

@@ -64,7 +64,7 @@ class InputCopy:
                 while view:
                     view = view[os.write(self._copy, view) :]
         except OSError:
-            pass  # the same as its end: nothing more can be shown
+            pass  # treat it as the end: nothing more can be shown
         self.ended = True
         os.close(self._copy)
 

@@ -44,8 +44,8 @@ _ENDS = (b'},"c', b'},"')
 _DIGITS = b"0123456789"
 _read = json.JSONDecoder().raw_decode
 _COUNTS = rb'\{[0-9",:]*\}'
-# what stands before them in a sample, and the counts of interrupts by CPU: of block softirqs, of
-# each IRQ, of function calls
+# fields before them in a sample, then the interrupt counts by CPU: block softirqs, each IRQ,
+# function calls
 _INTERRUPTS = re.compile(
     rb"(\[[^\[{]*,\[[^\[{]*,\[[^\[{]*,\{[^{}]*\},\{[^{}]*\},)"
     rb'%s,\{(?:"[0-9]+":%s,?)*\},(?:null|%s)(?=,)' % (_COUNTS, _COUNTS, _COUNTS)

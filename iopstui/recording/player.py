@@ -215,7 +215,7 @@ class Player(ABC, Generic[Item, Event]):
             self._due = math.inf
             return self._wait_for_more()
         with self._condition:
-            # what came after the last sample needs no waiting for
+            # do not wait for events after the last sample
             self._due = due = min(item.t, self.end)
             while not self._closing:
                 if self._goal is not None:

@@ -101,7 +101,7 @@ def recording_path(name: str) -> Path:
 
 
 class Recording:
-    """An open recording. Raises UsageError if it is none, or of a newer iopstui.
+    """An open recording. Raises UsageError if it is no recording, or one of a newer iopstui.
 
     ``damage`` says after reading in words why not all of the file was read ("" if it did not).
     ``file`` is the open file, where this process may not open ``path`` itself.
@@ -200,8 +200,8 @@ class Recording:
                 return
 
     def payloads(self) -> Iterator[tuple[bytes, float, bytes]]:
-        """(kind, time, JSON) of each chunk, in order, for who copies a part of the recording:
-        nothing is decoded. ``event`` reads those of kind ``E``."""
+        """(kind, time, JSON) of each chunk, in order, not decoded, for copying a part of the
+        recording. ``event`` reads those of kind ``E``."""
         stream: Any = None
         kinds = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
         for chunk in self._chunks(None, kinds, growing=False):

@@ -43,7 +43,7 @@ def users_of_backing(
 ) -> Iterator[str]:
     """Describe who else uses a part of any of the devices, if this machine serves it."""
     for name in names:
-        # of NVMe multipath the head says the same as its hidden paths
+        # the head of an NVMe multipath device reports the same as its hidden paths
         for source in () if stack.devices[name].hidden else _sources(name, roots):
             for why in _users(source, stack.devices, backings, roots):
                 yield f"{name} is made of {printable(source.path)}: {why}"

@@ -102,7 +102,7 @@ def _open(number: int) -> bool:
     try:
         os.fstat(number)
     except OSError:
-        # the lowest that is free, so in this order each gets its own number
+        # open() takes the lowest free number, so in this order each stream gets its own
         os.open(os.devnull, os.O_WRONLY if number == 2 else os.O_RDONLY)
         return False
     return True

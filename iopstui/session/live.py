@@ -303,7 +303,7 @@ class LiveSession:
         self._start_recording(Recorder(path), with_kept=True)
 
     def record_with(self, recorder: Recorder) -> None:
-        """Record with this one from now on, in place of one before; nothing is said of it, and no
+        """Record with this recorder from now on, in place of an earlier one, without a message; no
         second is lost or counted twice. From any thread."""
         self._context.recording.start(recorder)
 

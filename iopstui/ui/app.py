@@ -389,7 +389,7 @@ class IopstuiApp(KeysInOrder):
         self.exit(code, message=Text(printable(failure)) if failure and code else None)
 
     def close_all(self) -> None:
-        """Whatever has ended the screen: nothing is left running or on disk."""
+        """Close all sessions, however the screen ended: nothing is left running or on disk."""
         self.experiments.end()
         if self.controller is not None:
             self.controller.close()

@@ -100,7 +100,8 @@ def run_replay(
     name: str, speed: float, theme: str = "", volume: PromisedFigures | None = None,
     on_home: Callable[[], None] | None = None,
 ) -> int:  # fmt: skip
-    """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
+    """Play a recording on the screen until the user leaves. Raises UsageError if it is no
+    recording."""
     return show_session(open_replay(recording_path(name), speed), theme, volume, on_home)
 
 

@@ -144,7 +144,7 @@ class _Sessions:
             code = run_replay(name, 1.0, theme, on_home=lambda: went_home.append(True))
             if code != EXIT_OK or not went_home:
                 return code
-            # what the command line began with is not begun again
+            # the command line's job is not started again
             first = replace(first, targets=(), pick=True, run_at_once=False, lesson=None, ramp=None)
 
     def begin(self, paths: Sequence[str]) -> None:

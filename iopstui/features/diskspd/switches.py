@@ -17,7 +17,7 @@ EXAMPLE = 'For example: --diskspd "-c1G -w100 -b8K -F4 -r -o128 -W5 -d30 -Sh tes
 _FACTOR = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 MAX_CPU = 255
 MAX_BLOCK = (1 << 32) - 1
-# a word with one slash in front is a switch only if it can be nothing else: paths begin so here
+# a word that begins with a slash is a switch only if it cannot be a path
 _SLASHED = re.compile(
     r"/(?:[bcBfTrs]\d[\dkmgtbKMGTB:]*|[dWCoOtFwijIPDg]\d+i?|S[bhmruw]*|rs\d+|a[g\d,]*|[hlLnpxv]|z\d*"
     r"|Z[r\d]?\w*|R\w+|rd\w+[\d:/\w]*)"

@@ -75,7 +75,7 @@ class Textfile:
                 "Choose another file.",
             ) from error
         try:
-            # of a directory or a pipe nothing is read
+            # a directory or a pipe is not read
             is_ours = stat.S_ISREG(os.fstat(fd).st_mode) and _is_ours(os.read(fd, len(FIRST_LINE)))
         finally:
             os.close(fd)

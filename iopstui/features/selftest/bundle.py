@@ -36,7 +36,7 @@ def check_writable(path: Path) -> None:
 
 
 def read_bundle(path: Path) -> Evidence:
-    """The evidence of a bundle. UsageError if it is none."""
+    """Read the evidence of a bundle. Raises UsageError for any other file."""
     try:
         # a pipe would be waited for, maybe forever
         if path.exists() and not (path.is_file() or path.is_dir()):

@@ -95,7 +95,7 @@ def judge_iostat(evidence: Evidence) -> Iterator[Check]:
     if len(reports) < 2:
         yield unchecked("iostat", evidence.missing.get("iostat", "fewer than two of its seconds"))
         return
-    # its rates are for its own seconds, which are known by when it printed them
+    # its rates are over its own seconds, which begin and end when it prints
     if any(abs(after - before - SECOND_MS) > LATE_MS for before, after, _ in reports):
         yield unchecked("iostat", "its reports came late: this machine is too busy")
         return

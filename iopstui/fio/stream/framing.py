@@ -134,7 +134,7 @@ class Framer:
         buffer, start = self._buffer, max(self._scanned, at)
         match = _brace(buffer, start)
         end = match.start() if match else len(buffer)
-        # another one's beginning, where this one has no end
+        # the beginning of another document where this one has no end
         next_start = _opening(buffer, max(at + 1, start - 2 * len(_VERSION)), end)
         if next_start is not None:
             self._in_document = False
@@ -166,7 +166,7 @@ def _brace(buffer: bytearray, start: int) -> re.Match[bytes] | None:
             return match
         others += 1
         if others > MAX_OTHER_BRACES:
-            # no layout of fio's: slower for that, but not a step for each brace
+            # not fio's layout: slower, but still without a step for each brace
             return _BRACE.search(buffer, at + 1)
         following[brace] = _first_column(buffer, brace, at + 1)
     return None

@@ -141,7 +141,7 @@ def _directories(place: str) -> list[str]:
 
 
 def _io_stat(text: str, numbers: Mapping[str, str]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """(disk, COUNTERS) of the disks that are asked for; a line without all of them is none."""
+    """(disk, COUNTERS) of the requested disks; a line that lacks a counter is skipped."""
     for line in text.splitlines():
         number, _, rest = line.strip().partition(" ")
         disk = numbers.get(number)

@@ -62,8 +62,9 @@ class NfsCounters:
         return None
 
     def _sections(self, chunks: Iterable[bytes]) -> dict[bytes, bytes]:
-        """What the file says of each mount point: of several mounts there of the last, which hides
-        the others. A machine may have many mounts, and the kernel prints those behind for nothing,
+        """The section of each mount point; if several mounts are there, of the last one, which
+        hides the others. A machine may have many mounts, and the kernel prints those behind for
+        nothing,
         so it is mostly read only up to the last one wanted."""
         read_all = self._hidden or self._readings % FULL_READ_EVERY == 1
         self._readings += 1

@@ -248,7 +248,7 @@ def _summed(lines: list[dict[int, int]]) -> dict[int, int]:
 
 
 def integers(texts: list[bytes]) -> list[int] | None:
-    """Words as counts; ``None`` if one of them is none."""
+    """Words as counts; ``None`` if one of them is no count."""
     # int() alone would accept "1_0", signs and blanks; one look at all of them is cheaper
     if not b"".join(texts).isdigit():
         return None

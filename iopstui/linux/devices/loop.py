@@ -30,7 +30,7 @@ def read_backings(devices: Mapping[str, BlockDevice], roots: Roots) -> dict[str,
 
 
 def read_backing(node: str, number: tuple[int, int] | None = None) -> Backing | None:
-    """The file or device below an attached loop device, whatever it is called by now.
+    """The file or device below an attached loop device, also if it was renamed.
 
     ``number`` is the loop device's own: a node of another device is not asked. ``None`` if this
     user may not ask, or nothing is attached.

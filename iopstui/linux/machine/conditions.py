@@ -34,7 +34,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions, CpuState, DeviceState, Link, Temperature
 
 MAX_CPUS = 64
-# governors and C-states are settings: each CPU's are read anew in every so many readings
+# governors and C-states are settings: each CPU's are read again only once in this many readings
 CPU_GROUPS = 4
 _GOVERNOR = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 _STATE = re.compile(r"state[0-9]{1,3}")

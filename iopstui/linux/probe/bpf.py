@@ -19,8 +19,8 @@ _ATTR_BYTES = 128
 _HASH, _ARRAY, _MMAPABLE = 1, 2, 1 << 10
 # a program at a raw tracepoint, whose arguments the kernel knows the types of (Linux 5.5)
 _TRACING, _RAW_TRACEPOINT = 26, 23
-# the kernel lets none but GPL-compatible programs look into its structures, and knows MIT, which is
-# compatible, under this name alone (license_is_gpl_compatible, include/linux/license.h)
+# only GPL-compatible programs may read the kernel's structures; this is the only name under which
+# it accepts MIT (license_is_gpl_compatible, include/linux/license.h)
 _LICENSE = b"Dual MIT/GPL"
 _CREATE = struct.Struct("=7I16s")
 # union bpf_attr of BPF_PROG_LOAD up to attach_btf_id

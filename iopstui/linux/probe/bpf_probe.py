@@ -104,7 +104,7 @@ class BpfProbe:
         if self._memory is None or self._costs is None:
             return None
         began = time.thread_time()
-        # before the bins, so that nothing which ends meanwhile is taken for missing
+        # read before the bins: a request that completes in between must not count as missing
         completed = {region: self._completed(region) for region in self._completed_at_start}
         now = self._clock.monotonic_ns()
         if self._slowest is not None:

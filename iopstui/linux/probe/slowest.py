@@ -45,7 +45,7 @@ SET_SIZE = 10
 ISSUED, INSERTED, OWNER, TASK, SCRATCH = 8, 16, 24, 32, 40
 COMM_BYTES = 16
 SLOT_BITS = 6
-# a set: the smallest key and its place, all keys, then what is known of the requests
+# layout of a set: the smallest key and its index, all keys, then the requests' facts
 _SMALLEST, _SMALLEST_AT, _KEYS = 0, 8, 16
 _ENTRIES = _KEYS + 8 * SET_SIZE
 _ENTRY = struct.Struct("<6Q6IQ16sII")

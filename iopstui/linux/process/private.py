@@ -156,7 +156,8 @@ def check_place(place: str | Path, write_bits: int = stat.S_IWGRP | stat.S_IWOTH
 
 
 def read_trusted(path: Path, most: int, anyones: bool = False) -> str:
-    """The text of a file of at most ``most`` bytes. OSError also for what may not be trusted: root
+    """The text of a file of at most ``most`` bytes. Raises OSError also for a file that may not be
+    trusted: root
     reads only what nobody else can change, except for ``anyones`` files."""
     # not to wait for a pipe's writer
     with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from iopstui.model.block.device import BlockDevice
 
 Devices = Mapping[str, BlockDevice]
-# several of one of these on one device share it out: none writes to what another one has
+# several devices of one of these kinds share the device below, and none writes to another's part
 _SHARING_LAYERS = frozenset({"LVM", "bcache", "dm-raid", "Stratis", "partition"})
 # LVM's name for the layer below an origin and its snapshots; a hyphen in a volume's name is doubled
 _BELOW_SNAPSHOTS = re.compile(r".*[^-]-real")
-# Linux shows of an extended partition (MBR) only its first two sectors or 4 KiB: the table of the
-# logical ones, which have the numbers from 5 on
+# an extended partition (MBR) appears in Linux only with its first two sectors or 4 KiB, the table
+# of the logical partitions, which are numbered from 5
 _EXTENDED_BYTES = 4096
 _FIRST_LOGICAL = 5
 

@@ -132,7 +132,7 @@ GROUP: Rows = (
 
 
 def sum_uses(uses: Iterable[DiskUse]) -> DiskUse:
-    """Their sum."""
+    """The sum of several uses."""
     rates = [(use.reads_s, use.writes_s, use.read_bytes_s, use.write_bytes_s) for use in uses]
     return DiskUse(*(sum(values) for values in zip(*rates, strict=True))) if rates else NO_USE
 

@@ -251,8 +251,8 @@ class DisturbanceMeter:
         return _other_io(self._name, disk, total, *job)
 
     def _below(self) -> Iterator[OtherIo | None]:
-        """Others' I/O on a device below that has some of the job's, which the job's own device does
-        not see. Both are read at once."""
+        """I/O of others on a device below the job's own, which the job's device does not count.
+        Both devices are read at the same time."""
         for lower, upper, layer in self._lower if self._seconds else ():
             disk, above = (self._disks[name].rates(self._seconds) for name in (lower, upper))
             found = _other_io(lower, disk, disk, above, lower_limits(above, upper, layer))

@@ -19,7 +19,7 @@ _SECTION = re.compile(r"\s*\[(?P<name>[^\]]+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Requests a second, and mean bytes of each (``None``: not known)."""
+    """Requests per second, and their mean size in bytes (``None``: not known)."""
 
     rate: float
     size: float | None

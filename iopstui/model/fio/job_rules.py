@@ -34,7 +34,7 @@ _NAMES = {
     "profile": "brings options that the job file does not show",
     "unique_filename": "changes the names of files",
 }
-# the one form that iopstui itself gives; fio says which names it makes, as of all others
+# the only form that iopstui writes; fio reports the names that it makes of it, as of all others
 _SPREAD = re.compile(r"\$filenum/\d+\.\$jobnum")
 _SETTINGS = {
     "ioscheduler": "changes the device's scheduler and leaves it so (use --knob scheduler=NAME)",

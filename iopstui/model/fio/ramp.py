@@ -94,7 +94,7 @@ class Ramps:
             ramp_over = reset
         else:
             ramp_over = runtime <= interval_s - ramp + TOLERANCE_S
-            # what follows may begin in the middle of a run; elapsed is rounded up
+            # the next row may begin in the middle of a run; elapsed is rounded up
             ramp_over |= first and (job.elapsed_s or 0) - 1 - runtime > 0.75 * ramp
         self._seen_rows.add(index)
         if ramp_over or runtime > ramp + 2 * RAMP_LATE_S:

@@ -135,7 +135,7 @@ class LatencyHistory:
         step_by_bin = self._steps
         if not bins.keys() <= step_by_bin.keys():
             step_by_bin.update({key: step_of(key) for key in bins if key not in step_by_bin})
-        # hundreds of bins a second: a method's call less for each
+        # saves a method call for each of hundreds of bins a second
         at = [*map(step_by_bin.__getitem__, bins)]
         steps = dict.fromkeys(at, 0)
         for step, count in zip(at, bins.values(), strict=True):

@@ -37,9 +37,9 @@ KINDS = (READS, WRITES, DISCARDS)
 SECTOR = 512
 # figures of more unmatched requests than this part are marked
 DOUBTFUL_SHARE = 0.01
-# the kernel counts them of all disks together
+# the kernel counts them for all disks together
 TOLERATED_SKIPS = 50
-# of fewer runs their mean says little
+# below this number of runs the mean says little
 MIN_COUNTED_IOS = 1000
 
 ByDisk = Mapping[str, Mapping[str, Bins]]
@@ -468,7 +468,7 @@ def _matrix(
 
 
 def _grown_tasks(now: Iterable[TaskCounts], before: Iterable[TaskCounts]) -> list[TaskCounts]:
-    """What each has done between two readings; none of those that did nothing."""
+    """What each task has done between two readings, without tasks that did nothing."""
     earlier = {(task.pid, task.disk, task.group): task for task in before}
     tasks = []
     for row in now:

@@ -9,7 +9,7 @@ from iopstui import format as units
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame
 
-# how far the requests may be from fio's I/Os for their means to be of the same I/Os
+# how much the counts of requests and of fio's I/Os may differ if both are the same I/Os
 TOLERANCE = 0.05
 MAX_GROUPS = 16
 

@@ -150,7 +150,7 @@ class RunHistory:
         changes[device, name] = (first, now)
 
     def finish_run(self, step: int, outcome: str) -> None:
-        """A run is over; one that never started its job is none."""
+        """A run is over; a run that never started its job is not counted."""
         now = self._current
         if now is None or now.row.step != step:
             return

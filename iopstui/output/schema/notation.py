@@ -67,7 +67,7 @@ def of_dataclass(type_: Any, strict: bool) -> dict[str, Schema]:
 
 
 def of_type(hint: Any, strict: bool) -> Schema:
-    """The schema of a type hint. TypeError for one that nothing is known of."""
+    """The schema of a type hint. Raises TypeError for an unknown type."""
     if hint in _PLAIN:
         return _PLAIN[hint]
     if dataclasses.is_dataclass(hint):

@@ -110,7 +110,7 @@ class WriteBudget:
             or self.used + self._run_bytes + self._rate * STOP_TIME_S < self.most
         ):
             return ""
-        # a short job's pace says nothing where its own options end it before
+        # the pace of a short job means nothing if its own options end it earlier
         bound = self._bound
         if bound is not None and bound.total and self._ends_before(bound):
             return ""

@@ -60,7 +60,7 @@ class OutcomeTracker:
             self._steady_stop.begin()
 
     def _new_checker(self) -> ExpectationChecker | None:
-        """``None`` where nothing is expected: then what judges isn't even loaded."""
+        """``None`` where nothing is expected: then the code that judges is not loaded."""
         if not self._expectations:
             return None
         from iopstui.model.experiment.expectation import ExpectationChecker
@@ -220,8 +220,8 @@ def against_baseline(judged: ExpectationChecked) -> str:
 
 
 def worst_outcome(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
-    """The gravest of a run's outcomes (``verdict_of``), and all in a line that begins with it: of
-    several how many, and the first of the gravest."""
+    """The gravest of a run's outcomes (``verdict_of``), and a line that begins with it; several
+    outcomes are counted, and the first of the gravest is named."""
     verdicts = [verdict_of(check) for check in judged]
     worst = next(verdict for verdict in (FAIL, UNKNOWN, UNJUDGED, PASS) if verdict in verdicts)
     text = outcome_event_text(judged[verdicts.index(worst)])

@@ -145,7 +145,7 @@ class SlowList(TypeToFilter, Modal[None]):
 
     def _fill(self) -> None:
         table = self._table
-        # among equal ones the slowest first
+        # equal requests: the slowest first
         slowest = sorted(self._content.requests, key=lambda request: -request.exemplar.total_ns)
         table.show(
             request for request in table.in_order(slowest)

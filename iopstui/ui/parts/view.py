@@ -547,7 +547,7 @@ class ViewKeys(Part):
             note="zoomed panel, heat map, length of the charts: for the next start",
         ),
         Action(
-            # Textual itself opens it
+            # Textual opens the palette
             "palette", (Key("", "ctrl+p"),), lambda view: None,
             help="all actions in a searchable list", place=260,
             footer=(Footer("all", {IDLE: 1000, RUNNING: 1000, REPLAY: 1000}),), scope=ANYWHERE,

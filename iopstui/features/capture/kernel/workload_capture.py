@@ -141,7 +141,7 @@ class WorkloadCapture:
         self.begin()
 
     def begin(self) -> None:
-        """Forget what was counted: it begins now."""
+        """Begin to count now; forget earlier counts."""
         self._capture.take(last=True)
         self._all = 0
         self._disk_began = self._completed()

@@ -182,6 +182,6 @@ def replay_job(trace: Trace) -> str:
         "# Title: replay of a captured trace", "[replay]", f"filename={FILE}",
         f"size={trace.file_bytes}", f"io_size={trace.data_bytes}", f"rw={direction}", "bs=4k",
         "ioengine=libaio", "direct=1", f"iodepth={_JOB_DEPTH}",
-        # else fio (3.33) looks for what has ended only when the queue is full, and at the end not
+        # otherwise fio (3.33) reaps completions only when the queue is full, and never at the end
         "iodepth_batch_complete_min=0", "iodepth_batch_complete_max=0", "",
     ))  # fmt: skip

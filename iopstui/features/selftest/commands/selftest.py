@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         for number in STOP_SIGNALS:
             signal.signal(number, _interrupt)
         if arguments.output:
-            # half a minute of work must not end here
+            # an unwritable file must not cost half a minute of work
             check_writable(Path(arguments.output))
         evidence = collect(Path(arguments.directory or "."), print_message)
         if arguments.output:

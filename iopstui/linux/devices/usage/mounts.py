@@ -146,7 +146,7 @@ def _other_namespaces(roots: Roots) -> Iterator[str]:
         try:
             namespace = _namespace(process)
         except FileNotFoundError:
-            # a process that has ended and that nobody has asked for (a zombie) is in none
+            # a zombie (ended, not yet reaped by its parent) is in no mount namespace
             if roots.real:
                 continue
             namespace = None

@@ -166,7 +166,7 @@ def _seen_blocked(evidence: Evidence) -> bool:
 
 def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, Advice] | None:
     """The same where nothing counts it; ``None`` where something else may be the cause."""
-    # what waits for a job's own fsync waits in fio
+    # I/Os that wait for the job's own fsync wait inside fio
     if evidence.shape.syncs or tag_shortage(evidence) is not None:
         return None
     if not has_spare_cpus(evidence, frames) or jobs_wait_for_cpus(frames):

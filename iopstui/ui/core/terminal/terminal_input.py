@@ -163,7 +163,7 @@ def _length(text: str, at: int) -> int:
         return 3 if len(text) >= at + 3 else 0
     if kind in ("]", "P"):
         return _length_of_string(text, at)
-    # one Escape behind another is a key of its own
+    # a second Escape is a key of its own
     return 0 if not kind else 1 if kind == ESC else 2
 
 

@@ -111,7 +111,7 @@ def note(maps: Sequence[DeviceMap]) -> str:
     several = sum(bool(device_map.note) for device_map in maps) > 1
     for device_map in maps:
         if device_map.note:
-            # of several disks it is the same, but for the file that a loop device is made of
+            # the same on all of several disks, except for the file of a loop device
             text = device_map.note.partition(" (")[0] if several else device_map.note
             parts.append(f"irq/s: {text}")
         if device_map.completion_text and device_map.completion not in (IDLE, SOFTIRQ):

@@ -58,7 +58,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) 
     body: list[Row] = []
     if fio is not None:
         body += _table(fio, width, charset, dim=state.late or not state.running)
-        # of many hosts it is not known
+        # not known for many hosts
         if fio.iodepth_level:
             body.append(_load_row(fio, width, charset))
     note = wrap(width, charset, text, WARNING if loud else DIM)

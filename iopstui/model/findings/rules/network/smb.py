@@ -48,7 +48,7 @@ def unanswered_requests(evidence: Evidence) -> Finding | None:
 
 def _is_unanswered(frame: Frame) -> bool:
     """Whether nothing was answered although something waits. Requests in flight are counted for all
-    servers and shares: of several it is not known whose they are."""
+    servers and shares; with several it is unknown whose they are."""
     share, completed = frame.share, frame.fio is not None and frame.fio.total.ios
     if completed or FINAL in frame.flags or share is None or share.smb is None:
         return False
