@@ -68,7 +68,7 @@ def _refuse_long_pause(job: Section) -> None:
 
 
 def _refuse_negative_lock(job: Section) -> None:
-    """fio takes it for almost 2^64 bytes, ends at once and reports success."""
+    """Refuse it, because fio reads it as almost 2^64 bytes, ends at once and reports success."""
     value = expand_variables(job.options.get("lockmem", "")).strip()
     if value.startswith("-"):
         raise UsageError(
@@ -78,7 +78,7 @@ def _refuse_negative_lock(job: Section) -> None:
 
 
 def _refuse_negative_rate(job: Section) -> None:
-    """fio reads it as no limit at all."""
+    """Refuse it, because fio reads it as no limit at all."""
     for name in RATES:
         value = expand_variables(job.options.get(name, "")).strip()
         if any(part.strip().startswith("-") for part in value.split(",")):

@@ -174,7 +174,7 @@ def absolute_files(facts: JobFacts, cwd: Path) -> tuple[str, ...]:
 
 
 def check_section_names(text: str, facts: JobFacts) -> None:
-    """UsageError where a section's name is that of a device: fio takes it for the file."""
+    """Raise UsageError if a section has the name of a device: fio would use it as the file."""
     for job, section in zip(jobfile.effective_sections(text), facts.sections, strict=True):
         if "filename" not in job.options and job.name in map(_base_name, section.paths):
             raise UsageError(

@@ -127,7 +127,7 @@ def require_target(path: Path, text: str, target: Target | None) -> None:
 
 
 def _check_replay(request: RunRequest, target: Target | None) -> None:
-    """UsageError for a replay on anything but one scratch file."""
+    """Raise UsageError for a replay on anything but one scratch file."""
     if request.trace and (target is None or target.kind != kinds.DIRECTORY or target.has_several):
         raise UsageError(
             "A trace is replayed on a scratch file only, never on a device or a file of yours.",

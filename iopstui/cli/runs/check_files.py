@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def with_check_files(arguments: argparse.Namespace, title: str, run: Callable[[], Verdict]) -> int:
-    """The exit code of ``run``. Its checks are written into files, where ``arguments`` ask for
-    them, however it ends; UsageError before it starts if a file cannot be written."""
+    """Call ``run`` and return its exit code. Its checks are written to the files that ``arguments``
+    name, however it ends. Raises UsageError before it starts if a file cannot be written."""
     junit, summary = getattr(arguments, "junit", None), getattr(arguments, "summary", None)
     if junit is None and summary is None:
         return exit_code(run())

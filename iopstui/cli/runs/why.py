@@ -37,7 +37,8 @@ EXIT_CODES = {WAITS: EXIT_VERDICT, UNKNOWN: EXIT_UNKNOWN, NOTHING: EXIT_OK}
 
 
 def why(what: str | None, length_s: float, as_json: bool, probe: bool) -> int:
-    """The exit code. The answer on standard output, what is shown before it on standard error."""
+    """Print the answer on standard output, and progress on standard error. Returns the exit
+    code."""
     roots = Roots()
     devices = read_devices(roots)
     process = _process(what, devices, roots)

@@ -111,8 +111,8 @@ class CgroupReader:
 
 
 def _groups(top: Path) -> Iterator[tuple[str, str]]:
-    """(path, directory) of the groups that people know by name, a group after those below it: so
-    the one above it has never counted less."""
+    """(path, directory) of the groups that people know by name. A group comes after those below it,
+    so its counts are never lower than theirs together."""
     waiting: list[tuple[str, str, bool]] = [("/", str(top), False)]
     groups = 0
     while waiting:

@@ -20,7 +20,7 @@ _DIRECTORY = "class/powercap"
 # intel-rapl-mmio:0 counts the same package again
 _DOMAIN = re.compile(r"intel-rapl:[0-9]{1,4}(:[0-9]{1,4})?")
 _KINDS = (("package", PACKAGE), ("dram", MEMORY), ("psys", PLATFORM))
-# longer than any counter's range takes: one that has no range begins again at 2^32 units or more
+# above any counter's range; a counter whose range is not given wraps at 2^32 units or more
 _MAX_UJ = 1 << 63
 
 

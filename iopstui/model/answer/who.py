@@ -164,8 +164,8 @@ def request_latency(
     pid: int, disks: Sequence[str], probes: Sequence[ProbeInterval]
 ) -> tuple[int | None, int | None]:
     """p50 and p99 (ns) in the device of the requests that this process sent itself, on the first of
-    these disks where it sent any; unknown of too few. What it writes through the page cache the
-    kernel sends."""
+    these disks where it sent any; unknown if there were too few. Its writes through the page cache
+    are not included: the kernel sends them."""
     tasks = [task for probe in probes for task in probe.tasks if task.pid == pid]
     disk = next((name for name in disks if any(task.disk == name for task in tasks)), "")
     bins = merge(task.bins for task in tasks if task.disk == disk)

@@ -39,7 +39,8 @@ class OwnCounts:
         return own
 
     def _note_gone(self, totals: Totals, paths: set[str]) -> None:
-        """What a group did before it was removed was told: it is not the work of the one above."""
+        """Note what a removed group did, which was counted already, so that it is not added to the
+        group above."""
         for (path, disk), counts in self._last.items():
             now = totals.get((path, disk))
             restarted = now is not None and any(a < b for a, b in zip(now, counts, strict=True))

@@ -162,8 +162,8 @@ class DisturbanceMeter:
         self._irqs: dict[int, list[int]] = {}
 
     def add(self, frame: Frame, measured: bool = True) -> None:
-        """Count a frame of the run. Those that are not ``measured`` are needed as well: fio's next
-        figures, or the kernel's, may be of their time, too."""
+        """Count a frame of the run. Frames that are not ``measured`` count as well: the next
+        figures of fio or of the kernel may cover part of their time."""
         if frame.fio is None:
             self._between.append(frame)
             return

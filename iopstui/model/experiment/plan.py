@@ -155,8 +155,8 @@ class Plan:
         return ()
 
     def judge(self, points: Sequence[Any]) -> list[tuple[str, Outcome]]:
-        """What the verdict is made of: of each point, by its label, what came of an
-        expectation."""
+        """The outcomes of the expectations at each point, by its label: the verdict is made of
+        them."""
         return [(point.label, outcome) for point in points for outcome in point.outcomes]
 
     def key(self, *more: object) -> str:

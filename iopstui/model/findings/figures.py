@@ -67,7 +67,8 @@ def fio_latency_ns(frames: Sequence[Frame]) -> float | None:
 class DeviceFigures:
     """Devices together over some frames: means of the fields of ``DiskRates`` of the same names.
     ``data_ios_s`` are the I/Os without empty flushes, which Linux counts among a disk's writes,
-    and some of them twice (O_SYNC on a disk without FUA): at least so many I/Os carry data."""
+    and some of them twice (O_SYNC on a disk without FUA): so this is the least number of I/Os with
+    data."""
 
     r_s: float
     w_s: float

@@ -84,7 +84,7 @@ def severity_of(finding: Finding) -> str:
 
 
 def headline_of(finding: Finding) -> str:
-    """A rule without a headline has the first clause of its sentence."""
+    """Return the headline; a rule without one gets the first clause of its sentence."""
     entry = HEADLINES.get(finding.rule)
     if entry is not None:
         return entry[1]

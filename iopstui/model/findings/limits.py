@@ -41,7 +41,7 @@ def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit |
         for limit in state.limits if disks else ():
             rates = [_limited_rate(disk, limit.kind) for disk in disks]
             measured = [rate for rate in rates if rate is not None]
-            # a stall of the machine takes some of a second, and the next one has more
+            # a stall of the machine moves I/Os from one second to the next
             if len(measured) < len(rates) or min(measured) < NEAR_LIMIT_EACH_SECOND * limit.value:
                 continue
             if (rate := fmean(measured)) >= NEAR_LIMIT * limit.value:

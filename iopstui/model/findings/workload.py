@@ -45,9 +45,9 @@ def _has_step_down(iops: Sequence[float]) -> bool:
 
 
 def is_same_workload(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
-    """Whether the same jobs do the same I/O: their processes, the sections that do anything, the
-    size, the part of reads, and the devices, also those below: a job that reaches another disk of a
-    linear volume does not, nor one that changes its own phase."""
+    """Whether the same jobs do the same I/O: same processes, active sections, size, share of reads,
+    and devices, also those below. A job that reaches another disk of a linear volume, or changes
+    its own phase, does not."""
     pids = [{job.pid for job in f.jobs if job.pid is not None} for f in (*before, *after) if f.jobs]
     if any(process_ids != pids[0] for process_ids in pids[1:]):
         return False

@@ -146,7 +146,7 @@ class RecordKeys(Part):
                  "recording, the replay or the last 10 minutes, or a picture of the screen. In a "
                  "list: a picture", place=80,
             footer=(
-                # in front while it records, so that it is never forgotten
+                # first in the footer while it records, so that it is not forgotten
                 Footer("● end recording",
                        {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: FIRST_QUIET_POSITION},
                        when=lambda record: record.recording),

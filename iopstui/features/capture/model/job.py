@@ -285,7 +285,7 @@ def _open_loop(part: Part) -> Iterator[str]:
     (stream,) = part.streams
     depth = min(max(2 * shape.percentile_depth(stream, 0.99), _MIN_OPEN_DEPTH), _MAX_DEPTH)
     if part.flushes and stream.ios <= _MAX_WRITES_PER_FLUSH * part.flushes:
-        # with more in flight and a rate, fio (3.33) flushes less often than the job says
+        # with a rate and a deeper queue, fio (3.33) flushes less often than the job asks for
         depth = 1
     yield f"iodepth={depth}"
     kind = shape.process_of(stream)

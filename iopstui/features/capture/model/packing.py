@@ -20,7 +20,7 @@ METADATA = 1 << 30
 application asked for. Linux has no such process numbers (PID_MAX_LIMIT)."""
 METADATA_PROCESS = "file system metadata"
 """The name of these requests, whoever sent them."""
-# what is counted of a request's shape: flags, then its length in sectors
+# a request's shape: flags, then its length in sectors
 SEQUENTIAL, FUA, SYNC = 1 << 29, 1 << 28, 1 << 27
 SECTORS_BITS = 27
 MAX_SECTORS = (1 << SECTORS_BITS) - 1

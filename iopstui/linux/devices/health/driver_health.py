@@ -31,9 +31,9 @@ def parse_hex(text: str) -> int | None:
 
 
 def parse_array(action: str, degraded: str, members: str, chunk: str = "") -> Array | None:
-    """md/sync_action, md/degraded, md/raid_disks and md/chunk_size. Arrays of which nothing can be
-    missing (raid0) have neither of the first two; ``None`` if nothing is told but that. While an
-    array is reshaped raid_disks has what it was behind what it will be: "5 (4)"."""
+    """md/sync_action, md/degraded, md/raid_disks and md/chunk_size. Arrays without redundancy
+    (raid0) lack the first two files; ``None`` if no other file is there. During a reshape
+    raid_disks has the new number, then the old one: "5 (4)"."""
     count, size = _MEMBERS.fullmatch(members.strip()), parse_int(chunk.strip())
     if not action and not degraded and count and size:
         action, degraded = "idle", "0"
