@@ -68,3 +68,16 @@ async def test_an_engine_that_waits_is_told_so() -> None:
         app.actions.perform(RULE)
         await pilot.pause()
         assert fake.depths == [] and shows(app, "psync has one I/O in flight")
+
+
+async def test_why_the_run_failed_stays_on_the_screen() -> None:
+    fake = DeepController()
+    app = make(fake)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+        app.actions.perform(RULE)
+        fake.tick()
+        fake.finish("The job needs permission to read /dev/vda.")
+        await pilot.pause()
+        assert shows(app, "The job needs permission to read /dev/vda.")
+        assert app.ramp.title.startswith("Ramp")

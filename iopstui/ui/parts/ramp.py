@@ -98,7 +98,10 @@ class RampKeys(Part):
         match event:
             case StepStarted() if self._current == self._value:
                 self._step = event.step
-            case StepFinished() if event.step == self._step or event.error:
+            case StepFinished() if event.error:
+                # the error is the message
+                self._ramp, self._step = None, None
+            case StepFinished() if event.step == self._step:
                 self._end("the ramp ended with the run")
             case FrameReady() if self._step is not None:
                 row = self._row()
