@@ -63,6 +63,21 @@ def test_why_answers_for_a_quiet_time(recorded: Path, capsys: pytest.CaptureFixt
     assert code == 0 and out.splitlines()[1].startswith("● vda")
 
 
+def test_why_finds_its_place_in_a_long_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight = Flight(tmp_path)
+    for load, seconds in ((QUIET, 700), (SLOW, 60), (QUIET, 140)):
+        flight.run(seconds, load)
+        flight.drain()
+    flight.end()
+    code, out, _ = why(tmp_path, capsys, "--at", "2026-09-27 02:11:30")
+    assert code == 4 and "vda is busy: I/Os take 400 ms" in out.splitlines()[1]
+    assert out.splitlines()[0] == "2026-09-27 02:11:30 to 2026-09-27 02:12:30"
+    code, out, _ = why(tmp_path, capsys, "--at", "2026-09-27 02:13:30")
+    assert code == 0 and "answers in 1.00 ms" in out.splitlines()[1]
+
+
 def test_why_as_json(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = why(recorded, capsys, "--at", "2026-09-27 03:00", "--for", "2m", "--json")
     answer = json.loads(out)

@@ -116,7 +116,7 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
                 break
             for event in fold.feed(record):
                 if isinstance(event, events.FrameReady):
-                    _note_frame(span, base_s, event.frame)
+                    _note_frame(span, base_s + record.t, event.frame)
             if not isinstance(record, SampleRecord):
                 _note(span, base_s, record.t, record.value)
         span.devices |= fold.devices
@@ -125,8 +125,7 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
             span.notes.append(f"{file.path.name}: {recording.damage}")
 
 
-def _note_frame(span: Span, base_s: float, frame: Frame) -> None:
-    at = base_s + frame.t
+def _note_frame(span: Span, at: float, frame: Frame) -> None:
     # an interval belongs to the span if most of it does
     if frame.seconds and span.began_s <= at - frame.seconds / 2 < span.ended_s:
         span.frames.append((at, frame))
