@@ -108,7 +108,7 @@ def _p99(level: Level) -> str:
 
 
 def _gain(before: float, after: float) -> str:
-    return f"{100 * (after / before - 1):+.0f} %".replace("-", "−")
+    return f"{100 * (after / before - 1):+.0f} %"
 
 
 def progress_text(ramp: Ramp, value: int, values: Sequence[int]) -> str:

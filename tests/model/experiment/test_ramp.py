@@ -51,4 +51,4 @@ def test_one_bad_depth_does_not_stop_it() -> None:
 
 def test_losing_is_said_with_its_sign() -> None:
     ramp = ramp_on({1: 1000.0, 2: 800.0, 4: 700.0}, parse_ramp("iodepth=1..4"))
-    assert ramp.best.value == 1 and "2: −20 % IOPS" in ramp.text
+    assert ramp.best.value == 1 and "2: -20 % IOPS" in ramp.text
