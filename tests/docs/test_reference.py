@@ -14,6 +14,7 @@ from iopstui.model.metrics.fields import FIELDS
 from iopstui.ui.help import help_sections
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 
 
 def documents(root: Path) -> list[Path]:
@@ -74,6 +75,14 @@ def test_every_link_has_a_target(root: Path) -> None:
             assert target.exists(), f"{path.name}: {link}"
             assert target.is_relative_to(root), f"{path.name}: {link}"
             assert not anchor or anchor in anchors(target), f"{path.name}: {link}"
+
+
+@pytest.mark.parametrize("name", [path.name for path in GUIDE.glob("*.md")])
+def test_a_page_of_the_guide_begins_with_its_question_and_command(name: str) -> None:
+    title, question, command = (GUIDE / name).read_text("utf-8").split("\n\n")[:3]
+    assert title.startswith("# ")
+    assert question.endswith("?") and len(question.split()) <= 25
+    assert command.startswith("    ")
 
 
 def test_every_page_is_in_the_navigation(root: Path) -> None:
