@@ -10,14 +10,16 @@ class Viewer:
     """``idle_frames`` False: frames only while a job runs; True: also without one, and as one run
     follows another, scratch files stay until the session ends, for runs that need the same.
     ``short_first_interval``: the first frame covers a shorter interval, for somebody who waits at a
-    screen. ``keep_s``: number of the last seconds to keep, for a recording that is made later.
+    screen. ``keep_s``: so many of the last seconds are kept, for a recording that is made later.
     ``on_screen``: while no job runs, latencies are counted where that is possible and cheap, and
-    who uses the disks is read each second."""
+    who uses the disks is read each second. ``judge_every``: while no job runs, answers and findings
+    are looked for in each so many samples, and are of all of these."""
 
     idle_frames: bool = True
     short_first_interval: bool = True
     keep_s: float = 0.0
     on_screen: bool = False
+    judge_every: int = 1
 
 
 NOBODY = Viewer(idle_frames=False)

@@ -10,6 +10,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from iopstui.cli.runs.watch_disks import JUDGE_EVERY
 from iopstui.features.flight.directory import Ring, stored_files
 from iopstui.features.flight.model.names import Name
 from iopstui.features.flight.model.peaks import PeakFold, busiest_use
@@ -116,7 +117,7 @@ def measure(seconds: int) -> dict[str, float]:
         place.mkdir()
         devices = server.devices()
         target = server.target()
-        viewer = Viewer(short_first_interval=False, on_screen=True)
+        viewer = Viewer(short_first_interval=False, on_screen=True, judge_every=JUDGE_EVERY)
         session = LiveSession(target, devices, target, RunRequest(own_cpus=()), viewer,
                               roots=server.roots)  # fmt: skip
         recorder = FlightRecorder(Ring(place, DAY_S, 1 << 30), print, roots=server.roots)

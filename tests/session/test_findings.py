@@ -15,6 +15,7 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import FINAL, LATE, Frame
 from iopstui.model.metrics.shares.share import Share, SmbClient
 from iopstui.model.samples import DriveReading
+from iopstui.session.tick import findings as module
 from iopstui.session.tick.findings import REPEAT_S, FindingTracker
 
 JOB = "[global]\nioengine=libaio\ndirect=1\niodepth={depth}\nrw=randread\nbs={bs}\n[a]\n"
@@ -88,6 +89,26 @@ def test_a_finding_is_said_once_and_again_after_a_while() -> None:
     busy = [replace(f, throttled=50.0) for f in run(int(REPEAT_S) + 5, 1.0)]
     found = fed(findings, busy)
     assert rules(found) == ["throttled", "throttled"]
+
+
+def test_looking_in_each_fifth_second_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fired(evidence: Evidence) -> list[Finding]:
+        busy = (evidence.frames[-1].disks["vda"].r_s or 0.0) > 400
+        return [Finding("throttled", "text")] if busy else []
+
+    monkeypatch.setattr(module, "fired_findings", fired)
+    told: dict[int, list[tuple[str, float | None]]] = {}
+    for every in (1, 5):
+        tracker, told[every] = FindingTracker(), []
+        for one in [*quiet(20, 0.0), *quiet(20, 500.0, 20.0), *quiet(60, 0.0, 40.0)]:
+            looks = not one.seq % every
+            found = [*tracker.feed(one, [], looks=looks)]
+            assert looks or not found
+            told[every] += [(finding.rule, one.t) for finding in found]
+            told[every] += [("end", ended.until) for ended in tracker.ended_findings()]
+    assert [rule for rule, _ in told[1]] == [rule for rule, _ in told[5]] == ["throttled", "end"]
+    for (_, exact), (_, late) in zip(told[1], told[5], strict=True):
+        assert abs((exact or 0.0) - (late or 0.0)) <= 5
 
 
 def test_a_new_run_says_it_anew() -> None:

@@ -34,6 +34,9 @@ from iopstui.session.watch import Watch
 MIN_LAST_SAMPLE_SHARE = 0.25
 LAST_SAMPLE_TIMEOUT_S = 1.0
 BEFORE_S = AFTER_S = 60.0
+FEW_DISKS, JUDGE_EVERY = 8, 5
+"""Of more disks an unattended recorder looks for answers and findings in each fifth sample: they
+take most of its CPU time."""
 
 
 def watch(
@@ -89,7 +92,10 @@ def _new_watch(
         parts = TriggeredRecordings(Path(request.record), arguments.after or AFTER_S)
         keep_s = arguments.before or BEFORE_S
         request = replace(request, record=None)
-    viewer = Viewer(short_first_interval=False, keep_s=keep_s, on_screen=on_screen)
+    often = JUDGE_EVERY if on_screen and len(target.tree) > FEW_DISKS else 1
+    viewer = Viewer(
+        short_first_interval=False, keep_s=keep_s, on_screen=on_screen, judge_every=often
+    )
     session = LiveSession(target, devices, target, request, viewer)
     if not request.targets:
         print_message(f"watching all disks that have done I/O: {', '.join(target.devices_below)}")

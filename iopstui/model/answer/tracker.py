@@ -117,9 +117,10 @@ class AnswerTracker:
 
     def feed(
         self, frame: Frame, devices: Mapping[str, BlockDevice], conditions: Conditions,
-        findings: Sequence[Finding],
+        findings: Sequence[Finding], looks: bool = True,
     ) -> Answer | None:  # fmt: skip
-        """The answer of the last seconds if it is another one, or was said a while ago."""
+        """The answer of the last seconds if it is another one, or was said a while ago. Without
+        ``looks`` the frame is only kept."""
         if not frame.seconds:
             return None
         if frame.step != self._step:
@@ -132,7 +133,7 @@ class AnswerTracker:
         for name, rates in frame.disks.items():
             if not frame.step and name in self._history:
                 self._history[name].feed(frame.t, rates)
-        if len(self._frames) < ENOUGH_SECONDS:
+        if len(self._frames) < ENOUGH_SECONDS or not looks:
             return None
         seen = Seen(
             self._target, list(self._frames), devices, conditions, mean_use(self._uses), findings,

@@ -78,6 +78,7 @@ class FindingTracker:
         self._frames_to_skip = 0
         self._frames_before_run: tuple[Frame, ...] = ()
         self._idle_frames: deque[Frame] = deque(maxlen=IDLE_FRAMES)
+        self._unlooked_s = 0.0
         self._conditions = self._start_conditions = NO_CONDITIONS
         self._next_question: Finding | None = None
         self._question: tuple[Finding, SteadyRun] | None = None
@@ -117,6 +118,7 @@ class FindingTracker:
         self._frames_between_runs.clear()
         self._frames.clear()
         self._idle_frames.clear()
+        self._unlooked_s = 0.0
         self._drives = {}
         if self._conditions.processes is not None:
             self._conditions = replace(self._conditions, processes=None)
@@ -152,14 +154,16 @@ class FindingTracker:
             self._changed_at, self._change = self._change.t, None
 
     def feed(
-        self, frame: Frame, devices: Sequence[BlockDevice], tree: Sequence[BlockDevice] = ()
-    ) -> Iterator[Finding]:
+        self, frame: Frame, devices: Sequence[BlockDevice], tree: Sequence[BlockDevice] = (),
+        looks: bool = True,
+    ) -> Iterator[Finding]:  # fmt: skip
         """Findings of this frame that were not reported yet. ``devices`` are those that the jobs
-        work on, ``tree`` these and all below them."""
+        work on, ``tree`` these and all below them. Without ``looks`` a frame between runs is kept
+        for the next one that is looked at."""
         self._tree = tuple(tree or devices)
         self._drives.update(frame.nvme)
         if not frame.step:
-            yield from self._between_runs(frame, devices)
+            yield from self._between_runs(frame, devices, looks)
             return
         self._frames_to_skip = SETTLE_FRAMES
         self.asks_for_groups = False
@@ -174,7 +178,9 @@ class FindingTracker:
         self.asks_for_processes = needs_process_readings(evidence)
         yield from self._new_findings(evidence, frame)
 
-    def _between_runs(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
+    def _between_runs(
+        self, frame: Frame, devices: Sequence[BlockDevice], looks: bool
+    ) -> Iterator[Finding]:
         if self._frames_to_skip:
             self._frames_to_skip -= 1
             if not self._frames_to_skip:
@@ -183,9 +189,13 @@ class FindingTracker:
             return
         self._frames_between_runs.append(frame)
         self._idle_frames.append(frame)
+        self._unlooked_s += frame.seconds or 0.0
+        if not looks:
+            return
+        seconds, self._unlooked_s = self._unlooked_s, 0.0
         evidence = self._evidence(self._idle_frames, devices)
         self.asks_for_groups = needs_cgroup_readings(evidence)
-        yield from self._new_findings(evidence, frame)
+        yield from self._new_findings(evidence, frame, seconds)
 
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
         """Return findings without a document of fio: only a stall can be found."""
@@ -211,10 +221,13 @@ class FindingTracker:
         ended, self._ended = self._ended, []
         return ended
 
-    def _new_findings(self, evidence: Evidence, frame: Frame) -> Iterator[Finding]:
-        """Findings not reported lately."""
+    def _new_findings(
+        self, evidence: Evidence, frame: Frame, looked_s: float | None = None
+    ) -> Iterator[Finding]:
+        """Findings not reported lately. ``looked_s``: the seconds since the last look."""
         t, findings = frame.t, fired_findings(evidence)
         seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
+        seconds = seconds if looked_s is None else looked_s
         firing = {finding.rule for finding in findings}
         for ended in (
             *self._contradicted_findings(evidence, firing),

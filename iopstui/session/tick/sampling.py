@@ -255,7 +255,8 @@ class Sampling:
         all_devices, target = context.devices, context.target
         devices = [all_devices[name] for name in target.opened if name in all_devices]
         tree = [all_devices[name] for name in target.tree if name in all_devices]
-        for finding in self.findings.feed(frame, devices, tree):
+        looks = bool(frame.step) or not frame.seq % self._viewer.judge_every
+        for finding in self.findings.feed(frame, devices, tree, looks):
             yield events.FindingReported(frame.t, finding)
         for ended_finding in self.findings.ended_findings():
             yield events.FindingEnded(
@@ -266,11 +267,11 @@ class Sampling:
                 ended_finding.until,
                 ended_finding.why,
             )
-        answer = self._answer(frame)
+        answer = self._answer(frame, looks)
         if answer is not None:
             yield events.AnswerGiven(frame.t, answer)
 
-    def _answer(self, frame: Frame) -> Answer | None:
+    def _answer(self, frame: Frame, looks: bool) -> Answer | None:
         """The answer of the last seconds where it has changed; without a job also have read who
         uses the disks."""
         context, answers, findings = self._context, self._answers, self.findings
@@ -279,7 +280,7 @@ class Sampling:
             answers.note_use(use)
         if use is not None or frame.step:
             self.disk_use = None if frame.step else use
-        answer = answers.feed(frame, context.devices, findings.conditions, findings.firing)
+        answer = answers.feed(frame, context.devices, findings.conditions, findings.firing, looks)
         findings.idle_rings = answers.idle_rings
         if (answers.needs_use or self._viewer.on_screen) and not frame.step:
             self._use.ask(frame.t, context.devices, answers.needs_tasks)

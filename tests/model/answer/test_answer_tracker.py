@@ -117,3 +117,13 @@ def test_of_a_watch_the_worst_and_the_last_answer_stay() -> None:
     assert [(t, answer.text) for t, answer in total.answers] == [(9.0, "vda is busy"), (20.0, "b")]
     total.add(30.0, bad)
     assert [t for t, _ in total.answers] == [30.0]
+
+
+def test_a_second_that_is_not_looked_at_counts_in_the_next_look() -> None:
+    tracker = AnswerTracker(TARGET)
+    told = {
+        n: answer
+        for n in range(1, 13)
+        if (answer := tracker.feed(frame(n, {"vda": HOG}), {}, Conditions(), (), n % 5 == 0))
+    }
+    assert [*told] == [5] and told[5].state == WARNING
