@@ -103,12 +103,12 @@ class Catalog:
         )
 
 
-def user_directory() -> Path | None:
-    """$XDG_CONFIG_HOME/iopstui/volumes, or below ~/.config; ``None`` without a home."""
+def user_directory(name: str = "volumes") -> Path | None:
+    """$XDG_CONFIG_HOME/iopstui/``name``, or below ~/.config; ``None`` without a home."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".config")
-    return Path(base) / "iopstui" / "volumes" if os.path.isabs(base) else None
+    return Path(base) / "iopstui" / name if os.path.isabs(base) else None
 
 
 def read_catalog(directory: Path | None = None) -> Catalog:
@@ -141,17 +141,21 @@ def read_catalog(directory: Path | None = None) -> Catalog:
 
 def load_provider(path: Path) -> tuple[Provider, list[str]]:
     """A file, and what is wrong with its entries. UsageError if it can't be read at all."""
+    data = read_toml(path, _is_shipped(path))
+    return parse_provider(data, path.name.removesuffix(SUFFIX))
+
+
+def read_toml(path: Path, is_shipped: bool) -> dict[str, Any]:
+    """A file as its tables. UsageError if it can't be read."""
     try:
         # another user's file decides what a run as root writes and for how long
-        text = read_trusted(path, MAX_BYTES, anyones=_is_shipped(path))
-        data: dict[str, Any] = tomllib.loads(text)
+        return tomllib.loads(read_trusted(path, MAX_BYTES, anyones=is_shipped))
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not used: it is not UTF-8.") from None
     except OSError as error:
         raise UsageError(f"{path} is not used: {error.strerror or error}.") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UsageError(f"{path} is not used: it is not TOML: {error}.") from None
-    return parse_provider(data, path.name.removesuffix(SUFFIX))
 
 
 def _is_shipped(path: Path) -> bool:

@@ -1,0 +1,1 @@
+"""What programs need of a disk, and whether it gives that."""

@@ -1,0 +1,115 @@
+"""Judge a program's bound by what was measured: PASS, FAIL, or why it can't be told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from iopstui.features.fit.model.program import Bound, Program
+from iopstui.format import latency
+from iopstui.model.experiment.expectation import Expectation
+
+PASS, FAIL, UNDECIDED, NO_BOUND = "PASS", "FAIL", "can't tell", "–"
+UNSTEADY_FACTOR = 3.0
+"""An interval that is so many times as high as low says little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure over a run with its 95 % interval; ``why``: the reason why it has none."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    why: str = ""
+
+    @property
+    def is_unsteady(self) -> bool:
+        """Whether the interval is too wide to say much."""
+        return self.low is not None and self.high is not None and (
+            self.high > UNSTEADY_FACTOR * self.low
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SyncTime:
+    """Where a sync's time goes, in ns of a mean sync: ``whole``, of which the ``disk``'s requests
+    take ``flushes`` and ``writes``. ``None``: not known."""
+
+    disk: str
+    whole: float | None = None
+    flushes: float | None = None
+    writes: float | None = None
+
+    @property
+    def text(self) -> str:
+        """ "A sync takes 102 µs on average; vda's cache flushes take 38 µs of that, ..."; "" where
+        fio timed no syncs."""
+        if not self.whole:
+            return ""
+        parts = [f"{latency(time)} a sync for {name}" for name, time in
+                 (("cache flushes", self.flushes), ("writes", self.writes)) if time]  # fmt: skip
+        on_disk = f"; {self.disk} needs {' and '.join(parts)}" if parts else ""
+        return f"A sync takes {latency(self.whole)} on average{on_disk}"
+
+    @property
+    def binding(self) -> str:
+        """What takes most of a sync; "": not known."""
+        if not self.whole or (self.flushes is None and self.writes is None):
+            return ""
+        flushes, writes = self.flushes or 0.0, self.writes or 0.0
+        if flushes + writes < self.whole / 2:
+            return "file system or CPU"
+        return f"{self.disk}: {'cache flushes' if flushes >= writes else 'writes'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the answer: the ``figure`` that is called ``name``, the ``bound`` it has to meet
+    (``None``: there is none, but it ``means`` something), the ``result``, and ``why`` in a sentence
+    ("": no more is to be said)."""
+
+    name: str
+    figure: Figure
+    bound: Bound | None = None
+    means: str = ""
+    result: str = NO_BOUND
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """All that is said of a program. ``disturbed`` are sentences on what else went on."""
+
+    program: Program
+    rows: tuple[Row, ...]
+    time: SyncTime
+    disturbed: tuple[str, ...] = ()
+
+
+def judge(bound: Bound, figure: Figure, disturbed: Sequence[str]) -> Row:
+    """The row of a bound. A disk that keeps it while others use it keeps it; whether it would
+    without them, if it does not, can't be told."""
+    result, why = _result(bound.expectation, figure, disturbed)
+    return Row(bound.expectation.name, figure, bound, "", result, why)
+
+
+def _result(
+    expectation: Expectation, figure: Figure, disturbed: Sequence[str]
+) -> tuple[str, str]:  # fmt: skip
+    if figure.value is None:
+        return UNDECIDED, figure.why or "nothing was measured"
+    low, high = figure.low, figure.high
+    if low is None or high is None or not math.isfinite(high):
+        return UNDECIDED, f"no interval: {figure.why or 'too little was measured'}"
+    worst, best = (high, low) if expectation.op == "<=" else (low, high)
+    if expectation.met_by(worst):
+        return PASS, f"even though {disturbed[0]}" if disturbed else ""
+    if disturbed:
+        return UNDECIDED, f"disturbed: {disturbed[0]}"
+    if not expectation.met_by(best):
+        return FAIL, ""
+    if figure.is_unsteady:
+        return UNDECIDED, "too unsteady: the interval includes the bound and is very wide"
+    return UNDECIDED, "too near: the interval includes the bound"

@@ -1,0 +1,140 @@
+"""What was found of programs: a table for people, and JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from iopstui.features.fit.model.judgement import (
+    FAIL,
+    NO_BOUND,
+    PASS,
+    UNDECIDED,
+    Judgement,
+    Row,
+)
+from iopstui.format import latency, mib, number
+from iopstui.model.experiment.verdict import Check
+from iopstui.model.metrics.fields import BY_ID
+from iopstui.tables import aligned
+from iopstui.text import printable, with_breaks, without_breaks
+
+HEAD = ("PROGRAM", "FIGURE", "NEEDS", "MEASURED", "95 % INTERVAL", "RESULT")
+
+
+def fit_text(judgements: Sequence[Judgement], place: str, width: int) -> str:
+    """The table, what it means, and the last line."""
+    cells = [HEAD]
+    cells += [
+        (each.program.name if not number_ else "", *_cells(row))
+        for each in judgements for number_, row in enumerate(each.rows)
+    ]  # fmt: skip
+    lines = [place, "", *aligned(cells)]
+    for each in judgements:
+        lines += ["", *_wrapped(f"{each.program.title}.", width, "")]
+        for sentence in _sentences(each):
+            lines += _wrapped(sentence, width)
+    return "\n".join([*lines, "", _last_line(judgements)])
+
+
+def _sentences(judgement: Judgement) -> Iterator[str]:
+    program = judgement.program
+    yield program.needs
+    for row in judgement.rows:
+        if row.bound is not None:
+            bound = row.bound
+            yield f"Bound: {bound.page} ({bound.url}, read {bound.read})."
+        if row.why:
+            yield f"{row.result}: {row.why}."
+        elif row.figure.value is not None and row.bound is None:
+            unsteady = " (too unsteady to say more)" if row.figure.is_unsteady else ""
+            yield f"{figure_text(row, row.figure.value)}{unsteady}: {row.means}."
+    if judgement.disturbed and program.bound is None:
+        yield f"Disturbed, so less than alone: {judgement.disturbed[0]}."
+    if judgement.time.text:
+        yield f"{judgement.time.text}."
+    if program.helps and any(row.result != PASS for row in judgement.rows):
+        yield f"May help: {program.helps}."
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    low, high = row.figure.low, row.figure.high
+    within = NO_BOUND if low is None or high is None else (
+        f"{figure_text(row, low)} to {figure_text(row, high)}")  # fmt: skip
+    needs = ""
+    if row.bound is not None:
+        expectation = row.bound.expectation
+        sign = "≤" if expectation.op == "<=" else "≥"
+        needs = f"{sign} {figure_text(row, expectation.required)}"
+    return (row.name, needs, figure_text(row, row.figure.value), within, row.result)
+
+
+def figure_text(row: Row, value: float | None) -> str:
+    """A value of the row's figure, with its unit."""
+    if value is None:
+        return NO_BOUND
+    unit = BY_ID[f"fio.{row.name.removeprefix('fio.')}"].unit
+    if unit == "ns":
+        return latency(value)
+    return f"{mib(value)} MiB/s" if unit == "B/s" else f"{number(value)}/s"
+
+
+def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
+    return [with_breaks(line) for line in textwrap.wrap(
+        without_breaks(printable(text)), max(width, 40), initial_indent=indent,
+        subsequent_indent=indent, break_on_hyphens=False, break_long_words=False,
+    )]  # fmt: skip
+
+
+def _last_line(judgements: Sequence[Judgement]) -> str:
+    results = [row.result for each in judgements for row in each.rows if row.bound is not None]
+    without = sum(1 for each in judgements if each.program.bound is None)
+    passed, failed = results.count(PASS), results.count(FAIL)
+    word = (
+        FAIL if failed else UNDECIDED if passed < len(results) else PASS if passed else "no bound"
+    )
+    text = f"{passed} passed, {failed} failed, {len(results) - passed - failed} undecided"
+    more = f"; {without} without a published bound" if without else ""
+    return f"{word}: {text}{more}."
+
+
+def checks_of(judgements: Sequence[Judgement]) -> tuple[Check, ...]:
+    """The bounds, for the exit code and for CI systems."""
+    outcome = {PASS: True, FAIL: False}
+    return tuple(
+        Check(
+            f"{each.program.name}: {row.bound.expectation.text}", outcome.get(row.result),
+            f"measured {figure_text(row, row.figure.value)}" + (f"; {row.why}" if row.why else ""),
+        )
+        for each in judgements for row in each.rows if row.bound is not None
+    )  # fmt: skip
+
+
+def fit_json(judgements: Sequence[Judgement], place: str) -> dict[str, Any]:
+    """The answer as an object for JSON: rates a second, bytes a second, times in ns."""
+    return {"directory": place, "programs": [_program_json(each) for each in judgements]}
+
+
+def _program_json(judgement: Judgement) -> dict[str, Any]:
+    program, time = judgement.program, judgement.time
+    return {
+        "name": program.name, "title": program.title, "needs": program.needs,
+        "job": dict(program.job), "rows": [_row_json(row) for row in judgement.rows],
+        "disturbed": list(judgement.disturbed), "binding": time.binding or None,
+        "sync_ns": time.whole, "flushes_ns": time.flushes, "writes_ns": time.writes,
+        "helps": program.helps or None,
+    }  # fmt: skip
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    bound = row.bound
+    figure = row.figure
+    return {
+        "figure": row.name, "unit": BY_ID[f"fio.{row.name.removeprefix('fio.')}"].unit,
+        "measured": figure.value, "low": figure.low, "high": figure.high,
+        "expect": bound.expectation.text if bound else None,
+        "source": {"page": bound.page, "url": bound.url, "read": bound.read} if bound else None,
+        "means": row.means or None, "result": row.result if bound else None,
+        "why": row.why or figure.why or None,
+    }  # fmt: skip

@@ -1,0 +1,172 @@
+"""Run the jobs of programs one after another in one session, and judge each."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
+from iopstui.features.fit.model.judgement import Figure, Judgement, Row, SyncTime, judge
+from iopstui.features.fit.model.program import Program
+from iopstui.features.fit.setup import SCRATCH_FILE, SETTLE_S, FitSetup
+from iopstui.fio.job_shape import shape_of
+from iopstui.fio.job_text import read_job
+from iopstui.fio.library import find_job
+from iopstui.model.experiment.baseline import BatchMeans
+from iopstui.model.experiment.disturbance import DisturbanceMeter
+from iopstui.model.experiment.point import SettlingFilter
+from iopstui.model.fio import jobfile
+from iopstui.model.metrics.figures import Meter
+from iopstui.model.metrics.paths import TOTAL
+from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
+from iopstui.session.live import LiveSession
+from iopstui.session.run_loop import RunLoop
+from iopstui.session.viewer import NOBODY
+
+MACHINE_RULES = {
+    "job-cpu": "the job's CPU was full", "softirq-cpu": "the CPU of the interrupts was full",
+    "cpu-wait": "the job waited for a CPU", "throttled": "a cgroup's CPU limit stopped the job",
+    "steal": "the hypervisor took CPU time",
+}  # fmt: skip
+"""Findings by rule (model/findings): this machine, not the disk, makes the job slow."""
+
+
+class FitRunner:
+    """``judgements`` are those so far, in the order of the programs. ``notify`` gets a message when
+    a program begins, ``sink`` the session's events."""
+
+    def __init__(
+        self, setup: FitSetup, sink: Callable[[Event], None], notify: Callable[[str], None]
+    ) -> None:
+        self.setup = setup
+        self.judgements: list[Judgement] = []
+        session = LiveSession(setup.target, setup.devices, setup.target, setup.run, NOBODY)
+        self.loop = RunLoop(session, sink)
+        self._notify = notify
+
+    def run(self) -> None:
+        """Run all programs, or those until an interruption. Raises the error of the first run that
+        fails. Afterwards the session is closed, and no scratch file is left."""
+        shared = None
+        self.loop.start()
+        try:
+            shared = SharedScratch([Path(self.setup.target.path)])
+            for program in self.setup.programs:
+                if self.loop.interrupted or not self._measure(program, LentScratch(shared.scratch)):
+                    break
+        finally:
+            try:
+                self.loop.close()
+            finally:
+                if shared is not None:
+                    shared.close()
+
+    def _measure(self, program: Program, lent: LentScratch) -> bool:
+        """Whether it was measured to its end."""
+        self._notify(f"{program.title}: {self.setup.seconds_of(program):g} s")
+        file = lent.scratch.path / SCRATCH_FILE
+        file.unlink(missing_ok=True)
+        if program.preallocated:
+            _allocate(file, self.setup.file_bytes[program.name])
+        session = self.loop.session
+        request = self.setup.request(program)
+        job = jobfile.with_overrides(read_job(find_job(request.job)), request.overrides)
+        meters = _Meters(
+            program, SettlingFilter(SETTLE_S, self.setup.seconds_of(program)),
+            DisturbanceMeter(session.target, shape_of(job)),
+        )  # fmt: skip
+        finished = self.loop.run(lambda: session.run_request(request, lent), meters.take)
+        if not self.loop.complete(finished):
+            return False
+        self.judgements.append(meters.judgement(session.target.device or "the disk"))
+        return True
+
+
+def _allocate(file: Path, size: int) -> None:
+    """A file whose blocks are allocated and not yet written, as a log has that is allocated
+    ahead."""
+    descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    finally:
+        os.close(descriptor)
+
+
+class _Meters:
+    """The figures of one run; ``take`` gets its events."""
+
+    def __init__(
+        self, program: Program, settling: SettlingFilter, disturbances: DisturbanceMeter
+    ) -> None:
+        self._program = program
+        self._settling = settling
+        self._disturbances = disturbances
+        paths = [one.path for one in program.shown]
+        paths += [program.bound.expectation.path] if program.bound is not None else []
+        self._figures = {path: BatchMeans(path) for path in paths}
+        kernel = ("kernel", TOTAL)
+        self._times = {
+            name: Meter(path) for name, path in (
+                ("syncs", ("fio", "sync", "iops")), ("whole", ("fio", "sync", "mean")),
+                ("f/s", (*kernel, "f/s")), ("f_await", (*kernel, "f_await")),
+                ("w/s", (*kernel, "w/s")), ("w_await", (*kernel, "w_await")),
+            )
+        }  # fmt: skip
+        self._active: set[str] = set()
+        self._rules: set[str] = set()
+
+    def take(self, event: Event) -> None:
+        """Count one frame, and the findings that hold in it."""
+        match event:
+            case FrameReady():
+                counts = self._settling.counts(event.frame)
+                self._disturbances.add(event.frame, counts)
+                if counts:
+                    self._rules |= self._active
+                    for meter in (*self._figures.values(), *self._times.values()):
+                        meter.add(event.frame)
+            case FindingReported():
+                self._active.add(event.finding.rule)
+            case FindingEnded():
+                self._active.discard(event.rule)
+
+    def judgement(self, disk: str) -> Judgement:
+        """What the run says."""
+        program = self._program
+        disturbed = [
+            *self._disturbances.result().reasons,
+            *(text for rule, text in MACHINE_RULES.items() if rule in self._rules),
+        ]
+        rows = [Row(one.name, self._figure(one.path), means=one.means) for one in program.shown]
+        if program.bound is not None:
+            path = program.bound.expectation.path
+            rows.insert(0, judge(program.bound, self._figure(path), disturbed))
+        return Judgement(program, tuple(rows), self._time(disk), tuple(disturbed))
+
+    def _figure(self, path: tuple[str, ...]) -> Figure:
+        batches = self._figures[path]
+        value, spread = batches.whole.value, batches.spread
+        if value is None or spread is None:
+            return Figure(value, why=batches.why if batches.frames else "fio timed no syncs")
+        return Figure(value, *_interval(value, spread.distances(0.95)))
+
+    def _time(self, disk: str) -> SyncTime:
+        values = {name: meter.value for name, meter in self._times.items()}
+        syncs = values["syncs"]
+
+        def a_sync(rate: float | None, await_ms: float | None) -> float | None:
+            if not syncs or rate is None or await_ms is None:
+                return None
+            return 1e6 * rate * await_ms / syncs
+
+        return SyncTime(
+            disk, values["whole"], a_sync(values["f/s"], values["f_await"]),
+            a_sync(values["w/s"], values["w_await"]),
+        )  # fmt: skip
+
+
+def _interval(value: float, distances: tuple[float, float]) -> tuple[float, float]:
+    below, above = distances
+    return value * math.exp(-below), value * math.exp(above)
