@@ -149,7 +149,8 @@ def read_toml(path: Path, is_shipped: bool) -> dict[str, Any]:
     """A file as its tables. UsageError if it can't be read."""
     try:
         # another user's file decides what a run as root writes and for how long
-        return tomllib.loads(read_trusted(path, MAX_BYTES, anyones=is_shipped))
+        data: dict[str, Any] = tomllib.loads(read_trusted(path, MAX_BYTES, anyones=is_shipped))
+        return data
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not used: it is not UTF-8.") from None
     except OSError as error:

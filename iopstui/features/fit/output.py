@@ -25,7 +25,7 @@ HEAD = ("PROGRAM", "FIGURE", "NEEDS", "MEASURED", "95 % INTERVAL", "RESULT")
 
 def fit_text(judgements: Sequence[Judgement], place: str, width: int) -> str:
     """The table, what it means, and the last line."""
-    cells = [HEAD]
+    cells: list[Sequence[str]] = [HEAD]
     cells += [
         (each.program.name if not number_ else "", *_cells(row))
         for each in judgements for number_, row in enumerate(each.rows)
@@ -48,12 +48,14 @@ def _sentences(judgement: Judgement) -> Iterator[str]:
         if row.why:
             yield f"{row.result}: {row.why}."
         elif row.figure.value is not None and row.bound is None:
-            unsteady = " (too unsteady to say more)" if row.figure.is_unsteady else ""
-            yield f"{figure_text(row, row.figure.value)}{unsteady}: {row.means}."
+            doubt = "too unsteady to say more" if row.figure.is_unsteady else row.figure.why
+            note = f" ({doubt})" if doubt else ""
+            yield f"{figure_text(row, row.figure.value)}{note}: {row.means}."
     if judgement.disturbed and program.bound is None:
         yield f"Disturbed, so less than alone: {judgement.disturbed[0]}."
     if judgement.time.text:
-        yield f"{judgement.time.text}."
+        binding = f" Most of it is {judgement.time.binding}." if judgement.time.binding else ""
+        yield f"{judgement.time.text}.{binding}"
     if program.helps and any(row.result != PASS for row in judgement.rows):
         yield f"May help: {program.helps}."
 
@@ -91,9 +93,9 @@ def _last_line(judgements: Sequence[Judgement]) -> str:
     results = [row.result for each in judgements for row in each.rows if row.bound is not None]
     without = sum(1 for each in judgements if each.program.bound is None)
     passed, failed = results.count(PASS), results.count(FAIL)
-    word = (
-        FAIL if failed else UNDECIDED if passed < len(results) else PASS if passed else "no bound"
-    )
+    if not results:
+        return "No published bound to judge by."
+    word = FAIL if failed else UNDECIDED if passed < len(results) else PASS
     text = f"{passed} passed, {failed} failed, {len(results) - passed - failed} undecided"
     more = f"; {without} without a published bound" if without else ""
     return f"{word}: {text}{more}."

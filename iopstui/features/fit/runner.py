@@ -125,7 +125,9 @@ class _Meters:
                 self._disturbances.add(event.frame, counts)
                 if counts:
                     self._rules |= self._active
-                    for meter in (*self._figures.values(), *self._times.values()):
+                    for batches in self._figures.values():
+                        batches.add(event.frame)
+                    for meter in self._times.values():
                         meter.add(event.frame)
             case FindingReported():
                 self._active.add(event.finding.rule)

@@ -20,6 +20,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.point import run_length_s
 from iopstui.model.experiment.run_request import RunRequest
+from iopstui.model.fio.sizes import size_bytes
 from iopstui.preflight.job import prepare
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import check_creatable
@@ -121,9 +122,12 @@ def plan_lines(setup: FitSetup) -> Iterator[str]:
     for program in setup.programs:
         length = setup.seconds_of(program) + SETTLE_S + 1
         file = size(setup.file_bytes[program.name])
-        if program.job.get("fdatasync", "0") != "0":
+        rate = size_bytes(program.job.get("rate", ""))
+        if rate is not None:
+            speed = f"{size(rate * length)} at most"
+        elif program.job.get("fdatasync") == "1":
             most = size(FAST_SYNCS * program.block_size * length)
-            speed = f"up to {most} at {FAST_SYNCS:,} syncs a second, less on a slower disk"
+            speed = f"{most} at {FAST_SYNCS:,} syncs a second, less on a slower disk"
         else:
             speed = f"as much as the disk takes: {size(FAST_BYTES * length)} at 1 GB/s"
         yield f"  {program.name}: a scratch file of {file}, written for {length:g} s: {speed}"

@@ -60,8 +60,8 @@ class SyncTime:
             return ""
         flushes, writes = self.flushes or 0.0, self.writes or 0.0
         if flushes + writes < self.whole / 2:
-            return "file system or CPU"
-        return f"{self.disk}: {'cache flushes' if flushes >= writes else 'writes'}"
+            return "above the disk: the file system, or waiting for a CPU"
+        return f"{self.disk}'s {'cache flushes' if flushes >= writes else 'writes'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,9 @@ def _result(
         return UNDECIDED, f"no interval: {figure.why or 'too little was measured'}"
     worst, best = (high, low) if expectation.op == "<=" else (low, high)
     if expectation.met_by(worst):
-        return PASS, f"even though {disturbed[0]}" if disturbed else ""
+        return PASS, f"although it was disturbed ({disturbed[0]})" if disturbed else ""
     if disturbed:
-        return UNDECIDED, f"disturbed: {disturbed[0]}"
+        return UNDECIDED, f"it was disturbed ({disturbed[0]})"
     if not expectation.met_by(best):
         return FAIL, ""
     if figure.is_unsteady:
