@@ -73,7 +73,7 @@ class FitRunner:
         session = self.loop.session
         request = self.setup.request(program)
         job = jobfile.with_overrides(read_job(find_job(request.job)), request.overrides)
-        meters = _Meters(
+        meters = ProgramMeters(
             program, SettlingFilter(SETTLE_S, self.setup.seconds_of(program)),
             DisturbanceMeter(session.target, shape_of(job)),
         )  # fmt: skip
@@ -94,7 +94,7 @@ def _allocate(file: Path, size: int) -> None:
         os.close(descriptor)
 
 
-class _Meters:
+class ProgramMeters:
     """The figures of one run; ``take`` gets its events."""
 
     def __init__(
@@ -150,8 +150,10 @@ class _Meters:
     def _figure(self, path: tuple[str, ...]) -> Figure:
         batches = self._figures[path]
         value, spread = batches.whole.value, batches.spread
-        if value is None or spread is None:
-            return Figure(value, why=batches.why if batches.frames else "fio timed no syncs")
+        if value is None:
+            return Figure(None, why="fio timed no syncs" if path[1] == "sync" else "")
+        if spread is None:
+            return Figure(value, why=batches.why)
         return Figure(value, *_interval(value, spread.distances(0.95)))
 
     def _time(self, disk: str) -> SyncTime:

@@ -91,7 +91,7 @@ def parse_program(data: Mapping[str, Any], name: str) -> tuple[Program | None, l
         top.text("needs", needed=True), top.text("helps"), _job(top.table("job")), seconds,
         top.boolean("preallocated"), _bound(top), _shown(top), _seen(top),
     )  # fmt: skip
-    if program.bound is None and not program.shown:
+    if not top.has("bound") and not top.has("figure"):
         top.add_problem("neither a [bound] nor a [[figure]]")
     top.end()
     return (None if problems else program), problems

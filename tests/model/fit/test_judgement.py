@@ -1,0 +1,154 @@
+"""A bound is met, missed, or it can't be told."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from iopstui.events import FrameReady
+from iopstui.features.fit.library import read_programs
+from iopstui.features.fit.model.judgement import (
+    FAIL,
+    NO_BOUND,
+    PASS,
+    UNDECIDED,
+    Figure,
+    Row,
+    SyncTime,
+    judge,
+)
+from iopstui.features.fit.output import checks_of, fit_json, fit_text
+from iopstui.features.fit.runner import ProgramMeters
+from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.model.experiment.disturbance import DisturbanceMeter
+from iopstui.model.experiment.point import SettlingFilter
+from iopstui.model.experiment.verdict import Verdict
+from iopstui.model.findings.evidence import JobShape
+from iopstui.model.fio.growth import percentiles_of
+from iopstui.model.fio.interval import NOTHING
+from iopstui.model.histogram import bucket_key, maximum
+from tests.helpers.fio_recordings import frames
+
+ETCD = read_programs(Path("/nowhere")).by_name["etcd"]
+assert ETCD.bound is not None
+BOUND = ETCD.bound
+BUSY = ("others did half of the I/O",)
+SECONDS, SYNCS = 22, 400
+
+
+def measured(p99_ms: float, seed: int, drift: float = 0.0) -> ProgramMeters:
+    """A run whose syncs' true 99th percentile is this: ln-normal times, each second a little
+    different (``drift``: its standard deviation, as a natural logarithm)."""
+    random_ = random.Random(seed)
+    sigma = 0.3
+    median = p99_ms * 1e6 / math.exp(2.3263 * math.hypot(sigma, drift))
+    meters = ProgramMeters(
+        ETCD, SettlingFilter(0.0), DisturbanceMeter(Target(DIRECTORY, "/x", None), JobShape())
+    )
+    whole = next(frame for frame in frames("3.42-p-fsync") if frame.fio and not frame.flags)
+    assert whole.fio is not None
+    for second in range(SECONDS):
+        shift = random_.gauss(0, drift)
+        bins = Counter(
+            bucket_key(int(median * math.exp(random_.gauss(0, sigma) + shift)))
+            for _ in range(SYNCS)
+        )
+        ranks = percentiles_of(bins)
+        sync = replace(
+            NOTHING, ios=SYNCS, iops=float(SYNCS), clat_ns=median, bins=dict(bins),
+            percentiles=ranks, max_ns=maximum(bins),
+        )  # fmt: skip
+        fio = replace(whole.fio, seconds=1.0, sync=sync)
+        meters.take(FrameReady(second, replace(whole, t=float(second), fio=fio)))
+    return meters
+
+
+def result(meters: ProgramMeters) -> str:
+    return meters.judgement("vda").rows[0].result
+
+
+@pytest.mark.parametrize(("p99_ms", "wrong", "right"), [(9.0, FAIL, PASS), (11.1, PASS, FAIL)])
+def test_just_beside_the_bound_no_answer_is_wrong(p99_ms: float, wrong: str, right: str) -> None:
+    results = Counter(result(measured(p99_ms, seed)) for seed in range(20))
+    assert results[wrong] == 0
+    assert results[right] >= 16
+    unsteady = Counter(result(measured(p99_ms, seed, drift=0.15)) for seed in range(20))
+    assert unsteady[wrong] <= 1
+    assert unsteady[UNDECIDED] > results[UNDECIDED]
+
+
+def test_on_the_bound_it_can_not_be_told() -> None:
+    results = Counter(result(measured(10.0, seed)) for seed in range(20))
+    assert results[UNDECIDED] >= 16
+
+
+@pytest.mark.parametrize(
+    ("figure", "disturbed", "expected"),
+    [
+        (Figure(5e6, 4e6, 6e6), (), PASS),
+        (Figure(5e6, 4e6, 6e6), BUSY, PASS),
+        (Figure(20e6, 15e6, 30e6), (), FAIL),
+        (Figure(20e6, 15e6, 30e6), BUSY, UNDECIDED),
+        (Figure(9e6, 8e6, 11e6), (), UNDECIDED),
+        (Figure(9e6, 8e6, 10e6), (), PASS),
+        (Figure(11e6, 10.1e6, 11e6), (), FAIL),
+        (Figure(5e6, 1e3, 38e9), (), UNDECIDED),
+        (Figure(5e6), (), UNDECIDED),
+        (Figure(None), (), UNDECIDED),
+    ],
+)  # fmt: skip
+def test_the_whole_interval_decides(
+    figure: Figure, disturbed: tuple[str, ...], expected: str
+) -> None:
+    row = judge(BOUND, figure, disturbed)
+    assert row.result == expected
+    assert bool(row.why) == (expected == UNDECIDED or bool(disturbed))
+
+
+def test_the_words_exit_code_and_json_are_those_of_the_result() -> None:
+    for p99_ms, word, code in ((5.0, PASS, 0), (20.0, FAIL, 4), (10.0, UNDECIDED, 4)):
+        judgement = measured(p99_ms, 1).judgement("vda")
+        text = fit_text([judgement], "/srv", 80)
+        assert text.splitlines()[-1].startswith(f"{word}: ")
+        assert max(map(len, text.splitlines())) <= 80
+        assert Verdict(checks_of([judgement])).exit_code == code
+        first, second = fit_json([judgement], "/srv")["programs"][0]["rows"]
+        assert first["result"] == word and first["low"] <= first["measured"] <= first["high"]
+        assert second["figure"] == "sync.iops" and second["result"] is None
+
+
+def test_a_program_without_a_bound_never_fails() -> None:
+    judgement = measured(50.0, 1).judgement("vda")
+    free = replace(judgement, program=replace(ETCD, bound=None), rows=judgement.rows[1:])
+    assert Verdict(checks_of([free])).exit_code == 0
+    assert fit_text([free], "/srv", 80).endswith("No published bound to judge by.")
+
+
+def test_no_syncs_are_no_result() -> None:
+    meters = ProgramMeters(
+        ETCD, SettlingFilter(0.0), DisturbanceMeter(Target(DIRECTORY, "/x", None), JobShape())
+    )
+    row = meters.judgement("vda").rows[0]
+    assert (row.result, row.figure.value) == (UNDECIDED, None)
+    assert "no syncs" in row.why
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        (SyncTime("vda", 100e3, 60e3, 20e3), "vda's cache flushes"),
+        (SyncTime("vda", 100e3, 20e3, 60e3), "vda's writes"),
+        (SyncTime("vda", 100e3, 10e3, 20e3), "above the disk"),
+        (SyncTime("vda", 100e3), ""),
+        (SyncTime("vda"), ""),
+    ],
+)  # fmt: skip
+def test_what_takes_most_of_a_sync_is_named(time: SyncTime, expected: str) -> None:
+    assert time.binding.startswith(expected)
+    assert bool(time.binding) == bool(expected)
+    assert Row("sync.p99", Figure(None)).result == NO_BOUND
