@@ -116,6 +116,7 @@ VALUES: Mapping[str, CandidateSource] = {
     "--volume": volumes,
     "--instance": instances,
     "lesson NAME": lessons,
+    "DIR|PROGRAM": files,
     "--set": fio_options,
     "--axis": _both(tunables, fio_options),
     "fleet --axis": host_counts,

@@ -59,7 +59,7 @@ def test_every_job_the_documents_ask_for_is_there() -> None:
         "azure-readwrite",
     }
     vng = {"vng-randrw", "vng-randread", "vng-randwrite"}
-    plain = {"mixed-4k", "passthrough-4k", "precondition", "promise", "randread-4k", "randwrite-4k",
+    plain = {"fit", "mixed-4k", "passthrough-4k", "precondition", "promise", "randread-4k", "randwrite-4k",
              "seqread-1m", "seqwrite-1m", "write-and-trim", "zoned-write"}  # fmt: skip
     assert set(BY_NAME) == kingsoft | others | vng | plain
 

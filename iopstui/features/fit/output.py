@@ -32,7 +32,7 @@ def fit_text(judgements: Sequence[Judgement], place: str, width: int) -> str:
     ]  # fmt: skip
     lines = [place, "", *aligned(cells)]
     for each in judgements:
-        lines += ["", *_wrapped(f"{each.program.title}.", width, "")]
+        lines += ["", *_wrapped(f"{each.program.title}. {each.program.needs}", width, "")]
         for sentence in _sentences(each):
             lines += _wrapped(sentence, width)
     return "\n".join([*lines, "", _last_line(judgements)])
@@ -40,11 +40,7 @@ def fit_text(judgements: Sequence[Judgement], place: str, width: int) -> str:
 
 def _sentences(judgement: Judgement) -> Iterator[str]:
     program = judgement.program
-    yield program.needs
     for row in judgement.rows:
-        if row.bound is not None:
-            bound = row.bound
-            yield f"Bound: {bound.page} ({bound.url}, read {bound.read})."
         if row.why:
             yield f"{row.result}: {row.why}."
         elif row.figure.value is not None and row.bound is None:
@@ -52,12 +48,14 @@ def _sentences(judgement: Judgement) -> Iterator[str]:
             note = f" ({doubt})" if doubt else ""
             yield f"{figure_text(row, row.figure.value)}{note}: {row.means}."
     if judgement.disturbed and program.bound is None:
-        yield f"Disturbed, so less than alone: {judgement.disturbed[0]}."
+        yield f"Disturbed, perhaps slower than alone: {judgement.disturbed[0]}."
     if judgement.time.text:
-        binding = f" Most of it is {judgement.time.binding}." if judgement.time.binding else ""
+        binding = f" Most of it: {judgement.time.binding}." if judgement.time.binding else ""
         yield f"{judgement.time.text}.{binding}"
     if program.helps and any(row.result != PASS for row in judgement.rows):
         yield f"May help: {program.helps}."
+    if program.bound is not None:
+        yield f"Bound: {program.bound.page} ({program.bound.url}, read {program.bound.read})."
 
 
 def _cells(row: Row) -> tuple[str, ...]:

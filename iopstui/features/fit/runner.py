@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
@@ -14,7 +15,7 @@ from iopstui.features.fit.setup import SCRATCH_FILE, SETTLE_S, FitSetup
 from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
-from iopstui.model.experiment.baseline import BatchMeans
+from iopstui.model.experiment.baseline import MIN_INTERVALS, BatchMeans
 from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.point import SettlingFilter
 from iopstui.model.fio import jobfile
@@ -143,8 +144,10 @@ class ProgramMeters:
         ]
         rows = [Row(one.name, self._figure(one.path), means=one.means) for one in program.shown]
         if program.bound is not None:
-            path = program.bound.expectation.path
-            rows.insert(0, judge(program.bound, self._figure(path), disturbed))
+            wanted = program.bound.expectation
+            above = self._figures[wanted.path].share_above(wanted.required)
+            figure = replace(self._figure(wanted.path), above=above)
+            rows.insert(0, judge(program.bound, figure, disturbed))
         return Judgement(program, tuple(rows), self._time(disk), tuple(disturbed))
 
     def _figure(self, path: tuple[str, ...]) -> Figure:
@@ -153,12 +156,15 @@ class ProgramMeters:
         if value is None:
             return Figure(None, why="fio timed no syncs" if path[1] == "sync" else "")
         if spread is None:
-            return Figure(value, why=batches.why)
+            enough = batches.frames >= MIN_INTERVALS
+            return Figure(value, why="too unsteady for an interval" if enough else batches.why)
         return Figure(value, *_interval(value, spread.distances(0.95)))
 
     def _time(self, disk: str) -> SyncTime:
         values = {name: meter.value for name, meter in self._times.items()}
-        syncs = values["syncs"]
+        # of a program that seldom syncs the disk writes all the time
+        syncs = values["syncs"] if self._program.job.get("fdatasync") == "1" else None
+        whole = values["whole"] if syncs else None
 
         def a_sync(rate: float | None, await_ms: float | None) -> float | None:
             if not syncs or rate is None or await_ms is None:
@@ -166,7 +172,7 @@ class ProgramMeters:
             return 1e6 * rate * await_ms / syncs
 
         return SyncTime(
-            disk, values["whole"], a_sync(values["f/s"], values["f_await"]),
+            disk, whole, a_sync(values["f/s"], values["f_await"]),
             a_sync(values["w/s"], values["w_await"]),
         )  # fmt: skip
 

@@ -100,6 +100,18 @@ class BatchMeans:
             return percentile_spread([batch.bins for batch in complete], self.whole.percent)
         return batch_spread([value for batch in complete if (value := batch.value) is not None])
 
+    def share_above(self, limit: float) -> tuple[float, float] | None:
+        """The 95 % interval of the share of all values in the histograms that are above ``limit``
+        (ns); ``None`` with fewer than two batches. Of none among n it may be 3 / n."""
+        batches = [batch.bins for batch in self._batches if batch.bins]
+        sizes = [sum(bins.values()) for bins in batches]
+        if len(batches) < 2 or self.frames < MIN_INTERVALS:
+            return None
+        above = [sum(n for key, n in bins.items() if key > limit) for bins in batches]
+        margin = t_quantile(0.5 + CONFIDENCE / 2, len(batches) - 1) * _share_error(above, sizes)
+        share, unseen = sum(above) / sum(sizes), 3 / sum(sizes)
+        return max(0.0, share - margin), share + max(margin, unseen)
+
     @property
     def why(self) -> str:
         """Why there is no interval; "" if there is one."""

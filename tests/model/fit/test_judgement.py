@@ -82,6 +82,17 @@ def test_just_beside_the_bound_no_answer_is_wrong(p99_ms: float, wrong: str, rig
     assert unsteady[UNDECIDED] > results[UNDECIDED]
 
 
+def test_without_an_interval_the_share_above_the_bound_decides() -> None:
+    wild = [measured(p99_ms, seed, drift=0.7) for p99_ms in (1.5, 60.0) for seed in range(10)]
+    rows = [meters.judgement("vda").rows[0] for meters in wild]
+    without = [row for row in rows if row.figure.high is None]
+    assert len(without) > 5, "the percentile itself is too unsteady"
+    assert all(row.result in ((PASS, UNDECIDED) if n < 10 else (FAIL, UNDECIDED))
+               for n, row in enumerate(rows))  # fmt: skip
+    assert sum(row.result == PASS for row in rows[:10]) >= 8
+    assert sum(row.result == FAIL for row in rows[10:]) >= 8
+
+
 def test_on_the_bound_it_can_not_be_told() -> None:
     results = Counter(result(measured(10.0, seed)) for seed in range(20))
     assert results[UNDECIDED] >= 16
@@ -100,6 +111,10 @@ def test_on_the_bound_it_can_not_be_told() -> None:
         (Figure(5e6, 1e3, 38e9), (), UNDECIDED),
         (Figure(5e6), (), UNDECIDED),
         (Figure(None), (), UNDECIDED),
+        (Figure(5e6, above=(0.0, 0.009)), (), PASS),
+        (Figure(5e6, above=(0.011, 0.02)), (), FAIL),
+        (Figure(5e6, above=(0.011, 0.02)), BUSY, UNDECIDED),
+        (Figure(5e6, above=(0.0, 0.011)), (), UNDECIDED),
     ],
 )  # fmt: skip
 def test_the_whole_interval_decides(
@@ -107,7 +122,7 @@ def test_the_whole_interval_decides(
 ) -> None:
     row = judge(BOUND, figure, disturbed)
     assert row.result == expected
-    assert bool(row.why) == (expected == UNDECIDED or bool(disturbed))
+    assert bool(row.why) or (expected != UNDECIDED and not disturbed)
 
 
 def test_the_words_exit_code_and_json_are_those_of_the_result() -> None:
