@@ -50,7 +50,7 @@ def _sentences(judgement: Judgement) -> Iterator[str]:
     if judgement.disturbed and program.bound is None:
         yield f"Disturbed, perhaps slower than alone: {judgement.disturbed[0]}."
     if judgement.time.text:
-        binding = f" Most of it: {judgement.time.binding}." if judgement.time.binding else ""
+        binding = f" Most of that is {judgement.time.binding}." if judgement.time.binding else ""
         yield f"{judgement.time.text}.{binding}"
     if program.helps and any(row.result != PASS for row in judgement.rows):
         yield f"May help: {program.helps}."

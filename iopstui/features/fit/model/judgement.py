@@ -63,7 +63,7 @@ class SyncTime:
             return ""
         flushes, writes = self.flushes or 0.0, self.writes or 0.0
         if flushes + writes < self.whole / 2:
-            return "above the disk: the file system, or waiting for a CPU"
+            return "above the disk (file system, or waiting for a CPU)"
         return f"{self.disk}'s {'cache flushes' if flushes >= writes else 'writes'}"
 
 
