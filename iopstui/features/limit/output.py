@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from iopstui.features.limit.model.answer import Answer
-from iopstui.features.limit.runner import HARMLESS, Row
+from iopstui.features.limit.runner import HARMLESS, Row, share_text
 from iopstui.features.limit.setup import LimitSetup
 from iopstui.format import latency
 from iopstui.tables import aligned
@@ -48,7 +48,7 @@ def _cells(row: Row, allowed: float) -> tuple[str, ...]:
     rate = row.point.iops if row.asked is None else row.asked
     flight = row.point.in_flight
     return (
-        f"{rate:,.0f}", latency(row.figure_ns), f"{100 * row.share:.2g} %",
+        f"{rate:,.0f}", latency(row.figure_ns), share_text(row.share),
         f"{row.point.seconds:.0f}", "–" if flight is None else f"{flight:,.3g}", kept,
     )  # fmt: skip
 

@@ -35,7 +35,6 @@ LOWEST_SHARE = 0.02
 """The lowest rate: a device that is idle most of the time answers as fast as it can."""
 MIN_RATE = 20.0
 OVERHEAD_S = 2.5
-FULL_CPU_PERCENT = 90.0
 HARMLESS = 0.1
 """What else goes on makes I/Os slower: a run with hardly a slow one counts all the same."""
 MAX_DEEPER = 2
@@ -43,6 +42,11 @@ SPOILING = ("throttled", "steal", "neighbour", "thermal", "io-errors")
 """Findings that tell of something other than the disk and this job."""
 LIMITS = ("cgroup-limit", "volume-limit", "above", "tags", "cap")
 """Findings that name what is full."""
+
+
+def share_text(share: float) -> str:
+    """ "0.31 %", "12 %": with two digits."""
+    return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +177,10 @@ class LimitRunner:
                 break
         run = Run(asked, row.point.iops, row.seconds, self.setup.allowed, self.setup.bound_s,
                   self.search.capacity)  # fmt: skip
-        if run.is_behind and row.share <= self.setup.allowed and self._fio_is_full(row):
-            self._ended = "fio itself can't send more, its CPU is full"
-        elif row.spoiled and row.share > HARMLESS * self.setup.allowed:
+        counts = not row.spoiled or (row.share <= HARMLESS * self.setup.allowed)
+        if run.is_behind and row.share <= self.setup.allowed and self._is_held_back(row):
+            self._ended = f"fio itself sends no more ({row.point.iops:,.0f} of {asked:,.0f}/s)"
+        elif not counts or (row.spoiled and run.is_behind):
             self._spoiled.append(f"{asked:,.0f}/s does not count: {row.spoiled}.")
         elif run.is_stalled:
             self._spoiled.append(f"{asked:,.0f}/s was measured again: one second had nearly all of "
@@ -185,8 +190,13 @@ class LimitRunner:
             self.search.add(run)
         self._in_a_row += 1
 
-    def _fio_is_full(self, row: Row) -> bool:
-        return (row.point.fio_cpu or 0.0) >= FULL_CPU_PERCENT * self.setup.load.jobs
+    def _is_held_back(self, row: Row) -> bool:
+        """Whether fio sent less although the queue had room, and did not wait in its submissions:
+        then the device is not the limit."""
+        jobs = self.setup.load.jobs
+        room = (row.depth or 0) * jobs
+        submitting = (row.point.slat_ns or 0.0) * row.point.iops / 1e9
+        return (row.point.in_flight or 0.0) < room / 2 and submitting < jobs / 2
 
     def _measure(
         self, request: RunRequest, asked: float | None, seconds: float, lent: LentScratch | None
@@ -223,7 +233,7 @@ class LimitRunner:
         keep = self.setup.keep
         rate = "as it is" if row.asked is None else f"{row.asked:,.0f}/s"
         done = "" if row.asked is None else f", {row.point.iops:,.0f}/s done"
-        slower = f"{100 * row.share:.3g} % slower than {latency(keep.required)}"
+        slower = f"{share_text(row.share)} slower than {latency(keep.required)}"
         text = f"{rate}: {keep.name} {latency(row.figure_ns)}, {slower}{done}"
         return text if not row.spoiled else f"{text} (disturbed: {row.spoiled})"
 

@@ -22,7 +22,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.experiment.expectation import Expectation
+from iopstui.model.experiment.expectation import EXAMPLES, Expectation
 from iopstui.model.experiment.plan import check_name
 from iopstui.model.experiment.point import run_length_s
 from iopstui.model.experiment.run_request import RunRequest
@@ -37,6 +37,7 @@ from iopstui.text import printable
 
 SETTLE_S = 2.0
 EXAMPLE = "For example: --keep 'read.clat.p99<=1ms'"
+_TIMES = ("runtime", "timeout", "time_based")
 PREVIEW_RATE = 1000.0
 """What the command of --dry-run runs at: the rates are known only when it measures."""
 
@@ -92,6 +93,9 @@ def set_up(run: RunRequest, keep: str, time_s: float) -> LimitSetup:
     fio = find_fio()
     devices = read_devices(Roots())
     for name in run.overrides:
+        if name in _TIMES:
+            raise UsageError(f"--set {name}: each run is as long as the search needs.",
+                             "Leave it out. --time limits the whole search.")  # fmt: skip
         check_name(name, f"--set {name}")
     target, job_target = choose_targets(run.targets, run.job, devices, Roots())
     sections = job_sections(run.job, run.overrides)
@@ -126,8 +130,9 @@ def _parse_keep(text: str, target: Target, sections: tuple[jobfile.Section, ...]
     try:
         expectation = parse_expectations((text,), 0.0, target, [sections])[0]
     except UsageError as error:
-        raise UsageError(error.message.replace("--expect", "--keep", 1),
-                         error.hint.replace("--expect", "--keep")) from error  # fmt: skip
+        message = error.message.replace("--expect", "--keep", 1)
+        hint = EXAMPLE if error.hint == EXAMPLES else error.hint
+        raise UsageError(message.replace("FIGURE>=VALUE or ", ""), hint) from error
     path = expectation.path
     is_latency = path[0] == "fio" and path[-1] in BY_PERCENTILE and not expectation.of_job
     if not is_latency or expectation.op != "<=" or expectation.part is not None:
@@ -148,11 +153,12 @@ def plan_lines(setup: LimitSetup) -> Iterator[str]:
            f"each): at most {duration(setup.time_s)}")  # fmt: skip
     if setup.uses_scratch:
         yield f"writes: scratch files in {place}, removed at the end"
-    if setup.writes:
-        yield f"writes: the job writes{'' if setup.uses_scratch else f', and OVERWRITES {place}'}"
-        yield max_writes_text(0, True, setup.time_s, setup.run.write_budget)
-    elif not setup.uses_scratch:
+    elif setup.writes:
+        yield f"writes: OVERWRITES {place}"
+    else:
         yield f"writes: nothing; {place} is read only"
+    if setup.writes:
+        yield max_writes_text(0, True, setup.time_s, setup.run.write_budget)
 
 
 def command_line(setup: LimitSetup) -> str:

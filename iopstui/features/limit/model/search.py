@@ -9,7 +9,7 @@ from iopstui.features.limit.model.estimate import DECIDED, Estimate, Run, estima
 
 SHORT_S, LONG_S = 5.0, 12.0
 """Measured seconds of a run that looks for the bracket, and of one near the limit."""
-UP, DOWN, APART = 1.35, 2.0, 1.25
+UP, DOWN, APART, BEYOND = 1.35, 2.0, 1.25, 1.05
 NARROW = 0.045
 """Half of the interval, as a share of its middle: narrow enough to end."""
 NEAR = 0.25
@@ -86,7 +86,8 @@ class Search:
         if low is None:
             # the less busy, the sooner a run says that the bound is kept
             return Step(max(self.lowest, min(rates) / APART), LONG_S)
-        high = high or max(rates) * 1.06
+        if high is None:
+            return Step(max(rates) * BEYOND, SHORT_S)
         near = [run for run in self.runs if low / 1.1 <= run.asked <= high * 1.1]
         half = (high - low) / (high + low)
         # a line through runs on one side of the limit alone would have to be exactly straight
@@ -94,8 +95,6 @@ class Search:
         if found.half_width <= NARROW and len(near) >= MIN_NEAR and len(sides) == 2:
             return None
         place = PLACES[len(near) % len(PLACES)]
-        if found.high is None:
-            place = 0.9
         rate = math.exp(math.log(low) + place * math.log(high / low))
         return Step(rate, LONG_S if half < NEAR else SHORT_S)
 
