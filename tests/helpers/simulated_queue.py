@@ -65,8 +65,11 @@ class Queue:
             return float(1 - (1 - Decimal(rate) * each) * total)
 
 
-def search_on(queue: Queue, seed: int, time_s: float) -> tuple[Search, float]:
-    """A whole search of at most ``time_s`` seconds; the seconds that it took."""
+def search_on(
+    queue: Queue, seed: int, time_s: float, later: Queue | None = None, burst_s: float = math.inf
+) -> tuple[Search, float]:
+    """A whole search of at most ``time_s`` seconds; the seconds that it took. After ``burst_s`` the
+    device is another one, ``later``."""
     rng, most = random.Random(seed), 1 / queue.mean_s
     search = Search(0.75 * most, 0.02 * most, most)
     spent = 5 + SETTLE_S + OVERHEAD_S
@@ -75,5 +78,6 @@ def search_on(queue: Queue, seed: int, time_s: float) -> tuple[Search, float]:
         if spent + length > time_s:
             break
         spent += length
-        search.add(queue.run(rng, step.rate, step.seconds, search.capacity))
+        device = later if later is not None and spent > burst_s else queue
+        search.add(device.run(rng, step.rate, step.seconds, search.capacity))
     return search, spent

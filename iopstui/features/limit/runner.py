@@ -159,7 +159,7 @@ class LimitRunner:
             if time.monotonic() + length + OVERHEAD_S > end:
                 break
             self._take(step, lent)
-            if self._in_a_row >= MAX_SPOILED or self.search.changes > MAX_CHANGES:
+            if self._in_a_row >= MAX_SPOILED or len(self.search.changes) > MAX_CHANGES:
                 break
 
     def _take(self, step: Step, lent: LentScratch | None) -> None:

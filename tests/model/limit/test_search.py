@@ -58,6 +58,14 @@ def test_a_burst_that_ends_is_said_and_what_it_did_does_not_count() -> None:
     assert conclude(search, BOUND, ()).kind == UNSURE
 
 
+def test_the_limit_of_a_burst_is_never_given() -> None:
+    fast, slow = Queue(1 / 1500, 0.02, constant=True), Queue(1 / 500, 0.02, constant=True)
+    for seed in range(2):
+        answer = conclude(search_on(fast, seed, 180, slow, 45.0)[0], BOUND, ())
+        assert answer.notes and "later" in answer.notes[0]
+        assert answer.kind == UNSURE or (answer.low or 0) <= slow.limit <= (answer.high or 0)
+
+
 def test_a_bound_that_is_never_kept() -> None:
     search = Search(1500, 40, 2000)
     for _ in range(20):

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from iopstui.features.limit.model.estimate import Estimate
 from iopstui.features.limit.model.search import Search
+from iopstui.format import duration
 
 FOUND, NEVER, NO_LIMIT, UNSURE = "found", "never", "no-limit", "unsure"
 WIDE = 0.25
 """Half of an interval, as a share of its middle, that says too little."""
 MAX_CHANGES = 1
+CAUSES = "the end of a burst, a cache that filled, throttling"
 MAX_SPOILED = 3
 DISTURBED = "too many runs were disturbed"
 
@@ -33,11 +35,17 @@ def conclude(search: Search, bound: str, spoiled: Sequence[str], ended: str = ""
     """``bound`` as the user wrote it; ``spoiled`` says of each run that was not counted why;
     ``ended`` why no more could be measured ("": the answer, or the time)."""
     found = search.estimate()
-    notes = [*_changes(search), *dict.fromkeys(spoiled)]
+    notes = [f"The disk changed: {change} ({CAUSES}). The limit is that of afterwards."
+             for change in search.changes]  # fmt: skip
+    notes += dict.fromkeys(spoiled)
     if found is None:
         why = ended or (DISTURBED if spoiled else "the time was over before a rate was measured")
         return Answer(UNSURE, None, None, None, f"can't tell: {why}", tuple(notes))
     kind, text = _result(search, found, bound, ended, len(spoiled))
+    if kind == FOUND:
+        measured_s = sum(len(run.seconds) for run in search.runs)
+        notes.append(f"Measured for {duration(measured_s)} in all: what changes later, such as a "
+                     "longer burst, is not in it.")  # fmt: skip
     return Answer(kind, found.low, found.high, found.best, text, tuple(notes))
 
 
@@ -45,7 +53,7 @@ def _result(
     search: Search, found: Estimate, bound: str, ended: str, spoiled: int
 ) -> tuple[str, str]:
     runs = search.runs
-    if search.changes > MAX_CHANGES:
+    if len(search.changes) > MAX_CHANGES:
         return UNSURE, "can't tell: what the disk can do changed while it was measured"
     if spoiled >= MAX_SPOILED and found.half_width > WIDE:
         return UNSURE, f"can't tell: {DISTURBED}"
@@ -73,12 +81,3 @@ def _range(found: Estimate) -> str:
     if found.high is not None:
         return f"below {found.high:,.0f}/s"
     return f"above {found.low:,.0f}/s" if found.low is not None else "at any of the rates"
-
-
-def _changes(search: Search) -> list[str]:
-    return [
-        f"The disk changed: {kept.asked:,.0f}/s kept the bound, and later {failed.asked:,.0f}/s "
-        "did not (the end of a burst, a cache that filled, throttling). The limit is that of "
-        "afterwards."
-        for kept, failed in search.contradictions
-    ]  # fmt: skip

@@ -16,6 +16,8 @@ NEAR = 0.25
 PLACES = (0.5, 0.2, 0.8)
 """Where in the interval the next rates are."""
 MIN_NEAR = 3
+SLOWED = 0.9
+"""A device that falls behind at less than this share of what it did before is slower now."""
 LIKELY = 3.84
 """Twice the log-likelihood ratio of 95 %."""
 
@@ -37,13 +39,8 @@ class Search:
     lowest: float
     capacity: float
     runs: list[Run] = field(default_factory=list)
-    contradictions: list[tuple[Run, Run]] = field(default_factory=list)
-    """A run that kept the bound, and a later one that did not at a lower rate."""
-
-    @property
-    def changes(self) -> int:
-        """How often the device was seen to change."""
-        return len(self.contradictions)
+    changes: list[str] = field(default_factory=list)
+    """What a run contradicts of the runs before it."""
 
     @property
     def is_never_kept(self) -> bool:
@@ -52,18 +49,28 @@ class Search:
         return sum(lowest) >= DECIDED
 
     def add(self, run: Run) -> None:
-        """Count a run. Where a device that kept the bound no longer does at a lower rate, it has
-        changed, and what it did before counts no longer."""
-        self.capacity = max(self.capacity, run.rate)
+        """Count a run. Where it contradicts those before it, the device has changed, and what it
+        did before counts no longer."""
+        most, self.capacity = self.capacity, max(self.capacity, run.rate)
         self.runs = [replace(each, capacity=self.capacity) for each in (*self.runs, run)]
-        run = self.runs[-1]
+        change, first = self._change(self.runs[-1], most)
+        if change:
+            self.changes.append(change)
+            self.capacity = run.rate
+            self.runs = [replace(each, capacity=run.rate) for each in self.runs[first:]]
+
+    def _change(self, run: Run, most: float) -> tuple[str, int]:
+        """What has changed ("": nothing), and the first run that is about the device as it is."""
+        if run.is_behind and run.asked < SLOWED * most:
+            return (f"{most:,.0f}/s were completed, and later only {run.rate:,.0f} of "
+                    f"{run.asked:,.0f}/s"), len(self.runs) - 1  # fmt: skip
         before = [n for n, other in enumerate(self.runs[:-1])
                   if other.share <= other.allowed and other.asked >= run.asked * 1.02]  # fmt: skip
         evidence = -sum(self.runs[n].evidence() for n in before)
         if run.keeps is False and evidence >= LIKELY:
-            self.contradictions.append((self.runs[before[-1]], run))
-            self.capacity = run.rate
-            self.runs = [replace(each, capacity=run.rate) for each in self.runs[before[-1] + 1 :]]
+            return (f"{self.runs[before[-1]].asked:,.0f}/s kept the bound, and later "
+                    f"{run.asked:,.0f}/s did not"), before[-1] + 1  # fmt: skip
+        return "", 0
 
     def estimate(self) -> Estimate | None:
         """By the runs so far."""
