@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from iopstui.features.limit.model.answer import Answer
-from iopstui.features.limit.runner import HARMLESS, Row, share_text
+from iopstui.features.limit.runner import Row, share_text
 from iopstui.features.limit.setup import LimitSetup
 from iopstui.format import latency
 from iopstui.tables import aligned
@@ -41,8 +41,8 @@ def _cells(row: Row, allowed: float) -> tuple[str, ...]:
     kept = "keeps it" if row.share <= allowed else "too slow"
     if row.asked is None:
         kept = "the job as it is (closed loop)"
-    elif row.spoiled and row.share > HARMLESS * allowed:
-        kept = "disturbed"
+    elif row.left_out:
+        kept = row.left_out
     elif row.full_s and row.share <= allowed:
         kept = f"the queue may have been full in {row.full_s} s"
     rate = row.point.iops if row.asked is None else row.asked
@@ -79,4 +79,5 @@ def _row_json(row: Row) -> dict[str, Any]:
         "rate": row.asked, "iops": row.point.iops, "latency_ns": row.figure_ns,
         "slow_share": row.share, "seconds": row.point.seconds, "in_flight": row.point.in_flight,
         "iodepth": row.depth, "full_seconds": row.full_s, "disturbed": row.spoiled or None,
+        "left_out": row.left_out or None,
     }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iopstui.errors import Interrupted, JobFailed
@@ -53,7 +53,8 @@ def share_text(share: float) -> str:
 class Row:
     """A run as it is shown. ``asked`` is ``None`` of the job as it is; ``figure_ns`` is the
     percentile that is kept; ``depth`` the I/Os that each job may have in flight (``None``: its
-    own); ``spoiled`` says why the run does not count ("": it does)."""
+    own); ``spoiled`` says what disturbed the run; ``left_out``, in a word or two, that it does not
+    count ("": it does)."""
 
     asked: float | None
     point: Point
@@ -64,6 +65,7 @@ class Row:
     full_s: int = 0
     spoiled: str = ""
     findings: tuple[Finding, ...] = ()
+    left_out: str = ""
 
 
 @dataclass
@@ -175,20 +177,34 @@ class LimitRunner:
             is_deepest = row.depth == next_depth
             if not row.full_s or row.share > self.setup.allowed or is_deepest:
                 break
+            if deeper < MAX_DEEPER:
+                self._leave_out("repeated with a deeper queue")
         run = Run(asked, row.point.iops, row.seconds, self.setup.allowed, self.setup.bound_s,
                   self.search.capacity)  # fmt: skip
         counts = not row.spoiled or (row.share <= HARMLESS * self.setup.allowed)
-        if run.is_behind and row.share <= self.setup.allowed and self._is_held_back(row):
-            self._ended = f"fio itself sends no more ({row.point.iops:,.0f} of {asked:,.0f}/s)"
-        elif not counts or (row.spoiled and run.is_behind):
+        if not counts or (row.spoiled and run.is_behind):
+            self._leave_out("disturbed")
             self._spoiled.append(f"{asked:,.0f}/s does not count: {row.spoiled}.")
+        elif run.is_behind and row.share <= self.setup.allowed and self._is_held_back(row):
+            self._ended = f"fio itself sends no more ({row.point.iops:,.0f} of {asked:,.0f}/s)"
         elif run.is_stalled:
+            self._leave_out("stalled")
             self._spoiled.append(f"{asked:,.0f}/s was measured again: one second had nearly all of "
                                  "its slow I/Os, so something held the disk up once.")  # fmt: skip
         else:
             self._in_a_row = -1
+            changes = len(self.search.changes)
             self.search.add(run)
+            if len(self.search.changes) > changes:
+                self._leave_out("before the change", len(self.search.runs))
         self._in_a_row += 1
+
+    def _leave_out(self, why: str, kept: int = 0) -> None:
+        """Mark the last row, or all before those ``kept`` that count."""
+        last = len(self.rows) - 1
+        counted = [n for n, row in enumerate(self.rows) if not row.left_out]
+        for number in counted[:-kept] if kept else [last]:
+            self.rows[number] = replace(self.rows[number], left_out=why)
 
     def _is_held_back(self, row: Row) -> bool:
         """Whether fio sent less although the queue had room, and did not wait in its submissions:
@@ -243,7 +259,7 @@ class LimitRunner:
 
     def saturated(self) -> str:
         """Where the I/Os wait at the lowest rate that was too high, and what is full there."""
-        above = [row for row in self.rows if row.share > self.setup.allowed and not row.spoiled]
+        above = [row for row in self.rows if row.share > self.setup.allowed and not row.left_out]
         row = min(above, key=lambda row: row.asked or math.inf, default=None)
         most = row.point.most_waits if row is not None else None
         if row is None or row.asked is None:
