@@ -16,7 +16,7 @@ from iopstui.features.limit.model.load import may_be_full
 from iopstui.features.limit.model.search import SHORT_S, Search, Step
 from iopstui.features.limit.setup import SETTLE_S, LimitSetup
 from iopstui.format import latency
-from iopstui.model.experiment.disturbance import DisturbanceMeter
+from iopstui.model.experiment.disturbance import DISTURBING_SHARE, DisturbanceMeter
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter, run_length_s
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.finding import Finding
@@ -37,6 +37,8 @@ MIN_RATE = 20.0
 OVERHEAD_S = 2.5
 HARMLESS = 0.1
 """What else goes on makes I/Os slower: a run with hardly a slow one counts all the same."""
+CPU_SHARE = 0.1
+"""Of the I/Os in flight: fewer that wait for a CPU don't make the others slow."""
 MAX_DEEPER = 2
 SPOILING = ("throttled", "steal", "neighbour", "thermal", "io-errors")
 """Findings that tell of something other than the disk and this job."""
@@ -243,7 +245,12 @@ class LimitRunner:
     @staticmethod
     def _spoiling(point: Point, findings: dict[str, Finding]) -> str:
         held = (headline_of(findings[rule]) for rule in SPOILING if rule in findings)
-        return [*point.disturbed, *held, ""][0]
+        # full CPUs do no harm where the I/Os wait for something else
+        known = point.wait_cpu is not None and point.in_flight
+        waiting = (point.wait_cpu or 0.0) / (point.in_flight or 1.0) if known else 1.0
+        of_others = (point.others or 0.0) >= DISTURBING_SHARE
+        reasons = point.disturbed if of_others or waiting > CPU_SHARE else ()
+        return [*reasons, *held, ""][0]
 
     def _line(self, row: Row) -> str:
         keep = self.setup.keep
