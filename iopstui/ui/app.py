@@ -288,7 +288,7 @@ class IopstuiApp(KeysInOrder):
         self.experiments.say_kept()
         if is_first and self.ramp.asked is not None:
             self.ramp.start_or_stop()
-        elif self._first_view.starts_job and is_first:
+        if self._first_view.starts_job and is_first and not self.ramp.active:
             self.jobs.run_first()
         self.lessons.begin_first()
 

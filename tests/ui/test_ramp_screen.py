@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import ui_fakes as fakes
 from test_app import WIDE, make, shows
 
+from iopstui.events import Notice
 from iopstui.ui.parts.ramp import RULE
 
 
@@ -81,3 +82,15 @@ async def test_why_the_run_failed_stays_on_the_screen() -> None:
         await pilot.pause()
         assert shows(app, "The job needs permission to read /dev/vda.")
         assert app.ramp.title.startswith("Ramp")
+
+
+async def test_a_refused_run_ends_it() -> None:
+    fake = DeepController()
+    app = make(fake)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+        app.actions.perform(RULE)
+        fake.tick(2)
+        fake.sink(Notice(fake.second, "error", "no", refused=True))
+        await pilot.pause()
+        assert app.ramp.title == "Ramp iodepth=1..64"

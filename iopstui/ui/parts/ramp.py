@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.events import Event, FrameReady, StepFinished, StepStarted
+from iopstui.events import Event, FrameReady, Notice, StepFinished, StepStarted
 from iopstui.model.answer.answer import GOOD, NOTHING, Answer
 from iopstui.model.experiment.ramp import (
     DEFAULT,
@@ -38,9 +38,14 @@ class RampKeys(Part):
         """The best depth's own run has not begun yet."""
 
     @property
+    def active(self) -> bool:
+        """Whether a ramp is under way."""
+        return self._ramp is not None
+
+    @property
     def title(self) -> str:
         """What the command palette calls it."""
-        return f"{'Stop the ramp' if self._ramp else f'Ramp {self._range}'}"
+        return "Stop the ramp" if self._ramp else f"Ramp {self._range}"
 
     @property
     def _range(self) -> RampRange:
@@ -103,6 +108,8 @@ class RampKeys(Part):
                 self._ramp, self._step = None, None
             case StepFinished() if event.step == self._step:
                 self._end("the ramp ended with the run")
+            case Notice(refused=True):
+                self._end("the ramp ended: its next run was refused")
             case FrameReady() if self._step is not None:
                 row = self._row()
                 if row is not None and (row.seconds or 0.0) >= MEASURED_S and row.iops is not None:
