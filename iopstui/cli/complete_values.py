@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from iopstui.cli.candidate import FILES, Candidate, CandidateSource
+from iopstui.discovery import feature_modules
 from iopstui.errors import IopstuiError
 
 
@@ -26,14 +27,6 @@ def jobs() -> Iterator[Candidate]:
 
     for job in shipped_jobs():
         yield Candidate(job.name, job.title)
-
-
-def lessons() -> Iterator[Candidate]:
-    """The shipped ones, by their names without their numbers."""
-    from iopstui.lesson.library import shipped_lessons
-
-    for lesson in shipped_lessons():
-        yield Candidate(lesson.name.lstrip("0123456789").lstrip("-"), lesson.title)
 
 
 def volumes() -> Iterator[Candidate]:
@@ -115,7 +108,6 @@ VALUES: Mapping[str, CandidateSource] = {
     "volumes NAME": volumes,
     "--volume": volumes,
     "--instance": instances,
-    "lesson NAME": lessons,
     "DIR|PROGRAM": files,
     "--set": fio_options,
     "--axis": _both(tunables, fio_options),
@@ -128,6 +120,8 @@ VALUES: Mapping[str, CandidateSource] = {
     "report FILE": _both(demo, files),
     "FILE": files,
     "OUT": files,
-}
+    **{name: source for module in feature_modules("completion")
+       for name, source in module.VALUES.items()},
+}  # fmt: skip
 """By the command and the option or place, by the option, else by what its value is called in the
 help. Whose values are not listed here and have no ``choices`` has none."""

@@ -45,6 +45,7 @@ from iopstui.ui.core.preferences import BROWSER_DRIVER, PREFERENCES
 from iopstui.ui.core.terminal.driver import NonBlockingDriver
 from iopstui.ui.core.terminal.keys_in_order import KeysInOrder
 from iopstui.ui.core.terminal.textual_patches import apply_patches, clear_geometry_caches
+from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import UTF8, charset_for
 from iopstui.ui.draw.theme import (
     apply_roles,
@@ -54,8 +55,7 @@ from iopstui.ui.draw.theme import (
     variables_for,
 )
 from iopstui.ui.feed import Feed
-from iopstui.ui.keys import LIVE_BINDINGS, REFUSED_IN_LESSON
-from iopstui.ui.lesson.keys import LessonKeys
+from iopstui.ui.keys import FEATURE_PARTS, LIVE_BINDINGS
 from iopstui.ui.parts.browser import BrowserKeys
 from iopstui.ui.parts.experiment import NO_EXPERIMENTS_HERE, ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
@@ -160,15 +160,16 @@ class IopstuiApp(KeysInOrder):
             port, self.jobs, backend.background, self.feed.put, self.experiment_hints,
             no_experiments,
         )  # fmt: skip
-        self.lessons = LessonKeys(
-            port, self.jobs, self.experiments, backend.lessons, first.lesson, REFUSED_IN_LESSON
-        )
+        self.feature_parts = [
+            part(port, self.jobs, self.experiments, backend.conditions, first.begin)
+            for part in FEATURE_PARTS
+        ]
         self.ramp = RampKeys(port, self.jobs, first.ramp)
         self.actions = Actions([
-            self.jobs, self.ramp, self.targets, self.view, self.experiments, self.lessons,
-            KernelKeys(port, self.jobs, self.experiments), RecordKeys(port, picture.picture),
-            PanelKeys(port), picture, LeaveKeys(port, self.action_quit),
-            *([BrowserKeys(port)] if self._in_browser else []),
+            self.jobs, self.ramp, self.targets, self.view, self.experiments,
+            *self.feature_parts, KernelKeys(port, self.jobs, self.experiments),
+            RecordKeys(port, picture.picture), PanelKeys(port), picture,
+            LeaveKeys(port, self.action_quit), *([BrowserKeys(port)] if self._in_browser else []),
         ])  # fmt: skip
 
     @property
@@ -290,7 +291,8 @@ class IopstuiApp(KeysInOrder):
             self.ramp.start_or_stop()
         if self._first_view.starts_job and is_first and not self.ramp.active:
             self.jobs.run_first()
-        self.lessons.begin_first()
+        for part in self.feature_parts:
+            part.begin_first()
 
     def pop_screen(self) -> AwaitComplete:
         """Pop a screen, like Textual's."""
@@ -315,13 +317,18 @@ class IopstuiApp(KeysInOrder):
         """Make the dashboard of a session."""
         from iopstui.ui.live_dashboard import LiveDashboard
 
-        return LiveDashboard(session, state, self.charset, self.lessons.strip)
+        return LiveDashboard(session, state, self.charset, self._strip)
+
+    def _strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
+        strips = (part.strip(width, height, tabbed) for part in self.feature_parts)
+        return next(filter(None, strips), ())
 
     def _begin_action(self, action: str) -> None:
         """Start the action chosen on the home screen, now that its target is open."""
         start = {
             "run": self.jobs.choose_job, "sweep": self.experiments.sweep,
-            "compare": self.experiments.compare, "lessons": self.lessons.choose,
+            "compare": self.experiments.compare,
+            **{part.HOME_ACTION: part.choose for part in self.feature_parts},
         }.get(action)  # fmt: skip
         if start is not None:
             start()
@@ -333,7 +340,8 @@ class IopstuiApp(KeysInOrder):
             self.experiments.keep(self.port.session.target)
         self.port.close_session()
         self._apply_last_events()
-        self.lessons.forget()
+        for part in self.feature_parts:
+            part.forget()
         self.feed.clear()
         self.port.close_dashboard()
 
@@ -384,7 +392,8 @@ class IopstuiApp(KeysInOrder):
             self.experiments.end()
             await asyncio.to_thread(session.close)
             await asyncio.to_thread(self.experiments.wait)
-            await self.lessons.close()
+            for part in self.feature_parts:
+                await part.close()
         code = self.exit_code()
         self.exit(code, message=Text(printable(failure)) if failure and code else None)
 
@@ -394,7 +403,8 @@ class IopstuiApp(KeysInOrder):
         if self.controller is not None:
             self.controller.close()
         self.experiments.wait()
-        self.lessons.end()
+        for part in self.feature_parts:
+            part.end()
 
     def _apply_last_events(self) -> None:
         """Apply the last events of a closed session: how its last run ended."""
@@ -452,7 +462,8 @@ class IopstuiApp(KeysInOrder):
         changed = experiment_started = False
         for event in events:
             self.state.apply(event)
-            self.lessons.event(event)
+            for part in self.feature_parts:
+                part.event(event)
             self.ramp.event(event)
             if PREFERENCES.notify and not self._is_replay:
                 self._notify_terminal(event)

@@ -9,24 +9,13 @@ from iopstui.model.figures.disk import DiskRates
 from iopstui.tables import Column
 from iopstui.ui.actions import help_rows
 from iopstui.ui.dashboard.panels import cpu_panel, kernel_panel
-from iopstui.ui.keys import LIVE_ACTIONS, REPLAY_ONLY
+from iopstui.ui.keys import FEATURE_PARTS, LIVE_ACTIONS, REPLAY_ONLY
 from iopstui.ui.parts import replay
 
 Section = tuple[str, tuple[tuple[str, str], ...]]
 
 SCREENS: tuple[Section, ...] = (
-    (
-        "Keys of a lesson (l, or iopstui lesson NAME)",
-        (
-            ("enter, right", "next page, or start the page's run; on the dashboard, after a run: "
-                             "continue"),
-            ("a, b, c", "answer a question before the measurement"),
-            ("left", "earlier pages; answers there are kept"),
-            ("escape", "stop a run, or leave the lesson; l continues it later. Changed tunables "
-                       "are restored, files removed"),
-            ("r", "repeat a run that failed, was stopped or was disturbed"),
-        ),
-    ),
+    *(part.HELP for part in FEATURE_PARTS),
     (
         "A sweep or a comparison (w, c)",
         (

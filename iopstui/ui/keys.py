@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from iopstui.discovery import feature_modules
 from iopstui.ui.actions import (
     LESSON,
     Action,
@@ -12,8 +13,8 @@ from iopstui.ui.actions import (
     bindings,
     help_rows,
 )
-from iopstui.ui.lesson.keys import LessonKeys
 from iopstui.ui.parts.experiment import ExperimentKeys
+from iopstui.ui.parts.feature import FeaturePart
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
@@ -25,8 +26,11 @@ from iopstui.ui.parts.replay import ReplayKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
 
+FEATURE_PARTS: tuple[type[FeaturePart], ...] = tuple(
+    module.PART for module in feature_modules("screen_part")
+)
 PARTS: tuple[type[Part], ...] = (
-    JobKeys, RampKeys, ViewKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, PanelKeys,
+    JobKeys, RampKeys, ViewKeys, ExperimentKeys, *FEATURE_PARTS, KernelKeys, RecordKeys, PanelKeys,
     PictureKeys, TargetKeys, LeaveKeys,
 )  # fmt: skip
 

@@ -18,13 +18,11 @@ from iopstui.ui.known_keys import is_first_use
 
 if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments
-    from iopstui.lesson.offers import Lessons
     from iopstui.model.block.device import BlockDevice
     from iopstui.model.block.target import Target
     from iopstui.model.experiment.expectation import Expectation
     from iopstui.model.experiment.ramp import RampRange
     from iopstui.model.experiment.run_request import RunRequest
-    from iopstui.model.lesson.pages import Lesson
     from iopstui.model.metrics.mark_intervals import MarkInterval
     from iopstui.model.metrics.run_history import RunRow
     from iopstui.recording.recent import RecentRecording
@@ -41,25 +39,25 @@ MAX_RECENT = 8
 def run_screen(
     request: RunRequest,
     refresh_s: float = 0.0,
-    lesson: Lesson | None = None,
+    begin: object | None = None,
     theme: str = "",
     first_job: str | None = None,
     export: Callable[[LiveSession], object] | None = None,
     ramp: RampRange | None = None,
 ) -> int:
-    """Opens the screen; the exit code. Without a target, a job and a ``lesson`` to begin with the
-    home screen comes first. ``first_job`` is what r runs, if ``request`` names none to begin with.
-    ``export`` is shown each new session."""
+    """Opens the screen; the exit code. Without a target, a job and what a feature's keys
+    ``begin`` with the home screen comes first. ``first_job`` is what r runs, if ``request`` names
+    none to begin with. ``export`` is shown each new session."""
     # imported objects stay: collecting them takes a tenth of the start (see app.py)
     gc.disable()
     clean_up(Roots())
-    pick = not request.targets and not request.job and lesson is None
+    pick = not request.targets and not request.job and begin is None
     sessions = _Sessions(request, export)
     if not pick:
         sessions.begin(request.targets)
     try:
         code = sessions.show(
-            first_job, lesson, pick=pick, refresh_s=refresh_s, theme=theme, ramp=ramp
+            first_job, begin, pick=pick, refresh_s=refresh_s, theme=theme, ramp=ramp
         )
     finally:
         sessions.end()
@@ -110,7 +108,7 @@ class _Sessions:
         self._first_recordings: dict[Path, Path] = {}
 
     def show(
-        self, first_job: str | None, lesson: Lesson | None, *, pick: bool, refresh_s: float,
+        self, first_job: str | None, begin: object | None, *, pick: bool, refresh_s: float,
         theme: str, ramp: RampRange | None = None,
     ) -> int:  # fmt: skip
         """The screen until it is left; the exit code. A recording leads back to the home screen."""
@@ -126,12 +124,12 @@ class _Sessions:
         went_home: list[bool] = []
         first = FirstView(
             request.targets, request.job or first_job, request.overrides, pick,
-            run_at_once=bool(request.job), lesson=lesson, first_run=is_first_use(), ramp=ramp,
+            run_at_once=bool(request.job), begin=begin, first_run=is_first_use(), ramp=ramp,
         )  # fmt: skip
         while True:
             backend = Backend(
                 self.controller, _discover, shipped_jobs(), HotplugMonitor, DiskLoads(),
-                self.background, self.lessons, replay.ask, _recent, request.volume,
+                self.background, self.conditions, replay.ask, _recent, request.volume,
                 BusiestProcess(),
             )  # fmt: skip
             code = run_app(backend, first, Appearance(None, theme, refresh_s), self.keep_runs)
@@ -145,7 +143,7 @@ class _Sessions:
             if code != EXIT_OK or not went_home:
                 return code
             # the command line's job is not started again
-            first = replace(first, targets=(), pick=True, run_at_once=False, lesson=None, ramp=None)
+            first = replace(first, targets=(), pick=True, run_at_once=False, begin=None, ramp=None)
 
     def begin(self, paths: Sequence[str]) -> None:
         """Start the first session, before there is a screen."""
@@ -199,14 +197,9 @@ class _Sessions:
         conditions = replace(self._request, knobs=knobs)
         return BackgroundExperiments(controller, self._job_targets[controller], conditions)
 
-    def lessons(self, controller: Controller) -> Lessons:
-        """Lessons in a session."""
-        from iopstui.lesson import offers as here
-
-        return here.Lessons(
-            self._job_targets[controller], lambda: controller.devices, self._request.size,
-            self._request.destroy_data,
-        )  # fmt: skip
+    def conditions(self, controller: Controller) -> tuple[Target | None, RunRequest]:
+        """The target of a session's jobs, and what was asked for."""
+        return self._job_targets[controller], self._request
 
     def keep_runs(self, runs: Sequence[SessionRuns]) -> None:
         """Keep what each session has measured; a recording may have been played in between."""

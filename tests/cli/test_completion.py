@@ -11,8 +11,8 @@ from iopstui.cli.commands.completion import SHELLS as OFFERED
 from iopstui.cli.complete import FILES, complete
 from iopstui.cli.program import COMMAND_LINE, command_parsers, main
 from iopstui.cli.registry import commands
+from iopstui.features.lessons.play.library import find_lesson
 from iopstui.fio.library import shipped_jobs
-from iopstui.lesson.library import find_lesson
 
 
 def suggested(*so_far: str) -> list[str]:

@@ -36,7 +36,7 @@ def loaded_by(code: str, *arguments: str) -> set[str]:
 def test_the_core_does_not_import_the_screen() -> None:
     core = tuple(f"iopstui.{ring}" for ring in (
         "model", "linux", "fio", "safety", "recording", "preflight", "session", "experiment",
-        "lesson", "fleet", "output", "report",
+        "fleet", "output", "report",
     ))  # fmt: skip
     assert loaded_by(IMPORT_ALL, *core).isdisjoint({"textual", "rich", "plotext", "pyarrow"})
 

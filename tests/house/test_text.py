@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.output.lesson.pages import flowed
+from iopstui.features.lessons.output import flowed
+from iopstui.features.lessons.screen.rows import wrap_words
 from iopstui.text import printable, with_breaks, without_breaks, wrapped
 from iopstui.ui.draw.rows import wrap
 from iopstui.ui.draw.style import UTF8
-from iopstui.ui.lesson.rows import wrap_words
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session
 
-from iopstui.cli.runs.lesson_player import LessonPlayer
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.events import Event, FrameReady, StepFinished
-from iopstui.lesson.facts import TargetFacts
-from iopstui.lesson.library import shipped_lessons
-from iopstui.lesson.offers import Lessons
-from iopstui.lesson.page import DONE, FAILED, READY, RUNNING, SKIPPED
-from iopstui.lesson.player import LessonRun
+from iopstui.features.lessons.model.file import parse_lesson
+from iopstui.features.lessons.model.formula import Value
+from iopstui.features.lessons.plain_player import LessonPlayer
+from iopstui.features.lessons.play.facts import TargetFacts
+from iopstui.features.lessons.play.library import shipped_lessons
+from iopstui.features.lessons.play.offers import Lessons
+from iopstui.features.lessons.play.page import DONE, FAILED, READY, RUNNING, SKIPPED
+from iopstui.features.lessons.play.player import LessonRun
 from iopstui.model.block.target import DIRECTORY, Target, combine_targets
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.lesson.file import parse_lesson
-from iopstui.model.lesson.formula import Value
 from iopstui.safety.signals import STOP_SIGNALS
 from iopstui.tables import Table
 

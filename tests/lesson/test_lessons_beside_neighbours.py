@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopstui.events import Event, FrameReady, StepFinished, StepStarted
-from iopstui.lesson.facts import TargetFacts
-from iopstui.lesson.library import find_lesson
-from iopstui.lesson.player import LessonRun
+from iopstui.features.lessons.model.pages import QuestionPage, RunPage
+from iopstui.features.lessons.play.facts import TargetFacts
+from iopstui.features.lessons.play.library import find_lesson
+from iopstui.features.lessons.play.player import LessonRun
 from iopstui.model.block.target import DEVICE, Target
-from iopstui.model.lesson.pages import QuestionPage, RunPage
 
 TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",))
 FACTS = {

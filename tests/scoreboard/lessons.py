@@ -18,13 +18,13 @@ from effect import parse_disk
 from scenario import Bench, Recipe
 
 from iopstui.events import Event, SessionEnded
-from iopstui.lesson.facts import read_target_facts
-from iopstui.lesson.library import find_lesson
-from iopstui.lesson.player import LessonRun
+from iopstui.features.lessons.model.pages import ASK, Lesson, RunPage
+from iopstui.features.lessons.play.facts import read_target_facts
+from iopstui.features.lessons.play.library import find_lesson
+from iopstui.features.lessons.play.player import LessonRun
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_targets
 from iopstui.linux.roots import Roots
-from iopstui.model.lesson.pages import ASK, Lesson, RunPage
 from iopstui.session.live import LiveSession
 
 CALM_PLAYS = 2

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 import ui_fakes as fakes
 
 from iopstui.errors import UsageError
-from iopstui.lesson.facts import TargetFacts
-from iopstui.lesson.offers import LessonOffer
-from iopstui.lesson.player import LessonRun
+from iopstui.features.lessons.model.file import parse_lesson
+from iopstui.features.lessons.model.pages import Lesson
+from iopstui.features.lessons.play.facts import TargetFacts
+from iopstui.features.lessons.play.offers import LessonOffer
+from iopstui.features.lessons.play.player import LessonRun
+from iopstui.features.lessons.screen_part import LessonKeys
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.lesson.file import parse_lesson
-from iopstui.model.lesson.pages import Lesson
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import UTF8, Charset
@@ -132,9 +133,15 @@ def make(
             lambda path: controller,
             lambda: fakes.DEVICES,
             fakes.JOBS,
-            lessons=lambda backend: lesson_shelf,
+            conditions=lambda controller: (None, RunRequest()),
         ),
-        FirstView(["/dev/nvme0n1"], fakes.FIRST_JOB, {"bs": "8k"}, run_at_once=False, lesson=begin),
+        FirstView(["/dev/nvme0n1"], fakes.FIRST_JOB, {"bs": "8k"}, run_at_once=False, begin=begin),
         Appearance(charset),
     )
+    lesson_keys(app).lessons = lambda session: lesson_shelf  # type: ignore[assignment, return-value]
     return app, controller, lesson_shelf
+
+
+def lesson_keys(app: IopstuiApp) -> LessonKeys:
+    [keys] = [part for part in app.feature_parts if isinstance(part, LessonKeys)]
+    return keys

@@ -13,11 +13,11 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import DataTable, Input, OptionList
 
-from iopstui.lesson.library import shipped_lessons
-from iopstui.lesson.offers import LessonOffer
+from iopstui.features.lessons.play.library import shipped_lessons
+from iopstui.features.lessons.play.offers import LessonOffer
+from iopstui.features.lessons.screen.list import LessonList
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.draw.theme import OWN_THEMES, contrast
-from iopstui.ui.lesson.list import LessonList
 
 WIDE = (120, 36)
 KNOBS = (

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from iopstui.features.lessons.screen import list as lessons
 from iopstui.ui.core.modal import Hint
 from iopstui.ui.dialogs import choice, jobs, live_rows, option, prompt, runs, settings
 from iopstui.ui.experiment import form
 from iopstui.ui.home import screen as home
-from iopstui.ui.lesson import list as lessons
 
 BOX = 4
 """Columns that the border and the blanks beside it take."""

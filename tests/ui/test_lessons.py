@@ -8,26 +8,26 @@ from typing import cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lesson_fakes import TEXT, Session, Shelf, lesson, make
+from lesson_fakes import TEXT, Session, Shelf, lesson, lesson_keys, make
 from rich.cells import cell_len
 from test_app import screen_text, settle, shows
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from iopstui.errors import UsageError
-from iopstui.lesson.offers import Lessons
-from iopstui.lesson.page import AnswerVerdict, ShownPage
+from iopstui.features.lessons.model.text import VisibleParagraph
+from iopstui.features.lessons.play.offers import Lessons
+from iopstui.features.lessons.play.page import AnswerVerdict, ShownPage
+from iopstui.features.lessons.screen.list import LessonList
+from iopstui.features.lessons.screen.page import LessonPage, page_parts
+from iopstui.features.lessons.screen.rows import wrap_words
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.block.tunable import TunableRequest
-from iopstui.model.lesson.text import VisibleParagraph
 from iopstui.tables import Table
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.style import ASCII, UTF8
-from iopstui.ui.lesson.list import LessonList
-from iopstui.ui.lesson.page import LessonPage, page_parts
-from iopstui.ui.lesson.rows import wrap_words
 
 SMALL, MIDDLE = (80, 24), (120, 36)
 
@@ -289,8 +289,8 @@ async def test_the_scratch_file_is_removed_when_the_lesson_is_left(tmp_path: Pat
         await press(pilot, "enter", "enter", "enter", "enter")
         await measured(session, pilot)
         await press(pilot, "escape")
-        assert app.lessons.cleanup_task is not None
-        await app.lessons.cleanup_task
+        assert lesson_keys(app).cleanup_task is not None
+        await lesson_keys(app).cleanup_task
         assert not list(tmp_path.iterdir())
 
 
@@ -305,7 +305,7 @@ async def test_a_lesson_needs_a_target_and_no_running_job() -> None:
         shelf.target = None
         await press(pilot, "l")
         assert isinstance(app.screen, Dashboard) and shows(app, "There is no target. Name one.")
-        app.lessons.lessons, app.state.log.notice = None, None
+        lesson_keys(app).lessons, app.state.log.notice = None, None
         await press(pilot, "l")
         assert shows(app, "no lesson can be played in this session")
 

@@ -13,15 +13,17 @@ from iopstui.ui.draw.theme import AUTO
 
 if TYPE_CHECKING:
     from iopstui.experiment.background import BackgroundExperiments
-    from iopstui.lesson.offers import Lessons
     from iopstui.linux.process.busiest import BusiestProcess
+    from iopstui.model.block.target import Target
     from iopstui.model.experiment.ramp import RampRange
-    from iopstui.model.lesson.pages import Lesson
+    from iopstui.model.experiment.run_request import RunRequest
     from iopstui.model.volumes.promised import PromisedFigures
     from iopstui.recording.recent import RecentRecording
 
 MakeBackground = Callable[[Controller], "BackgroundExperiments"]
-MakeLessons = Callable[[Controller], "Lessons"]
+Conditions = Callable[[Controller], "tuple[Target | None, RunRequest]"]
+"""Of a session: the target of its jobs (None: they name their own files), and what was requested
+for it."""
 Play = Callable[[str], None]
 Recent = Callable[[], "Sequence[RecentRecording]"]
 
@@ -41,7 +43,7 @@ class Backend:
     watch: MakeWatch | None = None
     loads: Loads | None = None
     background: MakeBackground | None = None
-    lessons: MakeLessons | None = None
+    conditions: Conditions | None = None
     play: Play | None = None
     recent: Recent | None = None
     volume: PromisedFigures | None = None
@@ -53,14 +55,14 @@ class Backend:
 class FirstView:
     """The first view of the screen. Without ``targets`` the device picker opens unless ``pick`` is
     False. ``run_at_once`` (default: if there is a ``job``) starts the job, with the first
-    depth of a ``ramp``."""
+    depth of a ``ramp``. ``begin`` is what a feature's part of the screen begins with."""
 
     targets: Sequence[str] = ()
     job: str | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     pick: bool | None = None
     run_at_once: bool | None = None
-    lesson: Lesson | None = None
+    begin: object | None = None
     first_run: bool = False
     ramp: RampRange | None = None
 

@@ -19,6 +19,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from iopstui import format as f
+from iopstui.discovery import command_modules
 from iopstui.errors import UsageError
 from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.model.answer.answer import Answer
@@ -74,7 +75,9 @@ DIRECTORY_WORDS = (
     "Directory for the scratch file, on the disk that you want to measure. Jobs read and write "
     "only this file, and it is removed at the end."
 )
-FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only) · l: lessons"
+FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only)" + (
+    " · l: lessons" if "lesson" in command_modules() else ""
+)
 FOOTER_HINTS = (
     ("Enter", "Watch", "screen.act('watch')"), ("r", "Run", "screen.act('run')"),
     ("space", "Mark", "screen.mark"), ("p", "Partitions", "screen.partitions"), FILTER_HINT,

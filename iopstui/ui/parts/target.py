@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui import format as f
+from iopstui.discovery import feature_modules
 from iopstui.errors import EXIT_OK, IopstuiError, UsageError
 from iopstui.model.block.target import DEVICE
 from iopstui.text import printable
@@ -95,11 +96,12 @@ class TargetKeys(Part):
             self._choose_recording()
 
     def _offered_actions(self) -> frozenset[str]:
-        """The offered actions: recordings and lessons only where they can be played."""
+        """The offered actions: recordings and what features bring only where they can be played."""
         from iopstui.ui.home import screen as home
 
         offered = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
-        offered |= {home.LESSONS} if self._backend.lessons is not None else set()
+        if self._backend.conditions is not None:
+            offered |= {module.PART.HOME_ACTION for module in feature_modules("screen_part")}
         offered |= {home.OPEN, home.DEMO, home.CHECK} if self._backend.play is not None else set()
         return frozenset(offered)
 

@@ -13,10 +13,10 @@ from fio_recordings import NAMES, items, raw
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui.features.lessons.model.pages import PARTS
+from iopstui.features.lessons.model.report import _bytes, _short_text, report_parts
 from iopstui.fio.inspect import find_fio
 from iopstui.fio.stream.framing import Document
-from iopstui.model.fio.report import _bytes, _short_text, report_parts
-from iopstui.model.lesson.pages import PARTS
 from iopstui.model.metrics.summary import without_bins
 
 ON_FILE = """

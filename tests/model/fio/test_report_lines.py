@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.model.fio.report import report_parts
+from iopstui.features.lessons.model.report import report_parts
 
 # the second: the part, then its line as fio writes it
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "report" / "every-key"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.lesson.formula import FUNCTIONS, FormulaError, Value, parse_formula
+from iopstui.features.lessons.model.formula import FUNCTIONS, FormulaError, Value, parse_formula
 
 FIGURES: dict[str, Value] = {
     "one.iops": 100.0, "deep.iops": 400.0, "zero.iops": 0.0, "device.name": "vda",

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.model.experiment.point import Point
-from iopstui.model.findings.evidence import JobShape
-from iopstui.model.lesson.figures import (
+from iopstui.features.lessons.model.figures import (
     FACT_NAMESPACES,
     flatten_document,
     requested_figures,
     run_figures,
     unit_of,
 )
-from iopstui.model.lesson.section import suggest_names
+from iopstui.features.lessons.model.section import suggest_names
+from iopstui.model.experiment.point import Point
+from iopstui.model.findings.evidence import JobShape
 
 
 def test_the_share_that_the_jobs_own_cpus_complete() -> None:

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import Missing, UsageError
+from iopstui.features.lessons.model.figures import FACTS, RUN
+from iopstui.features.lessons.model.file import parse_lesson
+from iopstui.features.lessons.model.formula import Value
+from iopstui.features.lessons.model.pages import PARTS, AnswerPage, QuestionPage, ReportPage
+from iopstui.features.lessons.play import library as lessons
+from iopstui.features.lessons.play.library import find_lesson, load_lesson, shipped_lessons
 from iopstui.fio.library import find_job, load_job
-from iopstui.lesson import library as lessons
-from iopstui.lesson.library import find_lesson, load_lesson, shipped_lessons
 from iopstui.model.block.tunable import TUNABLES
-from iopstui.model.lesson.figures import FACTS, RUN
-from iopstui.model.lesson.file import parse_lesson
-from iopstui.model.lesson.formula import Value
-from iopstui.model.lesson.pages import PARTS, AnswerPage, QuestionPage, ReportPage
 
 SHIPPED = shipped_lessons()
 each_lesson = pytest.mark.parametrize("lesson", SHIPPED, ids=lambda lesson: lesson.name)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.lesson.figures import unit_of
-from iopstui.model.lesson.formula import FormulaError, Value
-from iopstui.model.lesson.text import (
+from iopstui.features.lessons.model.figures import unit_of
+from iopstui.features.lessons.model.formula import FormulaError, Value
+from iopstui.features.lessons.model.text import (
     FORMS,
     VisibleParagraph,
     format_value,

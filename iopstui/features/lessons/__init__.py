@@ -1,0 +1,1 @@
+"""Guided experiments: predict, run, see, explain."""

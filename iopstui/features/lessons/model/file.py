@@ -1,0 +1,276 @@
+"""Read a lesson's file and report every mistake.
+
+It is an INI file in the manner of fio's job files: ``[lesson]`` says what it is, ``[let]`` names
+formulas, and the other sections are its pages in order, each headed ``[kind: name]``.
+"""
+
+from __future__ import annotations
+
+import configparser
+import difflib
+import keyword
+import re
+from collections.abc import Iterator, Mapping
+
+from iopstui.errors import UsageError
+from iopstui.features.lessons.model.check import check_names
+from iopstui.features.lessons.model.figures import FACT_NAMESPACES, FIO, RUN
+from iopstui.features.lessons.model.formula import CONSTANTS, FUNCTIONS, Formula
+from iopstui.features.lessons.model.pages import (
+    ASK,
+    EXPLAIN,
+    PANES,
+    PARTS,
+    REPORT,
+    RUN_STEP,
+    SEE,
+    TELL,
+    AnswerPage,
+    Choice,
+    FiguresPage,
+    Lesson,
+    Page,
+    QuestionPage,
+    ReportPage,
+    RunPage,
+    TextPage,
+)
+from iopstui.features.lessons.model.section import Section, suggest_names
+from iopstui.features.lessons.model.text import Template
+from iopstui.model.block.tunable import parse_tunable
+from iopstui.model.fio.jobfile import parse_override
+
+LONGEST_RUN_S = 600.0
+MAX_STEPS = 200
+
+_COMMON_KEYS = {"title", "text", "when", "needs", "why"}
+_KEYS: Mapping[str, set[str]] = {
+    TELL: _COMMON_KEYS,
+    ASK: _COMMON_KEYS,  # and a, b, c ..., right a ...
+    RUN_STEP: _COMMON_KEYS | {"job", "fio", "set", "knob", "bind", "settle", "seconds", "look"},
+    SEE: _COMMON_KEYS | {"runs", "figures"},
+    EXPLAIN: _COMMON_KEYS | {"answers"},
+    REPORT: _COMMON_KEYS | {"run", *PARTS},
+}
+_LESSON_KEYS = {"title", "teaches", "source", "minutes", "job", "fio", "set", "settle", "seconds",
+                "size"}  # fmt: skip
+_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+
+
+def parse_lesson(text: str, name: str, path: str) -> Lesson:
+    """Parse the file. UsageError names the file, the section and how to fix it."""
+    sections = list(_read_sections(text, path))
+    heads = [section for section in sections if section.header == "lesson"]
+    if not heads:
+        raise UsageError(f"{path} is not a lesson: it has no [lesson] section.",
+                         "iopstui lesson --check NAME shows how the shipped ones are made; "
+                         "docs/lesson-files.md says how one is written.")  # fmt: skip
+    head = heads[0]
+    head.check(_LESSON_KEYS)
+    lets = next((section for section in sections if section.header == "let"), None)
+    steps = tuple(
+        _read_page(section, head) for section in sections if section.header not in ("lesson", "let")
+    )
+    if not steps:
+        head.fail("the lesson has no pages", "Add at least [tell: start] with a text.")
+    if len(steps) > MAX_STEPS:
+        head.fail(f"{len(steps)} pages; a lesson has at most {MAX_STEPS}")
+    lesson = Lesson(
+        name=name,
+        path=path,
+        title=head.text("title"),
+        teaches=head.text("teaches"),
+        source=head.text("source"),
+        minutes=head.number("minutes", 5, 0, 600),
+        steps=steps,
+        lets={key: _read_formula(lets, key) for key in lets.keys} if lets else {},
+        size=head.text("size", "") or None,
+    )
+    check_names(lesson, sections)
+    return lesson
+
+
+def _read_sections(text: str, path: str) -> Iterator[Section]:
+    parser = configparser.ConfigParser(
+        interpolation=None, delimiters=("=",), comment_prefixes=("#", ";"), default_section="\0"
+    )
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    try:
+        parser.read_string(text, path)
+    except configparser.DuplicateSectionError as error:
+        raise UsageError(f"{path}: line {error.lineno}: there are two sections "
+                         f"[{error.section}].", "Give each page a name of its own.",
+                         ) from None  # fmt: skip
+    except configparser.DuplicateOptionError as error:
+        raise UsageError(f"{path}: line {error.lineno}: [{error.section}] has {error.option!r} "
+                         "twice.") from None  # fmt: skip
+    except configparser.MissingSectionHeaderError as error:
+        raise UsageError(f"{path}: line {error.lineno}: a line before the first section.",
+                         "A lesson begins with [lesson].") from None  # fmt: skip
+    except configparser.ParsingError as error:
+        lines = ", ".join(str(number) for number, _ in error.errors[:3])
+        raise UsageError(f"{path}: line {lines}: neither a section nor NAME = VALUE.",
+                         "Lines that continue a text are indented.") from None  # fmt: skip
+    for header in parser.sections():
+        yield Section(path, header, parser[header])
+
+
+def _read_page(section: Section, head: Section) -> Page:
+    kind, colon, name = (part.strip() for part in section.header.partition(":"))
+    if kind not in _KEYS or not colon:
+        matches = difflib.get_close_matches(kind, _KEYS, n=1)
+        section.fail(
+            "this is not a page",
+            (f"Did you mean [{matches[0]}: ...]? " if matches else "")
+            + f"A page begins with [KIND: NAME], KIND one of {', '.join(_KEYS)}.",
+        )
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+        section.fail(f"{name!r} can't be a name", "Use a word of a-z, 0-9 and _, e.g. [run: deep].")
+    makers = {
+        TELL: _read_text_page, ASK: _read_question_page, RUN_STEP: _read_run_page,
+        SEE: _read_figures_page,
+        EXPLAIN: _read_answer_page, REPORT: _read_report_page,
+    }  # fmt: skip
+    if kind != ASK:
+        section.check(_KEYS[kind])
+    return makers[kind](section, name, head)
+
+
+def _read_common_keys(section: Section, name: str) -> dict[str, object]:
+    needs = section.formula("needs")
+    if needs is not None and "why" not in section.keys:
+        section.fail("needs without why", "Add why = what to say where it can't be shown.")
+    return {
+        "name": name,
+        "title": section.text("title", name.replace("_", " ")),
+        "paragraphs": section.paragraphs("text"),
+        "when": section.formula("when"),
+        "needs": needs,
+        "why": section.paragraphs("why"),
+    }
+
+
+def _read_text_page(section: Section, name: str, head: Section) -> Page:
+    section.text("text")
+    return TextPage(**_read_common_keys(section, name))  # type: ignore[arg-type]
+
+
+def _read_question_page(section: Section, name: str, head: Section) -> Page:
+    letters = [key for key in section.keys if len(key) == 1 and key.isalpha()]
+    section.check({*_COMMON_KEYS, *letters, *(f"right {letter}" for letter in letters)})
+    section.text("text")
+    if len(letters) < 2 or letters != [chr(97 + n) for n in range(len(letters))]:
+        section.fail("a question needs the answers a, b ... in order",
+                     "Add: a = first answer, right a = a formula that is true if it is right.",
+                     )  # fmt: skip
+    choices = []
+    for letter in letters:
+        right = section.formula(f"right {letter}")
+        if right is None:
+            section.fail(f"answer {letter} has no condition",
+                         f"Add: right {letter} = a formula, or false")  # fmt: skip
+        choices.append(Choice(letter=letter, text=section.template(letter), right=right))
+    return QuestionPage(choices=tuple(choices), **_read_common_keys(section, name))  # type: ignore[arg-type]
+
+
+def _read_run_page(section: Section, name: str, head: Section) -> Page:
+    if name in FACT_NAMESPACES or name in CONSTANTS or name in FUNCTIONS:
+        section.fail(f"a run can't be called {name}: formulas mean something else by it")
+    own_job = {"job", "fio"} & section.keys.keys()
+    of = section if own_job else head
+    inline = "\n".join(of.lines("fio")) or None
+    job = of.text("job", "")
+    if bool(inline) == bool(job):
+        section.fail("a run needs a job", "Add job = NAME (see `iopstui jobs`), or fio = with a "
+                     "job file below it, here or in [lesson], one of them.")  # fmt: skip
+    if inline and not any(line.startswith("[") for line in inline.splitlines()):
+        inline = f"[{name}]\n{inline}"
+    inherited = () if own_job else tuple(_read_options(head))
+    return RunPage(
+        job=job or name,
+        fio=inline,
+        options=tuple(dict([*inherited, *_read_options(section)]).items()),
+        knobs=tuple(_read_knobs(section)),
+        bind=_read_bind(section),
+        settle=section.number("settle", head.number("settle", 1, 0, LONGEST_RUN_S), 0,
+                              LONGEST_RUN_S),
+        seconds=section.number("seconds", head.number("seconds", 5, 1, LONGEST_RUN_S), 1,
+                               LONGEST_RUN_S),
+        look=tuple(_read_look_lines(section)),
+        **_read_common_keys(section, name),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def _read_options(section: Section) -> Iterator[tuple[str, Template]]:
+    for line in section.lines("set"):
+        try:
+            option, value = parse_override(line)
+        except UsageError:
+            section.fail(f"set: {line!r} is not OPTION=VALUE", "One fio option per line.")
+        if option in ("runtime", "timeout", "time_based", "filename", "directory"):
+            section.fail(
+                f"set: {option} can't be chosen",
+                "The key seconds sets the length, the target the place.",
+            )
+        yield option, section.filled("set", value)
+
+
+def _read_knobs(section: Section) -> Iterator[tuple[str, Template]]:
+    for line in section.lines("knob"):
+        knob, _, value = line.partition("=")
+        if "{" in value:
+            value_of, knob = section.filled("knob", value.strip()), knob.strip()
+        else:
+            try:
+                request = parse_tunable(line)
+            except UsageError as error:
+                section.fail(f"knob: {error.message}")
+            value_of, knob = section.filled("knob", request.value), request.name
+        yield knob, value_of
+
+
+def _read_bind(section: Section) -> bool:
+    text = section.text("bind", "none")
+    if text not in ("queues", "none"):
+        section.fail(f"bind = {text}: it is queues or none")
+    return text == "queues"
+
+
+def _read_look_lines(section: Section) -> Iterator[tuple[str, str]]:
+    for line in section.lines("look"):
+        pane, colon, sentence = (part.strip() for part in line.partition(":"))
+        if pane not in PANES or not colon or not sentence:
+            section.fail(f"look: {line!r} is not PANE: SENTENCE",
+                         f"PANE is one of {', '.join(PANES)}; one line each.")  # fmt: skip
+        yield pane, sentence
+
+
+def _read_figures_page(section: Section, name: str, head: Section) -> Page:
+    section.text("runs")
+    figures = section.word_list("figures")
+    for figure in figures:
+        if figure not in RUN and not figure.startswith(f"{FIO}."):
+            section.fail(f"figures: no run has a figure {figure!r}", suggest_names(figure, RUN))
+    if not figures:
+        section.fail("'figures' is missing", "For example: figures = iops, latency, p99")
+    runs, common = section.word_list("runs"), _read_common_keys(section, name)
+    return FiguresPage(runs=runs, figures=figures, **common)  # type: ignore[arg-type]
+
+
+def _read_answer_page(section: Section, name: str, head: Section) -> Page:
+    if "answers" not in section.keys:
+        section.text("text")
+    return AnswerPage(answers=section.word_list("answers"), **_read_common_keys(section, name))  # type: ignore[arg-type]
+
+
+def _read_report_page(section: Section, name: str, head: Section) -> Page:
+    parts = tuple((part, section.paragraphs(part)) for part in PARTS if part in section.keys)
+    return ReportPage(run=section.text("run"), parts=parts, **_read_common_keys(section, name))  # type: ignore[arg-type]
+
+
+def _read_formula(section: Section, key: str) -> Formula:
+    if not _NAME.fullmatch(key) or keyword.iskeyword(key) or key in CONSTANTS or key in FUNCTIONS:
+        section.fail(f"{key!r} can't be a name", "Use a word of a-z, 0-9 and _.")
+    formula = section.formula(key)
+    assert formula is not None
+    return formula

@@ -1,0 +1,304 @@
+"""Play a lesson: its current page, answers and measurements.
+
+It draws nothing and runs nothing. Whoever plays it shows ``page()``, hands ``request()`` to a
+session on a run's page, and feeds it the session's events; then ``advance()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui.errors import UsageError
+from iopstui.events import Event, FrameReady, StepFinished, StepStarted
+from iopstui.features.lessons.model.figures import requested_figures, run_figures
+from iopstui.features.lessons.model.formula import Value
+from iopstui.features.lessons.model.pages import (
+    ASK,
+    RUN_STEP,
+    AnswerPage,
+    Lesson,
+    Page,
+    QuestionPage,
+    RunPage,
+)
+from iopstui.features.lessons.model.text import VisibleParagraph
+from iopstui.features.lessons.play.facts import TargetFacts
+from iopstui.features.lessons.play.jobs import LessonJobs
+from iopstui.features.lessons.play.lesson_state import LessonState
+from iopstui.features.lessons.play.page import (
+    DONE,
+    FAILED,
+    READY,
+    RUNNING,
+    SKIPPED,
+    AnswerVerdict,
+    ShownPage,
+)
+from iopstui.features.lessons.play.texts import LessonTexts, figures_of_page
+from iopstui.fio.job_shape import shape_of
+from iopstui.linux.sysattr import parse_cpu_list
+from iopstui.model.block.target import Target
+from iopstui.model.experiment.disturbance import DisturbanceMeter
+from iopstui.model.experiment.point import PointMeter
+from iopstui.model.experiment.run_request import RunRequest
+from iopstui.model.fio import jobfile
+from iopstui.preflight.shared_scratch import LentScratch
+
+
+class LessonRun:
+    """``facts`` are those of ``target`` (facts.py); ``size`` and
+    ``destroy_data`` are those of the command line.
+
+    ``points`` are the figures of the runs so far, ``failed`` why a run has none, ``skipped`` why
+    a page could not be shown, ``answers`` what was answered; by the pages' names, ``skipped`` by
+    their headers.
+    """
+
+    def __init__(
+        self,
+        lesson: Lesson,
+        target: Target,
+        facts: TargetFacts,
+        size: str | None = None,
+        destroy_data: Sequence[str] = (),
+    ) -> None:
+        self.lesson = lesson
+        self._state = state = LessonState(lesson, facts)
+        self.points, self.documents, self.failed = state.points, state.documents, state.failed
+        self.skipped, self.answers = state.skipped, state.answers
+        self.elapsed_s = 0.0
+        self._target = target
+        self._jobs = LessonJobs(state, target, size, destroy_data)
+        self._texts = LessonTexts(state, self._jobs)
+        self._own_cpus: frozenset[int] = frozenset()
+        self._meter: PointMeter | None = None
+        self._started = False
+        self._stopping = False
+        self._repeated: RunPage | None = None
+        self._index = -1
+        self._move()
+
+    # -- where it is
+
+    @property
+    def step(self) -> Page | None:
+        """The page of the lesson file that is shown; ``None`` at the end."""
+        return self.lesson.steps[self._index] if self._index < len(self.lesson.steps) else None
+
+    @property
+    def run_page(self) -> RunPage | None:
+        """The run of the page that is shown, or an earlier one that is repeated."""
+        return self._repeated or (self.step if isinstance(self.step, RunPage) else None)
+
+    @property
+    def repeatable(self) -> RunPage | None:
+        """The run that can be repeated from the page shown: it failed, or it was disturbed."""
+        step, run = self.step, self.run_page
+        if self.running or step is None:
+            return None
+        if run is not None:
+            is_disturbed = run.name in self.points and self.points[run.name].disturbed
+            return run if run.name in self.failed or is_disturbed else None
+        names = set(figures_of_page(step))
+        for question in step.answers if isinstance(step, AnswerPage) else ():
+            names |= self._figures_of_question(question)
+        disturbed = self._state.disturbances(names)
+        return next((run for run in self.lesson.runs if run.name in disturbed), None)
+
+    def _figures_of_question(self, name: str) -> frozenset[str]:
+        pages = (step for step in self.lesson.steps if isinstance(step, QuestionPage))
+        return next((page.figures for page in pages if page.name == name), frozenset())
+
+    def repeat(self) -> None:
+        """The next ``request`` is for the run that can be repeated."""
+        run = self.repeatable
+        self._repeated = None if run is self.step else run
+
+    @property
+    def repeats(self) -> bool:
+        """True from ``repeat`` until ``end_repeat``."""
+        return self._repeated is not None
+
+    def end_repeat(self) -> None:
+        """Go on with the page that is shown."""
+        self._repeated = None
+
+    @property
+    def is_over(self) -> bool:
+        """True after the last page."""
+        return self.step is None
+
+    @property
+    def running(self) -> bool:
+        """True from ``request`` until the run's end was fed."""
+        return self._meter is not None
+
+    def advance(self) -> None:
+        """Go to the next page. A question may be left unanswered, a run not made: what depends on
+        it is then not said."""
+        step = self.step
+        if step is None or self.running:
+            return
+        is_skipped = step.header in self.skipped
+        if isinstance(step, RunPage) and step.name not in self.points and not is_skipped:
+            self.failed.setdefault(step.name, "it was not run")
+        self._move()
+
+    def answer(self, letter: str | None) -> None:
+        """Answer the question that is shown. ValueError for a letter it does not have."""
+        step = self.step
+        if not isinstance(step, QuestionPage):
+            raise ValueError("no question is shown")
+        if letter is None:
+            self.answers.pop(step.name, None)
+        elif letter not in {choice.letter for choice in step.choices}:
+            raise ValueError(f"there is no answer {letter!r}")
+        else:
+            self.answers[step.name] = letter
+
+    def _move(self) -> None:
+        while self._index < len(self.lesson.steps):
+            self._index += 1
+            step = self.step
+            if step is None or self._is_shown(step):
+                return
+
+    # -- what is known
+
+    def lookup(self, name: str) -> Value | None:
+        """A figure, a fact or one of [let]; ``None`` if it is not known."""
+        return self._state.lookup(name)
+
+    def verdict(self, name: str) -> AnswerVerdict | None:
+        """Answer a question from the measurements so far; ``None`` if it was not asked."""
+        return self._state.verdict(name)
+
+    def impossible_runs(self) -> dict[str, str]:
+        """The runs that can't be made here, and why ("": because another one can't)."""
+        return self._state.impossible_runs()
+
+    def update_facts(self, facts: TargetFacts) -> None:
+        """Go on after a break in which the target's tunables may have changed."""
+        self._state.target_facts = facts
+
+    def _is_shown(self, step: Page) -> bool:
+        """Whether there is anything to show of it."""
+        if step.when is not None and step.when.as_boolean(self.lookup) is not True:
+            return False
+        if step.needs is not None and step.needs.as_boolean(self.lookup) is not True:
+            self.skipped[step.header] = self._state.skip_reason(step)
+            return True
+        if isinstance(step, QuestionPage):
+            is_shown = self._state.is_decidable(step) and self._state.is_askable(step)
+            self._state.shown_questions |= {step.name} if is_shown else set()
+            return is_shown
+        return isinstance(step, RunPage) or bool(self._texts.blocks(step))
+
+    # -- pages
+
+    def page(self) -> ShownPage | None:
+        """The current page; ``None`` at the end."""
+        step = self.step
+        if step is None:
+            return None
+        number, total = self._index + 1, len(self.lesson.steps)
+        if step.header in self.skipped:
+            reason = (VisibleParagraph(self.skipped[step.header]),)
+            return ShownPage(step.kind, step.name, step.title, reason, number, total, state=SKIPPED)
+        return ShownPage(
+            step.kind,
+            step.name,
+            step.title,
+            tuple(self._texts.blocks(step)),
+            number,
+            total,
+            choices=tuple(self._texts.choices(step)) if isinstance(step, QuestionPage) else (),
+            chosen=self.answers.get(step.name) if step.kind == ASK else None,
+            state=self._run_state(step) if step.kind == RUN_STEP else "",
+            look=step.look if isinstance(step, RunPage) else (),
+        )
+
+    def _run_state(self, step: Page) -> str:
+        if self.running:
+            return RUNNING
+        if step.name in self.points:
+            return DONE
+        return FAILED if step.name in self.failed else READY
+
+    # -- runs
+
+    def job_text(self, run: RunPage) -> str:
+        """The job file of a run with its options. UsageError if there is none."""
+        return self._jobs.job_text(run)
+
+    def original_knobs(self) -> tuple[tuple[str, str], ...]:
+        """The values that the tunables of this lesson had when it began, in the order in which
+        they have to be restored: for ``LiveSession.set_tunable``, if the session goes on."""
+        return self._jobs.original_knobs()
+
+    def request(self, interval_s: float = 1.0) -> RunRequest:
+        """Request for the page shown, for a session that samples every ``interval_s``; from now on
+        the player waits for its events. Raises UsageError."""
+        run = self.run_page
+        if run is None or run.header in self.skipped:
+            raise UsageError("No run is shown.")
+        text = self.job_text(run)
+        request = self._jobs.request(run, interval_s)
+        self.failed.pop(run.name, None)
+        shape = shape_of(text)
+        self.points.pop(run.name, None)
+        self._state.figures[run.name] = requested_figures(shape)
+        cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective_sections(text)}
+        self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
+        self._started = self._stopping = False
+        self.elapsed_s = 0.0
+        disturbances = DisturbanceMeter(self._target, shape)
+        self._meter = PointMeter(run.settle, run.seconds, disturbances)
+        return request
+
+    def lent(self) -> LentScratch | None:
+        """The scratch directory that the runs share. Raises UsageError."""
+        return self._jobs.lent()
+
+    def stop(self) -> None:
+        """The session was asked to stop what runs, so the next end of a run is that of this one:
+        no other begins."""
+        self._stopping = True
+
+    def feed(self, event: Event) -> bool:
+        """Take an event of the session; True if it ended the run that is waited for."""
+        run, meter = self.run_page, self._meter
+        if meter is None or run is None:
+            return False
+        match event:
+            case StepStarted():
+                self._started = True
+            case FrameReady() if self._started:
+                meter.add(event.frame)
+                if event.frame.fio is not None:
+                    self.elapsed_s += event.frame.fio.seconds or 0.0
+            case StepFinished() if self._started or self._stopping or event.error:
+                self._finish(run, meter, event)
+                return True
+        return False
+
+    def give_up(self, reason: str) -> None:
+        """The run that is shown can't be made, or its session has ended."""
+        if self.run_page is not None:
+            self.failed[self.run_page.name] = reason
+        self._meter = None
+
+    def _finish(self, run: RunPage, meter: PointMeter, event: StepFinished) -> None:
+        self._meter = None
+        point = meter.point()
+        if event.error or event.interrupted or point is None:
+            stopped = "it was stopped" if event.interrupted else "fio ended before the settle time"
+            self.failed[run.name] = f"{event.error} {event.hint}".strip() or stopped
+            return
+        self.points[run.name] = point
+        self.documents[run.name] = event.document
+        self._state.figures[run.name] |= run_figures(point, event.document, self._own_cpus)
+
+    def close(self) -> None:
+        """Remove the scratch files. The session that ran the jobs must be idle or closed."""
+        self._jobs.close()
