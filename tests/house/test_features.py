@@ -76,6 +76,31 @@ def test_exports_are_unknown_without_their_feature(tmp_path: Path) -> None:
     assert "--interval" in help_text and "--textfile" not in help_text
 
 
+HOME_SCREEN = """
+import asyncio
+from iopstui.ui import help, keys
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Backend
+from iopstui.ui.home import screen
+async def texts():
+    backend = Backend(lambda paths: None, dict, [], conditions=lambda session: (None, None))
+    async with IopstuiApp(backend).run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        print(*sorted(pilot.app.targets._offered_actions()))
+asyncio.run(texts())
+print(keys.markdown(), help.SCREENS, screen.FIRST_RUN)
+"""
+
+
+@pytest.mark.parametrize("feature", ["lessons", "diskspd"])
+def test_keys_of_a_missing_feature_are_on_no_screen(feature: str, tmp_path: Path) -> None:
+    result = run(program_without(feature, tmp_path), "-c", HOME_SCREEN)
+    assert result.returncode == 0, result.stderr
+    actions, _, texts = result.stdout.partition("\n")
+    assert {"watch", "sweep"} <= set(actions.split()) and "read" in texts
+    assert ("lessons" in actions) == ("lesson" in texts) == (feature != "lessons")
+
+
 def test_the_contract_of_the_core_names_all_of_it() -> None:
     text = (TOP / "pyproject.toml").read_text()
     contract = text.partition('name = "The core knows no feature"')[2].partition("]")[0]

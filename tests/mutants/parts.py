@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # files or packages
-PARTS = ("iopstui/model", "iopstui/safety", "iopstui/linux", "iopstui/fio")
+PARTS = (
+    "iopstui/model", "iopstui/safety", "iopstui/linux", "iopstui/fio",
+    "iopstui/features/lessons/model",
+)  # fmt: skip
 
 _TESTS = tuple(f"tests/{ring}" for ring in (
     "model", "linux", "fio", "safety", "recording", "preflight", "session", "experiment", "lesson",

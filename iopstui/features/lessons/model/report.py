@@ -21,8 +21,8 @@ _SIZES = re.compile(r"(\d+)([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 
 
 def report_parts(document: Doc) -> Parts:
-    """The report as (part, lines), in fio's order; parts are pages.py's PARTS. What the document does
-    not have is left out."""
+    """The report as (part, lines), in fio's order; parts are pages.py's PARTS. What the
+    document does not have is left out."""
     rows = [row for row in document.get("jobs", ()) if isinstance(row, Mapping)]
     common = _map(document.get("global options"))
     parts: Parts = []
