@@ -216,8 +216,8 @@ class FlightRecorder:
         now = reader.read() if reader is not None else None
         before, self._group_counts = self._group_counts, now
         groups = {
-            group.path: (group.total.reads_s, group.total.writes_s,
-                         group.total.read_bytes_s, group.total.write_bytes_s)
+            group.path: (round(group.total.reads_s, 1), round(group.total.writes_s, 1),
+                         round(group.total.read_bytes_s), round(group.total.write_bytes_s))
             for group in (group_rates(now, before, USE_S) or ())[:MAX_GROUPS]
         }  # fmt: skip
         use = busiest_use(uses)

@@ -29,6 +29,10 @@ def mean_ms(rates: DiskRates) -> float | None:
     return waited / count if count else None
 
 
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else round(value, digits)
+
+
 class PeakFold:
     """Fed with each second; ``take`` gives the peaks since it was called last."""
 
@@ -45,24 +49,40 @@ class PeakFold:
         self._seconds += frame.seconds or 0.0
         for name, rates in frame.disks.items():
             if rates.ios_s or rates.f_s or rates.in_flight:
-                one = DiskPeak(rates.ios_s or 0.0, rates.bytes_s or 0.0, rates.aqu_sz or 0.0,
-                               rates.util, mean_ms(rates), frame.t)  # fmt: skip
+                one = DiskPeak(round(rates.ios_s or 0.0, 1), round(rates.bytes_s or 0.0),
+                               round(rates.aqu_sz or 0.0, 2), _rounded(rates.util, 1),
+                               _rounded(mean_ms(rates), 3), frame.t)  # fmt: skip
                 self._disks[name] = higher(self._disks.get(name), one)
         if frame.probe is not None and frame.probe.exemplars:
             self._slowest = slowest([*self._slowest, *frame.probe.exemplars])
 
     def take(self, t: float) -> Peaks:
         """The peaks up to ``t``; the next ones begin there."""
-        disks = {name: replace(one, ms_ago_s=t - one.ms_ago_s) for name, one in self._disks.items()}
+        disks = {
+            name: replace(one, ms_ago_s=round(t - one.ms_ago_s, 2))
+            for name, one in self._disks.items()
+        }
         peaks = Peaks(t, self._seconds, disks, tuple(self._slowest))
         self._disks, self._slowest, self._seconds = {}, [], 0.0
         return peaks
 
 
 def busiest_use(uses: Sequence[DiskUse]) -> DiskUse | None:
-    """Several readings as one, with the processes that did most."""
+    """Several readings as one, with the processes that did most. Bytes are whole: digits behind
+    the point are half of what would be written."""
     use = mean_use(uses)
-    return None if use is None else replace(use, users=use.users[:MAX_USERS])
+    if use is None:
+        return None
+    users = tuple(
+        replace(user, read_s=round(user.read_s), write_s=round(user.write_s))
+        for user in use.users[:MAX_USERS]
+    )
+    disks = {
+        name: (round(read_s), round(write_s), round(in_flight, 2))
+        for name, (read_s, write_s, in_flight) in use.disks.items()
+    }
+    boot_ms = {name: round(ms, 3) for name, ms in use.boot_ms.items()}
+    return replace(use, users=users, disks=disks, boot_ms=boot_ms)
 
 
 def slowest(requests: Iterable[Exemplar]) -> list[Exemplar]:
