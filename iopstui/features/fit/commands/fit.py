@@ -47,9 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
 COMMAND = Command(
     "fit",
     56,
-    "judge whether a disk is good enough for etcd, PostgreSQL, SQLite or Prometheus",
+    "judge whether a disk is good enough for etcd or a database",
     add_arguments,
     run,
     epilog=EPILOG,
     needs_proc=True,
+    minor=True,
 )
