@@ -15,7 +15,7 @@ from iopstui.ui.parts import replay
 Section = tuple[str, tuple[tuple[str, str], ...]]
 
 SCREENS: tuple[Section, ...] = (
-    *(part.HELP for part in FEATURE_PARTS),
+    *(part.HELP for part in FEATURE_PARTS if part.HELP[0]),
     (
         "A sweep or a comparison (w, c)",
         (

@@ -52,7 +52,7 @@ def test_why_answers_for_a_slow_time_over_the_end_of_an_hour(
         and lines[0] == "2026-09-27 02:58:00 to 2026-09-27 03:04:00 (4 min 59 s of it recorded)"
     )
     assert lines[1].startswith("■ vda") or lines[1].startswith("▲ vda")
-    assert "  longest second of vda: 400 ms on average, at 03:00:00" in lines
+    assert "  slowest second of vda: 400 ms on average, at 03:00:00" in lines
     assert "I/Os take 400 ms on average" in lines[1]
     then = lines[lines.index("  then:") + 1 :]
     assert [line.split(": ")[1][0] for line in then] == ["●", lines[1][0], "●"]
@@ -67,7 +67,7 @@ def test_why_finds_its_place_in_a_long_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flight = Flight(tmp_path)
-    for load, seconds in ((QUIET, 700), (SLOW, 60), (QUIET, 140)):
+    for load, seconds in ((QUIET, 704), (SLOW, 60), (QUIET, 140)):
         flight.run(seconds, load)
         flight.drain()
     flight.end()
@@ -76,6 +76,10 @@ def test_why_finds_its_place_in_a_long_file(
     assert out.splitlines()[0] == "2026-09-27 02:11:30 to 2026-09-27 02:12:30"
     code, out, _ = why(tmp_path, capsys, "--at", "2026-09-27 02:13:30")
     assert code == 0 and "answers in 1.00 ms" in out.splitlines()[1]
+    # what was just before the time asked for is not its slowest second
+    for at in ("02:12:46", "02:12:48"):
+        _, out, _ = why(tmp_path, capsys, "--at", f"2026-09-27 {at}")
+        assert "slowest second of vda: " in out and "slowest second of vda: 400 ms" not in out
 
 
 def test_why_as_json(recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -123,7 +123,7 @@ def test_why_names_the_cause_of_each(
         code = why_then(copy, at - 10, 120, as_json=False)
         out = capsys.readouterr().out
         if event.seconds == 1:  # no answer is about a second, and its figure is never averaged away
-            assert code == 0 and f"longest second of vda: {event.expected.split('took ')[1]}" in out
+            assert code == 0 and f"slowest second of vda: {event.expected.split('took ')[1]}" in out
         else:
             assert code == 4 and event.expected.split(":")[0] in out.splitlines()[1]
             assert event.who in out
@@ -206,5 +206,5 @@ def test_the_same_hour_of_other_days_is_the_measure(
         os.utime(file.path, (file.name.began_s + 730, file.name.began_s + 730))
     assert usual_at(tmp_path, START_S + 2 * 86400 + 300)["vda"].ms == 2.0
     why_then(tmp_path, START_S + 3 * 86400 + 300, 60, as_json=False)
-    expected = "(20.0× the median of a minute's longest second at this hour on 3 other days)"
+    expected = "(20.0× the median of a minute's slowest second at this hour on 3 other days)"
     assert expected in capsys.readouterr().out

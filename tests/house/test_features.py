@@ -105,5 +105,7 @@ def test_the_contract_of_the_core_names_all_of_it() -> None:
     text = (TOP / "pyproject.toml").read_text()
     contract = text.partition('name = "The core knows no feature"')[2].partition("]")[0]
     named = set(re.findall(r'"iopstui\.(\w+)"', contract))
-    present = {path.stem for path in PACKAGE.iterdir() if path.name[0] not in "_."}
+    # a folder that was moved leaves its compiled files behind
+    present = {path.stem for path in PACKAGE.iterdir() if path.name[0] not in "_."
+               and (path.is_file() or any(path.rglob("*.py")) or path.name == "data")}  # fmt: skip
     assert named == present - {"features", "data", "py"}

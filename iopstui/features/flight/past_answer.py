@@ -112,14 +112,20 @@ def _coverage(span: Span) -> str:
 
 
 def _peak_lines(span: Span, usual: Mapping[str, Usual]) -> Iterator[str]:
-    """The longest second of each disk."""
+    """The slowest second of each disk. Peaks are of stretches, the first of which may have begun
+    before the span."""
     longest: dict[str, tuple[float, float]] = {}
     for at, peaks in span.peaks:
         for name, peak in peaks.disks.items():
-            if peak.ms is not None and peak.ms > longest.get(name, (0.0, 0.0))[0]:
-                longest[name] = peak.ms, at - peak.ms_ago_s
+            came = at - peak.ms_ago_s
+            if (
+                peak.ms is not None
+                and span.began_s <= came <= span.ended_s
+                and (peak.ms > longest.get(name, (0.0, 0.0))[0])
+            ):
+                longest[name] = peak.ms, came
     for name, (ms, at) in longest.items():
-        yield (f"longest second of {printable(name)}: {units.milliseconds(ms)} on average, "
+        yield (f"slowest second of {printable(name)}: {units.milliseconds(ms)} on average, "
                f"at {units.wall_clock(1e3 * at)}{_compared(ms, usual.get(name))}")  # fmt: skip
 
 
@@ -127,7 +133,7 @@ def _compared(ms: float, usual: Usual | None) -> str:
     """The same hour of other days."""
     if usual is None or not usual.ms:
         return ""
-    return (f" ({ms / usual.ms:.1f}× the median of a minute's longest second at this hour on "
+    return (f" ({ms / usual.ms:.1f}× the median of a minute's slowest second at this hour on "
             f"{usual.days} other days)")  # fmt: skip
 
 

@@ -19,7 +19,7 @@ MIN_DAYS, MIN_MINUTES = 2, 10
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """The median of the longest second of a minute, over ``days`` other days."""
+    """The median of the slowest second of a minute, over ``days`` other days."""
 
     ms: float
     days: int
@@ -42,7 +42,7 @@ def usual_at(place: Path, moment_s: float) -> dict[str, Usual]:
 
 
 def longest_by_minute(peaks: Sequence[tuple[float, Peaks]]) -> dict[str, list[float]]:
-    """The longest second of each minute, by disk, however finely they are recorded."""
+    """The slowest second of each minute, by disk, however finely they are recorded."""
     longest: dict[str, dict[int, float]] = defaultdict(dict)
     for at, one in peaks:
         for name, peak in one.disks.items():

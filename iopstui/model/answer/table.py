@@ -128,7 +128,7 @@ def silent(s: Situation) -> Answer | None:
 def finding(s: Situation) -> Answer | None:
     """A finding that no figure of a disk shows."""
     for found in s.findings:
-        if found.rule in SPECIFIC:
+        if found.rule in SPECIFIC and (not found.disk or found.disk in s.below):
             state = CRITICAL if severity_of(found) == CRITICAL_FINDING else WARNING
             waits = found.rule not in ("iostats", "hot", "media-errors")
             return Answer(

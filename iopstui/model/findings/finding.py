@@ -15,7 +15,8 @@ class Finding:
     """``rule`` names what fired, ``text`` is the sentence, ``advice`` what to try ("" if
     nothing helps), ``key`` the key that does it ("" if none). ``test`` are the options of the run
     that decides it (empty: there is none). ``since`` and ``until`` are the seconds of the session
-    that it is about (``None``: of no seconds, or an older recording's).
+    that it is about (``None``: of no seconds, or an older recording's). ``disk`` is the one disk
+    that it is about ("": not one alone, or not said).
     """
 
     rule: str
@@ -25,6 +26,7 @@ class Finding:
     test: tuple[tuple[str, str], ...] = ()
     since: float | None = None
     until: float | None = None
+    disk: str = ""
 
     @property
     def options(self) -> str:

@@ -18,10 +18,10 @@ class FeaturePart(Part):
     """Keys of a feature, ``PART`` of its module ``screen_part``. ``conditions`` says what a
     session measures; ``first`` is what the command line begins with."""
 
-    HELP: ClassVar[tuple[str, tuple[tuple[str, str], ...]]]
-    """Its section of the help: a title, and rows of keys with what they do."""
-    HOME_ACTION: ClassVar[str]
-    """Name of the home screen's action that calls ``choose``."""
+    HELP: ClassVar[tuple[str, tuple[tuple[str, str], ...]]] = ("", ())
+    """Its section of the help: a title ("": none), and rows of keys with what they do."""
+    HOME_ACTION: ClassVar[str] = ""
+    """Name of the home screen's action that calls ``choose``; "": none."""
 
     def __init__(
         self, port: Port, jobs: JobKeys, experiments: ExperimentKeys,

@@ -101,7 +101,7 @@ class TargetKeys(Part):
 
         offered = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
         if self._backend.conditions is not None:
-            offered |= {module.PART.HOME_ACTION for module in feature_modules("screen_part")}
+            offered |= {module.PART.HOME_ACTION for module in feature_modules("screen_part")} - {""}
         offered |= {home.OPEN, home.DEMO, home.CHECK} if self._backend.play is not None else set()
         return frozenset(offered)
 

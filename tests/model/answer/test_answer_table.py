@@ -319,6 +319,14 @@ def test_a_finding_of_a_run_has_the_seconds_that_its_figures_are_of() -> None:
     assert answer.text.startswith("Another program uses the same disk: 18.0k of")
 
 
+def test_a_volume_s_limit_is_no_answer_for_another_disk() -> None:
+    seconds = frames([{"vda": HOG}] * 5)
+    for disk, answered in (("vda", True), ("nvme9n9", False), ("", True)):
+        found = Finding("volume-limit", "for at least 312 ms of each second ...", disk=disk)
+        answer = judge(Seen(ONE, seconds, DEVICES, findings=[found]))[0][1]
+        assert ("312 ms" in answer.text) == answered
+
+
 def test_several_readings_are_one() -> None:
     limit = LimitUse("vda", "/a", "5 reads/s", "io.max")
     readings = [use(users=(DiskUser(7, "x", read_s=4.0 * n),), limits=(limit,) * (n > 0))

@@ -22,7 +22,7 @@ MIN_SPIKE_MS = SLOW_MS["unknown"]
 @dataclass(frozen=True, slots=True)
 class BadTime:
     """``began_s`` to ``ended_s`` since the epoch. ``times`` is how many times as long as usual its
-    longest second's requests took (0: not known)."""
+    slowest second's requests took (0: not known)."""
 
     began_s: float
     ended_s: float
@@ -55,7 +55,7 @@ def bad_times(
 
 
 def usual_ms(several: Iterable[Peaks]) -> dict[str, float]:
-    """The median of each disk's longest seconds."""
+    """The median of each disk's slowest seconds."""
     by_disk: dict[str, list[float]] = {}
     for peaks in several:
         for name, peak in peaks.disks.items():

@@ -129,6 +129,7 @@ def volume_limit(evidence: Evidence) -> Finding | None:
                 f"{len(frames)} s, by its own count){_others_text(exceeded, volumes)}",
                 advise("volume-limit" if any(limit.startswith("volume") for limit in exceeded)
                        else "instance-limit"),
+                disk=disk,
             )  # fmt: skip
     return None
 

@@ -135,7 +135,7 @@ def test_the_instance_s_limit_is_told_from_the_volume_s() -> None:
         "for at least 312 ms of each second the demand exceeded the instance's EBS throughput "
         "limit (nvme1n1, in each of the last 3 s, by its own count), not the volume's own limits"
     )
-    assert "an instance type" in found.advice
+    assert "an instance type" in found.advice and found.disk == "nvme1n1"
     # once the volume's own was exceeded, too: then nothing is said of it
     seldom = [volume(instance_bytes=500), volume(instance_bytes=500),
               volume(instance_bytes=500, volume_iops=1)]  # fmt: skip
