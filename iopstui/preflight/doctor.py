@@ -25,7 +25,7 @@ from iopstui.linux.counters.smb_stats import why_incomplete
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.usage.mounts import read_own_mounts
 from iopstui.linux.probe.availability import why_no_probe
-from iopstui.linux.probe.bpf_probe import why_not_loadable
+from iopstui.linux.probe.bpf_probe import ProbeUnusable, loadable_parts
 from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, open_error
 from iopstui.linux.roots import Roots
 from iopstui.linux.shares.mount_check import (
@@ -38,6 +38,7 @@ from iopstui.linux.shares.mount_check import (
 )
 from iopstui.linux.sysattr import list_names, read_bytes, read_text
 from iopstui.model.block.target import SMB
+from iopstui.model.metrics.probe import PARTS, REFUSED
 from iopstui.safety.leftovers import clean_up
 from iopstui.safety.scratch import supports_direct
 from iopstui.text import printable
@@ -351,10 +352,13 @@ def _probe(roots: Roots) -> Check:
     reason = why_no_probe(roots)
     if reason is not None:
         return Check("probe", LACKS, f"{reason[0]}: no device latencies", reason[1])
-    problem = why_not_loadable(roots)
-    if problem is not None:
-        return Check("probe", LACKS, f"{problem}: no device latencies",
+    try:
+        missing = [part for part in PARTS if part not in loadable_parts(roots)]
+    except ProbeUnusable as error:
+        return Check("probe", LACKS, f"{error}: no device latencies",
                      "Linux 5.15 or newer with CONFIG_DEBUG_INFO_BTF")  # fmt: skip
+    if missing:
+        return Check("probe", OK, f"--probe works, but {REFUSED}: {', '.join(missing)}")
     return Check("probe", OK, "--probe works: latencies, CPUs, processes and the slowest requests")
 
 

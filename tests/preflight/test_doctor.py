@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from iopstui.errors import Missing
+from iopstui.linux.probe.bpf_probe import ProbeUnusable
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.metrics.probe import PARTS
 from iopstui.preflight import doctor
 from iopstui.safety import locks
 
@@ -109,23 +111,37 @@ def test_a_node_that_is_not_there_is_told(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("lacks", "own", "status", "words"),
     [
-        (None, None, doctor.OK, "--probe works: latencies"),
+        (None, PARTS, doctor.OK, "--probe works: latencies"),
+        (
+            None,
+            PARTS[:2],
+            doctor.OK,
+            "this kernel refuses the programs that count: matrix",
+        ),
         (None, "no BTF", doctor.LACKS, "no BTF: no device latencies"),
-        (("only root may", "sudo"), None, doctor.LACKS, "only root may: no device latencies"),
+        (("only root may", "sudo"), PARTS, doctor.LACKS, "only root may: no device latencies"),
     ],
 )
 def test_what_counts_inside_the_kernel(
     lacks: tuple[str, str] | None,
-    own: str | None,
+    own: str | tuple[str, ...],
     status: str,
     words: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(doctor, "why_no_probe", lambda roots: lacks)
-    monkeypatch.setattr(doctor, "why_not_loadable", lambda roots: own)
+
+    def loadable_parts(roots: Roots) -> tuple[str, ...]:
+        if isinstance(own, str):
+            raise ProbeUnusable(own)
+        return own
+
+    monkeypatch.setattr(doctor, "loadable_parts", loadable_parts)
     found = doctor._probe(Roots())
     assert found.state == status and words in found.message
-    assert found.fix.startswith("sudo" if lacks else "Linux 5.15 or newer" if own else "")
+    assert found.fix.startswith(
+        "sudo" if lacks else "Linux 5.15 or newer" if own == "no BTF" else ""
+    )
 
 
 def test_mounts_that_do_not_answer_are_named(

@@ -12,7 +12,7 @@ from iopstui.linux.probe.bpf_probe import ProbeUnusable
 from iopstui.linux.probe.regions import Region
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
-from iopstui.model.metrics.probe import LATENCY
+from iopstui.model.metrics.probe import LATENCY, PARTS, WAY
 from iopstui.session.tick.probe import SessionProbe
 
 SAMPLE = object()
@@ -20,7 +20,7 @@ SAMPLE = object()
 
 class Counter:
     made: ClassVar[list[Counter]] = []
-    parts = (LATENCY,)
+    parts = PARTS
     why = ""
 
     def __init__(self, *arguments: Any) -> None:
@@ -64,9 +64,23 @@ def test_it_counts_at_once_and_says_what_it_costs(probe: SessionProbe, told: lis
     (only,) = Counter.made
     assert only.arguments[0] == [Region("vda", 254, 0, level=1)]
     assert told == ["probe on: about 0.4 µs of CPU per I/O"] and probe.why_off == ""
-    assert probe.parts == (LATENCY,) and probe.take() is SAMPLE
+    assert probe.parts == PARTS and probe.take() is SAMPLE
     probe.switch(False)
     assert only.closed and probe.parts == () and probe.take() is None
+
+
+def test_it_names_the_details_that_a_kernel_refuses(
+    probe: SessionProbe, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Counter, "parts", (LATENCY, WAY))
+    probe.switch(True)
+    assert told[0].endswith(
+        "per I/O; this kernel refuses the programs that count: matrix, processes, sizes"
+    )
+    # dm has no details on any kernel
+    monkeypatch.setattr(regions, "regions", lambda *_: [Region("dm-0", 253, 0, bios=True)])
+    probe.switch(True)
+    assert told[1] == "probe on: about 0.4 µs of CPU per I/O"
 
 
 def test_where_it_can_t_it_says_why(
@@ -109,14 +123,14 @@ def test_without_a_job_it_is_on_by_itself_and_says_nothing(
 ) -> None:
     by_itself = automatic(probe)
     by_itself.adjust(False, None)
-    assert by_itself.parts == (LATENCY,) and len(Counter.made) == 1
+    assert by_itself.parts == PARTS and len(Counter.made) == 1
     by_itself.make_way_for_job()
     assert Counter.made[0].closed
     for job_runs in (False, True, True, False, False):
         by_itself.adjust(job_runs, 50.0)
         assert by_itself.parts == ()
     by_itself.adjust(False, 50.0)
-    assert by_itself.parts == (LATENCY,) and len(Counter.made) == 2 and told == []
+    assert by_itself.parts == PARTS and len(Counter.made) == 2 and told == []
 
 
 def test_it_is_not_on_by_itself_at_high_rates(probe: SessionProbe) -> None:
@@ -137,7 +151,7 @@ def test_what_somebody_has_switched_is_not_changed_by_itself(probe: SessionProbe
     by_itself.switch(True)
     by_itself.make_way_for_job()
     by_itself.adjust(True, 1e6)
-    assert by_itself.parts == (LATENCY,)
+    assert by_itself.parts == PARTS
 
 
 def test_without_a_right_it_stays_off_and_silent(

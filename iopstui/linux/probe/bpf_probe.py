@@ -47,13 +47,12 @@ class ProbeUnusable(Exception):
     """Error: these programs cannot count here; the message gives the reason."""
 
 
-def why_not_loadable(roots: Roots) -> str | None:
-    """Why they could not be loaded, in words; ``None`` if they could be and were."""
-    try:
-        BpfProbe((Region("", 0, 0),), 1, Clock(), roots, attach=False).close()
-    except ProbeUnusable as error:
-        return str(error)
-    return None
+def loadable_parts(roots: Roots) -> tuple[str, ...]:
+    """What it could count here: the programs are loaded, but not attached. ProbeUnusable."""
+    probe = BpfProbe((Region("", 0, 0),), 1, Clock(), roots, attach=False)
+    parts = probe.parts
+    probe.close()
+    return parts
 
 
 class BpfProbe:

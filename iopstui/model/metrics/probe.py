@@ -331,6 +331,8 @@ PROBE: Rows = (
 LATENCY, WAY, MATRIX, PROCESSES, SIZES = "latency", "way", "matrix", "processes", "sizes"
 PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
 """What may be counted: older kernels let only latencies be."""
+REFUSED = "this kernel refuses the programs that count"
+"""Before the parts that are missing."""
 COST_US = 0.4
 """CPU time for each I/O, measured (docs/costs.md)."""
 

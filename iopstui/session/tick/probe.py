@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from iopstui.model.metrics.probe import COST_US
+from iopstui.model.metrics.probe import COST_US, PARTS, REFUSED
 from iopstui.model.samples import ProbeSample
 from iopstui.session.tick.context import Context
 
@@ -27,6 +27,8 @@ class SessionProbe:
         self._context = context
         self._probe: BpfProbe | None = None
         self._number = 0
+        self._has_requests = False
+        """Whether a disk that is followed has requests of its own: only those have details."""
         self._automatic = automatic
         """Whether it is on by itself; until somebody switches it."""
         self._idle_ticks = IDLE_TICKS
@@ -49,7 +51,9 @@ class SessionProbe:
         if self.why_off:
             self._context.warn(f"no probe: {self.why_off}")
         else:
-            self._context.notice("info", f"probe on: {cost_text()}")
+            missing = [part for part in PARTS if part not in self.parts]
+            lacks = f"; {REFUSED}: {', '.join(missing)}" if missing and self._has_requests else ""
+            self._context.notice("info", f"probe on: {cost_text()}{lacks}")
 
     def adjust(self, job_runs: bool, ios_s: float | None) -> None:
         """Called each tick: where nobody has switched it, count while no job runs and the disks do
@@ -92,6 +96,7 @@ class SessionProbe:
             self.why_off = f"{reason[0]}. To fix it: {reason[1]}"
             return
         self._number += 1
+        self._has_requests = any(not region.bios for region in followed)
         try:
             self._probe = BpfProbe(followed, self._number, context.clock, context.roots)
         except ProbeUnusable as error:
