@@ -97,6 +97,17 @@ def test_why_says_what_is_recorded_where_the_time_is_not(
     assert "from 2026-09-27 02:58:00 to" in err
 
 
+@pytest.mark.parametrize(("seconds", "text"), [(18, "17 s"), (100, "1 min")])
+def test_how_long_nothing_waited_from_the_first_sample_on(
+    seconds: int, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight = Flight(tmp_path)
+    flight.run(seconds, QUIET)
+    flight.end()
+    assert main(["watch", str(tmp_path), "--worst", "3"]) == 0
+    assert capsys.readouterr().out == f"Nothing waited in {text} recorded.\n"
+
+
 def test_a_directory_without_a_recording(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,7 +31,8 @@ def list_worst(place: Path, most: int, as_json: bool) -> int:
     for one in times:
         print_line(f"{local_text(one.began_s)} for {units.duration(max(1.0, one.seconds))}: "
                    f"{printable(one.text)}", sys.stdout)  # fmt: skip
-    recorded = f"{units.duration(60 * (history.seconds // 60))} recorded"
+    seconds = history.seconds
+    recorded = f"{units.duration(seconds if seconds < 60 else 60 * (seconds // 60))} recorded"
     if not times:
         print_line(f"Nothing waited in {recorded}.", sys.stdout)
     else:
