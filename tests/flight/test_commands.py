@@ -163,3 +163,33 @@ def test_a_span_over_a_restart_of_the_machine(tmp_path: Path) -> None:
         assert recording.index().has_end_marker and not recording.damage
     assert {frame.disks["vda"].r_s for frame in frames} == {100.0}
     assert [round(frame.t) for frame in frames] == [*range(1, 20), *range(601, 620)]
+
+
+def test_damage_in_the_middle_is_told_by_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight = Flight(tmp_path)
+    flight.run(900, QUIET)
+    flight.end()
+    [file] = tmp_path.glob("*.iops")
+    data = bytearray(file.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 4096] = bytes(4096)
+    file.write_bytes(data)
+    # another file of nothing stops nobody
+    (tmp_path / "2026-09-27T010000Z.iops").write_bytes(bytes(3000))
+    commands = (
+        ["why", str(tmp_path), "--at", "2026-09-27 02:00:10", "--for", "14m"],
+        ["watch", str(tmp_path), "--worst", "3"],
+        ["report", str(tmp_path), "--from", "2026-09-27 02:00", "--to", "2026-09-27 02:14",
+         "-o", str(tmp_path.parent / "page.md")],
+    )  # fmt: skip
+    for command in commands:
+        assert main(command) == 0
+        assert f"{file.name}: the recording is damaged or cut off" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("at", ["9999-12-31T23:59Z", "0001-01-01T00:00Z", "1969-12-31"])
+def test_a_time_of_another_age(at: str, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = why(recorded, capsys, "--at", at)
+    assert code == 2 and f"'{at}' is not a time" in err

@@ -59,6 +59,29 @@ def stored_files(place: Path) -> list[StoredFile]:
     return [found[key] for key in sorted(found)]
 
 
+def unread_part(file: StoredFile, damage: str, is_last: bool) -> str:
+    """What a reader says of the ``damage`` of a file, "" if there is none: the last one may end
+    anywhere while it is written."""
+    if not damage or (is_last and is_recorded(file.path.parent)):
+        return ""
+    return f"{file.path.name}: {damage}"
+
+
+def is_recorded(place: Path) -> bool:
+    """Whether a recorder has the directory's lock now."""
+    try:
+        fd = os.open(place / LOCK, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
 def no_recording(place: Path) -> UsageError:
     """The error for a directory without a recording."""
     name = printable(str(place))

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from iopstui import events
+from iopstui.cli.terminal import print_message
 from iopstui.errors import IopstuiError, UsageError
-from iopstui.features.flight.directory import StoredFile, no_recording, stored_files
+from iopstui.features.flight.directory import (
+    StoredFile,
+    no_recording,
+    stored_files,
+    unread_part,
+)
 from iopstui.features.flight.model.times import local_text
 from iopstui.features.flight.span import overlapping, recorded_texts
 from iopstui.model.samples import KernelSample, ProbeSample, RawSample
@@ -34,9 +40,14 @@ def extract(place: Path, began_s: float, ended_s: float, out: Path) -> None:
     copy = _Copy(out, began_s, ended_s)
     for file in overlapping(files, began_s, ended_s):
         try:
-            copy.add(file)
+            damage = copy.add(file)
         except (FileNotFoundError, RecordingTooShort):
             continue  # removed meanwhile, or it never had a sample
+        except UsageError as error:
+            print_message(f"{file.path.name}: {error.message}")
+            continue
+        if text := unread_part(file, damage, file is files[-1]):
+            print_message(text)
     if not copy.close():
         raise UsageError(
             f"Nothing was recorded from {local_text(began_s)} to {local_text(ended_s)}.",
@@ -52,15 +63,17 @@ class _Copy:
         self._origin_wall_s = 0.0
         self._open_findings: set[str] = set()
 
-    def add(self, file: StoredFile) -> None:
-        """Copy what the file has of the span. Its first sample is only subtracted from."""
+    def add(self, file: StoredFile) -> str:
+        """Copy what the file has of the span, and return why not all of it. Its first sample is
+        only subtracted from."""
         with checking_figures([file.path]), Recording(file.path) as recording:
             base_s = recording.header.started_ms / 1e3
             index = recording.index()
             if base_s > self._ended_s or base_s + index.end < self._began_s:
-                return
+                return ""
             start_t = index.time_before(self._began_s - base_s)
             self._copy(recording, base_s, start_t, self._ended_s - base_s)
+            return recording.damage
 
     def _copy(self, recording: Recording, base_s: float, start_t: float, end_t: float) -> None:
         later_ns: int | None = None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from iopstui import events
 from iopstui.errors import IopstuiError
-from iopstui.features.flight.directory import StoredFile, stored_files
+from iopstui.features.flight.directory import StoredFile, stored_files, unread_part
 from iopstui.features.flight.model.bad_times import BadTime, bad_times
 from iopstui.features.flight.model.stretches import stretches
 from iopstui.model.answer.answer import Answer
@@ -20,7 +20,8 @@ MOST = 10
 
 @dataclass
 class History:
-    """What happened, by time since the epoch; ``unreadable`` names files that were passed over."""
+    """What happened, by time since the epoch; ``unreadable`` names files that were passed over, or
+    read in part."""
 
     answers: list[tuple[float, Answer | None]] = field(default_factory=list)
     peaks: list[tuple[float, Peaks]] = field(default_factory=list)
@@ -35,22 +36,27 @@ class History:
 def read_history(place: Path, began_s: float = 0.0, ended_s: float = float("inf")) -> History:
     """All that was concluded in this time."""
     history = History()
-    for file in stored_files(place):
+    files = stored_files(place)
+    for file in files:
         if file.name.began_s <= ended_s and file.ended_s >= began_s:
             try:
                 with contextlib.suppress(FileNotFoundError):
-                    _read(file, history, began_s, ended_s)
+                    _read(file, history, began_s, ended_s, is_last=file is files[-1])
             except IopstuiError as error:
                 history.unreadable.append(f"{file.path.name}: {error.message}")
     return history
 
 
-def _read(file: StoredFile, history: History, began_s: float, ended_s: float) -> None:
+def _read(
+    file: StoredFile, history: History, began_s: float, ended_s: float, is_last: bool
+) -> None:
     with Recording(file.path) as recording:
         recording.pass_over("Use")
         base_s = recording.header.started_ms / 1e3
         index = recording.index()
         history.seconds += index.end
+        if text := unread_part(file, recording.damage, is_last):
+            history.unreadable.append(text)
         for _, record in index.events:
             at = base_s + record.t
             if not began_s <= at <= ended_s:

@@ -96,7 +96,7 @@ def _lines(
 def _words(answer: Answer) -> str:
     """Figures of a moment say nothing of a long time in which all was well."""
     if answer.state == GOOD and answer.verdict == NOTHING:
-        return f"{SIGNS[GOOD]} nothing waits"
+        return f"{SIGNS[GOOD]} nothing waits for a disk"
     return printable(answer.sentence)
 
 

@@ -7,8 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iopstui import events
-from iopstui.errors import UsageError
-from iopstui.features.flight.directory import StoredFile, no_recording, stored_files
+from iopstui.errors import IopstuiError, UsageError
+from iopstui.features.flight.directory import (
+    StoredFile,
+    no_recording,
+    stored_files,
+    unread_part,
+)
 from iopstui.features.flight.model.times import local_text
 from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.use import DiskUse
@@ -63,9 +68,11 @@ def read_span(place: Path, began_s: float, ended_s: float) -> Span:
     span = Span(began_s, ended_s)
     for file in overlapping(files, began_s, ended_s):
         # a writer may have removed it since; one that was killed may have left no sample
-        with contextlib.suppress(FileNotFoundError, RecordingTooShort):
-            if file.path.exists():
+        try:
+            with contextlib.suppress(FileNotFoundError, RecordingTooShort):
                 _read(file, span, is_last=file is files[-1])
+        except IopstuiError as error:
+            span.notes.append(f"{file.path.name}: {error.message}")
     if not span.frames:
         raise UsageError(
             f"Nothing was recorded from {local_text(began_s)} to {local_text(ended_s)}.",
@@ -96,7 +103,7 @@ def recorded_texts(files: list[StoredFile], gap_s: float = 180.0, most: int = 3)
 
 
 def _read(file: StoredFile, span: Span, is_last: bool) -> None:
-    """Add what the file has of the span. The last one may be cut off: it is still written."""
+    """Add what the file has of the span."""
     with checking_figures([file.path]), Recording(file.path) as recording:
         base_s = recording.header.started_ms / 1e3
         index = recording.index()
@@ -121,8 +128,8 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
                 _note(span, base_s, record.t, record.value)
         span.devices |= fold.devices
         span.answers.append((min(base_s + index.end, span.ended_s), None))
-        if recording.damage and not is_last:
-            span.notes.append(f"{file.path.name}: {recording.damage}")
+        if text := unread_part(file, recording.damage, is_last):
+            span.notes.append(text)
 
 
 def _note_frame(span: Span, at: float, frame: Frame) -> None:

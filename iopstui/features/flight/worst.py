@@ -8,7 +8,7 @@ from pathlib import Path
 
 from iopstui import format as units
 from iopstui.cli.terminal import print_message
-from iopstui.errors import EXIT_OK
+from iopstui.errors import EXIT_OK, UsageError
 from iopstui.features.flight.directory import no_recording, stored_files
 from iopstui.features.flight.history import read_history
 from iopstui.features.flight.model.bad_times import BadTime
@@ -24,9 +24,13 @@ def list_worst(place: Path, most: int, as_json: bool) -> int:
     history = read_history(place)
     for text in history.unreadable:
         print_message(text)
+    if not history.seconds and history.unreadable:
+        raise UsageError(f"No file of {printable(str(place))} can be read.",
+                         "Name another flight recording.")  # fmt: skip
     times = history.worst(most)
     if as_json:
-        print_line("\n".join(json.dumps(_json(one)) for one in times), sys.stdout)
+        for one in times:
+            print_line(json.dumps(_json(one)), sys.stdout)
         return EXIT_OK
     for one in times:
         print_line(f"{local_text(one.began_s)} for {units.duration(max(1.0, one.seconds))}: "

@@ -251,7 +251,7 @@ def cpus_full(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "cpu", GOOD,
         f"Not the disk: the CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
-        f"{_quiet_text(s)}", who=_who(s), next=advise("cpu-users"),
+        f"{_quiet_text(s).removesuffix('; nothing waits')}", who=_who(s), next=advise("cpu-users"),
     )  # fmt: skip
 
 

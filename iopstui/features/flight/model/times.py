@@ -20,6 +20,8 @@ _TIME = re.compile(
 )
 UTC = timezone.utc
 _DAY = timedelta(days=1)
+_LATEST_S = 4102444800.0
+"""The year 2100: a calendar of some zones ends in 9999."""
 
 
 def parse_time(text: str, now_s: float, option: str = "--at") -> float:
@@ -34,18 +36,25 @@ def parse_time(text: str, now_s: float, option: str = "--at") -> float:
     if match is None or not (match["day"] or match["time"]):
         raise UsageError(f"{option}: {printable(text)!r} is not a time.", EXAMPLES)
     try:
-        zone = _zone(match["zone"])
-        clock = _clock(match["time"])
-        now = datetime.fromtimestamp(now_s, zone)
-        day = _day(match["day"], now.date())
-        moment = datetime.combine(day, clock.time())
-        if match["day"] is None and moment > now.replace(tzinfo=None):
-            moment -= _DAY
-        if zone is not None:
-            return moment.replace(tzinfo=zone).timestamp()
-        return _local(moment, option)
-    except (ValueError, OverflowError) as error:
-        raise UsageError(f"{option}: {printable(text)!r} is not a time.", EXAMPLES) from error
+        moment_s = _moment_s(match, now_s, option)
+    except (ValueError, OverflowError):
+        moment_s = -1.0
+    if not 0 <= moment_s < _LATEST_S:
+        raise UsageError(f"{option}: {printable(text)!r} is not a time.", EXAMPLES)
+    return moment_s
+
+
+def _moment_s(match: re.Match[str], now_s: float, option: str) -> float:
+    zone = _zone(match["zone"])
+    clock = _clock(match["time"])
+    now = datetime.fromtimestamp(now_s, zone)
+    day = _day(match["day"], now.date())
+    moment = datetime.combine(day, clock.time())
+    if match["day"] is None and moment > now.replace(tzinfo=None):
+        moment -= _DAY
+    if zone is not None:
+        return moment.replace(tzinfo=zone).timestamp()
+    return _local(moment, option)
 
 
 def _zone(text: str | None) -> timezone | None:
