@@ -27,13 +27,13 @@ def said(watch: OverheadMonitor, some: list[Frame]) -> list[str]:
 
 
 def test_a_small_cost_is_not_worth_a_word() -> None:
-    assert said(OverheadMonitor(), frames(50, cpu=1.9, skew=-49.0)) == []
+    assert said(OverheadMonitor(), frames(50, cpu=4.9, skew=-49.0)) == []
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda count: frames(count, cpu=2.6), "2.6 % of a CPU"),
+        (lambda count: frames(count, cpu=5.6), "5.6 % of a CPU"),
         (lambda count: frames(count, skew=80.0), "80 ms apart"),
         (lambda count: frames(count, skew=-80.0), "80 ms apart"),
     ],
@@ -45,7 +45,7 @@ def test_a_large_one_is_told_once(make: Callable[[int], list[Frame]], words: str
 
 
 def test_it_is_told_again_if_it_goes_on() -> None:
-    assert len(said(OverheadMonitor(), frames(FRAMES + int(WARN_AGAIN_S), cpu=5.0))) == 2
+    assert len(said(OverheadMonitor(), frames(FRAMES + int(WARN_AGAIN_S), cpu=6.0))) == 2
 
 
 def test_a_few_bad_seconds_are_not_typical() -> None:

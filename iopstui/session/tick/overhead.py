@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
 
-CPU_LIMIT = 2.0
+CPU_LIMIT = 5.0
+"""Percent of one CPU. The live screen takes about 2 with a job, which every run would be told."""
 SKEW_LIMIT_MS = 50.0
 FRAMES = 10
 WARN_AGAIN_S = 120.0
