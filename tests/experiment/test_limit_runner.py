@@ -81,6 +81,8 @@ def test_disturbed_runs_count_only_where_hardly_an_io_was_slow() -> None:
     made = MadeRuns([row(1000, 30, spoiled=why), row(1000, 0, spoiled=why)]).take_all()
     assert made.search is not None and [run.slow for run in made.search.runs] == [0]
     assert [one.left_out for one in made.rows] == ["disturbed", ""]
+    often = MadeRuns([row(1000, 30, spoiled=why)] * 3).take_all()
+    assert list(often._spoiled.values()) == ["1,000/s does not count (3 times): CPU 1 was full."]
     # starved of CPU, not of the disk
     starved = MadeRuns([row(1000, 0, done=700.0, spoiled=why, depth=2)]).take_all()
     assert starved.search is not None and not starved.search.runs and not starved._ended

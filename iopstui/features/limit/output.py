@@ -9,7 +9,7 @@ from typing import Any
 from iopstui.features.limit.model.answer import Answer
 from iopstui.features.limit.runner import Row, share_text
 from iopstui.features.limit.setup import LimitSetup
-from iopstui.format import latency
+from iopstui.format import latency, number
 from iopstui.tables import aligned
 from iopstui.text import printable, with_breaks, without_breaks
 
@@ -46,10 +46,9 @@ def _cells(row: Row, allowed: float) -> tuple[str, ...]:
     elif row.full_s and row.share <= allowed:
         kept = f"the queue may have been full in {row.full_s} s"
     rate = row.point.iops if row.asked is None else row.asked
-    flight = row.point.in_flight
     return (
         f"{rate:,.0f}", latency(row.figure_ns), share_text(row.share),
-        f"{row.point.seconds:.0f}", "–" if flight is None else f"{flight:,.3g}", kept,
+        f"{row.point.seconds:.0f}", number(row.point.in_flight), kept,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from iopstui.features.limit.model.estimate import Run, Second
 from iopstui.features.limit.model.load import may_be_full
 from iopstui.features.limit.model.search import SHORT_S, Search, Step
 from iopstui.features.limit.setup import SETTLE_S, LimitSetup
-from iopstui.format import latency
+from iopstui.format import latency, number
 from iopstui.model.experiment.disturbance import DISTURBING_SHARE, DisturbanceMeter
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter, run_length_s
 from iopstui.model.experiment.run_request import RunRequest
@@ -127,7 +127,7 @@ class LimitRunner:
         session = LiveSession(setup.target, setup.devices, setup.job_target, setup.run, NOBODY)
         self.loop = RunLoop(session, sink)
         self._notify = notify
-        self._spoiled: list[str] = []
+        self._spoiled: dict[tuple[float, str], str] = {}
         self._in_a_row = 0
         self._number = 0
         self._ended = ""
@@ -149,7 +149,9 @@ class LimitRunner:
                 if shared is not None:
                     shared.close()
         assert self.search is not None
-        return conclude(self.search, self.setup.keep.text, self._spoiled, self._ended)
+        return conclude(
+            self.search, self.setup.keep.text, list(self._spoiled.values()), self._ended
+        )
 
     def _look(self, began: float, lent: LentScratch | None) -> None:
         self.closed = self._measure(self.setup.closed_loop(SHORT_S), None, SHORT_S, lent)
@@ -186,13 +188,19 @@ class LimitRunner:
         counts = not row.spoiled or (row.share <= HARMLESS * self.setup.allowed)
         if not counts or (row.spoiled and run.is_behind):
             self._leave_out("disturbed")
-            self._spoiled.append(f"{asked:,.0f}/s does not count: {row.spoiled}.")
+            times = sum(one.asked == asked and one.left_out == "disturbed" for one in self.rows)
+            often = f" ({times} times)" if times > 1 else ""
+            self._spoiled[asked, "disturbed"] = (
+                f"{asked:,.0f}/s does not count{often}: {row.spoiled}."
+            )
         elif run.is_behind and row.share <= self.setup.allowed and self._is_held_back(row):
             self._ended = f"fio itself sends no more ({row.point.iops:,.0f} of {asked:,.0f}/s)"
         elif run.is_stalled:
             self._leave_out("stalled")
-            self._spoiled.append(f"{asked:,.0f}/s was measured again: one second had nearly all of "
-                                 "its slow I/Os, so something held the disk up once.")  # fmt: skip
+            self._spoiled[asked, "stalled"] = (
+                f"{asked:,.0f}/s was measured again: one second had nearly all of "
+                "its slow I/Os, so something held the disk up once."
+            )
         else:
             self._in_a_row = -1
             changes = len(self.search.changes)
@@ -205,8 +213,8 @@ class LimitRunner:
         """Mark the last row, or all before those ``kept`` that count."""
         last = len(self.rows) - 1
         counted = [n for n, row in enumerate(self.rows) if not row.left_out]
-        for number in counted[:-kept] if kept else [last]:
-            self.rows[number] = replace(self.rows[number], left_out=why)
+        for place in counted[:-kept] if kept else [last]:
+            self.rows[place] = replace(self.rows[place], left_out=why)
 
     def _is_held_back(self, row: Row) -> bool:
         """Whether fio sent less although the queue had room, and did not wait in its submissions:
@@ -278,5 +286,5 @@ class LimitRunner:
         place, count = most
         where = {"CPU": "for a CPU", "above": "above the device", "unknown": "in a place that no "
                  "counter shows"}.get(place, f"in {place}")  # fmt: skip
-        return (f"At {row.asked:,.0f}/s {count:,.3g} of {row.point.in_flight:,.3g} I/Os in flight "
-                f"wait {where}.{reason}")  # fmt: skip
+        of_all = f"{number(count)} of {number(row.point.in_flight)} I/Os in flight"
+        return f"At {row.asked:,.0f}/s {of_all} wait {where}.{reason}"
