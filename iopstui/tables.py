@@ -1,8 +1,8 @@
 """Tables: columns with an id, a title, a width and a format.
 
 A producer declares its columns once. They are shown as lines of text, as rows of the screen
-(``ui/draw/rows.py``), as HTML or Markdown (``report/markup.py``), or written to flat files (CSV,
-Parquet).
+(``ui/draw/rows.py``), as HTML or Markdown (``features/reports/markup.py``), or written to flat
+files (CSV, Parquet).
 """
 
 from __future__ import annotations

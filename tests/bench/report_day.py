@@ -16,10 +16,10 @@ from typing import Any
 import day
 
 from iopstui import events
+from iopstui.features.reports.files import rendered
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import FioStatus
 from iopstui.recording.writer import Recorder, RecordingBuffer
-from iopstui.report.files import rendered
 
 
 def record(path: Path, seconds: int) -> None:

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from iopstui.report import report_data
-from iopstui.report.files import rendered
-from iopstui.report.folding import block_builder, parallel
+from iopstui.features.reports import report_data
+from iopstui.features.reports.files import rendered
+from iopstui.features.reports.folding import block_builder, parallel
 
 
 def report(path: Path) -> str:

@@ -36,7 +36,7 @@ def loaded_by(code: str, *arguments: str) -> set[str]:
 def test_the_core_does_not_import_the_screen() -> None:
     core = tuple(f"iopstui.{ring}" for ring in (
         "model", "linux", "fio", "safety", "recording", "preflight", "session", "experiment",
-        "fleet", "output", "report",
+        "fleet", "output", "features.reports",
     ))  # fmt: skip
     assert loaded_by(IMPORT_ALL, *core).isdisjoint({"textual", "rich", "plotext", "pyarrow"})
 
@@ -66,7 +66,8 @@ def test_a_run_imports_only_what_it_needs() -> None:
         "statistics", "random", "shutil", "tempfile", "socket", "platform", "difflib", "csv",
         "datetime", "textwrap", "iopstui.experiment", "iopstui.recording.layout",
         "iopstui.model.experiment.expectation", "iopstui.model.experiment.plan",
-        "iopstui.model.metrics.fields", "iopstui.output.jsonl", "iopstui.ui", "iopstui.report",
+        "iopstui.model.metrics.fields", "iopstui.output.jsonl", "iopstui.ui",
+        "iopstui.features.reports",
     })  # fmt: skip
 
 
@@ -100,13 +101,13 @@ VIOLATIONS = (
     ("fio", "iopstui.safety.journal"),
     ("recording", "iopstui.preflight.job"),
     ("session", "iopstui.experiment.runner"),
-    ("ui", "iopstui.report.report_data"),
+    ("ui", "iopstui.output.jsonl"),
     ("session", "textual"),
     ("output", "rich"),
     ("output", "iopstui.ui"),
     ("ui", "plotext"),
     ("session", "pyudev"),
-    ("report", "pyarrow"),
+    ("features/reports", "pyarrow"),
     ("fleet", "ClusterShell"),
     ("session", "argparse"),
     ("ui", "iopstui.cli.options"),

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
+from iopstui.features.reports import report_data
+from iopstui.features.reports.wording import recording as report_words
 from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, combine_targets
 from iopstui.model.experiment.expectation import parse_expectation
@@ -38,8 +40,6 @@ from iopstui.recording.coding import Decoder, encoder
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
-from iopstui.report import report_data
-from iopstui.report.wording import recording as report_words
 
 LOOPS = tuple(
     Target(DEVICE, f"/dev/loop{n}", f"loop{n}", (f"loop{n}", "vda1", "vda")) for n in range(2)

@@ -14,13 +14,13 @@ from json_schema import check, check_line, errors, strict
 from session_frames import session
 
 from iopstui.events import Event, FrameReady
+from iopstui.features.reports.files import rendered
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.output.jsonl import event_object, frame_object
 from iopstui.output.replay import replay_headless
 from iopstui.output.schema.document import schema, schema_text
 from iopstui.output.schema.notation import of_type
-from iopstui.report.files import rendered
 
 RECORDINGS = ("compare", "first-demo", "places", "run", "sweep")
 

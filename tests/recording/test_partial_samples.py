@@ -13,6 +13,9 @@ import pyarrow.parquet
 import pytest
 
 from iopstui import untrusted
+from iopstui.features.reports.files import rendered
+from iopstui.features.reports.parquet import write_parquet
+from iopstui.features.reports.sources import Source
 from iopstui.model.histogram_columns import HistogramColumns
 from iopstui.model.samples import (
     CpuTimes,
@@ -25,9 +28,6 @@ from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, MalformedData, encoder
 from iopstui.recording.partial_samples import LEFT_OUT, ROWS_WITHOUT, PartialSamples, Without
 from iopstui.recording.reader import Recording, SampleRecord, recording_path
-from iopstui.report.files import rendered
-from iopstui.report.parquet import write_parquet
-from iopstui.report.sources import Source
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
 FILES = [recording_path("demo"), *sorted(KEPT.glob("*.iops"))]

@@ -11,9 +11,9 @@ from fio_recordings import statuses
 
 from iopstui.cli import main
 from iopstui.cli.volume_options import parse_volume
+from iopstui.features.reports.files import rendered
+from iopstui.features.reports.report_options import ReportOptions
 from iopstui.model.metrics.summary import fio_summary
-from iopstui.report.files import rendered
-from iopstui.report.report_options import ReportOptions
 
 
 def test_each_limit_has_the_measured_rate(tmp_path: Path) -> None:

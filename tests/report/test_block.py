@@ -15,6 +15,9 @@ from hypothesis import strategies as st
 from nearly import assert_nearly
 from session_frames import whole_frames
 
+from iopstui.features.reports.folding import series
+from iopstui.features.reports.folding.block import Block
+from iopstui.features.reports.folding.run import Run
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import (
@@ -30,9 +33,6 @@ from iopstui.model.metrics.mark_intervals import MarkIntervals, middle_of_frame
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.recording import layout as form
-from iopstui.report.folding import series
-from iopstui.report.folding.block import Block
-from iopstui.report.folding.run import Run
 
 # a mixed run; one with a ramp; one of several jobs; one whose latencies are not measured
 RUNS = ("3.33-p-mixed", "3.42-e-ramp", "3.42-a-randread-grp", "3.1-g5-enospc-run")

@@ -12,12 +12,12 @@ from fio_recordings import LOGS, NAMES, statuses, unpacked
 from test_report import page, text_of
 
 from iopstui.errors import UsageError
+from iopstui.features.reports.files import rendered
+from iopstui.features.reports.formats import TEXTS
+from iopstui.features.reports.report_options import ReportOptions
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.preflight.targets import choose_targets
-from iopstui.report.files import rendered
-from iopstui.report.formats import TEXTS
-from iopstui.report.report_options import ReportOptions
 
 
 @pytest.mark.parametrize("name", NAMES)

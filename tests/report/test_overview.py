@@ -15,11 +15,11 @@ from fio_recordings import statuses
 from test_report import page, text_of
 
 from iopstui import events
+from iopstui.features.reports.files import rendered
 from iopstui.format import number
 from iopstui.model.answer.answer import CRITICAL, GOOD, OF_A_SECOND, UNKNOWN, WAITS, WARNING, Answer
 from iopstui.output.csv_out import RUN_COLUMNS
 from iopstui.recording.reader import recording_path
-from iopstui.report.files import rendered
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 BUSY = Answer("vda", "queue", WARNING, "vda is busy", WAITS, "hog (9) does all of its bytes")

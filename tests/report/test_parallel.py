@@ -23,6 +23,8 @@ from nearly import assert_nearly
 from session_frames import kernel
 
 from iopstui import events
+from iopstui.features.reports.folding import block_builder
+from iopstui.features.reports.report_data import load_report_data
 from iopstui.model.findings.diagnosis import Finding
 from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory, RunRow
@@ -31,8 +33,6 @@ from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, SampleRecord
 from iopstui.recording.replay import replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
-from iopstui.report.folding import block_builder
-from iopstui.report.report_data import load_report_data
 from iopstui.session.run_rows import add_mark_event, add_run_event
 
 HELPER = Path(made.__file__).parent / "report_beside.py"
@@ -268,8 +268,8 @@ def test_a_short_recording_is_read_by_one_process(tmp_path: Path) -> None:
 
 SLOW = """
 import sys, time
-from iopstui.report.folding import block_builder, parallel
-from iopstui.report.files import rendered
+from iopstui.features.reports.folding import block_builder, parallel
+from iopstui.features.reports.files import rendered
 from pathlib import Path
 block_builder.SEGMENT_KEYS = 1
 import os

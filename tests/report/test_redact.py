@@ -18,6 +18,10 @@ from hypothesis import strategies as st
 from test_fleet_report import FAST, finished, frame
 
 from iopstui import events
+from iopstui.features.reports.files import rendered, report
+from iopstui.features.reports.formats import FORMATS, TEXTS
+from iopstui.features.reports.redact import REDACTED, Redactor
+from iopstui.features.reports.report_options import DEFAULT_OPTIONS, ReportOptions
 from iopstui.model.answer.answer import WARNING, Answer
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.target import FILE, TargetPath, combine_targets
@@ -26,10 +30,6 @@ from iopstui.model.findings.diagnosis import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.writer import Recorder, RecordingBuffer
-from iopstui.report.files import rendered, report
-from iopstui.report.formats import FORMATS, TEXTS
-from iopstui.report.redact import REDACTED, Redactor
-from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 
 HOST = "build-17.example"
 TOP, OTHER = "/srv/customers/acme/db file", "/srv/customers/umbrella"

@@ -24,6 +24,25 @@ from session_frames import kernel, with_share, with_smb
 
 from iopstui import events
 from iopstui.errors import UsageError
+from iopstui.features.reports.drawing.svg import (
+    HEIGHT,
+    WIDTH,
+    Curve,
+    Scale,
+    chart,
+    heat,
+    linear,
+    logarithmic,
+)
+from iopstui.features.reports.files import kind_of, rendered, report
+from iopstui.features.reports.folding import series
+from iopstui.features.reports.folding.run import Run
+from iopstui.features.reports.folding.series import points
+from iopstui.features.reports.formats import TEXTS
+from iopstui.features.reports.page import markdown
+from iopstui.features.reports.report_data import load_report_data
+from iopstui.features.reports.wording import recording as report_words
+from iopstui.features.reports.wording import side_by_side
 from iopstui.format import MISSING, number
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.diagnosis import Finding
@@ -32,16 +51,6 @@ from iopstui.model.metrics.summary import fio_summary
 from iopstui.recording import layout as form
 from iopstui.recording.reader import recording_path
 from iopstui.recording.writer import Recorder, RecordingBuffer
-from iopstui.report.drawing.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
-from iopstui.report.files import kind_of, rendered, report
-from iopstui.report.folding import series
-from iopstui.report.folding.run import Run
-from iopstui.report.folding.series import points
-from iopstui.report.formats import TEXTS
-from iopstui.report.page import markdown
-from iopstui.report.report_data import load_report_data
-from iopstui.report.wording import recording as report_words
-from iopstui.report.wording import side_by_side
 from iopstui.session.run_rows import RUN_COLUMNS
 
 LOADS = {"src", "href", "srcset", "data", "action", "poster", "background", "formaction", "style"}

@@ -21,6 +21,10 @@ from test_report import HOSTILE, page, text_of
 
 from iopstui import events
 from iopstui.errors import UsageError
+from iopstui.features.reports.drawing.svg import Scale
+from iopstui.features.reports.drawing.xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
+from iopstui.features.reports.files import rendered
+from iopstui.features.reports.report_data import load_report_data
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.topology import Topology
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
@@ -30,10 +34,6 @@ from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import ReplaySession, replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
-from iopstui.report.drawing.svg import Scale
-from iopstui.report.drawing.xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
-from iopstui.report.files import rendered
-from iopstui.report.report_data import load_report_data
 
 SWEEP = Plan(("randread-4k",), {"bs": "8k"}, (parse_axis("iodepth=1,4,16"),), measure=3.0)
 EXPECTED = parse_expectation("iops>=50000", (), 0.1)

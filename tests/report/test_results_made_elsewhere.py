@@ -13,10 +13,10 @@ import pytest
 from fio_recordings import NAMES, unpacked
 
 from iopstui.errors import UsageError
+from iopstui.features.reports.files import rendered
+from iopstui.features.reports.report_options import ReportOptions
 from iopstui.model.fio.log_lines import Logs, read_log
 from iopstui.recording.foreign import read_result, read_results
-from iopstui.report.files import rendered
-from iopstui.report.report_options import ReportOptions
 
 BEGAN_MS = 1_795_731_763_855
 OPTIONS = {"name": "a", "filename": "/data/f1", "rw": "randread", "bs": "4k"}

@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 
 from iopstui.cli.fleet.merge_rows import merge_files
 from iopstui.errors import IopstuiError
+from iopstui.features.reports.files import report
 from iopstui.features.selftest.judge import judge_bundle
 from iopstui.features.selftest.output import selftest_text
 from iopstui.output.replay import replay_headless
 from iopstui.recording import layout as form
-from iopstui.report.files import report
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RECORDING = (FIXTURES / "recordings" / "second-demo.iops").read_bytes()

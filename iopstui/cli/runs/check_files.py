@@ -45,9 +45,12 @@ def _write(run: CheckedRun, junit: str | None, summary: str | None) -> None:
     from iopstui.output.check_report import junit_xml, summary_markdown
 
     if junit is not None:
-        from iopstui.report.files import write_report_file
+        from iopstui.safety.output_files import write_whole
 
-        write_report_file(Path(junit), lambda file: file.write(junit_xml(run).encode()))
+        try:
+            write_whole(Path(junit), lambda file: file.write(junit_xml(run).encode()), True)
+        except OSError as error:
+            raise _cannot_write(Path(junit), error.strerror) from error
     if summary is not None:
         try:
             with Path(summary).open("a", encoding="utf-8") as file:

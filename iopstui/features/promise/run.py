@@ -7,10 +7,10 @@ import json
 import sys
 
 from iopstui.catalog.library import read_catalog
-from iopstui.catalog.visible_facts import read_visible_facts
 from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
 from iopstui.cli.volume_options import GIB, apply_volume_options, read_promised_figures
 from iopstui.errors import EXIT_OK, UsageError
+from iopstui.features.promise.model.guess import VolumeGuess, guess_volume
 from iopstui.features.promise.model.verdict import is_promise_met
 from iopstui.features.promise.output import promise_json, promise_text
 from iopstui.features.promise.runner import PromiseRunner
@@ -21,13 +21,13 @@ from iopstui.features.promise.setup import (
     set_up,
     target_disk,
 )
+from iopstui.features.promise.visible_facts import read_visible_facts
 from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict
-from iopstui.model.volumes.guess import VolumeGuess, guess_volume
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import OWN, READ, WRITE, Latency, VolumeClass
 from iopstui.output.run_progress import RunProgress

@@ -1,4 +1,4 @@
-"""The schema of the JSON report on many hosts (report/fleet/page.py)."""
+"""The schema of the JSON report on many hosts (features/reports/fleet)."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ import pytest
 from fio_recordings import NAMES, samples, statuses, unpacked
 
 from iopstui import events
+from iopstui.features.reports.files import rendered
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.stated_rates import SecondRates, beyond_depth
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import FioStatus
-from iopstui.report.files import rendered
 from iopstui.session.tick.outcomes import OutcomeTracker
 
 RUN = "3.42-c-numjobs4-nogroup"

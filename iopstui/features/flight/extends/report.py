@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int | None:
         return None
     if len(arguments.file) > 1:
         raise UsageError("A flight recording is reported alone.", "Name its directory only.")
-    from iopstui.cli.commands import report
+    from iopstui.cli.registry import commands
     from iopstui.features.flight.extract import extract
     from iopstui.features.flight.model.times import parse_time, utc_text
 
@@ -50,5 +50,6 @@ def run(arguments: argparse.Namespace) -> int | None:
         span = f"{utc_text(began_s)}-{utc_text(ended_s)}".replace(":", "")
         path = Path(directory) / f"{Path(names[0]).resolve().name}-{span}.iops"
         extract(Path(names[0]), began_s, ended_s, path)
-        arguments.file = [str(path)]
+        arguments.file, arguments.began, arguments.ended = [str(path)], None, None
+        (report,) = commands("report")
         return report.run(arguments)

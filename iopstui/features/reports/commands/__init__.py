@@ -1,0 +1,1 @@
+"""Its commands, one file each."""

@@ -1,0 +1,269 @@
+"""The content of a report, as blocks for all formats that people read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from iopstui import format as units
+from iopstui.features.reports import experiment as experiment_pages
+from iopstui.features.reports.drawing.charts import Scales, charts
+from iopstui.features.reports.drawing.experiment_charts import experiment_charts
+from iopstui.features.reports.experiment import Experiment
+from iopstui.features.reports.folding.run import Run
+from iopstui.features.reports.folding.series import QUEUE, points
+from iopstui.features.reports.markup import (
+    Block,
+    Bullets,
+    Charts,
+    Code,
+    FoldedBlocks,
+    Heading,
+    Pairs,
+    Text,
+    list_with_heading,
+)
+from iopstui.features.reports.report_data import ReportData
+from iopstui.features.reports.wording import recording as words
+from iopstui.features.reports.wording import repeat_command, side_by_side, slowest_requests
+from iopstui.features.reports.wording.overview import overview
+from iopstui.session.run_rows import MARK_COLUMNS, run_columns
+from iopstui.tables import Table
+
+if TYPE_CHECKING:
+    from iopstui.model.volumes.promised import PromisedFigures
+
+MAX_SECONDS = 120
+MAX_OPEN = 3
+
+
+def comparison(reports: Sequence[ReportData], scales: Scales | None) -> Iterator[Block]:
+    """Comparison of several recordings; no charts without ``scales``."""
+    yield Heading(1, side_by_side.subject(reports))
+    table = side_by_side.comparison(reports)
+    if table.rows:
+        yield from (table, Text(side_by_side.NO_PROOF))
+    note = "" if scales is None else side_by_side.alignment_note(reports, scales.times is not None)
+    if note:
+        yield Text(note)
+
+
+def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
+    """One recording; without ``scales`` there are no charts, and not their numbers."""
+    yield Heading(1, words.heading(data))
+    if data.ending:
+        yield Text(f"{data.ending}.", "warn")
+    drawn = [] if scales is None else charts(data, scales)
+    curves = [[] if scales is None else experiment_charts(data, experiment)
+              for experiment in data.experiments]  # fmt: skip
+    yield from _first_screen(data, next(filter(None, [*curves, drawn]), []))
+    yield Pairs([*words.facts(data)])
+    for experiment, curve in zip(data.experiments, curves, strict=True):
+        yield from _experiment(experiment, curve)
+    yield Heading(2, "Runs")
+    yield from _several_runs(data)
+    yield from _folded(data, [*_runs(data)])
+    yield from _section(words.WAITS, words.WAITS_MEAN, words.wait_table(data))
+    yield from _slowest(data)
+    yield from _other_counters(data)
+    if data.promised is not None:
+        yield from _promised(data, data.promised)
+    yield from list_with_heading("Findings", words.findings(data))
+    yield from list_with_heading(
+        "Outcomes", (line for run in data.runs for line in words.verdicts(run))
+    )
+    if drawn:
+        yield from (Heading(2, "Charts"), Charts(drawn))
+    yield from list_with_heading("Events", words.event_lines(data))
+    if data.foreign:
+        yield Heading(2, "Options")
+    else:
+        yield from (Heading(2, "Settings"), *_settings(data), Heading(2, "Repeat it"))
+    for experiment in data.experiments:
+        yield Code(repeat_command.repeat_experiment(data, experiment))
+    yield from _folded(data, [block for run in data.runs for block in _repeat(data, run)])
+    if scales is not None:
+        yield _seconds(data)
+
+
+def _slowest(data: ReportData) -> Iterator[Block]:
+    slow = slowest_requests
+    requests = Table.from_rows(slow.COLUMNS, slow.rows(data), slow.LEFT)
+    yield from _section(slow.TITLE, slow.NOTE, requests)
+    if requests.rows and (claims := slow.claims(data)):
+        yield from (Text(slow.COMMON), Bullets(claims))
+    of_fio = Table.from_rows(slow.IOS_COLUMNS, slow.io_rows(data), left_columns=2)
+    yield from _section(slow.IOS_TITLE, slow.IOS_NOTE, of_fio)
+    if of_fio.rows and (claims := slow.io_claims(data)):
+        yield from (Text(slow.IOS_COMMON), Bullets(claims))
+
+
+def _section(title: str, note: str, table: Table) -> Iterator[Block]:
+    """A table with its heading and a note; nothing if it is empty."""
+    if table.rows:
+        yield from (Heading(2, title), Text(note), table)
+
+
+def _other_counters(data: ReportData) -> Iterator[Block]:
+    """What the runs did to drives, power and mounts, by counters that are not the disks'."""
+    drives = Table.from_rows(words.DRIVE_COLUMNS, words.drive_rows(data), left_columns=2)
+    yield from _section(words.DRIVES, words.DRIVES_NOTE, drives)
+    counted = [run for run in data.runs if run.energy.joules]
+    energy = Table.from_rows(words.ENERGY_COLUMNS, counted)
+    yield from _section(words.ENERGY, words.ENERGY_NOTE, energy)
+    for protocol, note in words.SHARE_NOTES.items():
+        yield from _section(f"{protocol} mount", note, words.share_table(data, protocol))
+
+
+def _promised(data: ReportData, figures: PromisedFigures) -> Iterator[Block]:
+    from iopstui.features.reports.wording import promised_volume
+
+    rows = [*promised_volume.rows(data, figures)]
+    yield Heading(2, promised_volume.title(figures))
+    if rows:
+        yield from (
+            Table(promised_volume.HEAD, rows, left_columns=4),
+            Text(promised_volume.NOTE, "dim"),
+        )
+    else:
+        yield Text(promised_volume.why_no_rows(data))
+
+
+def _folded(data: ReportData, blocks: Sequence[Block]) -> Sequence[Block]:
+    """The many runs of an experiment are folded, so that they don't hide the rest."""
+    count = len(data.runs)
+    return blocks if count <= MAX_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
+
+
+def _first_screen(data: ReportData, drawings: list[str]) -> Iterator[Block]:
+    """A light, three sentences and the first of these charts, which is taken from them."""
+    first = overview(data)
+    yield Text(first.light, f"light {first.state}".strip())
+    yield from map(Text, first.sentences)
+    if drawings:
+        yield Charts([drawings.pop(0)], "first")
+
+
+def _experiment(experiment: Experiment, curves: Sequence[str]) -> Iterator[Block]:
+    yield Heading(2, experiment.title)
+    ending = experiment_pages.ending(experiment)
+    if ending:
+        yield Text(ending, "warn")
+    if not experiment.points:
+        return
+    yield Bullets(experiment_pages.result_sentences(experiment))
+    if curves:
+        yield Charts(curves)
+    yield Text(
+        f"Each point: {experiment.plan.settle:g} s to settle, then "
+        f"{experiment.plan.measure:g} s measured.",
+        "dim",
+    )
+    yield experiment_pages.points_table(experiment)
+    if experiment.plan.variants:
+        yield from experiment_pages.compared_tables(experiment)
+        yield Text(experiment_pages.method(experiment), "dim")
+        return
+    cpus = experiment_pages.point_cpus(experiment)
+    if cpus.rows:
+        yield cpus
+    grid = experiment_pages.verdict_grid(experiment)
+    if grid:
+        yield Code(grid)
+    outcomes = experiment_pages.outcome_lines(experiment)
+    if outcomes:
+        yield FoldedBlocks("Checks at each point", [Bullets(outcomes)])
+
+
+def _several_runs(data: ReportData) -> Iterator[Block]:
+    side = words.side_by_side(data)
+    if side:
+        yield from (
+            Text(words.SIDE_BY_SIDE),
+            Table.from_rows(run_columns(side), side, left_columns=2),
+        )
+    if data.mark_intervals:
+        yield from (
+            Text(words.MARK_INTERVALS),
+            Table.from_rows(MARK_COLUMNS, data.mark_intervals, left_columns=2),
+        )
+
+
+def _runs(data: ReportData) -> Iterator[Block]:
+    if not data.runs:
+        yield Text("No job ran: these figures show other programs' I/O.")
+        return
+    for run in data.runs:
+        yield from _run(run)
+    if not data.foreign:
+        yield Text("Device figures and latencies of each run, from all its intervals:")
+        yield Table(words.DEVICE_HEAD, [*words.device_rows(data.header.target, data.runs)])
+        return
+    for run in data.runs:
+        if run.all_bins:
+            of_run = f"Run {run.step}: " if len(data.runs) > 1 else ""
+            yield Text(of_run + words.all_latencies(run))
+            yield FoldedBlocks("The histogram as a table", [words.histogram_table(run)])
+
+
+def _run(run: Run) -> Iterator[Block]:
+    when = ""
+    if run.begin is not None:
+        when = f", {units.clock(run.begin)} to {units.clock(run.end)}"
+    yield Heading(3, f"Run {run.step}: {words.name_of(run)}", f"{run.title}{when}")
+    ending = words.ending(run)
+    if ending:
+        yield Text(ending, "warn")
+    table = words.run_table(run)
+    if table is not None:
+        yield from (Text(words.run_title(run)), table)
+    yield Text(words.reconciled(run))
+    for title, columns, rows in (
+        (words.CAPTURED, words.CAPTURED_COLUMNS, run.captured),
+        (words.PROBED, words.PROBE_COLUMNS, words.probe_rows(run)),
+    ):
+        if rows:
+            yield from (Text(title), Table.from_rows(columns, rows, left_columns=2))
+    if bound := words.bound_cpus(run):
+        yield Text(bound)
+
+
+def _settings(data: ReportData) -> Iterator[Block]:
+    for device in data.devices:
+        yield from (Heading(3, device.name), Pairs([*words.device_facts(device)]))
+    if not data.devices:
+        yield Text("No block device is visible under the target.")
+
+
+def _repeat(data: ReportData, run: Run) -> Iterator[Block]:
+    yield Heading(3, f"Run {run.step}")
+    command = "" if run.point else repeat_command.repeat(data, run)
+    if command:
+        yield Code(command)
+    if run.started is not None and run.started.command:
+        yield from (Text("fio command:"), Code(repeat_command.command(run)))
+    if run.job_run is not None and run.job_run.text:
+        summary = (
+            f"{words.job_file_title(data)} (save it as job.fio, name a file of yours in it, and: "
+            "fio job.fio)"
+        )
+        yield FoldedBlocks(summary, [Code(words.block(run.job_run.text))])
+
+
+def _seconds(data: ReportData) -> Block:
+    """The numbers behind the charts, for those who can't see them or want to copy them."""
+    names = ("fio", "device", "p50", "p99", "p99.9", QUEUE, "busy")
+    series = {name: points(data.series, name) for name in names}
+    count = len(series["fio"])
+    step = max(1, -(-count // MAX_SECONDS))
+    rows = []
+    for place in range(0, count, step):
+        values = [series[name][place][1] for name in names]
+        cells = [
+            units.latency(value) if name.startswith("p") else units.number(value)
+            for name, value in zip(names, values, strict=True)
+        ]
+        rows.append((units.clock(series["fio"][place][0]), *cells))
+    head = ("time", "fio IOPS", "device IO/s", "p50", "p99", "p99.9", QUEUE, "CPU busy %")
+    step_text = "every sample" if step == 1 else f"every {step}th point of the charts"
+    return FoldedBlocks(f"Chart data ({step_text})", [Table(head, rows)])

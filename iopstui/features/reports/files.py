@@ -1,0 +1,170 @@
+"""`iopstui report`: write a recording as HTML, Markdown, CSV, JSON or Parquet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from iopstui.errors import EXIT_OK, UsageError
+from iopstui.features.reports.fleet.page import ROWS, fleet_report, write_fleet
+from iopstui.features.reports.formats import DEFAULT, FORMATS, Format, display_name, or_list
+from iopstui.features.reports.report_options import DEFAULT_OPTIONS, ReportOptions
+from iopstui.features.reports.sources import Source, credible, sources
+from iopstui.output.fleet.labelled_rows import is_fleet
+from iopstui.recording.foreign import RECORDING, detect_file_kind
+from iopstui.recording.reader import Recording, recording_path
+from iopstui.safety.output_files import write_whole
+from iopstui.text import printable, safe_text
+
+LONG_SECONDS = 10_000
+
+
+def report(
+    names: Sequence[str],
+    out: str | None,
+    kind: str | None = None,
+    options: ReportOptions = DEFAULT_OPTIONS,
+) -> int:
+    """Write the report of recordings and results of fio to ``out``, or to standard output."""
+    kind = kind or kind_of(out)
+    paths = [recording_path(name) for name in names]
+    if out is not None and out != "-":
+        _check_place(out, paths)
+    by_rows = FORMATS[kind].stream is not None
+    if by_rows and (out is None or out == "-"):
+        _check_no_terminal(kind)
+    _announce(paths)
+    # a row for each second of each host is too much to be kept
+    by_rows = by_rows or (kind in ROWS and any(map(is_fleet, paths)))
+    if out is None or out == "-":
+        if not by_rows:
+            encoding = sys.stdout.encoding or "utf-8"
+            content = safe_text(rendered(paths, kind, options))
+            sys.stdout.write(content.encode(encoding, "replace").decode(encoding))
+        else:
+            write_report(paths, kind, options, sys.stdout.buffer)
+        return EXIT_OK
+    if by_rows:
+        write_report_file(Path(out), lambda file: write_report(paths, kind, options, file))
+    else:
+        encoded = safe_text(rendered(paths, kind, options)).encode()
+        write_report_file(Path(out), lambda file: file.write(encoded))
+    print(f"iopstui: {printable(out)} written", file=sys.stderr)
+    return EXIT_OK
+
+
+def _check_place(name: str, recordings: Sequence[Path]) -> None:
+    """UsageError where no report can be written, before a long recording is read."""
+    out = Path(name)
+    # os.path: a place that can't be examined gives its error when it is written
+    if os.path.isdir(out):
+        inside = printable(str(out / f"report{out.suffix or '.html'}"))
+        raise UsageError(f"{printable(str(out))} is a directory.", f"Give a file name: {inside}")
+    if name.endswith("/"):
+        raise UsageError(f"{printable(name)} names a directory, by the / at its end.",
+                         f"Name a file: {printable(str(out))}")  # fmt: skip
+    if not os.path.isdir(out.parent):
+        raise UsageError(f"The report's directory {printable(str(out.parent))} does not exist.")
+    if _is_no_file(out):
+        raise UsageError(f"{printable(str(out))} is not a file and cannot be overwritten by a "
+                         "report.",
+                         "For standard output: -o -")  # fmt: skip
+    if os.path.exists(out) and any(os.path.exists(r) and out.samefile(r) for r in recordings):
+        raise UsageError(f"{printable(str(out))} is the input. A report does not overwrite "
+                         "it.", "Choose another name.")  # fmt: skip
+
+
+def _is_no_file(out: Path) -> bool:
+    """Whether a device, a pipe or one of the kernel's links (/dev/stdout) is there: a file that was
+    moved over it would stand there for all programs."""
+    folder = os.path.realpath(out.parent)
+    kernel_s = folder == "/dev" or folder.startswith(("/proc/", "/dev/fd"))
+    return kernel_s or (os.path.exists(out) and not os.path.isfile(out))
+
+
+def _check_no_terminal(kind: str) -> None:
+    """UsageError where a terminal would show what is no text."""
+    if sys.stdout.isatty():
+        name = f"report{FORMATS[kind].suffixes[0]}"
+        raise UsageError(f"{display_name(kind)} is a binary format.",
+                         f"Name a file: -o {name}")  # fmt: skip
+
+
+def _announce(paths: Sequence[Path]) -> None:
+    """A day of samples takes 10 to 30 s to read, by how many CPUs there are."""
+    for path in paths:
+        if detect_file_kind(path) != RECORDING:
+            continue
+        with Recording(path) as recording:
+            samples = recording.index().samples
+        if samples > LONG_SECONDS:
+            print(f"iopstui: reading {samples} samples of {printable(str(path))}", file=sys.stderr)
+
+
+def kind_of(out: str | None) -> str:
+    """The format that a file's name asks for."""
+    if out is None or out == "-":
+        return DEFAULT
+    suffix = Path(out).suffix.lower()
+    for format_ in FORMATS.values():
+        if suffix in format_.suffixes:
+            return format_.name
+    names = or_list(candidate.suffixes[0] for candidate in FORMATS.values())
+    raise UsageError(
+        f"The name {printable(out)} has no suffix for a report format.",
+        f"Use {names}, or add --format.",
+    )
+
+
+def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_OPTIONS) -> str:
+    """The report's text. Raises UsageError if a file is neither a recording nor a result of fio, or
+    one that can't be."""
+    if any(map(is_fleet, paths)):
+        return fleet_report(paths, kind, options)
+    found_sources, chosen = _sources_and_format(paths, kind)
+    assert chosen.render is not None, kind
+    with credible(found_sources):
+        return chosen.render(found_sources, options)
+
+
+def write_report(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
+    """Write a report piece by piece; errors as of ``rendered``."""
+    if any(map(is_fleet, paths)):
+        write_fleet(paths, kind, options, out)
+        return
+    found_sources, chosen = _sources_and_format(paths, kind)
+    assert chosen.stream is not None, kind
+    with credible(found_sources):
+        chosen.stream(found_sources, options, out)
+
+
+def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
+    """Sources of the report, and its format. UsageError for more than that holds."""
+    chosen = FORMATS[kind]
+    found_sources = sources(paths)
+    if len(found_sources) > chosen.most and chosen.most > 1:
+        raise UsageError(
+            f"A report covers at most {chosen.most} recordings, not {len(found_sources)}."
+        )
+    if len(found_sources) > chosen.most:
+        names = or_list(format_.name for format_ in FORMATS.values() if format_.most > chosen.most)
+        raise UsageError(
+            f"{display_name(kind)} holds the rows of one recording, not of {len(found_sources)}.",
+            f"Make one for each, or choose {names}.",
+        )
+    return found_sources, chosen
+
+
+def write_report_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Replace the file by what ``write`` writes, once it is complete. UsageError if that fails."""
+    try:
+        write_whole(path, write, overwrite=True)
+    except OSError as error:
+        raise UsageError(
+            f"Cannot write the report {printable(str(path))}: {error.strerror}.",
+            "Choose a directory with free space that you can write to: "
+            f"-o /tmp/report{printable(path.suffix)}",
+        ) from error

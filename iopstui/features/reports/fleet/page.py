@@ -1,0 +1,213 @@
+"""A report of many hosts: a page with charts, Markdown, JSON or a table (rows.py) of their JSON
+lines.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import BinaryIO
+
+from iopstui import __version__
+from iopstui import format as units
+from iopstui.errors import UsageError
+from iopstui.features.reports.drawing.svg import Curve, Times, chart, heat, linear, logarithmic
+from iopstui.features.reports.fleet import wording as words
+from iopstui.features.reports.fleet.report_data import (
+    KERNEL,
+    FleetHeat,
+    FleetReportData,
+    SecondRow,
+    load_fleet_report,
+)
+from iopstui.features.reports.fleet.rows import write_csv, write_parquet
+from iopstui.features.reports.folding.heat import HEAT_ROWS_PER_DECADE
+from iopstui.features.reports.markup import Block, Charts, FoldedBlocks, Heading, Pairs, Text, html
+from iopstui.features.reports.page import html_of, markdown_of
+from iopstui.features.reports.report_options import ReportOptions
+from iopstui.model.sizes import MIB
+from iopstui.output.jsonl import clean
+from iopstui.tables import Table
+
+READS, WRITES, QUEUE = (figure.name for figure in KERNEL)
+CHARTED_PERCENTILES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
+Figures = Mapping[str, float | None]
+
+
+def charts(data: FleetReportData) -> list[str]:
+    """Charts with values; "" if there is none."""
+    if not data.seconds:
+        return []
+    times = Times(0.0, max(data.length_s, data.interval_s))
+    return [
+        *_of_fio(data, times),
+        *_of_kernels(data, times),
+        *_hosts(data, times),
+        _heat("Latency of every I/O of all hosts (stronger colour: more "
+              "I/Os)", data, data.heat, times),
+        _heat("Device latency from the probes (stronger colour: more requests)",
+              data, data.device_heat, times),
+    ]  # fmt: skip
+
+
+def _curves(
+    data: FleetReportData, series: Sequence[tuple[str, str]], of: Callable[[SecondRow], Figures]
+) -> list[Curve]:
+    """A curve for each name, in its style, of what a second has by that name."""
+    middle = data.interval_s / 2
+    return [
+        Curve(name, style, [(row.t + middle, of(row).get(name)) for row in data.seconds])
+        for name, style in series
+    ]
+
+
+def _values(curves: list[Curve]) -> list[float]:
+    return [value for curve in curves for _, value in curve.points if value]
+
+
+def _of_fio(data: FleetReportData, times: Times) -> Iterator[str]:
+    curves = _curves(data, (("read", "fio"), ("write", "device")), lambda row: row.rates)
+    rates = [curve for curve in curves if _values([curve])]
+    yield chart("IOPS of all counted hosts", rates, linear(_values(rates)), units.number,
+                times)  # fmt: skip
+    ranks = _curves(data, CHARTED_PERCENTILES, lambda row: row.latencies)
+    if _values(ranks):
+        yield chart("Latency of all I/Os of all hosts (logarithmic)", ranks,
+                    logarithmic(_values(ranks)), units.latency, times)  # fmt: skip
+    moved = _curves(data, (("all", "fio"),),
+                    lambda row: {"all": row.bw / MIB if row.bw is not None else None})  # fmt: skip
+    yield chart("MiB/s", moved, linear(_values(moved)), units.number, times)
+
+
+def _of_kernels(data: FleetReportData, times: Times) -> Iterator[str]:
+    """As /proc/diskstats has it; nothing of hosts whose files are on no disk."""
+    if all(row.kernel[READS] is None for row in data.seconds):
+        return
+    curves = _curves(data, ((READS, "fio"), (WRITES, "device")), lambda row: row.kernel)
+    yield chart("Requests per second at the devices of all hosts (kernel)", curves,
+                linear(_values(curves)), units.number, times)  # fmt: skip
+    waiting = _curves(data, ((QUEUE, "device"),), lambda row: row.kernel)
+    yield chart(f"Requests in flight at the devices of all hosts ({QUEUE})", waiting,
+                linear(_values(waiting)), units.number, times)  # fmt: skip
+    if any(row.util for row in data.seconds):
+        busy = _curves(data, (("highest", "p999"), ("middle", "fio")), lambda row: row.util)
+        top = 100.0 if max(_values(busy), default=0.0) <= 100 else None
+        yield chart("util of the hosts' devices (percent): highest and median", busy,
+                    linear(_values(busy), top), units.percent, times)  # fmt: skip
+
+
+def _hosts(data: FleetReportData, times: Times) -> Iterator[str]:
+    curves = _curves(data, (("hosts", "fio"),), lambda row: {"hosts": float(row.counted)})
+    top = linear([float(row.expected) for row in data.seconds])
+    yield chart("Counted hosts", curves, top, units.number, times)
+
+
+def _heat(title: str, data: FleetReportData, fleet_heat: FleetHeat, times: Times) -> str:
+    lows = [row for _, row in fleet_heat.cells]
+    if not lows:
+        return ""
+    covered = Times(0.0, fleet_heat.columns * fleet_heat.width * data.interval_s)
+    return heat(
+        title, fleet_heat.cells, (min(lows), max(lows)), fleet_heat.columns, HEAT_ROWS_PER_DECADE,
+        units.latency, Times(0.0, max(times.end, covered.end)), covered=covered,
+    )  # fmt: skip
+
+
+SCHEMA = 1
+MAX_HOSTS = 200
+
+
+def fleet_report(paths: Sequence[Path], kind: str, options: ReportOptions) -> str:
+    """The report's text; errors as of ``write_fleet``."""
+    if kind in ROWS:
+        out = io.BytesIO()
+        write_fleet(paths, kind, options, out)
+        return out.getvalue().decode()
+    if options.against is not None:
+        raise UsageError("--against compares runs of one machine, and this is a fleet's recording.",
+                         "Leave out --against.")  # fmt: skip
+    return _RENDER[kind](load_fleet_report(_single_path(paths), options.redact))
+
+
+def write_fleet(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
+    """Write one of ROWS. UsageError for several files, or one without frames."""
+    ROWS[kind](_single_path(paths), options.redact, out)
+
+
+def _single_path(paths: Sequence[Path]) -> Path:
+    if len(paths) > 1:
+        raise UsageError("A recording of many hosts cannot be combined with others in a report.",
+                         "To add up several first: iopstui merge FILE... --format jsonl > ALL",
+                         )  # fmt: skip
+    return paths[0]
+
+
+def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[Block]:
+    """Its content, with at most ``most`` hosts."""
+    yield from (Heading(1, words.heading(data)), Pairs([*words.facts(data)]))
+    if data.runs:
+        yield from (
+            Heading(2, "Runs"),
+            Table.from_rows(words.RUNS, words.run_rows(data), left_columns=2),
+        )
+    if rows := [*words.totals_rows(data)]:
+        yield from (Heading(2, words.totals_title(data)), Table.from_rows(words.WHOLE, rows))
+    if drawn:
+        yield from (Heading(2, "Charts"), Charts(drawn))
+    hosts = words.host_rows(data)
+    yield from (
+        Heading(2, "Hosts, slowest first"),
+        Table.from_rows(words.HOSTS, hosts[:most], left_columns=2),
+    )
+    if len(hosts) > most:
+        yield Text(f"{len(hosts) - most} more hosts: see CSV and JSON.")
+    seconds = Table.from_rows(words.SECONDS, words.second_rows(data), left_columns=2)
+    yield FoldedBlocks(f"Seconds ({words.which_seconds(data)})", [seconds])
+
+
+def _markdown(data: FleetReportData) -> str:
+    return markdown_of(_blocks(data, (), MAX_HOSTS), data.file)
+
+
+def _html(data: FleetReportData) -> str:
+    drawn = [f"<figure>{chart}</figure>" for chart in charts(data) if chart]
+    body = [*html(_blocks(data, drawn, sys.maxsize))]
+    return html_of(f"iopstui: {words.heading(data)}", body, data.file)
+
+
+def _json(data: FleetReportData) -> str:
+    hosts = [
+        {"host": data.names(name), "outcome": host.outcome or None, "ended": host.has_ended,
+         "error": data.errors.get(name), "seconds_not_counted": data.absent_seconds.get(name, 0),
+         "count": host.io_totals.as_object(), "fio": host.run_sums().fio_object()}
+        for name, host in data.hosts.items()
+    ]  # fmt: skip
+    document = {
+        "report": SCHEMA, "iopstui": __version__, "file": data.file,
+        "interval_s": data.interval_s, "words": [*words.endings(data)],
+        "spread_ms": data.spread[0] if data.spread else None,
+        "clocks_within_ms": data.spread[1] if data.spread else None,
+        "left_out": data.broken_lines, "fio": data.totals.fio_object(),
+        "device": data.totals.device.as_object(), "hosts": hosts,
+        "runs": [
+            {"run": row.number, "job": cells["job"], "hosts": row.hosts, "finished": row.finished,
+             "how": row.ending, "said": [] if data.redact else list(row.messages),
+             "fio": row.totals.fio_object()}
+            for row, cells in zip(data.runs, words.run_rows(data), strict=True)
+        ],
+        "seconds": [asdict(row) for row in data.seconds],
+    }  # fmt: skip
+    return json.dumps(clean(document), indent=1, allow_nan=False) + "\n"
+
+
+_RENDER: Mapping[str, Callable[[FleetReportData], str]] = {
+    "html": _html, "md": _markdown, "json": _json
+}  # fmt: skip
+ROWS: Mapping[str, Callable[[Path, bool, BinaryIO], None]] = {
+    "csv": write_csv, "parquet": write_parquet
+}  # fmt: skip
+"""What is a table."""

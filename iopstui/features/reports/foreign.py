@@ -1,0 +1,351 @@
+"""A result of fio, or its logs, as a ``ReportData``: the same report as of a recording, less what
+such a file does not say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from iopstui import events
+from iopstui.errors import UsageError
+from iopstui.features.reports.folding.block import Block
+from iopstui.features.reports.folding.heat import Heat
+from iopstui.features.reports.folding.run import Run
+from iopstui.features.reports.redact import REDACTED, Redactor
+from iopstui.features.reports.report_data import ReportData, add_block, add_row
+from iopstui.features.reports.sources import Source
+from iopstui.model import histogram
+from iopstui.model.block.target import FILE, Target
+from iopstui.model.fio.log_lines import Logs
+from iopstui.model.fio.rows import flag
+from iopstui.model.metrics.frame import FrameBuilder
+from iopstui.model.metrics.stated_rates import SecondRates, beyond_depth
+from iopstui.model.metrics.summary import fio_summary
+from iopstui.model.samples import FioStatus, RawSample
+from iopstui.recording import layout as form
+from iopstui.recording.foreign import FioResult, LogFile, log_bases_ms, read_log_file
+from iopstui.text import printable
+
+MAX_GAP_S = 86400.0
+UNNAMED_TARGET = "a target that the file does not name"
+SINGLE_DOCUMENT = (
+    "The file has one document for the whole run, so there are no seconds to check it against."
+)
+
+
+def load_foreign_report(source: Source, redact: bool = False) -> ReportData:
+    """The report data of a result, of logs, or of both. UsageError if a log can't be read, or says
+    nothing."""
+    bases = log_bases_ms(source.logs, source.results[0] if source.results else None)
+    files = [read_log_file(log, base) for log, base in zip(source.logs, bases, strict=True)]
+    logs = Logs([file.log for file in files], any(map(_logs_maxima, source.results)))
+    if not source.results and not any(file.log.lines for file in files):
+        name = printable(str(source.path))
+        raise UsageError(f"{name} has no log lines: nothing to report.")
+    results = source.results
+    private = Redactor() if redact else None
+    if private is not None:
+        for result in results:
+            private.learn([{"filename": _target(result), "host": result.host}, result.options])
+            private.learn([{"host": host} for host in _hosts_in(result)])
+    begins = _begins(results)
+    data = _begun(source, begins, logs)
+    for number, (result, begin) in enumerate(zip(results, begins, strict=True), 1):
+        run = Run(number)
+        data.runs.append(run)
+        _of_result(data, run, result, begin)
+    if files:
+        if not results:
+            data.runs.append(Run(1))
+        _of_logs(data, data.runs[0], logs, results)
+    data.missing_facts = [*dict.fromkeys(_missing_facts(results, logs, files, redact))]
+    data.disks = [_disk(disk) for result in results for disk in result.disks]
+    data.foreign = " and ".join(_of_what(results, logs))
+    return data if private is None else _redacted(data, private)
+
+
+def _hosts_in(result: FioResult) -> Iterator[str]:
+    """Names of machines in the rows, and before the lines of clients."""
+    for row in result.document.get("jobs") or ():
+        if isinstance(row, Mapping) and isinstance(row.get("hostname"), str):
+            yield row["hostname"]
+    for message in result.messages:
+        yield from re.findall(r"^<([^>]{1,80})>", message)
+
+
+def _begins(results: Sequence[FioResult]) -> list[float]:
+    """When each run began, in seconds after the first one began; runs that overlap, or are more
+    than a day apart, are put one behind the other."""
+    begins: list[float] = []
+    end = 0.0
+    for result in results:
+        begin = _began_ms(result) / 1000 - _began_ms(results[0]) / 1000
+        begins.append(begin if begins and end <= begin <= end + MAX_GAP_S else end)
+        end = begins[-1] + _seconds(result.last)
+    return begins
+
+
+def _began_ms(result: FioResult) -> float:
+    ended_ms = result.last.timestamp_ms
+    return max(0.0, ended_ms - 1000 * _seconds(result.last)) if ended_ms else 0.0
+
+
+def _begun(source: Source, begins: Sequence[float], logs: Logs) -> ReportData:
+    results = source.results
+    ends = [begin + _seconds(result.last) for begin, result in zip(begins, results, strict=True)]
+    duration = max(logs.end, 1e-3, *ends)
+    hosts = dict.fromkeys(result.host for result in results if result.host)
+    targets = dict.fromkeys(map(_target, results))
+    header = form.Header(
+        "", ", ".join(hosts), "", "", _began_ms(results[0]) if results else logs.began_ms,
+        Target(FILE, ", ".join(targets) or UNNAMED_TARGET, None),
+    )  # fmt: skip
+    path = source.path
+    if not results:
+        path = source.logs[0].path.with_name(source.logs[0].name.prefix or source.path.name)
+    return ReportData(path, header, duration, Heat(duration))
+
+
+def _seconds(status: FioStatus) -> float:
+    """How long the run took: the longest of each group, which follow one another."""
+    longest: dict[int, int] = {}
+    for job in status.jobs:
+        times = [job.job_runtime_ms if job.members == 1 else 0,
+                 *(d.runtime_ms for d in job.directions.values())]  # fmt: skip
+        longest[job.group] = max(longest.get(job.group, 0), *times)
+    return sum(longest.values()) / 1000
+
+
+def _target(result: FioResult) -> str:
+    names = [
+        options[name]
+        for options in result.options.values()
+        for name in ("filename", "directory")
+        if options.get(name)
+    ]
+    return ", ".join(dict.fromkeys(names)) or UNNAMED_TARGET
+
+
+def _of_result(data: ReportData, run: Run, result: FioResult, begin: float) -> None:
+    final, step = result.last, run.step
+    end = begin + max(_seconds(final), 1e-3)
+    summary = fio_summary(final)
+    _fill_in(summary, result.document)
+    failed = [row["name"] for row in summary["rows"] if row["error"]]
+    error = "; ".join(result.messages) or (f"fio reports failed jobs: {', '.join(failed)}" if failed
+                                       else "")  # fmt: skip
+    names = ", ".join(dict.fromkeys(job.name for job in final.jobs))
+    run.started = events.StepStarted(
+        begin, step, names, _title(final), (), True, "run", final.version
+    )
+    run.job_run = form.JobRun(step, "", {}, None, False, _job_file(result.options))
+    run.finished = events.StepFinished(
+        end, step, 1 if failed else 0, error if failed else "", False, summary
+    )
+    if not failed:
+        data.notices += [events.Notice(0.0, "warning", message) for message in result.messages]
+    builder, block, rates = FrameBuilder(), Block(data.header, data.duration), SecondRates()
+    for number, status in enumerate(result.statuses):
+        is_last = number == len(result.statuses) - 1
+        frame = builder.feed(_sample(step, number, status, is_last))
+        if len(result.statuses) > 1:
+            at = max(begin, end - (final.timestamp_ms - status.timestamp_ms) / 1000)
+            block.add(replace(frame, t=at))
+            rates.add(frame)
+            data.samples += 1
+        else:
+            run.add(frame, data.header.target.tree)
+    add_block(data, block)
+    contradicted = rates.contradicted(summary) or [*beyond_depth(final)]
+    data.notices += [events.Notice(end, "warning", f"{rate.why}.") for rate in contradicted]
+    run.contradicted = frozenset(rate.direction for rate in contradicted)
+    run.begin, run.end = begin, end
+    run.note = SINGLE_DOCUMENT if len(result.statuses) == 1 else ""
+
+
+def _sample(step: int, number: int, status: FioStatus, final: bool) -> RawSample:
+    at = status.timestamp_ms
+    return RawSample(number, at * 1_000_000, at, None, status, final, step)
+
+
+def _disk(disk: Mapping[str, Any]) -> tuple[str, str]:
+    """fio's disk_util of one disk, in words."""
+    return str(disk.get("name", "")), (
+        f"{disk.get('read_ios', 0)} reads, {disk.get('write_ios', 0)} writes, "
+        f"util {float(disk.get('util', 0)):.1f} %"
+    )
+
+
+def _fill_in(summary: dict[str, Any], document: Mapping[str, Any]) -> None:
+    """Means that fio states without saying of how many (before 3.19, without histograms); no counts
+    where the document has none."""
+    rows = [row for row in document.get("jobs") or () if isinstance(row, Mapping)]
+    uncounted = set()
+    for row, raw in zip(summary["rows"], rows, strict=False):
+        for name, figures in row["directions"].items():
+            _fill_means(figures, raw[name].get("clat_ns"))
+            if "total_ios" not in raw[name]:
+                uncounted.add(name)
+                figures["total_ios"] = figures["completed"] = None
+        if "sync" in row:
+            _fill_means(row["sync"], raw["sync"].get("lat_ns"))
+    for sums in (summary["total"], *(group["directions"] for group in summary["sums"])):
+        for name in uncounted & sums.keys():
+            sums[name]["total_ios"] = sums[name]["completed"] = None
+
+
+def _fill_means(figures: dict[str, Any], block: Any) -> None:
+    if figures["clat_mean_ns"] is not None or not isinstance(block, Mapping):
+        return
+    mean = block.get("mean")
+    if not block.get("max") or not isinstance(mean, (int, float)):
+        return
+    figures["clat_mean_ns"] = float(mean)
+    figures["lat_max_ns"] = figures["lat_max_ns"] or int(block["max"])
+    percentiles = block.get("percentile")
+    if not figures["percentiles"] and isinstance(percentiles, Mapping):
+        ranks = {float(p): int(v) for p, v in percentiles.items() if v}
+        figures["percentiles"] = {f"p{rank:g}": value for rank, value in ranks.items() if rank}
+
+
+def _title(status: FioStatus) -> str:
+    shapes = dict.fromkeys(
+        " ".join(
+            label
+            for name, label in (
+                ("rw", job.options.get("rw", job.options.get("readwrite", ""))),
+                ("bs", job.options.get("bs", job.options.get("blocksize", ""))),
+                ("iodepth", f"QD {job.options.get('iodepth', '1')}"),
+                ("numjobs", f"x {job.options['numjobs']}" if "numjobs" in job.options else ""),
+            )
+            if label
+        )
+        for job in status.jobs
+    )
+    return "; ".join(list(shapes)[:4])
+
+
+def _job_file(options: Mapping[str, Mapping[str, str]]) -> str:
+    """fio's options as its JSON has them, as a job file."""
+    parts = []
+    for name, section in options.items():
+        lines = [f"{key}={value}" if value else key for key, value in section.items()
+                 if key != "name"]  # fmt: skip
+        parts.append("\n".join([f"[{name or 'global'}]", *lines]))
+    return "\n\n".join(parts)
+
+
+def _of_logs(data: ReportData, run: Run, logs: Logs, results: Sequence[FioResult]) -> None:
+    for row in logs.rows():
+        data.samples += 1
+        add_row(data, row)
+    bins = logs.bins()
+    if bins and not run.all_bins:
+        run.bins_of, run.bins_by_direction = logs.bins_of, {}
+        for direction, buckets in bins.items():
+            run.add_bins(direction, buckets)
+        run.total_bins.add(histogram.merge(bins.values()))
+        run.max_ns = max((f["lat_max_ns"] or 0 for f in logs.directions().values()), default=None)
+    if results:
+        return
+    directions = logs.directions()
+    name = data.path.name
+    summary = {
+        "rows": [{"index": 0, "name": name, "group": 0, "error": 0, "directions": directions}],
+        "total": directions, "sums": [], "logged": True,
+    }  # fmt: skip
+    run.started = events.StepStarted(0.0, 1, name, "fio's logs", (), True)
+    run.finished = events.StepFinished(data.duration, 1, 0, "", False, summary)
+    run.begin, run.end = 0.0, logs.end
+    run.note = "From fio's logs, which do not contain fio's final figures."
+
+
+def _logs_maxima(result: FioResult) -> bool:
+    """Whether the lines of its averaged logs are maxima."""
+    return any(
+        flag(options, "log_max_value") or options.get("log_window_value", "").strip() == "max"
+        for options in result.options.values()
+    )
+
+
+def _of_what(results: Sequence[FioResult], logs: Logs) -> Iterator[str]:
+    if results:
+        has_histogram = all(result.has_histogram for result in results)
+        kind = "JSON with histograms (json+)" if has_histogram else "JSON"
+        runs = f", {len(results)} runs" if len(results) > 1 else ""
+        count = sum(len(result.statuses) for result in results)
+        has_seconds = count > len(results)
+        yield f"fio's {kind}{runs}" + (
+            f", {count} documents (--status-interval)" if has_seconds else ""
+        )
+    for averaged in (False, True):
+        kinds = sorted({log.kind for log in logs.logs if log.lines and log.averaged == averaged})
+        if kinds:
+            windows = "maxima" if logs.maxima else "averages"
+            yield f"fio's logs of {', '.join(kinds)}, " + (
+                f"{windows} over time windows" if averaged else "every I/O"
+            )
+
+
+def _missing_facts(
+    results: Sequence[FioResult], logs: Logs, files: list[LogFile], redact: bool
+) -> Iterator[str]:
+    """Facts missing in the files."""
+
+    def named(file: LogFile) -> str:
+        return f"a log of {file.name.kind}" if redact else file.path.name
+
+    yield "kernel data (device counters, CPUs, interrupts): only recordings have it"
+    for result in results:
+        yield from _lacking_in_json(result, logs)
+    if files and not logs.bins_of:
+        yield (
+            "latencies of single I/Os: "
+            + (f"the logs of {logs.mean_of} hold averages over time windows, which give no "
+               "percentiles (without log_avg_msec they hold every I/O)" if logs.mean_of
+               else "no such log (write_lat_log)")
+        )  # fmt: skip
+    if logs.maxima:
+        yield "rates and means over time: the logs hold the maxima of windows (log_max_value)"
+    has_starts = all(file.log.epoch or file.log.base_ms for file in files[1:])
+    if len({file.name.job for file in files}) > 1 and not has_starts:
+        yield "when the jobs began: each log counts from its own job's start"
+    for file in files:
+        if file.log.unparsed_lines:
+            yield f"{named(file)}: {file.log.unparsed_lines} lines are not lines of such a log"
+        if not file.log.lines:
+            yield f"{named(file)}: it is empty"
+    if not results and not any(log.kind == "bw" or log.seconds for log in logs.logs):
+        yield "bandwidth: no such log (write_bw_log)"
+    if not results and not any(log.kind == "iops" or log.seconds for log in logs.logs):
+        yield "IOPS: no such log (write_iops_log)"
+
+
+def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
+    timed = any(job.measures_latency for job in result.last.jobs)
+    if not timed:
+        yield "latency: not measured by the jobs (gtod_reduce, disable_clat)"
+    elif not result.has_histogram:
+        yield ("histograms and combined percentiles: use --output-format=json+")  # fmt: skip
+    if len(result.statuses) == 1 and not logs.logs:
+        yield ("changes over time: use --status-interval=1 or logs (write_lat_log)")  # fmt: skip
+    if result.broken_documents:
+        yield f"{result.broken_documents} documents of the file, which are cut off or damaged"
+    if not result.options:
+        yield "the jobs' options"
+    yield from result.notes
+
+
+def _redacted(data: ReportData, private: Redactor) -> ReportData:
+    data.path = Path(REDACTED)
+    data.header = private.redacted(data.header)
+    data.notices = private.redacted(data.notices)
+    data.disks = private.redacted(data.disks)
+    data.missing_facts = private.redacted(data.missing_facts)
+    for run in data.runs:
+        run.started, run.job_run = private.redacted(run.started), private.redacted(run.job_run)
+        run.finished = private.redacted(run.finished)
+    return data

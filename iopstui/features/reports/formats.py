@@ -1,0 +1,87 @@
+"""The formats of a report: to add one, add an entry to ``FORMATS``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from iopstui.features.reports.report_options import ReportOptions
+
+if TYPE_CHECKING:
+    from iopstui.features.reports.sources import Source
+
+MAX_SOURCES = 26
+"""Sources of a report: they are told apart by letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """``render`` makes the text of at most ``most`` sources (sources.py) with the report's options;
+    what is no text is written by ``stream`` instead. ``suffixes`` of a file's name ask for it, the
+    first is the usual one."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    render: Callable[[Sequence[Source], ReportOptions], str] | None
+    most: int = MAX_SOURCES
+    stream: Callable[[Sequence[Source], ReportOptions, BinaryIO], None] | None = None
+
+
+def _html(sources: Sequence[Source], options: ReportOptions) -> str:
+    from iopstui.features.reports.loader import load_reports
+    from iopstui.features.reports.page import html_page
+
+    return html_page(load_reports(sources, options))
+
+
+def _markdown(sources: Sequence[Source], options: ReportOptions) -> str:
+    from iopstui.features.reports.loader import load_reports
+    from iopstui.features.reports.page import markdown
+
+    return markdown(load_reports(sources, options))
+
+
+def _csv(sources: Sequence[Source], options: ReportOptions) -> str:
+    from iopstui.features.reports.table import csv_text
+
+    return csv_text(sources[0], options.redact)
+
+
+def _json(sources: Sequence[Source], options: ReportOptions) -> str:
+    from iopstui.features.reports.data import json_text
+    from iopstui.features.reports.loader import load_reports
+
+    return json_text(load_reports(sources, options))
+
+
+def _parquet(sources: Sequence[Source], options: ReportOptions, out: BinaryIO) -> None:
+    from iopstui.features.reports.parquet import write_parquet
+
+    write_parquet(sources[0], options.redact, out)
+
+
+FORMATS = {
+    format_.name: format_
+    for format_ in (
+        Format("html", (".html", ".htm"), _html),
+        Format("md", (".md", ".markdown"), _markdown),
+        Format("csv", (".csv",), _csv, most=1),
+        Format("json", (".json",), _json),
+        Format("parquet", (".parquet",), None, most=1, stream=_parquet),
+    )
+}
+TEXTS = tuple(format_.name for format_ in FORMATS.values() if format_.render)
+"""Those that are texts."""
+DEFAULT = "md"
+
+
+def display_name(kind: str) -> str:
+    """A format's name at the beginning of a sentence."""
+    return kind.upper() if FORMATS[kind].render else kind.capitalize()
+
+
+def or_list(names: Iterable[str]) -> str:
+    """ "a, b or c"."""
+    *firsts, last = names
+    return f"{', '.join(firsts)} or {last}" if firsts else last

@@ -1,0 +1,111 @@
+"""Several recordings side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from iopstui import format as units
+from iopstui.features.reports.folding.run import Run
+from iopstui.features.reports.report_data import ReportData
+from iopstui.model.experiment.plan import variant_letter
+from iopstui.model.figures.disk import DiskRates
+from iopstui.tables import Table
+from iopstui.text import printable
+
+NO_PROOF = (
+    "Single runs cannot prove a difference: it may be chance or drift. iopstui compare "
+    "repeats both settings in turn and tests the difference."
+)
+
+
+def subject(reports: Sequence[ReportData]) -> str:
+    """ "Two recordings", with results of fio "Three results"."""
+    noun = "results" if any(data.foreign for data in reports) else "recordings"
+    numerals = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+    return f"{numerals[len(reports)] if len(reports) < len(numerals) else len(reports)} {noun}"
+
+
+def alignment_note(reports: Sequence[ReportData], shared: bool) -> str:
+    """Note on the time axes of several recordings; "" if they share one and each begins with its
+    recording."""
+    text = "Charts start at the beginning of each recording's longest run." if any(
+        data.origin_t for data in reports) else ""  # fmt: skip
+    if shared:
+        return text
+    return f"{text} Their lengths differ a lot, so each has its own time axis."
+
+
+def comparison(reports: Sequence[ReportData]) -> Table:
+    """The figures of the longest runs beside each other, and what each has more than the first; no
+    rows where one holds an experiment, of which one run says little."""
+    names = [variant_letter(number) for number in range(len(reports))]
+    head = ("", *names, *(f"{name} against A" for name in names[1:]))
+    if any(data.experiments for data in reports):
+        return Table(head, [])
+    longest = [data.longest for data in reports]
+    empty = [""] * (len(reports) - 1)
+    rows: list[tuple[str, ...]] = [
+        ("recording", *(printable(data.path.name) for data in reports), *empty),
+        ("job", *(printable(run.title) if run else units.MISSING for run in longest), *empty),
+        ("measured for", *(f"{run.seconds:.1f} s" if run else "" for run in longest), *empty),
+    ]
+    values = [figures(run) if run else {} for run in longest]
+    for name, unit in COMPARED.items():
+        cells = [value.get(name) for value in values]
+        more = (_difference(cells[0], cell) for cell in cells[1:])
+        rows.append((name, *(unit(value) for value in cells), *more))
+    return Table(head, rows)
+
+
+def _final_total(run: Run, name: str) -> float | None:
+    """fio's own final figure of a whole run, all directions together: what stands elsewhere in
+    the report, too. fio's seconds may be longer than those of the frames."""
+    if run.finished is None or run.is_partial:
+        return None
+    summary: dict[str, Any] = dict(run.finished.summary)
+    total = (summary.get("total") or {}).values()
+    values = [totals[name] for totals in total if totals.get(name) is not None]
+    return sum(values) if values else None
+
+
+def figures(run: Run) -> dict[str, float | None]:
+    """IOPS and bandwidth are fio's final ones, the rest is of all the run's frames."""
+    seconds, latencies = run.seconds, run.latencies()
+    latencies = latencies if run.all_bins else _stated_latencies(run)
+    device = run.measured.device
+    iops, bandwidth = _final_total(run, "iops"), _final_total(run, "bw_bytes")
+    if (iops is None or bandwidth is None) and run.total.frames:
+        iops = run.total.ios / seconds if seconds else None
+        bandwidth = run.total.bytes / seconds if seconds else None
+    return {
+        "fio IOPS": iops,
+        "fio MiB/s": bandwidth,
+        **{name: latencies.get(name) for name in ("p50", "p99", "p99.9", "max")},
+        "device IO/s": device.mean(DiskRates.ios_s),
+        DiskRates.aqu_sz.name: device.mean(DiskRates.aqu_sz),
+        "util %": device.mean(DiskRates.util),
+    }
+
+
+def _stated_latencies(run: Run) -> dict[str, int | None]:
+    """fio's own percentiles, which only one row of one direction has for all I/Os."""
+    summary: Mapping[str, Any] = run.finished.summary if run.finished else {}
+    rows = summary.get("rows", ())
+    parts = [part for row in rows for part in row["directions"].values()]
+    if len(parts) != 1:
+        return {}
+    return {**parts[0]["percentiles"], "max": parts[0]["lat_max_ns"]}
+
+
+COMPARED: dict[str, Callable[[float | None], str]] = {
+    "fio IOPS": units.number, "fio MiB/s": units.mib, "p50": units.latency, "p99": units.latency,
+    "p99.9": units.latency, "max": units.latency, "device IO/s": units.number,
+    DiskRates.aqu_sz.name: units.number, "util %": units.percent,
+}  # fmt: skip
+
+
+def _difference(a: float | None = None, b: float | None = None) -> str:
+    if a is None or b is None or not a:
+        return units.MISSING
+    return f"{100 * (b - a) / a:+.1f} %"
