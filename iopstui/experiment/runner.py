@@ -324,7 +324,7 @@ class ExperimentRunner:
 def point_request(
     plan: Plan, conditions: RunRequest, step: PlannedPoint, interval_s: float
 ) -> RunRequest:
-    """The run of one point."""
+    """What is asked for the run of one point."""
     length_s = run_length_s(plan.settle, plan.measure, interval_s)
     overrides = {
         **plan.options,

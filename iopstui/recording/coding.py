@@ -261,7 +261,7 @@ def _number(value: Any) -> Any:
 
 
 def _shortened(value: Any) -> str:
-    # a whole number of thousands of digits has no text
+    # Python makes no text of a whole number of thousands of digits
     if type(value) is int and abs(value) >= MAX_COUNT:
         return "a number beyond 2^64"
     text = repr(value)

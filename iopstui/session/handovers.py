@@ -110,7 +110,7 @@ class Handovers:
         self._unwanted: Handover | None = None
         # asked for meanwhile
         self._later: RunOrder | None = None
-        # with the files that were made for them alone
+        # runs given up before they began, with the files that were made for them alone
         self._dropped: list[tuple[FioRun, SharedScratch | None]] = []
         self._timeouts = StallTimeouts(context)
 

@@ -77,7 +77,7 @@ class AgentOrders:
 
 
 def _check_rotation(arguments: argparse.Namespace, hosts: int) -> int:
-    """By how many places parts are moved on."""
+    """Number of places by which parts move on. UsageError if each host keeps its own."""
     rotation: int = arguments.rotate
     if arguments.job is None:
         raise UsageError("--split needs a --job.")

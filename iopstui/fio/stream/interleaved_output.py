@@ -24,7 +24,7 @@ _LINE = re.compile(
     rb"(?:[\[{]|[\[{][ ]*[\]}],?|[\]}],?|(?:-?[0-9][0-9.eE+-]*|true|false|null),?)?"
     rb"[ \t]*\r*(?:\n|\Z)"
 )
-# one that was cut where only a guess can say what of it is a message's: no free text
+# a line of JSON without free text: what stands before it on its line is surely a message
 _CERTAIN_JSON = re.compile(
     rb'[ \t]*"[\w.>= -]{1,40}"[ ]*:[ ]*(?:[\[{]|-?[0-9.]+,?)[ \t]*\r*(?:\n|\Z)'
 )

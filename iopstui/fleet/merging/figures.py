@@ -62,7 +62,7 @@ def figure(sums: HostSums, path: Sequence[str]) -> float | None:
 
 
 def _is_summed(path: Sequence[str]) -> bool:
-    """Whether totals have it."""
+    """Whether a fleet's totals have the figure."""
     if path[0] == DEVICE:
         return len(path) == 3 and path[1] in (*KINDS, TOTAL) and path[2] in _DEVICE_FIGURES
     return path[0] == "fio" and path[1] != "sync" and len(path) >= 3

@@ -187,14 +187,14 @@ class DirectionSum:
 
     @property
     def main_kind(self) -> str:
-        """The latencies that a histogram is of."""
+        """The kind of latency with the most I/Os in its histogram; "clat" if none has one."""
         kinds = [kind for kind in WITH_BINS if kind in self.latencies]
         return max(kinds, key=lambda kind: self.latencies[kind].n if self.latencies[kind].bins
                    else -1, default="clat")  # fmt: skip
 
     @property
     def main(self) -> LatencySum:
-        """The latencies that a histogram is of."""
+        """The latencies of ``main_kind``."""
         return self.latency(self.main_kind)
 
 
@@ -232,7 +232,7 @@ class KernelSum:
 
     @property
     def hosts(self) -> int:
-        """Of how many hosts a device was measured."""
+        """Number of hosts on which the device was measured."""
         return self.numbers.get("hosts", 0)
 
     @property

@@ -103,7 +103,7 @@ class Figure:
         return value if value is None or self.scale == 1.0 else value / self.scale
 
     def meaning_of(self, about: str) -> str:
-        """The meaning in a part that is ``about`` something; a text says what it is itself."""
+        """The meaning beside the subject ``about``; that of a text names its subject itself."""
         if OF in self.meaning or not about or self.kind == TEXT:
             return self.meaning.replace(OF, about)
         return f"{about}: {self.meaning}"

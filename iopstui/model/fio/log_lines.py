@@ -266,7 +266,7 @@ class Logs:
 
     def rows(self) -> Iterator[LogRow]:
         """Second by second, or in the logs' own windows where these are longer. ValueError for
-        logs that claim to be of more than ``LONGEST_S``: a damaged line, rather."""
+        logs that claim to be of more than ``LONGEST_S``, which only a damaged line does."""
         if self.end > (LONGEST_COUNTED_S if self._single else LONGEST_S):
             raise ValueError(f"a log of {self.end / 86400:.0f} days")
         if self._single:

@@ -181,7 +181,7 @@ class HostsView:
         return self._sort_cache[2]
 
     def is_map(self, hosts: int, rows: int) -> bool:
-        """Whether so many hosts are shown as a map."""
+        """Whether this many hosts are shown as a map, not as a list."""
         return hosts > max(FEW_HOSTS, rows) if self.as_map is None else self.as_map
 
     def matching_hosts(self, fleet: FleetState) -> list[HostState]:
