@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FAQ = (ROOT / "docs/guide/faq.md").read_text("utf-8")
-MESSAGES = re.findall(r"^\| `([^`]+)`", FAQ.partition("## Messages")[2], re.MULTILINE)
+MESSAGES = re.findall(r"^\| `([^`]+)`", FAQ.partition("## What you see")[2], re.MULTILINE)
 
 
 @cache
@@ -35,7 +35,7 @@ def _without_a_value(message: str) -> set[str]:
 
 
 def test_the_faq_has_messages() -> None:
-    assert len(MESSAGES) >= 7
+    assert len(MESSAGES) >= 2
 
 
 @pytest.mark.parametrize("message", MESSAGES)
