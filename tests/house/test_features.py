@@ -92,13 +92,14 @@ print(keys.markdown(), help.SCREENS, screen.FIRST_RUN)
 """
 
 
-@pytest.mark.parametrize("feature", ["lessons", "diskspd"])
+@pytest.mark.parametrize("feature", ["lessons", "diskspd", "reports"])
 def test_keys_of_a_missing_feature_are_on_no_screen(feature: str, tmp_path: Path) -> None:
     result = run(program_without(feature, tmp_path), "-c", HOME_SCREEN)
     assert result.returncode == 0, result.stderr
     actions, _, texts = result.stdout.partition("\n")
     assert {"watch", "sweep"} <= set(actions.split()) and "read" in texts
     assert ("lessons" in actions) == ("lesson" in texts) == (feature != "lessons")
+    assert ("HTML report" in texts) == (feature != "reports")
 
 
 def test_the_contract_of_the_core_names_all_of_it() -> None:

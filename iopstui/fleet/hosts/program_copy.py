@@ -24,7 +24,7 @@ from iopstui.fio.shipped_files import shipped_directory
 
 # what the agent on a host does not need
 EXCLUDED_NAMES = (
-    "ui", "lessons", "report", "data", "selftest", "capture", "capturing", "workload", "engines",
+    "ui", "lessons", "reports", "data", "selftest", "capture", "capturing", "workload", "engines",
     "web", "__pycache__",
 )  # fmt: skip
 MIN_PYTHON = (3, 10)

@@ -7,14 +7,10 @@ from pathlib import Path
 
 from iopstui.recording.writer import next_free_path
 from iopstui.ui.core.key import Key
-from iopstui.ui.parts.record import RecordKeys
+from iopstui.ui.parts.record import REPORT_TITLE, REPORTS, RecordKeys
 from iopstui.ui.port import Port
 
 NOT_RECORDED = "Nothing is recorded, so there is no report. Start the fleet with --record FILE."
-
-
-REPORT_ACTION = next(action for action in RecordKeys.ACTIONS if action.id == "report")
-"""The key of one machine's screen."""
 
 
 class FleetReportKeys(RecordKeys):
@@ -40,8 +36,8 @@ class FleetReportKeys(RecordKeys):
 
     ACTIONS = (
         replace(
-            REPORT_ACTION, keys=(Key("H", "H"),), title="HTML report", handler=report, place=205,
+            RecordKeys.REPORT, keys=(Key("H", "H"),), title=REPORT_TITLE, handler=report, place=205,
             note="of the hosts' recording (--record FILE)",
             help="write an HTML report of all hosts: of --record FILE, or of the replay",
         ),
-    )  # fmt: skip
+    ) if REPORTS else ()  # fmt: skip

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import iopstui
 from iopstui import format as f
+from iopstui.discovery import command_modules
 from iopstui.errors import IopstuiError
 from iopstui.recording.writer import next_free_path
 from iopstui.text import printable
@@ -34,6 +35,13 @@ from iopstui.ui.port import Port
 if TYPE_CHECKING:
     from iopstui.session.live import LiveSession
 
+REPORTS = "report" in command_modules()
+"""Whether this program makes reports."""
+REPORT_TITLE = "HTML report"
+REPORT_WORD = "report, " if REPORTS else ""
+REPORT_HELP = (
+    ", an HTML report of the recording, the replay or the last 10 minutes" if REPORTS else ""
+)
 NOTHING_YET = "Nothing measured yet: no report."
 NAME = "iopstui-%Y%m%d-%H%M%S.iops"
 
@@ -59,8 +67,9 @@ class RecordKeys(Part):
 
         recording = "End the recording" if self.recording else "Record all measurements in a file"
         choices: dict[str, Callable[[], None]] = {
-            "HTML report": self.report, "Picture of the screen": self._take_picture,
-        }  # fmt: skip
+            **({REPORT_TITLE: self.report} if REPORTS else {}),
+            "Picture of the screen": self._take_picture,
+        }
         if self.port.live is not None:
             choices = {recording: self.record} | choices
         self.port.push(
@@ -138,13 +147,17 @@ class RecordKeys(Part):
         else:
             self.port.show_message("info", printable(f"Report{period}: {output}"))
 
+    REPORT: ClassVar[Action] = Action(
+        "report", (Key("", "", title=REPORT_TITLE),), report,
+        note="of the recording, or of the last 10 minutes", scope=OVER_EXPERIMENT,
+        offered_on=BOTH_SCREENS,
+    )  # fmt: skip
     ACTIONS: ClassVar[tuple[Action, ...]] = (
         Action(
-            "save", (Key("S", "S"),), save, title="Save: recording, report, picture",
+            "save", (Key("S", "S"),), save, title=f"Save: recording, {REPORT_WORD}picture",
             help="save in the current directory: start or stop a recording (for iopstui replay; "
-                 "after a change of device it continues in FILE-2), an HTML report of the "
-                 "recording, the replay or the last 10 minutes, or a picture of the screen. In a "
-                 "list: a picture", place=80,
+                 f"after a change of device it continues in FILE-2){REPORT_HELP}, or a picture of "
+                 "the screen. In a list: a picture", place=80,
             footer=(
                 # first in the footer while it records, so that it is not forgotten
                 Footer("● end recording",
@@ -160,11 +173,7 @@ class RecordKeys(Part):
             note="record all measurements in a file", scope=OVER_EXPERIMENT,
             offered_on=BOTH_SCREENS, measures=True,
         ),
-        Action(
-            "report", (Key("", "", title="HTML report"),), report,
-            note="of the recording, or of the last 10 minutes", scope=OVER_EXPERIMENT,
-            offered_on=BOTH_SCREENS,
-        ),
+        *((REPORT,) if REPORTS else ()),
     )  # fmt: skip
 
 
