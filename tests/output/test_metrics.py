@@ -35,6 +35,7 @@ from iopstui.model import histogram
 from iopstui.model.block.target import Target
 from iopstui.model.findings import rule_names as rules
 from iopstui.model.findings.finding import Finding
+from iopstui.model.metrics.aws import VolumeGrowth
 from iopstui.model.samples import DriveReading
 
 NASTY = 'a "b" \\ c\n{d="e"} '
@@ -138,6 +139,17 @@ def test_a_run_starts_with_0_ios_for_each_of_its_directions(
 def drive_readings(kelvin: int, units: int, began: int, **more: int) -> dict[str, DriveReading]:
     counts = {"kelvin": kelvin, "units_written": units, "thermal_1": 1, "thermal_2": 2, **more}
     return {"nvme0": DriveReading(counts, {**counts, "units_written": began})}
+
+
+def test_the_time_over_a_limit_of_an_aws_volume_is_a_counter() -> None:
+    store = VolumeGrowth("instance-store", 1.0, 9, 9, 9, 9, 250_000, 0, None, None, 0)
+    seconds = [FrameReady(t, replace(frame(t, {}), aws={"nvme1n1": store})) for t in range(3)]
+    exported = families(metrics_of([*seconds]))
+    family = exported["iopstui_aws_limit_exceeded_seconds"]
+    # the instance store has no limits of the instance
+    assert len(family.samples) == 2
+    for limit, value in (("volume_iops", 0.75), ("volume_bytes", 0.0)):
+        assert family.value("_total", device="nvme1n1", limit=limit) == value
 
 
 def test_the_counters_of_a_drive_grow_over_all_runs() -> None:

@@ -16,6 +16,7 @@ from iopstui.linux.counters.cgroup_load import CgroupLoad
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.block.topology import Topology
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
+from iopstui.model.metrics.aws import VolumeGrowth
 from iopstui.model.metrics.probe import LATENCY, PARTS
 from iopstui.ui.dashboard.pages import cgroups_view, processes_view
 from iopstui.ui.dashboard.pages.probe_view import rows, task_rows
@@ -49,6 +50,18 @@ def test_all_parts_are_placed_at_every_width(width: int, charset: Charset) -> No
     assert "vda read" in text and "dd" in text
     assert width < 80 or "0 % on the diagonal" in text
     assert "incomplete" in text and "% of a CPU" in text
+
+
+def test_an_aws_volume_s_own_latencies_are_below_those_that_the_kernel_counts() -> None:
+    state = probed()
+    frame = state.probe_frame
+    assert frame is not None
+    assert "own count" not in page_text(state, PARTS, 120)
+    volume = VolumeGrowth("ebs", 1.0, 10, 0, 5000, 0, 0, 0, 0, 0, 1,
+                          read_bins={400: 6, 2000: 4}, write_bins={})  # fmt: skip
+    state.apply(FrameReady(frame.t + 1, replace(frame, t=frame.t + 1, aws={"vda": volume})))
+    told = "The volume's own count: reads 500 µs, p50 at most 400 µs, p99 at most 2.00 ms."
+    assert told in page_text(state, PARTS, 120)
 
 
 def test_the_page_shows_what_is_off_and_what_is_starting() -> None:

@@ -41,6 +41,7 @@ from iopstui.model.cgroups.names import group_name
 from iopstui.model.figures.figure import Figure
 from iopstui.model.findings.rule_names import RULE_NAMES
 from iopstui.model.fio.interval import NOTHING, FioInterval
+from iopstui.model.metrics.aws import LIMITS
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import BY_NAME, UNIT_BYTES, counter_growth
 from iopstui.model.metrics.paths import TOTAL
@@ -163,7 +164,11 @@ DRIVE = (
     _grown("nvme_throttled_seconds", "time that the drive throttled itself",
            ("thermal_1_s", "thermal_2_s")),
 )  # fmt: skip
-COUNTERS = (*OWN, *FIO, *DISK, *NFS, *SMB, *DRIVE, EXECUTION)
+VOLUME_LIMIT = _row(
+    "aws_limit_exceeded_seconds",
+    "time in which the demand exceeded a limit, as the AWS volume counts it",
+)
+COUNTERS = (*OWN, *FIO, *DISK, *NFS, *SMB, *DRIVE, VOLUME_LIMIT, EXECUTION)
 HISTOGRAMS = {
     "fio_latency_seconds": "fio's latencies: clat from submission to completion, lat with "
     "submission",
@@ -308,6 +313,11 @@ class Metrics:
                 self._add(rows, operation, operation=name)
         for name, reading in frame.nvme.items():
             self._drive(name, reading)
+        for name, volume in (frame.aws or {}).items():
+            for limit in LIMITS:
+                us = getattr(volume, limit)
+                series = labels(device=name, limit=limit)
+                self._count(VOLUME_LIMIT.name, None if us is None else us / 1e6, series)
         if frame.fio is not None:
             self._fio(frame.fio)
         if frame.probe is not None:

@@ -44,7 +44,9 @@ from iopstui.features.promise.setup import (
 from iopstui.format import duration
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter
 from iopstui.model.figures.latency import BY_PERCENTILE
+from iopstui.model.metrics.aws import LIMITS, MUCH_EXCEEDED_MS
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.volumes.promised import COUNTED_LIMITS
 from iopstui.model.volumes.volume import OWN
 from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
 from iopstui.safety.scratch import DEFAULT_BYTES
@@ -172,6 +174,8 @@ class _Collector:
         self._devices = devices
         self._own_bytes = self._all_bytes = 0.0
         self._above = self._in_flight = 0.0
+        self._exceeded_ms: dict[str, float] = {}
+        self._counted = 0
 
     def take(self, event: Event) -> None:
         """Count one frame, and the findings that hold in it."""
@@ -192,6 +196,11 @@ class _Collector:
         if frame.waits is not None:
             self._above += frame.waits.above or 0.0
             self._in_flight += frame.waits.ios
+        if frame.aws:
+            self._counted += 1
+            for limit in LIMITS:
+                ms = [volume.exceeded_ms.get(limit, 0.0) for volume in frame.aws.values()]
+                self._exceeded_ms[limit] = self._exceeded_ms.get(limit, 0.0) + max(ms)
         disk = frame.combined(self._devices)
         if disk is not None and frame.fio.total.bw is not None:
             # of the same length, so that the two clocks do not matter
@@ -218,7 +227,17 @@ class _Collector:
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
             self._measured_s, self._share_of_others(),
             self._above / self._in_flight if self._in_flight else 0.0, fio_cpu_count(),
+            self._exceeded(),
         )  # fmt: skip
+
+    def _exceeded(self) -> tuple[str, ...] | None:
+        """The limits that the demand exceeded, as the volume counts; ``None``: it did not count for
+        most of the time."""
+        if self._counted < len(self._rates) / 2 or not self._counted:
+            return None
+        most_first = sorted(self._exceeded_ms.items(), key=lambda item: -item[1])
+        return tuple(COUNTED_LIMITS[limit] for limit, ms in most_first
+                     if ms / self._counted >= MUCH_EXCEEDED_MS)  # fmt: skip
 
     def _latency(self, mean: float | None) -> tuple[float | None, float | None, float | None]:
         """The mean or the percentile that is tested, and its interval."""

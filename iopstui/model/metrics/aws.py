@@ -6,7 +6,7 @@ on real hardware.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui import format as f
@@ -28,6 +28,8 @@ LIMITS: Mapping[str, str] = {
     "instance_bytes": "instance's EBS throughput limit",
 }
 """Limits by the name of the counter of microseconds in which the demand exceeded them."""
+MUCH_EXCEEDED_MS = 100.0
+"""Of a second; a shorter burst says nothing."""
 GROWING = ("reads", "writes", "read_bytes", "write_bytes", "read_us", "write_us", *LIMITS)
 """Counters that never shrink while a volume stays attached."""
 
@@ -37,9 +39,10 @@ def _exceeded(limit: str) -> Figure:
     return Figure(f"{limit}_exceeded", "ms", meaning, limit, SECONDS, per=1e3, most=1e3)
 
 
-def _p99(name: str, plural: str, bins: str) -> Figure:
-    meaning = f"99 % of the {plural} took at most this, by the upper bound of the volume's own bin"
-    return Figure(name, "ms", meaning, lambda row: bound_ms(getattr(row, bins), 99),
+def _percentile(name: str, percent: int, plural: str, bins: str) -> Figure:
+    meaning = (f"{percent} % of the {plural} took at most this, by the upper bound of the volume's "
+               "own bin")  # fmt: skip
+    return Figure(name, "ms", meaning, lambda row: bound_ms(getattr(row, bins), percent),
                   form=f.milliseconds)  # fmt: skip
 
 
@@ -82,8 +85,10 @@ class VolumeGrowth:
                      "reads", per=1e3, form=f.milliseconds)  # fmt: skip
     w_await = Figure("w_await", "ms", "mean time of a write, as the volume counts it", "write_us",
                      "writes", per=1e3, form=f.milliseconds)  # fmt: skip
-    r_p99 = _p99("r_p99", "reads", READ_BINS)
-    w_p99 = _p99("w_p99", "writes", WRITE_BINS)
+    r_p50 = _percentile("r_p50", 50, "reads", READ_BINS)
+    w_p50 = _percentile("w_p50", 50, "writes", WRITE_BINS)
+    r_p99 = _percentile("r_p99", 99, "reads", READ_BINS)
+    w_p99 = _percentile("w_p99", 99, "writes", WRITE_BINS)
 
     @property
     def exceeded_ms(self) -> dict[str, float]:
@@ -101,9 +106,20 @@ VOLUME: Rows = (
     Figure("device_queue", "", "the volume's own queue length at the interval's end", QUEUE),
     VolumeGrowth.r_await,
     VolumeGrowth.w_await,
+    VolumeGrowth.r_p50,
+    VolumeGrowth.w_p50,
     VolumeGrowth.r_p99,
     VolumeGrowth.w_p99,
 )  # fmt: skip
+
+
+def most_exceeded(volumes: Sequence[VolumeGrowth]) -> dict[str, float]:
+    """Milliseconds of each second, at least so many of all these, in which the demand exceeded a
+    limit, by limit; those with few are left out."""
+    seconds = [volume.exceeded_ms for volume in volumes]
+    least = {limit: min(ms[limit] for ms in seconds)
+             for limit in LIMITS if seconds and all(limit in ms for ms in seconds)}  # fmt: skip
+    return {limit: ms for limit, ms in least.items() if ms >= MUCH_EXCEEDED_MS}
 
 
 def counter_name(counter: str, kind: str, disk: str) -> str:

@@ -21,6 +21,9 @@ from iopstui.model.volumes.volume import (
 GIB = 1 << 30
 VOLUME_IOPS, VOLUME_BW = "volume IOPS", "volume MB/s"
 INSTANCE_IOPS, INSTANCE_BW = "instance IOPS", "instance MB/s"
+COUNTED_LIMITS = {"volume_iops": VOLUME_IOPS, "volume_bytes": VOLUME_BW,
+                  "instance_iops": INSTANCE_IOPS, "instance_bytes": INSTANCE_BW}  # fmt: skip
+"""By the names of the counters that AWS volumes have of them (model/metrics/aws.py)."""
 
 
 @dataclass(frozen=True, slots=True)

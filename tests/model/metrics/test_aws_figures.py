@@ -80,7 +80,8 @@ def test_a_frame_has_them_by_disk() -> None:
     assert frame_object(frame)["kernel"]["aws"] == {"nvme1n1": {
         "kind": "ebs", "volume_iops_exceeded": 0.0, "volume_bytes_exceeded": 0.0,
         "instance_iops_exceeded": 0.0, "instance_bytes_exceeded": 312.0, "device_queue": 5,
-        "r_await": 0.5, "w_await": None, "r_p99": None, "w_p99": None,
+        "r_await": 0.5, "w_await": None, "r_p50": None, "w_p50": None,
+        "r_p99": None, "w_p99": None,
     }}  # fmt: skip
 
 

@@ -151,6 +151,29 @@ def test_an_instance_s_limit_is_one_for_reads_and_writes() -> None:
     assert first.binding == "" and "another row exceeds" in first.why
 
 
+@pytest.mark.parametrize(
+    ("exceeded", "expected"),
+    [
+        (None, (FAIL, "the volume")),
+        ((), (FAIL, "the volume")),
+        ((VOLUME_BW, VOLUME_IOPS), (FAIL, VOLUME_BW)),
+        ((VOLUME_IOPS, INSTANCE_IOPS), (UNDECIDED, INSTANCE_IOPS)),
+    ],
+)
+def test_a_limit_that_the_volume_counts_is_named(
+    exceeded: tuple[str, ...] | None, expected: tuple[str, str]
+) -> None:
+    assert one(PLAIN, at(4000, exceeded=exceeded)) == expected
+
+
+def test_a_rate_near_a_limit_is_not_held_by_it_if_the_volume_counts_otherwise() -> None:
+    assert one(PLAIN, at(5000, exceeded=())) == (PASS, "")
+    assert one(PLAIN, at(5200, exceeded=(VOLUME_IOPS,))) == (PASS, VOLUME_IOPS)
+    allowed = _limit_rate(ON_SMALL, INSTANCE_IOPS)
+    assert one(ON_SMALL, at(allowed, exceeded=())) == (UNDECIDED, "")
+    assert one(ON_SMALL, at(allowed, exceeded=(INSTANCE_IOPS,))) == (UNDECIDED, INSTANCE_IOPS)
+
+
 def _limit_rate(check: Check, name: str) -> float:
     return next((limit.rate for limit in check.limits if limit.name == name), 0.0)
 

@@ -50,7 +50,8 @@ class Measurement:
 
     ``job_cpu`` and ``machine_cpu`` are how busy the jobs' CPUs and the machine were (0 to 1);
     ``rules`` are the findings that hold; ``others`` is the share of the disk's bytes that other
-    programs moved (0 to 1)."""
+    programs moved (0 to 1). ``exceeded`` are the limits that the demand exceeded for at least a
+    tenth of the time, as an AWS volume counts (``None``: nothing counts that)."""
 
     rate: float
     low: float
@@ -67,6 +68,7 @@ class Measurement:
     others: float = 0.0
     above: float = 0.0
     cpus: int | None = None
+    exceeded: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,13 +172,21 @@ def _judge_baseline(check: Check, measured: Measurement, tolerance: float) -> Ve
     if _is_unsteady(measured):
         return replace(row, result=UNDECIDED, why=WHY_UNSTEADY)
     if _lower_bound(measured) >= required:
-        return replace(row, binding=_limit_reached(measured.rate, check.limits, tolerance))
+        return replace(row, binding=_limit_reached(measured, check.limits, tolerance))
     if measured.rate >= required:
         return replace(row, result=UNDECIDED, why=_why_longer(measured, required))
     if goal < check.promised and measured.rate >= goal * (1 - tolerance):
-        why = "the instance allows no more, and that is delivered"
-        return replace(row, result=UNDECIDED, binding=tightest.name, why=why)
+        return _held_by_instance(row, tightest.name, measured)
     return _judge_unmet(row, check, measured, goal * (1 - tolerance))
+
+
+def _held_by_instance(row: Verdict, limit: str, measured: Measurement) -> Verdict:
+    """The rate is what the catalog says the instance allows."""
+    if measured.exceeded is not None and limit not in measured.exceeded:
+        why = "the instance allows no more by the catalog, but the volume does not count that"
+        return replace(row, result=UNDECIDED, why=why)
+    why = "the instance allows no more, and that is delivered"
+    return replace(row, result=UNDECIDED, binding=limit, why=why)
 
 
 def _judge_unmet(row: Verdict, check: Check, measured: Measurement, required: float) -> Verdict:
@@ -194,6 +204,13 @@ def _judge_unmet(row: Verdict, check: Check, measured: Measurement, required: fl
         return replace(row, result=UNDECIDED, binding=CPU_LIMIT, why=why)
     if round(measured.seconds) < MIN_SECONDS:
         return replace(row, result=UNDECIDED, why=WHY_TOO_SHORT)
+    for name in measured.exceeded or ():
+        if name in (INSTANCE_IOPS, INSTANCE_BW):
+            why = "as the volume counts, the demand exceeded the instance's limit"
+            return replace(row, result=UNDECIDED, binding=name, why=why)
+    if measured.exceeded:
+        why = "as the volume counts, the demand exceeded its own limit"
+        return replace(row, result=FAIL, binding=measured.exceeded[0], why=why)
     why = "the queue was full, and nothing on this machine was the limit"
     return replace(row, result=FAIL, binding="the volume", why=why)
 
@@ -245,9 +262,13 @@ def _why_longer(measured: Measurement, required: float) -> str:
     return f"{WHY_INCLUDED}, and the rate is too near to it or too unsteady to tell"
 
 
-def _limit_reached(rate: float, limits: Sequence[Limit], tolerance: float) -> str:
+def _limit_reached(measured: Measurement, limits: Sequence[Limit], tolerance: float) -> str:
+    """The limit that holds the rate, by the volume's own count if it has one, else by the rate."""
     for limit in limits:
-        if abs(rate - limit.rate) <= max(tolerance, 0.02) * limit.rate:
+        if measured.exceeded is not None:
+            if limit.name in measured.exceeded:
+                return limit.name
+        elif abs(measured.rate - limit.rate) <= max(tolerance, 0.02) * limit.rate:
             return limit.name
     return ""
 
@@ -259,7 +280,7 @@ def _judge_burst(check: Check, measured: Measurement, tolerance: float, base: Ve
     if _is_unsteady(measured):
         return replace(row, result=UNDECIDED, why=WHY_UNSTEADY)
     if _lower_bound(measured) >= promised * (1 - tolerance):
-        return replace(row, binding=_limit_reached(measured.rate, check.burst_limits, tolerance))
+        return replace(row, binding=_limit_reached(measured, check.burst_limits, tolerance))
     if measured.rate >= promised * (1 - tolerance):
         return replace(row, result=UNDECIDED, why=_why_longer(measured, promised * (1 - tolerance)))
     if base.result != PASS:
@@ -269,8 +290,7 @@ def _judge_burst(check: Check, measured: Measurement, tolerance: float, base: Ve
     ):
         return replace(row, result=UNDECIDED, why=WHY_INCLUDED)
     if tightest.rate < promised and measured.rate >= tightest.rate * (1 - tolerance):
-        why = "the instance allows no more, and that is delivered"
-        return replace(row, result=UNDECIDED, binding=tightest.name, why=why)
+        return _held_by_instance(row, tightest.name, measured)
     other_reason = other_limit(check, measured)
     why = "the credits may have been used up before this test"
     return replace(row, result=UNDECIDED, binding=other_reason, why=why if not other_reason else

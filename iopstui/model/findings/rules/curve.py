@@ -32,6 +32,7 @@ from iopstui.model.findings.limits import limit_reached
 from iopstui.model.findings.wait_figures import mean_waits
 from iopstui.model.findings.workload import SECONDS_PER_SIDE, is_same_workload, step_down_index
 from iopstui.model.means import fmean
+from iopstui.model.metrics.aws import LIMITS, most_exceeded
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import size_text
 
@@ -100,7 +101,7 @@ def throughput_limit(evidence: Evidence) -> Finding | None:
 
 def _bought_limit_reached(now: SteadyRun, evidence: Evidence, inside: float) -> Finding | None:
     """One reading is enough where the user says what was bought, and the figure stands there."""
-    limit = _limit_text(evidence, now)
+    limit = _limit_text(evidence, now, _counted_limits(evidence))
     if not limit or inside < MIN_IN_FLIGHT:
         return None
     return Finding(
@@ -138,28 +139,55 @@ def _deeper_without_gain(earlier: SteadyRun, now: SteadyRun, evidence: Evidence)
             return None
     else:
         return None
-    limit = _limit_text(evidence, now)
+    counted = _counted_limits(evidence)
+    limit = _limit_text(evidence, now, counted)
     return Finding(
         "cap",
         f"{change}: {result}{limit}, latency {units.latency(earlier.lat_ns)} → "
-        f"{units.latency(now.lat_ns)}, with idle CPUs: a limit is reached, the disk's own or a "
-        "configured one",
+        f"{units.latency(now.lat_ns)}, with idle CPUs: {_reached_text(counted)}",
         advice, test=test,
     )  # fmt: skip
 
 
-def _limit_text(evidence: Evidence, now: SteadyRun) -> str:
-    """Names the bought volume's limit that the figure stands at; "" if it stands at none."""
+def _counted_limits(evidence: Evidence) -> list[str] | None:
+    """The limits that the demand exceeded in each of these seconds, as an AWS volume counts
+    (model/metrics/aws.py); ``None``: nothing counts them."""
+    frames = recent_job_frames(evidence, 5)
+    if not frames or not all(frame.aws for frame in frames):
+        return None
+    disks = [dict(frame.aws or {}) for frame in frames]
+    found = [most_exceeded([volumes[disk] for volumes in disks])
+             for disk in disks[0] if all(disk in volumes for volumes in disks)]  # fmt: skip
+    return [limit for limit in LIMITS if any(limit in each for each in found)] if found else None
+
+
+def _reached_text(counted: Sequence[str] | None) -> str:
+    if counted is None:
+        return "a limit is reached, the disk's own or a configured one"
+    if not counted:
+        return "a limit is reached, none of those that the volume itself counts"
+    names = " and ".join(f"the {LIMITS[limit]}" for limit in counted)
+    return f"the demand exceeds {names}, as the volume itself counts"
+
+
+def _limit_text(evidence: Evidence, now: SteadyRun, counted: Sequence[str] | None) -> str:
+    """Names the bought volume's limit that the figure stands at; "" if it stands at none, or if the
+    volume itself counts that it is another (``counted``)."""
     volume, size = evidence.volume, now.shape.block_size
     if volume is None or not size:
         return ""
     from iopstui.model.volumes.gauge import fitting_limit
+    from iopstui.model.volumes.promised import COUNTED_LIMITS
 
     direction, count = "write" if now.shape.writes else "read", max(1, len(evidence.devices))
     others = [(run.shape.block_size, run.iops) for run in evidence.earlier_runs
               if run.shape.block_size and run.shape.writes == now.shape.writes]  # fmt: skip
     for burst, more in ((False, ""), (True, " in a burst")):
         limit = fitting_limit(volume, direction, size, now.iops, burst, count, others)
+        if limit is not None and counted is not None and limit.name not in [
+            COUNTED_LIMITS[name] for name in counted
+        ]:  # fmt: skip
+            continue
         if limit is not None and limit.name.startswith("instance") and volume.instance is not None:
             suffix = " to all volumes together" if count > 1 else ""
             return f", which is what {volume.instance.id} allows{suffix} ({limit.name}{more})"

@@ -9,14 +9,12 @@ from iopstui import format as units
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, recent_frames
 from iopstui.model.findings.finding import Finding
-from iopstui.model.metrics.aws import LIMITS, VolumeGrowth
+from iopstui.model.metrics.aws import LIMITS, VolumeGrowth, most_exceeded
 from iopstui.model.metrics.nvme import UNIT_BYTES, amplification, counter_growth, media_written
 from iopstui.model.samples import DriveReading
 
 MUCH_AMPLIFICATION = 3.0
 DAY_S = 86_400
-MUCH_EXCEEDED_MS = 100.0
-"""Milliseconds of each second in which the demand exceeded a limit; less are short bursts."""
 _ZERO_CELSIUS_KELVIN = 273
 # bits of the critical warning (Base Specification 2.0, figure 207); temperature is another finding
 _WARNINGS = (
@@ -120,8 +118,7 @@ def volume_limit(evidence: Evidence) -> Finding | None:
     frames = recent_frames(evidence)
     for disk in (frames[-1].aws or {}) if len(frames) >= ENOUGH_SECONDS else ():
         volumes = [frame.aws[disk] for frame in frames if frame.aws and disk in frame.aws]
-        least = _least_exceeded(volumes) if len(volumes) == len(frames) else {}
-        exceeded = {limit: ms for limit, ms in least.items() if ms >= MUCH_EXCEEDED_MS}
+        exceeded = most_exceeded(volumes) if len(volumes) == len(frames) else {}
         if exceeded:
             return Finding(
                 "volume-limit",
@@ -132,13 +129,6 @@ def volume_limit(evidence: Evidence) -> Finding | None:
                 disk=disk,
             )  # fmt: skip
     return None
-
-
-def _least_exceeded(volumes: Sequence[VolumeGrowth]) -> dict[str, float]:
-    """The least milliseconds of any of these seconds, by limit."""
-    seconds = [volume.exceeded_ms for volume in volumes]
-    return {limit: min(ms[limit] for ms in seconds)
-            for limit in LIMITS if all(limit in ms for ms in seconds)}  # fmt: skip
 
 
 def _exceeded_text(exceeded: Mapping[str, float]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from iopstui import format as f
 from iopstui.model.block.topology import Topology
 from iopstui.model.figures.figure import by_name
+from iopstui.model.metrics.aws import VolumeGrowth
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import (
     KINDS,
@@ -74,7 +75,7 @@ def rows(
     if frame is None or frame.probe is None:
         return wrap(width, charset, PROBE_STARTING, None)
     probe = frame.probe
-    page = [*_path_rows(frame, probe, width, charset), *_latencies(probe, width, charset)]
+    page = [*_path_rows(frame, probe, width, charset), *_latencies(frame, probe, width, charset)]
     if MATRIX in probe.parts:
         page += _matrix(completion_matrix(probe.matrix, topology), width, charset)
     if PROCESSES in probe.parts:
@@ -140,7 +141,7 @@ def _path_text_rows(path: RequestPath, width: int, charset: Charset) -> list[Row
 # -- latencies
 
 
-def _latencies(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
+def _latencies(frame: Frame, probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     title = rule(
         width, charset, ("Device, this second", BOLD), (" (issue to completion)", DIM),
         right=((f"{f.MISSING} = no such request", DIM),),
@@ -158,7 +159,24 @@ def _latencies(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
             if part.waiting is not None and part.waiting.ios:
                 waiting = RequestStats(part.seconds, part.waiting)
                 table_rows.append(table.row("   waiting", waiting, label_style=DIM))
+        volume = (frame.aws or {}).get(name)
+        if volume is not None:
+            table_rows += wrap(width, charset, _volume_text(volume), DIM)
     return [*table_rows, message(width, charset, "")]
+
+
+def _volume_text(volume: VolumeGrowth) -> str:
+    """What an AWS volume counts of the same requests. Its percentiles are bounds of its bins."""
+    parts = []
+    reads = "reads", volume.r_await, volume.r_p50, volume.r_p99
+    writes = "writes", volume.w_await, volume.w_p50, volume.w_p99
+    for kind, mean, p50, p99 in (reads, writes):
+        if mean is not None:
+            part = f"{kind} {f.milliseconds(mean)}"
+            if p50 is not None and p99 is not None:
+                part += f", p50 at most {f.milliseconds(p50)}, p99 at most {f.milliseconds(p99)}"
+            parts.append(part)
+    return f"The volume's own count: {'; '.join(parts) or 'no I/O'}."
 
 
 # -- who completes for whom

@@ -20,6 +20,7 @@ from iopstui.model.findings.workload import (
     step_down_index,
 )
 from iopstui.model.means import fmean, pstdev
+from iopstui.model.metrics.aws import LIMITS, VolumeGrowth
 from iopstui.model.volumes.promised import promised_figures
 
 CATALOG = read_catalog(Path("/nonexistent"))
@@ -92,6 +93,31 @@ def test_a_limit_of_the_bought_volume_is_named() -> None:
     assert "(volume IOPS)" in told
     other = promised_figures(CATALOG.volume("aws/gp3"), 100)
     assert "allows" not in fired(throughput_limit(replace(flat(), volume=other))).text
+
+
+def counting(evidence: Evidence, **exceeded_ms: int) -> Evidence:
+    """The same, of an EBS volume that counts for how long of each second a limit was exceeded."""
+    us = {**dict.fromkeys(LIMITS, 0), **{name: 1000 * ms for name, ms in exceeded_ms.items()}}
+    volume = VolumeGrowth("ebs", 1.0, 9, 9, 9, 9, queue=0, **us)
+    return replace(evidence, frames=[replace(f, aws={"vda": volume}) for f in evidence.frames])
+
+
+def test_the_volume_s_own_count_is_believed_before_what_was_bought() -> None:
+    bought = promised_figures(CATALOG.volume("google/pd-standard"), 1333)
+    evidence = replace(flat(), volume=bought)
+    told = fired(throughput_limit(counting(evidence, volume_iops=900))).text
+    assert "allows (volume IOPS)" in told
+    assert told.endswith("the demand exceeds the volume's IOPS limit, as the volume itself counts")
+    told = fired(throughput_limit(counting(evidence, instance_bytes=900, volume_iops=20))).text
+    assert "allows" not in told
+    assert "the demand exceeds the instance's EBS throughput limit, as" in told
+    told = fired(throughput_limit(counting(evidence))).text
+    assert "allows" not in told
+    assert told.endswith("a limit is reached, none of those that the volume itself counts")
+    once = replace(flat(earlier=(), iops=605, wobble=0.02), volume=promised_figures(
+        CATALOG.volume("aws/gp2"), 200))  # fmt: skip
+    assert throughput_limit(counting(once)) is None
+    assert "allows" in fired(throughput_limit(counting(once, volume_iops=900))).text
 
 
 def test_two_volumes_that_are_flat_together_stand_at_the_instance_s_limit() -> None:
