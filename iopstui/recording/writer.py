@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 Chunk = tuple[bytes, float, Any]
 MAX_WAITING = 300
 CLOSE_TIMEOUT_S = 5.0
-COMPRESSION_LEVEL = 6
 
 
 class Recorder:
@@ -48,6 +47,7 @@ class Recorder:
 
     is_listed = True
     """Whether it is named among the recent recordings."""
+    compression_level = 6
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,7 +57,7 @@ class Recorder:
         self._fd = _create(path)
         self._queue: queue.SimpleQueue[Sequence[Chunk] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._stream = zlib.compressobj(COMPRESSION_LEVEL)
+        self._stream = zlib.compressobj(self.compression_level)
 
     def put(self, kind: bytes, t: float, value: Any) -> None:
         """Queue this chunk for writing. Values must not be changed afterwards."""
@@ -142,12 +142,12 @@ class Recorder:
         if kind == form.SAMPLE:
             if self.samples % form.KEY_EVERY == 0:
                 kind = form.KEY
-                self._stream = zlib.compressobj(COMPRESSION_LEVEL)
+                self._stream = zlib.compressobj(self.compression_level)
             self.samples += 1
             data = form.pack([value[0], encoder(RawSample)(value[1])])
             payload = self._stream.compress(data) + self._stream.flush(zlib.Z_SYNC_FLUSH)
         else:
-            payload = zlib.compress(form.pack(value()), COMPRESSION_LEVEL)
+            payload = zlib.compress(form.pack(value()), self.compression_level)
         self._write(form.head(kind, t, payload) + payload)
 
     def _write(self, data: bytes) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from iopstui import format as units
 from iopstui.model.answer.answer import (
@@ -15,7 +16,13 @@ from iopstui.model.answer.answer import (
     WARNING,
     Answer,
 )
-from iopstui.model.answer.situation import ENOUGH_SECONDS, MIN_INTERVAL_S, Situation
+from iopstui.model.answer.situation import (
+    ENOUGH_SECONDS,
+    MIN_INTERVAL_S,
+    Machine,
+    Situation,
+    Usual,
+)
 from iopstui.model.answer.table import decide, finding, quiet
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
@@ -37,7 +44,7 @@ _VERDICT_RANKS = {WAITS: 0, UNKNOWN: 1}
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of a target in some seconds. ``usual`` has (text, how many times) by disk."""
+    """What was seen of a target in some seconds. ``usual`` compares a disk with its own past."""
 
     target: Target
     frames: Sequence[Frame]
@@ -45,22 +52,30 @@ class Seen:
     conditions: Conditions = NO_CONDITIONS
     use: DiskUse | None = None
     findings: Sequence[Finding] = ()
-    usual: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    usual: Callable[[str], Usual | None] | None = None
 
 
-def judge(seen: Seen) -> list[Pair]:
+def judge(seen: Seen, quiet_words: bool = True) -> list[Pair]:
     """A situation and its answer for each disk of the target, the one that needs attention first.
-    Where a disk below another is at fault, it stands for both."""
+    Where a disk below another is at fault, it stands for both. Without ``quiet_words`` the answers
+    of quiet disks behind the first one have no text, which of many disks takes a third of the
+    time."""
     stacks = seen.target.stacks
+    lower = {link.name: link.below for link in seen.target.links}
+    frames = [frame for frame in seen.frames if (frame.seconds or 0.0) >= MIN_INTERVAL_S]
+    machine = Machine(frames)
     by_name = {}
     for name in seen.target.tree:
-        situation = _situation(name, stacks, seen)
-        by_name[name] = situation, decide(situation)
+        situation = _situation(name, stacks, lower, machine, seen)
+        by_name[name] = situation, decide(situation, quiet_words)
     chosen: dict[str, Pair] = {}
     for top in seen.target.devices_below:
         for pair in _from_below(top, stacks.get(top, ()), by_name):
             chosen.setdefault(pair[1].disk, pair)
-    return list(_once(sorted(chosen.values(), key=_rank)))
+    pairs = list(_once(sorted(chosen.values(), key=_rank)))
+    if pairs and not pairs[0][1].text:
+        pairs[0] = pairs[0][0], quiet(pairs[0][0])
+    return pairs
 
 
 def judge_share(seen: Seen) -> list[Pair]:
@@ -100,17 +115,18 @@ def _share_answer(place: str, shares: Sequence[Share]) -> Answer:
     return Answer(place, "share", GOOD, text)
 
 
-def _situation(name: str, stacks: Mapping[str, Sequence[str]], seen: Seen) -> Situation:
-    lower = {link.name: link.below for link in seen.target.links}
+def _situation(
+    name: str, stacks: Mapping[str, Sequence[str]], lower: Mapping[str, Sequence[str]],
+    machine: Machine, seen: Seen,
+) -> Situation:  # fmt: skip
     below = [name, *stacks[name]] if name in stacks else _below(name, lower)
     device = seen.devices.get(name)
     if device is not None and device.disk:
         below = [*below, device.disk]
-    usual, times = seen.usual.get(name, ("", None))
-    frames = [frame for frame in seen.frames if (frame.seconds or 0.0) >= MIN_INTERVAL_S]
+    past = partial(seen.usual, name) if seen.usual is not None else None
     return Situation(
-        name, frames, tuple(dict.fromkeys(below)), seen.devices, lower, seen.conditions, seen.use,
-        seen.findings, usual, times,
+        name, machine.frames, tuple(dict.fromkeys(below)), seen.devices, lower, seen.conditions,
+        seen.use, seen.findings, past, machine,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from iopstui.model.answer.kernel_threads import role
 from iopstui.model.answer.use import DiskUse, RingWaiter
@@ -16,6 +17,7 @@ from iopstui.model.findings.evidence import NO_CONDITIONS
 from iopstui.model.findings.finding import Finding
 from iopstui.model.histogram import merge, percentiles
 from iopstui.model.means import fmean
+from iopstui.model.metrics.cpus.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
 
 ENOUGH_SECONDS = 3
@@ -52,10 +54,47 @@ DIRECT_SHARE = 0.5
 """Write-back of less than this part of what is in flight: somebody writes directly."""
 
 
+class Usual(NamedTuple):
+    """The last seconds beside the disk's own past: "6× its median at this load (last 2 h)", "" if
+    that is not worth saying; and how many times as long requests take."""
+
+    text: str
+    times: float
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What these seconds say of the whole machine, the same for each of its disks."""
+
+    frames: Sequence[Frame]
+
+    @cached_property
+    def waited_percent(self) -> float | None:
+        """Percent of the time in which a task waited for I/O of any disk (PSI)."""
+        return self._pressure("pressure")
+
+    @cached_property
+    def memory_percent(self) -> float | None:
+        """The same of memory."""
+        return self._pressure("memory")
+
+    def _pressure(self, source: str) -> float | None:
+        values = [frame.more.get(source, {}).get("some") for frame in self.frames]
+        known = [value for value in values if value is not None]
+        return fmean(known) if known else None
+
+    @cached_property
+    def cpus_idle(self) -> list[float]:
+        """Percent of all CPUs that was left in each second."""
+        busy = [busy_of(frame.cpus) for frame in self.frames]
+        return [100 - fmean(each) for each in busy if each]
+
+
 @dataclass(frozen=True)
 class Situation:
     """All that is known of one disk. ``frames`` are the last measured seconds, oldest first;
-    ``below`` the disk and all devices below it. ``findings`` hold now."""
+    ``below`` the disk and all devices below it. ``findings`` hold now. ``past`` compares with the
+    disk's own past."""
 
     disk: str
     frames: Sequence[Frame]
@@ -65,9 +104,8 @@ class Situation:
     conditions: Conditions = NO_CONDITIONS
     use: DiskUse | None = None
     findings: Sequence[Finding] = ()
-    usual: str = ""
-    """"6× its median at this load (last 2 h)"; "" without such a history."""
-    times_usual: float | None = None
+    past: Callable[[], Usual | None] | None = None
+    machine_facts: Machine | None = None
 
     @cached_property
     def seconds(self) -> list[DiskRates]:
@@ -133,10 +171,10 @@ class Situation:
         """Mean of all reads and writes of these seconds, each counted once."""
         waited = count = 0.0
         for rates in self.seconds:
-            for letter in ("r", "w"):
-                number, ms = getattr(rates, f"{letter}_s"), getattr(rates, f"{letter}_await")
+            for number, ms in ((rates.reads, rates.read_ms), (rates.writes, rates.write_ms)):
                 if number and ms is not None:
-                    waited, count = waited + number * ms, count + number
+                    waited += ms / rates.seconds
+                    count += number / rates.seconds
         return waited / count if count else None
 
     @cached_property
@@ -155,29 +193,29 @@ class Situation:
         return percentiles(merged, [99.0]).get(99.0)
 
     @cached_property
+    def machine(self) -> Machine:
+        """What is the same for all disks; found once where ``machine_facts`` are shared."""
+        return self.machine_facts or Machine(self.frames)
+
+    @property
     def waited_percent(self) -> float | None:
-        """Percent of the time in which a task waited for I/O of any disk (PSI)."""
-        return self._pressure("pressure")
+        """As of ``Machine``."""
+        return self.machine.waited_percent
 
-    @cached_property
+    @property
     def memory_percent(self) -> float | None:
-        """The same of memory."""
-        return self._pressure("memory")
+        """As of ``Machine``."""
+        return self.machine.memory_percent
 
-    def _pressure(self, source: str) -> float | None:
-        values = [frame.more.get(source, {}).get("some") for frame in self.frames]
-        known = [value for value in values if value is not None]
-        return fmean(known) if known else None
+    @property
+    def cpus_idle(self) -> list[float]:
+        """As of ``Machine``."""
+        return self.machine.cpus_idle
 
     @cached_property
-    def cpus_idle(self) -> list[float]:
-        """Percent of all CPUs that was left in each second."""
-        idle = []
-        for frame in self.frames:
-            loads = [cpu.load for cpu in frame.cpus.values() if cpu.load is not None]
-            if loads:
-                idle.append(fmean([load.idle + load.iowait for load in loads]))
-        return idle
+    def compared(self) -> Usual | None:
+        """These seconds beside the disk's own past; ``None`` without such a history."""
+        return self.past() if self.past is not None else None
 
     @cached_property
     def silent_s(self) -> float:
@@ -249,10 +287,11 @@ class Situation:
         """(in flight, requests per second, mean ms) of the requests that somebody waits for: writes
         that the kernel makes from the page cache keep nobody waiting."""
         ios_s = waited_ms = 0.0
-        for letter in "rw" if self.writes_are_waited_for else "r":
-            number = getattr(rates, f"{letter}_s") or 0.0
-            ios_s += number
-            waited_ms += number * (getattr(rates, f"{letter}_await") or 0.0)
+        kinds = [(rates.reads, rates.read_ms), (rates.writes, rates.write_ms)]
+        for count, ms in kinds if self.writes_are_waited_for else kinds[:1]:
+            if count:
+                ios_s += count / rates.seconds
+                waited_ms += (ms or 0.0) / rates.seconds
         return waited_ms / 1e3, ios_s, waited_ms / ios_s if ios_s else 0.0
 
     @cached_property
@@ -291,9 +330,10 @@ class Situation:
     @cached_property
     def kernel_role(self) -> str:
         """What a thread of the kernel does on this disk that is blocked most of the time; ""."""
-        numbers = {f"{d.major}:{d.minor}": name for name, d in self.devices.items()}
-        for task in self.use.blocked if self.use is not None else ():
-            found = role(task.comm, numbers) if task.kernel else None
+        tasks = [task for task in (self.use.blocked if self.use else ()) if task.kernel]
+        numbers = {f"{d.major}:{d.minor}": name for name, d in self.devices.items() if tasks}
+        for task in tasks:
+            found = role(task.comm, numbers)
             if found is not None and (found.device in self.below or not found.device):
                 return f"waiting: {found.text(self.devices)}, in the kernel"
         return ""

@@ -58,10 +58,15 @@ SPECIFIC = ("io-errors", "scsi-errors", "media-errors", "paths", "thermal", "nfs
 """Findings that say more than any row below theirs."""
 
 
-def decide(situation: Situation) -> Answer:
-    """The answer of the first row that applies; the last one always does."""
-    table = JOB_TABLE if situation.has_job else TABLE
-    return next(filter(None, (row(situation) for row in table)))
+def decide(situation: Situation, quiet_words: bool = True) -> Answer:
+    """The answer of the first row that applies; the last one always does. Without ``quiet_words``
+    that of a quiet disk has no text."""
+    if situation.has_job:
+        return next(filter(None, (row(situation) for row in JOB_TABLE)))
+    found = next(filter(None, (row(situation) for row in TABLE)), None)
+    if found is not None:
+        return found
+    return quiet(situation) if quiet_words else Answer(situation.disk, "quiet", GOOD, "", NOTHING)
 
 
 def gone(s: Situation) -> Answer | None:
@@ -140,7 +145,7 @@ def finding(s: Situation) -> Answer | None:
 
 def limit(s: Situation) -> Answer | None:
     """A cgroup does all that its limit lets it do, while the disk has no queue of its own."""
-    if s.use is None or max(s.queue_share, s.slow_share) >= MOST_SECONDS:
+    if s.use is None or not s.use.limits or max(s.queue_share, s.slow_share) >= MOST_SECONDS:
         return None
     for reached in s.use.limits:
         if reached.disk in s.below:
@@ -270,10 +275,10 @@ def unsteady(s: Situation) -> Answer | None:
 
 def slower_than_usual(s: Situation) -> Answer | None:
     """The disk takes much longer than it does at such a load."""
-    if s.times_usual is None or s.times_usual < MUCH_SLOWER or (s.mean_ms or 0.0) < SLOWER_MS:
-        return None
-    if s.in_flight < IN_USE:
+    if (s.mean_ms or 0.0) < SLOWER_MS or s.in_flight < IN_USE:
         return None  # a few requests say little of a disk
+    if s.compared is None or s.compared.times < MUCH_SLOWER:
+        return None
     return Answer(
         s.disk, "usual", WARNING, f"{s.disk} answers slower than usual: {_mean(s)}{_usual(s)}",
         WAITS, _who(s), advise("slow", s.disk),
@@ -389,7 +394,6 @@ TABLE: Sequence[Row] = (
     degraded,
     write_back,
     busy,
-    quiet,
 )
 
 
@@ -445,7 +449,7 @@ def _count(value: float) -> str:
 
 
 def _usual(s: Situation) -> str:
-    return f", {s.usual}" if s.usual else ""
+    return f", {s.compared.text}" if s.compared is not None and s.compared.text else ""
 
 
 def _who(s: Situation) -> str:

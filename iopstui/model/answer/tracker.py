@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import log2
 
 from iopstui import format as units
 from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.answer.judge import Pair, Seen, judge
-from iopstui.model.answer.situation import WAITED_PERCENT
+from iopstui.model.answer.situation import WAITED_PERCENT, Usual
 from iopstui.model.answer.table import is_pressure_alone
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.block.device import BlockDevice
@@ -77,9 +78,9 @@ def _load(rates: DiskRates) -> _Load:
 
 def _mean_ms(rates: DiskRates) -> float | None:
     waited = count = 0.0
-    for number, ms in ((rates.r_s, rates.r_await), (rates.w_s, rates.w_await)):
+    for number, ms in ((rates.reads, rates.read_ms), (rates.writes, rates.write_ms)):
         if number and ms is not None:
-            waited, count = waited + number * ms, count + number
+            waited, count = waited + ms, count + number
     return waited / count if count else None
 
 
@@ -137,9 +138,9 @@ class AnswerTracker:
             return None
         seen = Seen(
             self._target, list(self._frames), devices, conditions, mean_use(self._uses), findings,
-            self._usual(frame),
+            partial(self._usual, frame),
         )  # fmt: skip
-        pairs = judge(seen)
+        pairs = judge(seen, quiet_words=False)
         return self._changed(pairs, frame.t) if pairs else None
 
     def _changed(self, pairs: Sequence[Pair], t: float) -> Answer | None:
@@ -166,13 +167,9 @@ class AnswerTracker:
         was_idle, iops_before = self._figures
         return idle != was_idle or abs(iops - iops_before) > NEWS_SHARE * iops_before
 
-    def _usual(self, frame: Frame) -> dict[str, tuple[str, float]]:
-        usual = {}
-        for name, history in self._history.items():
-            now = [one.disks[name] for one in self._frames if name in one.disks]
-            if not now or frame.step:
-                continue
-            found = history.times_usual(frame.t, now)
-            if found is not None:
-                usual[name] = usual_text(*found), found[0]
-        return usual
+    def _usual(self, frame: Frame, name: str) -> Usual | None:
+        now = [one.disks[name] for one in self._frames if name in one.disks]
+        if not now or frame.step or name not in self._history:
+            return None
+        found = self._history[name].times_usual(frame.t, now)
+        return Usual(usual_text(*found), found[0]) if found is not None else None

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, overload
 
 from iopstui.format import DENSE, number
@@ -73,17 +74,40 @@ class Figure:
     """The part of a row."""
     weigh: Callable[[Any], Any] = field(init=False, repr=False)
     """What has the weight of its value."""
+    _of_row: Callable[[Any], Any] = field(init=False, repr=False)
+    """The value of a row of its subject."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "get", reader(self.part or self.name))
         object.__setattr__(self, "weigh", reader(self.over or self.whole or SECONDS))
+        object.__setattr__(self, "_of_row", self._quick_reader())
 
     @overload
     def __get__(self, row: None, owner: type) -> Figure: ...
     @overload
     def __get__(self, row: object, owner: type) -> float | None: ...
     def __get__(self, row: object | None, owner: type) -> Figure | float | None:
-        return self if row is None else self.value(row)
+        return self if row is None else self._of_row(row)
+
+    def _quick_reader(self) -> Callable[[Any], Any]:
+        """``value`` for attributes of the row itself: of 50 disks it is read 2,000 times a
+        second."""
+        part = self.part or self.name
+        if not isinstance(part, str) or not part.isidentifier():
+            return self.value
+        get = attrgetter(part)
+        if not self.whole:
+            return get
+        get_whole, per, most = attrgetter(self.whole), self.per, self.most
+
+        def read(row: Any) -> Any:
+            growth, whole = get(row), get_whole(row)
+            if growth is None or not whole:
+                return None
+            value = growth / (whole * per)
+            return value if most is None or value < most else most
+
+        return read
 
     def value(self, row: object | None) -> Any:
         """The value of a row; ``None`` where a growth is not known or there is nothing to divide

@@ -29,10 +29,13 @@ TASKS_EVERY = 4
 
 class UseWatch:
     """For one thread, which never blocks. Nothing is read before it is asked for. ``eager``: read
-    every second, whatever it costs."""
+    every second, whatever it costs; else at most every ``min_interval_s``."""
 
-    def __init__(self, roots: Roots, eager: bool = False) -> None:
+    def __init__(
+        self, roots: Roots, eager: bool = False, min_interval_s: float = MIN_INTERVAL_S
+    ) -> None:
         self._eager = eager
+        self._min_interval_s = max(MIN_INTERVAL_S, min_interval_s)
         self._roots = roots
         self._reader: DiskUseReader | None = None
         self._thread: threading.Thread | None = None
@@ -79,4 +82,4 @@ class UseWatch:
                 self._results.append(use)
         cost_s = time.thread_time() - began
         if self._readings > QUICK_READINGS:
-            self._due_at = t + max(MIN_INTERVAL_S * 0.9, cost_s / MAX_CPU_SHARE)
+            self._due_at = t + max(self._min_interval_s * 0.9, cost_s / MAX_CPU_SHARE)

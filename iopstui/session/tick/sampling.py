@@ -84,6 +84,7 @@ class Sampling:
         self._current = current
         self.interval_s = request.interval_s
         self._viewer = viewer
+        self._judge_every_s = viewer.judge_every * request.interval_s
         self._cgroups = request.cgroups
         self._builder = FrameBuilder(opened=context.target.opened, links=context.target.links)
         self._stalls = StallWatch()
@@ -94,7 +95,7 @@ class Sampling:
         self._conditions = ConditionsReader(context.roots)
         self._drives = DriveReader(context.roots)
         self._answers = AnswerTracker(context.target)
-        self._use = UseWatch(context.roots)
+        self._use = UseWatch(context.roots, min_interval_s=self._judge_every_s)
         self.disk_use: DiskUse | None = None
         """Who used the disks in the last reading; None while a job runs, or not read yet."""
         self._conditions_due_at = 0.0
@@ -226,8 +227,8 @@ class Sampling:
         is_shown = fio is not None or (measuring and frame.fio_age_s is not None)
         self._emit(frame, reading.jobs, self._viewer.idle_frames or is_shown)
         if self._viewer.on_screen:
-            disk = frame.combined(context.target.opened)
-            self.probe.adjust(run is not None, disk.ios_s if disk is not None else None)
+            rates = [frame.disks[name].ios_s for name in frame.opened if name in frame.disks]
+            self.probe.adjust(run is not None, sum(filter(None, rates)))
 
     def _emit(self, frame: Frame, jobs: tuple[JobThread, ...], is_shown: bool) -> None:
         """Emit a frame and all that follows from it at once: the screen is painted once."""
@@ -296,7 +297,10 @@ class Sampling:
         groups = self.findings.asks_for_groups and frame.groups is None
         if frame.t >= self._conditions_due_at or processes:
             often = measuring or groups
-            self._conditions_due_at = frame.t + (CHECK_EVERY_S if often else IDLE_CHECK_EVERY_S)
+            every_s = CHECK_EVERY_S if often else IDLE_CHECK_EVERY_S
+            # not oftener than findings are looked for
+            every_s = every_s if measuring else max(every_s, self._judge_every_s)
+            self._conditions_due_at = frame.t + every_s
             cpus = sorted({job.cpu for job in frame.jobs})
             job_pids = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
             tree, devices = self._context.target.tree, self._context.devices

@@ -23,22 +23,46 @@ MIN_SECONDS = 0.5
 def mean_ms(rates: DiskRates) -> float | None:
     """The mean of a second's reads and writes, each counted once."""
     waited = count = 0.0
-    for number, ms in ((rates.r_s, rates.r_await), (rates.w_s, rates.w_await)):
+    for number, ms in ((rates.reads, rates.read_ms), (rates.writes, rates.write_ms)):
         if number and ms is not None:
-            waited, count = waited + number * ms, count + number
+            waited, count = waited + ms, count + number
     return waited / count if count else None
 
 
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else round(value, digits)
+class _Highest:
+    """The highest second of each figure of one disk."""
+
+    __slots__ = ("at", "busy", "bytes_s", "in_flight", "ios_s", "ms")
+
+    def __init__(self) -> None:
+        self.ios_s = self.bytes_s = self.in_flight = self.at = 0.0
+        self.busy: float | None = None
+        self.ms: float | None = None
+
+    def feed(self, rates: DiskRates, t: float) -> None:
+        """Count the second that ended at ``t``."""
+        self.ios_s = max(self.ios_s, rates.ios_s or 0.0)
+        self.bytes_s = max(self.bytes_s, rates.bytes_s or 0.0)
+        self.in_flight = max(self.in_flight, rates.aqu_sz or 0.0)
+        busy, ms = rates.util, mean_ms(rates)
+        if busy is not None and busy > (self.busy or -1.0):
+            self.busy = busy
+        if ms is not None and ms > (self.ms or -1.0):
+            self.ms, self.at = ms, t
+
+    def peak(self, t: float) -> DiskPeak:
+        """In a record of ``t``. Digits that say nothing are half of what would be written."""
+        busy = None if self.busy is None else round(self.busy, 1)
+        ms, ago_s = (None, 0.0) if self.ms is None else (round(self.ms, 3), round(t - self.at, 2))
+        return DiskPeak(round(self.ios_s, 1), round(self.bytes_s), round(self.in_flight, 2), busy,
+                        ms, ago_s)  # fmt: skip
 
 
 class PeakFold:
     """Fed with each second; ``take`` gives the peaks since it was called last."""
 
     def __init__(self) -> None:
-        # with the time itself in place of how long ago it was
-        self._disks: dict[str, DiskPeak] = {}
+        self._disks: dict[str, _Highest] = {}
         self._slowest: list[Exemplar] = []
         self._seconds = 0.0
 
@@ -48,20 +72,17 @@ class PeakFold:
             return
         self._seconds += frame.seconds or 0.0
         for name, rates in frame.disks.items():
-            if rates.ios_s or rates.f_s or rates.in_flight:
-                one = DiskPeak(round(rates.ios_s or 0.0, 1), round(rates.bytes_s or 0.0),
-                               round(rates.aqu_sz or 0.0, 2), _rounded(rates.util, 1),
-                               _rounded(mean_ms(rates), 3), frame.t)  # fmt: skip
-                self._disks[name] = higher(self._disks.get(name), one)
+            if rates.ios or rates.flushes or rates.in_flight:
+                highest = self._disks.get(name)
+                if highest is None:
+                    highest = self._disks[name] = _Highest()
+                highest.feed(rates, frame.t)
         if frame.probe is not None and frame.probe.exemplars:
             self._slowest = slowest([*self._slowest, *frame.probe.exemplars])
 
     def take(self, t: float) -> Peaks:
         """The peaks up to ``t``; the next ones begin there."""
-        disks = {
-            name: replace(one, ms_ago_s=round(t - one.ms_ago_s, 2))
-            for name, one in self._disks.items()
-        }
+        disks = {name: highest.peak(t) for name, highest in self._disks.items()}
         peaks = Peaks(t, self._seconds, disks, tuple(self._slowest))
         self._disks, self._slowest, self._seconds = {}, [], 0.0
         return peaks

@@ -224,11 +224,15 @@ def _waits_for(letter: str, evidence: Evidence, frames: Sequence[Frame]) -> bool
 
 def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
     """Mean time of a request of one direction over all these intervals, in ms; 0.0 for too few."""
-    rates = [getattr(disk, f"{side}_s") or 0.0 for disk in disks]
-    if sum(rates) < FEW_IOPS:
+    sides = [(disk.reads, disk.read_ms) if side == "r" else (disk.writes, disk.write_ms)
+             for disk in disks]  # fmt: skip
+    lengths = [disk.seconds for disk in disks]
+    rate = sum((count or 0) / seconds for (count, _), seconds in zip(sides, lengths, strict=True))
+    if rate < FEW_IOPS:
         return 0.0
-    pairs = zip(rates, (getattr(disk, f"{side}_await") or 0.0 for disk in disks), strict=True)
-    return sum(rate * wait for rate, wait in pairs) / sum(rates)
+    waited = sum((ms or 0.0) / seconds if count else 0.0
+                 for (count, ms), seconds in zip(sides, lengths, strict=True))  # fmt: skip
+    return waited / rate
 
 
 def write_back(evidence: Evidence) -> Finding | None:
