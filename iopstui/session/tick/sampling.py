@@ -254,7 +254,7 @@ class Sampling:
         for stall in self._stalls.feed(frame):
             yield events.StallFound(frame.t, stall)
         all_devices, target = context.devices, context.target
-        devices = [all_devices[name] for name in target.opened if name in all_devices]
+        devices = [all_devices[name] for name in frame.opened if name in all_devices]
         tree = [all_devices[name] for name in target.tree if name in all_devices]
         looks = bool(frame.step) or not frame.seq % self._viewer.judge_every
         for finding in self.findings.feed(frame, devices, tree, looks):

@@ -47,8 +47,10 @@ def slow_link(evidence: Evidence) -> Finding | None:
     frames = recent_frames(evidence)
     for device in evidence.devices:
         link = device_state(device, evidence).link
+        if link is None or not _is_below_maximum(link):
+            continue
         figures = device_figures(frames, [device])
-        if link is None or figures is None or not _is_below_maximum(link):
+        if figures is None:
             continue
         carries = _link_bytes_s(link)
         if figures.bytes_s >= LINK_USE_SHARE * carries:
