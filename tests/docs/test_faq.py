@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from program_source import modules
 
 ROOT = Path(__file__).parents[2]
 FAQ = (ROOT / "docs/guide/faq.md").read_text("utf-8")
@@ -18,8 +19,8 @@ MESSAGES = re.findall(r"^\| `([^`]+)`", FAQ.partition("## What you see")[2], re.
 def _texts() -> str:
     """All texts of the program, with a newline for each value in them."""
     texts = []
-    for path in (ROOT / "iopstui").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for module in modules().values():
+        for node in module.nodes(ast.JoinedStr, ast.Constant):
             if isinstance(node, ast.JoinedStr):
                 parts = [part.value if isinstance(part, ast.Constant) else "\n"
                          for part in node.values]  # fmt: skip

@@ -17,9 +17,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from program_source import PACKAGE as ROOT
+from program_source import Parsed, modules
+
 from iopstui.model.metrics.fields import FIELDS
 
-ROOT = Path(__file__).parents[2] / "iopstui"
 QUOTED = re.compile(r"``([A-Za-z_][\w.]*\w)(?:\(\))?``")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Documented = ast.Module | ast.ClassDef | Function
@@ -31,18 +33,20 @@ block_rq_requeue cmd_flags iostats kworker max_sectors_kb read_ahead_kb"""
 # lines between our own processes that no code spells out; a run's name in examples of lessons
 WORDS = "alive beat deep go stop"
 LIBRARIES = "choices main meta node_textfile_mtime_seconds null"
+KINDS = (ast.Name, ast.Attribute, ast.arg, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef,
+         ast.alias, ast.Constant)  # fmt: skip
 OUTSIDE = {word for words in (FIO, KERNEL, WORDS, LIBRARIES) for word in words.split()}
 
 
 class Source:
     """A module, with the names and the words of strings in it."""
 
-    def __init__(self, text: str) -> None:
-        self.tree = ast.parse(text)
+    def __init__(self, parsed: Parsed) -> None:
+        self.tree = parsed.tree
         self.classes: list[ast.ClassDef] = []
         self.known: set[str] = set()
         names: list[tuple[int, str]] = []
-        for node in ast.walk(self.tree):
+        for node in parsed.nodes(*KINDS):
             match node:
                 case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
                     names.append((node.lineno, name))
@@ -86,7 +90,7 @@ def _words(value: str | bytes) -> list[str]:
 
 @cache
 def _sources() -> dict[Path, Source]:
-    return {path: Source(path.read_text("utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+    return {path: Source(parsed) for path, parsed in modules().items()}
 
 
 @cache
@@ -210,4 +214,4 @@ class Run:
     def stop(self, seconds: float) -> None:
         """Stop after ``delay`` or ``seconds``, see ``json.dumps`` and ``Run.ended``."""
 '''
-    assert unknown_names(Source(text)) == [("Run", "began_at"), ("stop", "delay")]
+    assert unknown_names(Source(Parsed(text))) == [("Run", "began_at"), ("stop", "delay")]

@@ -119,23 +119,30 @@ class _PipeReader:
 
 
 class WarmStarter:
-    """The process that forks the programs."""
+    """The process that forks the programs. All workers of a run of the tests use one: the first
+    starts it, and it ends with the last."""
 
     def __init__(self) -> None:
-        local, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            # Python reads the locale at startup; another iopstui recognises this process by NAME
-            self._process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno()), NAME], stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
-                env={**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"},
-            )  # fmt: skip
-        self._socket = local
-        atexit.register(self._end)
+        run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}")
+        address = f"\0{NAME}-warm-{run}"  # no file: it goes away with the process
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            try:
+                listener.bind(address)
+            except OSError:
+                pass  # another worker has started it
+            else:
+                listener.listen(64)
+                self._start(listener)
+        self._socket = _connected(address)
+        atexit.register(self._socket.close)
 
-    def _end(self) -> None:
-        self._socket.close()
-        self._process.wait()
+    def _start(self, listener: socket.socket) -> None:
+        # Python reads the locale at startup; another iopstui recognises this process by NAME
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, str(listener.fileno()), NAME], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, pass_fds=[listener.fileno()],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"},
+        )  # fmt: skip
 
     def start(self, args: Sequence[str], cwd: Path, env: Mapping[str, str]) -> WarmProgram:
         """Like ``subprocess.Popen`` with pipes for its output, in its own session."""
@@ -168,6 +175,18 @@ class WarmStarter:
         return subprocess.CompletedProcess(process.args, process.wait(), out, err)
 
 
+def _connected(address: str) -> socket.socket:
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for _ in range(1000):
+        try:
+            link.connect(address)
+        except ConnectionRefusedError:  # the worker that starts it does not listen yet
+            time.sleep(0.01)
+        else:
+            return link
+    raise RuntimeError("nobody starts the process that starts programs")
+
+
 # -- the process itself
 
 
@@ -183,23 +202,32 @@ def prepare() -> None:
         find_fio()
 
 
-def serve(link: socket.socket) -> int:
-    """Start a program for each request; in the started process, return its exit code."""
+def serve(listener: socket.socket) -> int:
+    """Start a program for each request of a worker, until none is left; in the started process,
+    return its exit code."""
     # nobody waits for the processes of report_exit
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    while True:
-        request, fds, _, _ = socket.recv_fds(link, LONGEST, 4)
-        if not request:
-            return 0
-        if os.fork() == 0:
-            link.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            pid = os.fork()
-            if pid == 0:
-                return run_program(json.loads(request), fds)
-            report_exit(pid, fds)
-        for fd in fds:
-            os.close(fd)
+    workers = [listener.accept()[0]]
+    while workers:
+        for ready in select.select([listener, *workers], [], [])[0]:
+            if ready is listener:
+                workers.append(listener.accept()[0])
+                continue
+            request, fds, _, _ = socket.recv_fds(ready, LONGEST, 4)
+            if not request:
+                workers.remove(ready)
+                ready.close()
+            elif os.fork() == 0:
+                for link in (listener, *workers):
+                    link.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                pid = os.fork()
+                if pid == 0:
+                    return run_program(json.loads(request), fds)
+                report_exit(pid, fds)
+            for fd in fds:
+                os.close(fd)
+    return 0
 
 
 def report_exit(pid: int, fds: Sequence[int]) -> None:
