@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from disks import disk_of
+from evidence_frames import frame
 from flight_day import START_S, Flight, Load
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from iopstui.features.flight.directory import stored_files
 from iopstui.features.flight.history import read_history
 from iopstui.features.flight.model.peaks import join
-from iopstui.features.flight.past_answer import why_then
+from iopstui.features.flight.past_answer import _of_same_seconds, why_then
 from iopstui.features.flight.span import read_span
 from iopstui.features.flight.thinning import thin
 from iopstui.features.flight.usual import usual_at
@@ -208,3 +210,16 @@ def test_the_same_hour_of_other_days_is_the_measure(
     why_then(tmp_path, START_S + 3 * 86400 + 300, 60, as_json=False)
     expected = "(20.0× the median of a minute's slowest second at this hour on 3 other days)"
     assert expected in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("moved", "named"), [(80.0, True), (30.0, False), (200.0, False)])
+def test_readings_of_other_seconds_accuse_nobody(moved: float, named: bool) -> None:
+    seconds = [
+        frame(float(n), disks={"vda": disk_of(r_s=8, r_bytes_s=80.0, w_s=0, w_bytes_s=0.0)})
+        for n in range(5)
+    ]
+    use = DiskUse(5.0, 9.0, (DiskUser(42, "cp", devices=frozenset({"vda", "vdb"})),),
+                  disks={"vda": (0.0, moved, 1.0), "vdb": (0.0, 5.0, 0.0)})  # fmt: skip
+    found = _of_same_seconds(use, seconds)
+    assert found is not None and ("vda" in found.users[0].devices) == named
+    assert "vdb" in found.users[0].devices

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from iopstui import format as units
@@ -17,14 +18,17 @@ from iopstui.features.flight.usual import Usual, usual_at
 from iopstui.format import print_line
 from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, Answer
 from iopstui.model.answer.judge import Pair, Seen, judge
-from iopstui.model.answer.use import mean_use
+from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.means import median
+from iopstui.model.metrics.frame import Frame
 from iopstui.output.pages.why import Report, why_json, why_lines
 from iopstui.session.examination import INTERVAL_S
 from iopstui.text import printable
 
 LATE_S = 3.0
 """An answer begins and ends so much later than what it is of: most of five seconds must be so."""
+ALIKE = 1.25
+"""Rates of a disk that differ by more are of different seconds."""
 MAX_LINES = 12
 MAX_GROUPS = 3
 
@@ -53,13 +57,29 @@ def _report(span: Span, main: Stretch | None) -> Report:
     frames = [frame for _, frame in part.frames] or [frame for _, frame in span.frames]
     assert span.header is not None
     findings = [finding for _, finding in span.findings.values()]
-    seen = Seen(span.header.target, frames, span.devices,
-                use=mean_use([use for _, use in part.uses]), findings=findings)  # fmt: skip
+    use = _of_same_seconds(mean_use([use for _, use in part.uses]), frames)
+    seen = Seen(span.header.target, frames, span.devices, use=use, findings=findings)
     pairs = judge(seen)
     if main is not None:
         pairs = _with_recorded(pairs, main)
     verdict = pairs[0][1].verdict if pairs else UNKNOWN
     return Report(pairs, verdict, round(sum(frame.seconds or 0.0 for frame in frames)))
+
+
+def _of_same_seconds(use: DiskUse | None, frames: Sequence[Frame]) -> DiskUse | None:
+    """Readings of who used the disks are longer than frames. Where a disk did more or less in them
+    than in ``frames``, they are of other seconds, and so are the shares of its users."""
+    if use is None:
+        return None
+    seconds = sum(frame.seconds or 0.0 for frame in frames)
+    for name, (read_s, written_s, *_) in use.disks.items():
+        rates = [(frame.disks[name], frame.seconds or 0.0)
+                 for frame in frames if name in frame.disks]  # fmt: skip
+        did_s = sum((rate.data_s or 0.0) * length for rate, length in rates) / (seconds or 1.0)
+        if rates and not did_s / ALIKE <= read_s + written_s <= did_s * ALIKE:
+            users = (replace(user, devices=user.devices - {name}) for user in use.users)
+            use = replace(use, users=tuple(users))
+    return use
 
 
 def _with_recorded(pairs: list[Pair], main: Stretch) -> list[Pair]:
@@ -70,6 +90,7 @@ def _with_recorded(pairs: list[Pair], main: Stretch) -> list[Pair]:
     situation, judged = of_disk[0]
     others = [pair for pair in pairs if pair[1].disk != main.answer.disk]
     agrees = is_same(judged, main.answer) and judged.verdict == main.answer.verdict
+    agrees = agrees and (judged.who != "" or main.answer.who == "")
     return [(situation, judged if agrees else main.answer), *others]
 
 

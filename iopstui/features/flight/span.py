@@ -26,8 +26,6 @@ from iopstui.recording.reader import Recording, RecordingTooShort, SampleRecord
 from iopstui.recording.records import Peaks, RecordedUse
 from iopstui.recording.replay import ReplayFold
 
-USE_S = 5.0
-"""Who used the disks is written down so much later at most."""
 LEAD_S = 130.0
 """So much before a span is read: a thinned file has a sample a minute."""
 
@@ -35,8 +33,8 @@ LEAD_S = 130.0
 @dataclass
 class Span:
     """What was recorded from ``began_s`` to ``ended_s`` (since the epoch). ``answers`` are (when,
-    answer), the first of them may have been given before; None where a file ends. ``findings`` held
-    in the span."""
+    answer), the first of them may have been given before; None where a file ends. ``uses`` are
+    (until when, who used the disks). ``findings`` held in the span."""
 
     began_s: float
     ended_s: float
@@ -55,7 +53,7 @@ class Span:
         return replace(
             self, began_s=began_s, ended_s=ended_s,
             frames=[one for one in self.frames if began_s < one[0] <= ended_s],
-            uses=[one for one in self.uses if began_s < one[0] <= ended_s + USE_S],
+            uses=[(at, use) for at, use in self.uses if began_s < at - use.seconds / 2 <= ended_s],
             peaks=[one for one in self.peaks if began_s < one[0] <= ended_s + one[1].seconds],
         )  # fmt: skip
 
@@ -155,7 +153,8 @@ def _note(span: Span, base_s: float, t: float, value: object) -> None:
         case Peaks() if inside:
             span.peaks.append((at, value))
         case RecordedUse() if inside:
-            span.uses.append((at, value.use))
+            # it is written down some seconds after it was read
+            span.uses.append((base_s + value.use.t, value.use))
             for path, rates in value.groups.items():
                 before = span.groups.get(path, (0.0,) * len(rates))
                 span.groups[path] = tuple(map(max, before, rates))

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from iopstui import format as units
 from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.situation import Situation
-from iopstui.model.answer.who import who_rows
+from iopstui.model.answer.who import moved_s, who_rows
 
 MAX_LINES = 5
 LITTLE = 10.0
 """Percent of the time that tasks may wait for something that is excluded."""
 CPU_IDLE = 10.0
+ALIKE = 1.25
+"""Rates that differ by more are told apart."""
 
 
 def evidence(s: Situation, answer: Answer) -> list[str]:
@@ -45,7 +47,7 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
     probes = [frame.probe for frame in s.frames if frame.probe is not None]
     who = ", ".join(who_rows(s.shares, s.below, probes))
     if who:
-        yield f"who: {who}"
+        yield f"who{_in_other_seconds(s)}: {who}"
     blocked = [task for task in (s.use.blocked if s.use is not None else ()) if not task.kernel]
     if blocked:
         names = ", ".join(f"{task.comm} ({task.pid})" for task in blocked[:3])
@@ -56,6 +58,14 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
             f"its requests took {units.milliseconds(usual)} on average since boot "
             f"({units.duration(60 * (s.use.up_s // 60))})"
         )
+
+
+def _in_other_seconds(s: Situation) -> str:
+    """Who uses the disk is read over seconds of its own, in which it may have done more or less."""
+    did_s = moved_s(s.disk, s.below, s.use)
+    if s.bytes_s and s.bytes_s / ALIKE <= did_s <= s.bytes_s * ALIKE:
+        return ""
+    return f", while {s.disk} did {units.size(did_s)}/s"
 
 
 def excluded(s: Situation, answer: Answer) -> list[str]:

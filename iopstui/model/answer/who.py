@@ -81,6 +81,11 @@ def combined_shares(disks: Mapping[str, Collection[str]], use: DiskUse | None) -
     return tuple(sorted(together.values(), key=lambda one: (-one.share, one.pid or 0)))
 
 
+def moved_s(disk: str, below: Collection[str], use: DiskUse | None) -> float:
+    """Bytes per second that the disk did in the seconds of ``use``."""
+    return 0.0 if use is None else sum(_moved(disk, below, use))
+
+
 def _moved(disk: str, below: Collection[str], use: DiskUse) -> tuple[float, float]:
     rates = use.disks.get(disk)
     if rates is None:  # dm, md and partitions: what is directly counted below them

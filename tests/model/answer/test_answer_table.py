@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from watch_frames import frame, rates
 
 from iopstui.model.answer.answer import GOOD, NOTHING, UNKNOWN, WAITS, Answer
+from iopstui.model.answer.evidence import evidence
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter, mean_use
 from iopstui.model.answer.who import shares
@@ -71,6 +72,16 @@ def test_a_deep_queue_is_waited_for_and_its_program_is_named() -> None:
     seconds = frames([{"vda": HOG}] * 5)
     seen = Seen(ONE, seconds, {"vda": bfq}, use=use(users=(hog,), disks={"vda": (0.0, 6e7, 32.0)}))
     assert judge(seen)[0][1].next == advise("hog-bfq", 965)
+
+
+def test_a_rate_of_other_seconds_is_not_put_beside_that_of_the_disk() -> None:
+    hog = DiskUser(965, "fio", "fio", write_s=30 * MIB, devices=frozenset({"vda"}))
+    busy = changed(HOG, w_bytes_s=70.0 * MIB)
+    for moved, words in ((85 * MIB, "who: fio"), (33 * MIB, "who, while vda did 33 MiB/s: fio")):
+        seen = use(users=(hog,), disks={"vda": (0.0, moved, 32.0)})
+        frames_seen = frames([{"vda": busy}] * 5)
+        situation, answer = judge(Seen(ONE, frames_seen, DEVICES, use=seen))[0]
+        assert any(line.startswith(words) for line in evidence(situation, answer))
 
 
 @pytest.mark.parametrize(
