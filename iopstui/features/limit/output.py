@@ -20,7 +20,7 @@ def limit_text(
 ) -> str:  # fmt: skip
     """The curve, lowest rate first, the job as it is beside it, and in the end the answer."""
     keep = setup.keep
-    head = ("RATE/S", keep.path[-1].upper(), f"SLOWER THAN {latency(keep.required)}", "SECONDS",
+    head = ("RATE/S", keep.path[-1].upper(), f"OVER {latency(keep.required)}", "SECONDS",
             "IN FLIGHT", "")  # fmt: skip
     counted = sorted(rows, key=lambda row: row.asked or 0.0)
     cells = [head, *(_cells(row, setup.allowed) for row in counted)]

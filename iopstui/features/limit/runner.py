@@ -51,6 +51,10 @@ def share_text(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.095 else f"{100 * share:.2g} %"
 
 
+DISTURBED, STALLED = "disturbed", "stalled"
+"""Why a run was left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A run as it is shown. ``asked`` is ``None`` of the job as it is; ``figure_ns`` is the
@@ -149,9 +153,9 @@ class LimitRunner:
                 if shared is not None:
                     shared.close()
         assert self.search is not None
-        return conclude(
-            self.search, self.setup.keep.text, list(self._spoiled.values()), self._ended
-        )
+        spoiled = sum(row.left_out in (DISTURBED, STALLED) for row in self.rows)
+        notes = list(self._spoiled.values())
+        return conclude(self.search, self.setup.keep.text, notes, self._ended, spoiled)
 
     def _look(self, began: float, lent: LentScratch | None) -> None:
         self.closed = self._measure(self.setup.closed_loop(SHORT_S), None, SHORT_S, lent)
@@ -187,17 +191,17 @@ class LimitRunner:
                   self.search.capacity)  # fmt: skip
         counts = not row.spoiled or (row.share <= HARMLESS * self.setup.allowed)
         if not counts or (row.spoiled and run.is_behind):
-            self._leave_out("disturbed")
-            times = sum(one.asked == asked and one.left_out == "disturbed" for one in self.rows)
+            self._leave_out(DISTURBED)
+            times = sum(one.asked == asked and one.left_out == DISTURBED for one in self.rows)
             often = f" ({times} times)" if times > 1 else ""
-            self._spoiled[asked, "disturbed"] = (
+            self._spoiled[asked, DISTURBED] = (
                 f"{asked:,.0f}/s does not count{often}: {row.spoiled}."
             )
         elif run.is_behind and row.share <= self.setup.allowed and self._is_held_back(row):
             self._ended = f"fio itself sends no more ({row.point.iops:,.0f} of {asked:,.0f}/s)"
         elif run.is_stalled:
-            self._leave_out("stalled")
-            self._spoiled[asked, "stalled"] = (
+            self._leave_out(STALLED)
+            self._spoiled[asked, STALLED] = (
                 f"{asked:,.0f}/s was measured again: one second had nearly all of "
                 "its slow I/Os, so something held the disk up once."
             )
@@ -264,7 +268,7 @@ class LimitRunner:
         keep = self.setup.keep
         rate = "as it is" if row.asked is None else f"{row.asked:,.0f}/s"
         done = "" if row.asked is None else f", {row.point.iops:,.0f}/s done"
-        slower = f"{share_text(row.share)} slower than {latency(keep.required)}"
+        slower = f"{share_text(row.share)} took longer than {latency(keep.required)}"
         text = f"{rate}: {keep.name} {latency(row.figure_ns)}, {slower}{done}"
         return text if not row.spoiled else f"{text} (disturbed: {row.spoiled})"
 

@@ -15,7 +15,7 @@ WIDE = 0.25
 MAX_CHANGES = 1
 CAUSES = "the end of a burst, a cache that filled, throttling"
 MAX_SPOILED = 3
-DISTURBED = "too many runs were disturbed"
+DISTURBED = "too many runs were disturbed. Next: end what the lines above name, and start it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,10 @@ class Answer:
     notes: tuple[str, ...] = ()
 
 
-def conclude(search: Search, bound: str, spoiled: Sequence[str], ended: str = "") -> Answer:
-    """``bound`` as the user wrote it; ``spoiled`` says of each run that was not counted why;
+def conclude(
+    search: Search, bound: str, spoiled: Sequence[str], ended: str = "", spoiled_runs: int = 0
+) -> Answer:
+    """``bound`` as the user wrote it; ``spoiled`` says why ``spoiled_runs`` were not counted;
     ``ended`` why no more could be measured ("": the answer, or the time)."""
     found = search.estimate()
     notes = [f"The disk changed: {change} ({CAUSES}). The limit is that of afterwards."
@@ -41,7 +43,7 @@ def conclude(search: Search, bound: str, spoiled: Sequence[str], ended: str = ""
     if found is None:
         why = ended or (DISTURBED if spoiled else "the time was over before a rate was measured")
         return Answer(UNSURE, None, None, None, f"can't tell: {why}", tuple(notes))
-    kind, text = _result(search, found, bound, ended, len(spoiled))
+    kind, text = _result(search, found, bound, ended, spoiled_runs)
     if kind == FOUND:
         measured_s = sum(len(run.seconds) for run in search.runs)
         notes.append(f"Measured for {duration(measured_s)} in all: what changes later, such as a "
