@@ -198,17 +198,37 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
     points, names = [event.point for event in curve.points], curve.names
     place = _recommended_index(points, curve.uncertain_knee)
     fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
+    choice = f"{names[place]}{_reason(curve)}: {_figures(points[place])}"
+    choice += _beside_the_least(points, names, place) + _beside_the_most(points, names, place)
+    if 2 * sum(bool(point.disturbed) for point in points) > len(points):
+        start = f"Can't tell with {fixed}" if fixed else "Can't tell"
+        doubt = _disturbance(points) or curve.doubt
+        return f"{start}: {doubt}. By these figures it would be {choice}."
     start = f"With {fixed}, take" if fixed else "Take"
-    at, last = points[place], points[-1]
-    text = f"{start} {names[place]}{_reason(curve)}: {_figures(at)}"
-    if place > 0:
-        least = points[0]
-        iops = f"{at.iops / least.iops:.1f} times the IOPS" if least.iops else "the IOPS"
-        text += f"; {iops}{_latency_growth(least, at, ' and')} of {names[0]}"
-    if place < len(points) - 1 and at.iops:
-        change = f"{100 * (last.iops / at.iops - 1):+.0f} % IOPS"
-        text += f"; {names[-1]}: {change}{_latency_growth(at, last, ',')}"
-    return f"{text}. {_certainty(curve)}."
+    return f"{start} {choice}. {_certainty(curve)}."
+
+
+def _beside_the_least(points: Sequence[Point], names: Sequence[str], place: int) -> str:
+    """What the point at ``place`` brings and costs against the least load."""
+    if place == 0:
+        return ""
+    at, least = points[place], points[0]
+    iops = f"{at.iops / least.iops:.1f} times the IOPS" if least.iops else "the IOPS"
+    return f"; {iops}{_latency_growth(least, at, ' and')} of {names[0]}"
+
+
+def _beside_the_most(points: Sequence[Point], names: Sequence[str], place: int) -> str:
+    """What the point with the most IOPS beyond ``place`` would bring and cost, or the largest load
+    where none has more."""
+    at, beyond = points[place], range(place + 1, len(points))
+    if not beyond or not at.iops:
+        return ""
+    most = max(beyond, key=lambda n: points[n].iops)
+    if points[most].iops <= at.iops:
+        most = beyond[-1]
+    word = "" if most == beyond[-1] else " (most IOPS)"
+    change = f"{100 * (points[most].iops / at.iops - 1):+.0f} % IOPS"
+    return f"; {names[most]}{word}: {change}{_latency_growth(at, points[most], ',')}"
 
 
 def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:

@@ -210,6 +210,21 @@ def test_disturbed_points_show_no_knee_but_a_recommendation_with_its_doubt() -> 
     assert first.endswith(
         "Not sure: measured on a shared disk: others did up to 66 % of its I/Os or bytes."
     )
+    most = [scaled(run, 1.0, disturbed=why, others=0.664) if n else run
+            for n, run in enumerate(runs)]  # fmt: skip
+    first, *_ = conclusions(measured_points(LINE, most), load_curves(LINE, most))
+    assert first.startswith(
+        "Can't tell: measured on a shared disk: others did up to 66 % of its I/Os or bytes. By "
+        "these figures it would be iodepth=16 "
+    )
+
+
+def test_the_load_with_the_most_iops_is_beside_the_recommended_one() -> None:
+    runs = made_sweeps.finished(LINE)
+    # beyond its maximum the disk does less
+    runs[-2:] = scaled(runs[-2], 1.05), scaled(runs[-1], 0.95)
+    text = curve_text(load_curves(LINE, runs)[0])
+    assert "; iodepth=32 (most IOPS): +5 % IOPS" in text and "iodepth=64" not in text
 
 
 def test_a_sweep_without_a_knee_ends_with_a_recommendation() -> None:
