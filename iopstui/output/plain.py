@@ -273,7 +273,7 @@ class PlainSink:
 def answer_sentence(answer: Answer) -> str:
     """The answer in words alone: signs are not read aloud."""
     sign = {GOOD: "Answer", WARNING: "Warning", CRITICAL: "Critical"}[answer.state]
-    who = f". {answer.who[:1].upper()}{answer.who[1:]}" if answer.who else ""
+    who = f"; {answer.who}" if answer.who else ""
     return f"{sign}: {answer.text}{who}"
 
 

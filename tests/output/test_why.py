@@ -18,6 +18,7 @@ from iopstui.model.answer.evidence import excluded, not_seen
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.process import (
     DISK,
+    FROZEN,
     LOCK,
     UNKNOWN_WAIT,
     ProcessWaits,
@@ -85,8 +86,23 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
 
 @pytest.mark.parametrize(("waits", "text"), [
     (WAITING, "▲ postgres (812) waits for vdb 83 % of its time, runs 12 %"),
-    (replace(WAITING, percents={UNKNOWN_WAIT: 60.0}, readable=False, devices=frozenset()),
+    (replace(WAITING, percents={UNKNOWN_WAIT: 60.0}, readable=False, devices=frozenset(),
+             io_percent=55.0),
      "▲ postgres (812) waits in state D, most likely for a disk, 60 % of its time, runs 12 %"),
+    (replace(WAITING, percents={UNKNOWN_WAIT: 99.0}, running=0.0, io_percent=4.0),
+     "● postgres (812) is in state D 99 % of its time, hardly for a disk: tasks waited for I/O 4 % "
+     "of the time"),
+    (replace(WAITING, percents={UNKNOWN_WAIT: 99.0}, running=0.0),
+     "● postgres (812) is in state D 99 % of its time, for a disk or for something else: which "
+     "cannot be seen"),
+    (replace(WAITING, percents={FROZEN: 100.0}, running=0.0),
+     "● postgres (812) is frozen (cgroup freezer) 100 %"),
+    (replace(WAITING, state="T", percents={}),
+     "● postgres (812) is stopped by a signal (SIGCONT lets it go on)"),
+    (replace(WAITING, threads=9),
+     "▲ postgres (812), at least one of its 9 threads: waits for vdb 83 % of its time, runs 12 %"),
+    (replace(WAITING, pid=833, of=812),
+     "▲ postgres (thread 833 of 812) waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, percents={LOCK: 90.0}, running=0.0),
      "● postgres (812) waits for a lock or another thread 90 %"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, readable=False),
@@ -121,7 +137,9 @@ def test_a_thread_waits_no_longer_than_it_is_off_the_cpus(
     ("read_events", False, DISK), ("balance_dirty_pages", True, DISK),
     ("io_cqring_wait", False, "event"), ("snd_audio_wait", False, "event"),
     ("kswapd", False, "event"), ("do_wait", False, "child"),
-    ("mem_cgroup_handle_over_high", True, "memory"),
+    ("mem_cgroup_handle_over_high", True, "memory"), ("kernel_clone", True, "child"),
+    ("wait_for_vfork_done", True, "child"), ("__refrigerator", True, FROZEN),
+    ("do_freezer_trap", False, FROZEN), ("hrtimer_nanosleep", True, UNKNOWN_WAIT),
 ])  # fmt: skip
 def test_what_a_kernel_function_waits_for(place: str, blocked: bool, kind: str) -> None:
     assert place_kind(place, blocked) == kind

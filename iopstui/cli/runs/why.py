@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from iopstui.cli.terminal import print_message
@@ -109,6 +110,7 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
     pairs = judge(seen) + judge_share(seen)
     waits = process.result() if process is not None else None
     if waits is not None:
+        waits = replace(waits, io_percent=next((s.waited_percent for s, _ in pairs), None))
         pairs = _of_process(pairs, waits.devices)
     verdict = pairs[0][1].verdict if pairs else UNKNOWN
     if waits is not None:

@@ -18,7 +18,7 @@ from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.process.processes import task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
-from iopstui.model.answer.process import RING_PLACE
+from iopstui.model.answer.process import CHILD, FROZEN, RING_PLACE, place_kind
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups.names import group_name
@@ -126,9 +126,9 @@ class DiskUseReader:
         for pid, place, comm, state, kernel in _all_tasks(str(self._roots.proc)):
             wchan = (read_text(f"{place}/wchan") or "0") if state == _BLOCKED or not kernel else ""
             where = "" if wchan == "0" else wchan
-            if state == _BLOCKED:
+            if state == _BLOCKED and place_kind(where, blocked=True) not in (CHILD, FROZEN):
                 blocked.append(BlockedTask(pid, comm, where, kernel))
-            elif where == RING_PLACE:
+            elif state == _SLEEPS and where == RING_PLACE:
                 ring[pid] = RingWaiter(pid, comm)
         return tuple(blocked), tuple(ring.values())
 

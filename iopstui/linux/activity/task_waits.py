@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from iopstui.linux.activity.disk_use import command_of
 from iopstui.linux.devices.open_devices import OpenDevices
-from iopstui.linux.process.processes import children, task_stat
+from iopstui.linux.process.processes import children, process_of, task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_text
 from iopstui.model.answer.kernel_threads import role
@@ -29,7 +29,9 @@ class TaskWaits:
 
     def __init__(self, pid: int, devices: Mapping[str, BlockDevice], roots: Roots) -> None:
         self.pid = pid
-        self._place = f"{roots.proc}/{pid}"
+        self._proc = str(roots.proc)
+        self._of = process_of(pid, self._proc)
+        self._place = f"{self._proc}/{f'{self._of}/task/{pid}' if self._of else pid}"
         self._open = OpenDevices(devices, roots)
         self._known = devices
         self._devices: set[str] = set()
@@ -40,6 +42,7 @@ class TaskWaits:
         self._first_times: dict[str, tuple[int, int]] = {}
         self._began = time.monotonic()
         self._ended = self._began
+        self._threads = 1
         self._comm, self._command, self._state = "", "", ""
         self._kernel, self._parent = False, 0
         self.look()
@@ -71,11 +74,18 @@ class TaskWaits:
         self._kernel = bool(int(fields[_FLAGS]) & _KERNEL_THREAD)
         self._command = self._command or command_of(self._place)
         kinds: set[str] = set()
-        for thread in list_names(f"{self._place}/task")[:MAX_THREADS]:
-            kinds |= self._kinds_of(f"{self._place}/task/{thread}")
+        places = self._thread_places()
+        self._threads = max(self._threads, len(places))
+        for place in places[:MAX_THREADS]:
+            kinds |= self._kinds_of(place)
         self._kinds.update(kinds)
         self._looks += 1
         self._ended = time.monotonic()
+
+    def _thread_places(self) -> list[str]:
+        if self._of:
+            return [self._place]
+        return [f"{self._place}/task/{thread}" for thread in list_names(f"{self._place}/task")]
 
     def _kinds_of(self, place: str) -> set[str]:
         try:
@@ -110,9 +120,9 @@ class TaskWaits:
         return ProcessWaits(
             self.pid, self._comm, self._command, self._looks, self._state,
             percents, running, ready, tuple(name for name, _ in self._places.most_common(3)),
-            os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
+            not self._state or os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
             frozenset(self._devices), self._parent, tuple(self._children()),
-            self._role(),
+            self._role(), self._of, self._threads,
         )  # fmt: skip
 
     def _role(self) -> str:
@@ -121,8 +131,8 @@ class TaskWaits:
         return found.text(self._known) if found is not None else "kernel" * self._kernel
 
     def _children(self) -> Iterator[str]:
-        for pid in children(self.pid):
-            name = read_text(f"{os.path.dirname(self._place)}/{pid}/comm")
+        for pid in children(self.pid, self._proc):
+            name = read_text(f"{self._proc}/{pid}/comm")
             if name is not None:
                 yield f"{printable(name)} ({pid})"
 

@@ -80,11 +80,21 @@ def waits_for_cpu(pid: int) -> bool:
     return _stat(pid)[:1] == [b"R"]
 
 
-def children(pid: int) -> tuple[int, ...]:
+def process_of(pid: int, proc: str = "/proc") -> int:
+    """The process whose thread this is; 0 if it is a process itself, or gone."""
+    try:
+        with open(f"{proc}/{pid}/status", "rb") as file:
+            number = next(int(line.split()[1]) for line in file if line.startswith(b"Tgid:"))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return 0
+    return number if number != pid else 0
+
+
+def children(pid: int, proc: str = "/proc") -> tuple[int, ...]:
     """Direct children of a process's main thread (proc_pid_task(5)); empty if it is gone or the
     kernel does not tell."""
     try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
+        with open(f"{proc}/{pid}/task/{pid}/children") as file:
             return tuple(int(pid) for pid in file.read().split())
     except OSError:
         return ()

@@ -23,7 +23,7 @@ from iopstui.model.answer.situation import (
     Situation,
     Usual,
 )
-from iopstui.model.answer.table import decide, finding, quiet
+from iopstui.model.answer.table import busy, decide, finding, quiet
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -163,8 +163,9 @@ def _once(pairs: Sequence[Pair]) -> Iterator[Pair]:
     said: set[str] = set()
     used = any(situation.ios_s for situation, _ in pairs)
     for situation, answer in pairs:
-        if answer.rule == "cpu" and used and not situation.ios_s:
-            answer = quiet(situation)  # full CPUs slow down the disks that are used
-        if answer.rule not in said or answer.rule not in OF_THE_MACHINE:
-            yield situation, answer
+        # full CPUs slow down the disks that are used
+        unused = answer.rule == "cpu" and used and not situation.ios_s
+        if unused or (answer.rule in OF_THE_MACHINE and answer.rule in said):
+            answer = busy(situation) or quiet(situation)
         said.add(answer.rule)
+        yield situation, answer

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-DISK, SERVER, MEMORY, LOCK, CHILD, EVENT, UNKNOWN_WAIT = (
-    "disk", "server", "memory", "lock", "child", "event", "unknown",
+DISK, SERVER, MEMORY, LOCK, CHILD, FROZEN, EVENT, UNKNOWN_WAIT = (
+    "disk", "server", "memory", "lock", "child", "frozen", "event", "unknown",
 )  # fmt: skip
 MIN_PERCENT = 10.0
 BUSY_PERCENT = 70.0
 """A process that runs or wants to for so much of its time has little left to wait in."""
 WAITS_PERCENT = 30.0
 """A process that waits so much of its time waits for something that matters."""
+PROVEN_SHARE = 0.3
+"""While a task waits for I/O, the machine counts as waiting for it (PSI). Looks find a task in
+state D too often where CPUs are full, but not so many times."""
 
 ASYNCHRONOUS = "read_events"
 RING_PLACE = "io_cqring_wait"
@@ -21,7 +24,8 @@ _PLACES: tuple[tuple[str, str], ...] = (
     (r"nfs|rpc_|cifs|smb|ceph|p9_|request_wait_answer|fuse", SERVER),
     (r"shrink|reclaim|mem_cgroup|oom|kswapd|congestion", MEMORY),
     (r"futex|rwsem|mutex|percpu_down|rt_mutex|flock|posix_lock|locks_lock", LOCK),
-    (r"^do_wait|^wait4|^kernel_wait4", CHILD),
+    (r"^do_wait|^wait4|^kernel_wait4|^kernel_clone|^_?do_fork|vfork", CHILD),
+    (r"refrigerator|freezer", FROZEN),
     (r"io_schedule|folio_wait|wait_on_page|wait_on_buffer|filemap|blk_|bio_|dio|iomap|jbd2|"
      r"do_get_write_access|wait_transaction|ext4|xfs|xlog|btrfs|f2fs|rq_qos|wbt_|md_|raid|"
      r"read_events|balance_dirty|swap|dm_|loop|sync_inodes|writeback|submit_|zfs|zio|cv_wait|"
@@ -31,15 +35,13 @@ _PLACES: tuple[tuple[str, str], ...] = (
 
 def place_kind(place: str, blocked: bool) -> str:
     """Which of this module's kinds of waits a kernel function belongs to. ``blocked``: state D,
-    which is I/O unless the name says another thing; other tasks wait for a disk only for their
-    asynchronous I/O (io_getevents)."""
+    which is often I/O, but not always (a frozen process keeps the name of what it slept in); other
+    tasks wait for a disk only for their asynchronous I/O (io_getevents)."""
     for pattern, kind in _PLACES:
         if re.search(pattern, place):
             asleep = not blocked and kind in (DISK, MEMORY) and place != ASYNCHRONOUS
             return EVENT if asleep else kind
-    if blocked:
-        return UNKNOWN_WAIT if not place else DISK
-    return EVENT
+    return UNKNOWN_WAIT if blocked else EVENT
 
 
 def waits_off_cpus(percents: Mapping[str, float], off_cpus: float) -> dict[str, float]:
@@ -55,7 +57,9 @@ class ProcessWaits:
     """How a process was seen: ``percents`` of the looks at which at least one of its threads waited
     for each kind. ``running`` and ``ready`` are percent of the time on a CPU, and ready without
     one, of its busiest thread. ``places`` are the kernel functions it waited in. ``state`` is the
-    last one seen ("Z", "" if it is gone)."""
+    last one seen ("Z", "" if it is gone). ``of`` is the process whose thread this is (0: it is a
+    process), ``threads`` how many were looked at together. ``io_percent``: percent of the time in
+    which any task of the machine waited for I/O (``None``: not known)."""
 
     pid: int
     comm: str
@@ -72,21 +76,35 @@ class ProcessWaits:
     parent: int = 0
     children: tuple[str, ...] = ()
     role: str = ""
+    of: int = 0
+    threads: int = 1
+    io_percent: float | None = None
 
     @property
     def name(self) -> str:
-        """ "postgres (812)"."""
-        return f"{self.command or self.comm} ({self.pid}{f', {self.role}' if self.role else ''})"
+        """ "postgres (812)", "mysqld (thread 833 of 812)"."""
+        number = f"thread {self.pid} of {self.of}" if self.of else f"{self.pid}"
+        return f"{self.command or self.comm} ({number}{f', {self.role}' if self.role else ''})"
 
     @property
     def for_disk(self) -> float:
-        """Percent of the time that it waits for a disk; in state D, whose reason is not readable,
-        it nearly always is one."""
-        return min(100.0, self.percents.get(DISK, 0.0) + self.percents.get(UNKNOWN_WAIT, 0.0))
+        """Percent of the time that it waits for a disk; in state D, whose reason is not known, it
+        most likely does if the machine counts as waiting for I/O as long."""
+        proven = 0.0 if self.in_unknown else self.percents.get(UNKNOWN_WAIT, 0.0)
+        return min(100.0, self.percents.get(DISK, 0.0) + proven)
+
+    @property
+    def in_unknown(self) -> float:
+        """Percent of the time in state D for what is hardly a disk: no task waited for I/O so
+        long, or nobody counts that."""
+        percent = self.percents.get(UNKNOWN_WAIT, 0.0)
+        return 0.0 if (self.io_percent or 0.0) >= PROVEN_SHARE * percent else percent
 
     @property
     def unclear(self) -> str:
         """Why nobody can tell whether it waits for a disk, in words; "" where that is known."""
+        if self.in_unknown >= MIN_PERCENT:
+            return _unknown_text(self)
         on_cpus = (self.running or 0.0) + (self.ready or 0.0)
         if self.for_disk >= MIN_PERCENT or on_cpus >= BUSY_PERCENT or self.kernel:
             return ""
@@ -96,33 +114,50 @@ class ProcessWaits:
         return "sleeps: what for cannot be read" if unread else ""
 
 
+def _unknown_text(waits: ProcessWaits) -> str:
+    is_in = f"is in state D {waits.in_unknown:.0f} % of its time"
+    if waits.io_percent is None:
+        return f"{is_in}, for a disk or for something else: which cannot be seen"
+    return (f"{is_in}, hardly for a disk: tasks waited for I/O "
+            f"{waits.io_percent:.0f} % of the time")  # fmt: skip
+
+
 _TEXTS = {
-    SERVER: "for a file server", MEMORY: "for memory", LOCK: "for a lock or another thread",
+    SERVER: "waits for a file server", MEMORY: "waits for memory",
+    LOCK: "waits for a lock or another thread", FROZEN: "is frozen (cgroup freezer)",
 }  # fmt: skip
+STOPPED = {"T": "by a signal (SIGCONT lets it go on)", "t": "by a debugger"}
 
 
 def process_text(waits: ProcessWaits, disk: str) -> str:
-    """ "fio (965) waits for vda 83 % of its time, and runs 12 %"."""
+    """ "fio (965) waits for vda 83 % of its time, runs 12 %"."""
     if waits.state == "Z":
         return (f"{waits.comm} ({waits.pid}) has ended: its parent ({waits.parent}) has not asked "
                 "for its exit code; it does no I/O")  # fmt: skip
-    parts = []
-    if waits.for_disk >= MIN_PERCENT:
-        sure = waits.percents.get(DISK, 0.0) >= waits.for_disk / 2
-        what = f"for {disk or 'a disk'}" if sure else "in state D, most likely for a disk,"
-        parts.append(f"waits {what} {waits.for_disk:.0f} % of its time")
-    for kind, text in _TEXTS.items():
-        if waits.percents.get(kind, 0.0) >= MIN_PERCENT:
-            parts.append(f"waits {text} {waits.percents[kind]:.0f} %")
-    if waits.percents.get(CHILD, 0.0) >= MIN_PERCENT:
-        names = f" {', '.join(waits.children[:3])}" if waits.children else ""
-        parts.append(f"waits for its child{names} {waits.percents[CHILD]:.0f} %")
-    if (waits.ready or 0.0) >= MIN_PERCENT:
-        parts.append(f"waits for a CPU {waits.ready:.0f} %")
-    if (waits.running or 0.0) >= MIN_PERCENT:
-        parts.append(f"runs {waits.running:.0f} %")
-    if waits.unclear:
-        parts.append(waits.unclear)
+    if waits.state in STOPPED:
+        return f"{waits.name} is stopped {STOPPED[waits.state]}"
+    parts = list(_parts(waits, disk))
+    if waits.threads > 1 and parts:
+        return f"{waits.name}, at least one of its {waits.threads} threads: {', '.join(parts)}"
     if not parts:
         parts.append("waits for no disk, lock or CPU: it sleeps until something happens")
     return f"{waits.name} {', '.join(parts)}"
+
+
+def _parts(waits: ProcessWaits, disk: str) -> Iterator[str]:
+    if waits.for_disk >= MIN_PERCENT:
+        sure = waits.percents.get(DISK, 0.0) >= waits.for_disk / 2
+        what = f"for {disk or 'a disk'}" if sure else "in state D, most likely for a disk,"
+        yield f"waits {what} {waits.for_disk:.0f} % of its time"
+    for kind, text in _TEXTS.items():
+        if waits.percents.get(kind, 0.0) >= MIN_PERCENT:
+            yield f"{text} {waits.percents[kind]:.0f} %"
+    if waits.percents.get(CHILD, 0.0) >= MIN_PERCENT:
+        names = f" {', '.join(waits.children[:3])}" if waits.children else ""
+        yield f"waits for its child{names} {waits.percents[CHILD]:.0f} %"
+    if (waits.ready or 0.0) >= MIN_PERCENT:
+        yield f"waits for a CPU {waits.ready:.0f} %"
+    if (waits.running or 0.0) >= MIN_PERCENT:
+        yield f"runs {waits.running:.0f} %"
+    if waits.unclear:
+        yield waits.unclear

@@ -8,6 +8,7 @@ other, the verdict is "unknown".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from iopstui import format as units
 from iopstui.model.answer.answer import (
@@ -38,6 +39,8 @@ from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
 
 SILENT_S = 2.0
+ENDED_SECONDS = 3
+"""So many seconds without I/O, and what came before has ended."""
 MUCH_PRESSURE = 20.0
 """Percent of the time in which a task waited for I/O that must have a place."""
 NO_IO_SHARE = 0.1
@@ -45,7 +48,7 @@ NO_IO_SHARE = 0.1
 LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
 MEMORY_PERCENT = 10.0
 SWAPPED_PAGES_S = 50.0
-BUSY, IN_USE = 80.0, 1.0
+BUSY, IN_USE, HARDLY_USED = 80.0, 1.0, 0.1
 SOME_WAIT_PERCENT = 1.0
 """Of the time; less is nothing."""
 LOWER_SHARE = 0.25
@@ -141,6 +144,25 @@ def finding(s: Situation) -> Answer | None:
                 next=found.advice,
             )  # fmt: skip
     return None
+
+
+def ended(s: Situation) -> Answer | None:
+    """The I/O has ended: what is true of the seconds before is no longer so."""
+    active = list(s.seconds)
+    while active and not active[-1].ios_s and not active[-1].f_s and not active[-1].in_flight:
+        active.pop()
+    rest = s.seconds[len(active) :]
+    before = replace(s, frames=s.frames[: len(s.frames) - len(rest)])
+    if len(rest) < ENDED_SECONDS or not active or before.in_flight < IN_USE:
+        return None
+    waited = max(s.queue_share, s.slow_share) > FEW_SECONDS
+    return Answer(
+        s.disk, "ended", GOOD,
+        f"{s.disk} is idle: no I/O for {sum(one.seconds for one in rest):.0f} s; before that "
+        f"{_mean(before)}, {units.size(before.bytes_s)}/s, {_count(before.in_flight)} in flight",
+        UNKNOWN if waited else NOTHING, _who(s).replace(" does ", " did "),
+        advise("longer", s.disk) if waited else NO_ADVICE,
+    )  # fmt: skip
 
 
 def limit(s: Situation) -> Answer | None:
@@ -253,9 +275,10 @@ def cpus_full(s: Situation) -> Answer | None:
         return None
     if s.in_flight >= IN_USE:
         return None
+    begin = "Not the disk: the" if s.in_flight < HARDLY_USED else "The"
     return Answer(
         s.disk, "cpu", GOOD,
-        f"Not the disk: the CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
+        f"{begin} CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
         f"{_quiet_text(s).removesuffix('; nothing waits')}", who=_who(s), next=advise("cpu-users"),
     )  # fmt: skip
 
@@ -382,6 +405,7 @@ TABLE: Sequence[Row] = (
     lost_count,
     silent,
     finding,
+    ended,
     limit,
     memory,
     full_queue,
@@ -408,7 +432,10 @@ def _quiet_text(s: Situation) -> str:
             return f"{s.disk}: no I/O completed in {seconds:.0f} s; {s.now_in_flight} in flight"
         waited = s.waited_percent or 0.0
         waits = f"tasks wait for I/O {waited:.0f} % of the time, but it has none"
-        waits = waits if waited >= SOME_WAIT_PERCENT else "nothing waits"
+        if waited < SOME_WAIT_PERCENT:
+            blocked = _blocked_text(s, "is blocked", "are blocked")
+            known = "no task waits for I/O, but " * (s.waited_percent is not None)
+            waits = f"{known}{blocked}" if blocked else "nothing waits"
         return f"{s.disk} is idle: no I/O for {seconds:.0f} s; {waits}"
     busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
     if s.mean_ms is None:
@@ -421,7 +448,7 @@ def _nothing_waits(s: Situation) -> str:
     if waited is None or waited >= WAITED_PERCENT or s.in_flight >= IN_USE:
         return f"no queue ({units.number(s.in_flight)} in flight)"
     if waited >= SOME_WAIT_PERCENT:
-        return f"tasks wait {waited:.0f} % of the time"
+        return f"tasks wait for I/O {waited:.0f} % of the time"
     return "nothing waits"
 
 
@@ -457,7 +484,7 @@ def _who(s: Situation) -> str:
     hidden = s.use is not None and s.use.hidden and not s.use.as_root
     seen = sum(one.share for one in s.shares)
     if not text and hidden and seen < MAIN_SHARE and s.in_flight >= IN_USE:
-        return "by programs of other users (root sees which)"
+        return "only root sees who does it"
     return text
 
 
@@ -475,13 +502,13 @@ def _tasks_wait(s: Situation) -> bool:
     return (s.waited_percent or 0.0) >= WAITED_PERCENT or bool(s.use and s.use.blocked)
 
 
-def _blocked_text(s: Situation) -> str:
+def _blocked_text(s: Situation, one: str = "waits", many: str = "wait") -> str:
     blocked = [task for task in (s.use.blocked if s.use is not None else ()) if not task.kernel]
     if not blocked:
         return ""
     first = blocked[0]
     more = f" and {len(blocked) - 1} more" if len(blocked) > 1 else ""
-    verb = "wait" if more else "waits"
+    verb = many if more else one
     place = f" in {first.place}" if first.place else ""
     return f"{first.comm} ({first.pid}){more} {verb}{place}"
 

@@ -155,7 +155,7 @@ def test_discards_have_no_time_and_no_dash() -> None:
         first([discards] * 5).text == "vda does 900 I/Os/s at 15 % busy; no queue (0.20 in flight)"
     )
     assert first([discards] * 5, use(), 0.2).text.endswith("; nothing waits")
-    assert first([discards] * 5, use(), 4.0).text.endswith("; tasks wait 4 % of the time")
+    assert first([discards] * 5, use(), 4.0).text.endswith("; tasks wait for I/O 4 % of the time")
     many = first([changed(discards, aqu_sz=3.0)] * 5).text
     assert "quick" not in many and "in use: no reads or writes, " in many
 
@@ -178,9 +178,39 @@ def test_full_cpus_are_no_news_of_an_idle_disk_beside_one_in_use() -> None:
         replace_target("vda"), replace_target("dm-0")))  # fmt: skip
     full = {0: CpuFrame(CpuLoad(100.0, 0, 0, 0, 0, 0.0, 0), 0, 0, 0)}
     waits = use(cpu_some=90.0)
-    for used, rules in ((HOG, ["queue", "quiet"]), (IDLE, ["cpu"])):
+    for used, rules in ((HOG, ["queue", "quiet"]), (IDLE, ["cpu", "quiet"])):
         seconds = [replace(one, cpus=full) for one in frames([{"vda": used, "dm-0": IDLE}] * 5)]
         assert [one.rule for _, one in judge(Seen(both, seconds, DEVICES, use=waits))] == rules
+
+
+def test_full_cpus_do_not_clear_a_disk_that_requests_are_in_most_of_the_time() -> None:
+    full = {0: CpuFrame(CpuLoad(100.0, 0, 0, 0, 0, 0.0, 0), 0, 0, 0)}
+    one_by_one = changed(rates(5000, 0, 0), aqu_sz=0.7, util=66.0)
+    for used, begin in ((one_by_one, "The CPUs are full"), (IDLE, "Not the disk: the CPUs are")):
+        seconds = [replace(one, cpus=full) for one in frames([{"vda": used}] * 5)]
+        answer = judge(Seen(ONE, seconds, DEVICES, use=use(cpu_some=90.0)))[0][1]
+        assert answer.rule == "cpu" and answer.text.startswith(begin)
+
+
+def test_a_load_that_has_ended_is_of_the_past() -> None:
+    fio = DiskUser(9, "fio", write_s=9e9, devices=frozenset({"vda"}))
+    seen = use(users=(fio,), disks={"vda": (0.0, 6e7, 9.0)})
+    for busy_s, verdict in ((6, UNKNOWN), (2, NOTHING)):
+        answer = first([HOG] * busy_s + [IDLE] * (10 - busy_s), seen)
+        assert (answer.rule, answer.verdict, answer.who) == ("ended", verdict, "fio (9) did all of "
+                                                             "its bytes")  # fmt: skip
+        assert answer.text == (f"vda is idle: no I/O for {10 - busy_s} s; before that 4.00 ms on "
+                               "average, 31.2 MiB/s, 32 in flight")  # fmt: skip
+    assert first([HOG] * 8 + [IDLE] * 2, seen).rule == "queue", "a pause of 2 s is no end"
+
+
+def test_a_blocked_task_is_named_where_no_disk_has_a_request() -> None:
+    frozen = use(blocked=(BlockedTask(7, "dd", "percpu_rwsem_wait"),))
+    assert first([IDLE] * 5, frozen, 0.0).text == (
+        "vda is idle: no I/O for 5 s; no task waits for I/O, but dd (7) is blocked in "
+        "percpu_rwsem_wait"
+    )
+    assert first([IDLE] * 5, frozen).text.endswith("5 s; dd (7) is blocked in percpu_rwsem_wait")
 
 
 def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> None:
