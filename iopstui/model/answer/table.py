@@ -148,17 +148,20 @@ def finding(s: Situation) -> Answer | None:
 
 def ended(s: Situation) -> Answer | None:
     """The I/O has ended: what is true of the seconds before is no longer so."""
-    active = list(s.seconds)
-    while active and not active[-1].ios_s and not active[-1].f_s and not active[-1].in_flight:
-        active.pop()
-    rest = s.seconds[len(active) :]
+    count = len(s.seconds)
+    while count and (s.seconds[count - 1].aqu_sz or 0.0) < HARDLY_USED and not (
+        s.seconds[count - 1].in_flight
+    ):
+        count -= 1
+    rest = s.seconds[count:]
     before = replace(s, frames=s.frames[: len(s.frames) - len(rest)])
-    if len(rest) < ENDED_SECONDS or not active or before.in_flight < IN_USE:
+    if len(rest) < ENDED_SECONDS or before.in_flight < IN_USE:
         return None
+    state = "has hardly any I/O" if any(one.ios_s for one in rest) else "is idle: no I/O"
     waited = max(s.queue_share, s.slow_share) > FEW_SECONDS
     return Answer(
         s.disk, "ended", GOOD,
-        f"{s.disk} is idle: no I/O for {sum(one.seconds for one in rest):.0f} s; before that "
+        f"{s.disk} {state} for {sum(one.seconds for one in rest):.0f} s; before that "
         f"{_mean(before)}, {units.size(before.bytes_s)}/s, {_count(before.in_flight)} in flight",
         UNKNOWN if waited else NOTHING, _who(s).replace(" does ", " did "),
         advise("longer", s.disk) if waited else NO_ADVICE,
@@ -275,7 +278,8 @@ def cpus_full(s: Situation) -> Answer | None:
         return None
     if s.in_flight >= IN_USE:
         return None
-    begin = "Not the disk: the" if s.in_flight < HARDLY_USED else "The"
+    cleared = s.in_flight < HARDLY_USED and not _blocked_text(s)
+    begin = "Not the disk: the" if cleared else "The"
     return Answer(
         s.disk, "cpu", GOOD,
         f"{begin} CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
@@ -430,17 +434,25 @@ def _quiet_text(s: Situation) -> str:
         seconds = sum(rates.seconds for rates in s.seconds)
         if s.now_in_flight:
             return f"{s.disk}: no I/O completed in {seconds:.0f} s; {s.now_in_flight} in flight"
-        waited = s.waited_percent or 0.0
-        waits = f"tasks wait for I/O {waited:.0f} % of the time, but it has none"
-        if waited < SOME_WAIT_PERCENT:
-            blocked = _blocked_text(s, "is blocked", "are blocked")
-            known = "no task waits for I/O, but " * (s.waited_percent is not None)
-            waits = f"{known}{blocked}" if blocked else "nothing waits"
-        return f"{s.disk} is idle: no I/O for {seconds:.0f} s; {waits}"
+        return f"{s.disk} is idle: no I/O for {seconds:.0f} s; {_idle_waits(s)}"
     busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
     if s.mean_ms is None:
         return f"{s.disk}{s.layer} does {units.number(s.ios_s)} I/Os/s{busy}; {_nothing_waits(s)}"
     return f"{s.disk}{s.layer} answers in {_latency(s)}{busy}{_usual(s)}; {_nothing_waits(s)}"
+
+
+def _idle_waits(s: Situation) -> str:
+    """A process on a frozen file system is blocked, and does not count as waiting for I/O."""
+    waited = s.waited_percent
+    blocked = _blocked_text(s, "is blocked", "are blocked")
+    if (waited or 0.0) >= WAITED_PERCENT or ((waited or 0.0) >= SOME_WAIT_PERCENT and not blocked):
+        return f"tasks wait for I/O {waited:.0f} % of the time, but it has none"
+    if not blocked:
+        return "nothing waits"
+    if waited is None:
+        return blocked
+    some = f"tasks wait for I/O {waited:.0f} % of the time" if waited >= SOME_WAIT_PERCENT else ""
+    return f"{some or 'no task waits for I/O'}, but {blocked}"
 
 
 def _nothing_waits(s: Situation) -> str:

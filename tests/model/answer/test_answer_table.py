@@ -202,6 +202,8 @@ def test_a_load_that_has_ended_is_of_the_past() -> None:
         assert answer.text == (f"vda is idle: no I/O for {10 - busy_s} s; before that 4.00 ms on "
                                "average, 31.2 MiB/s, 32 in flight")  # fmt: skip
     assert first([HOG] * 8 + [IDLE] * 2, seen).rule == "queue", "a pause of 2 s is no end"
+    journal = changed(rates(0, 2, 1), aqu_sz=0.0)
+    assert first([HOG] * 6 + [journal] * 4, seen).text.startswith("vda has hardly any I/O for 4 s")
 
 
 def test_a_blocked_task_is_named_where_no_disk_has_a_request() -> None:
@@ -211,6 +213,8 @@ def test_a_blocked_task_is_named_where_no_disk_has_a_request() -> None:
         "percpu_rwsem_wait"
     )
     assert first([IDLE] * 5, frozen).text.endswith("5 s; dd (7) is blocked in percpu_rwsem_wait")
+    assert first([IDLE] * 5, frozen, 2.0).text.endswith("for I/O 2 % of the time, but dd (7) is "
+                                                        "blocked in percpu_rwsem_wait")  # fmt: skip
 
 
 def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> None:
