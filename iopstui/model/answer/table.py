@@ -149,13 +149,15 @@ def finding(s: Situation) -> Answer | None:
 def ended(s: Situation) -> Answer | None:
     """The I/O has ended: what is true of the seconds before is no longer so."""
     count = len(s.seconds)
-    while count and (s.seconds[count - 1].aqu_sz or 0.0) < HARDLY_USED and not (
-        s.seconds[count - 1].in_flight
-    ):
+    while count and (s.seconds[count - 1].aqu_sz or 0.0) < HARDLY_USED:
+        if s.seconds[count - 1].in_flight:
+            break
         count -= 1
     rest = s.seconds[count:]
+    if len(rest) < ENDED_SECONDS or not count:
+        return None
     before = replace(s, frames=s.frames[: len(s.frames) - len(rest)])
-    if len(rest) < ENDED_SECONDS or before.in_flight < IN_USE:
+    if before.in_flight < IN_USE:
         return None
     state = "has hardly any I/O" if any(one.ios_s for one in rest) else "is idle: no I/O"
     waited = max(s.queue_share, s.slow_share) > FEW_SECONDS
