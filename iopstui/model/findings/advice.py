@@ -90,8 +90,8 @@ HINTS: Mapping[str, str] = {
     "irqbalance": "irqbalance may have moved it: compare with a run without it",
     "c-states": "without deep C-states: cpupower -c {} idle-set -D 1, then compare",
     "governor": "cpupower -c {} frequency-set -g performance, then compare",
-    "memory": "see vmstat 1 for swapping (si, so); more free memory, or a higher memory.high of "
-    "its cgroup, may help",
+    "memory": "see vmstat 1 for swapping (si, so) and free memory; where much is free, a higher "
+    "memory.high or memory.max of its cgroup may help",
     "memory-users": "see what uses the memory: ps aux --sort=-rss | head",
     "ring": "ignore this pressure; a program may sleep without counting (IORING_ENTER_NO_IOWAIT, "
     "Linux 6.15)",

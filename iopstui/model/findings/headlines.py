@@ -36,7 +36,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "layer": (INFO, "I/Os wait in a layer above the disk"),
     "link": (WARNING, "The PCIe link runs below its maximum"),
     "media-errors": (CRITICAL, "The drive reports media errors"),
-    "memory": (WARNING, "The machine is short of memory"),
+    "memory": (WARNING, "Tasks wait for memory"),
     "misaligned": (WARNING, "Writes do not match the physical block size"),
     "more-jobs-than-cpus": (WARNING, "There are more jobs than CPUs"),
     "moved": (INFO, "A setting was changed"),

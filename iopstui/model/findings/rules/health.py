@@ -144,7 +144,8 @@ def io_errors(evidence: Evidence) -> Finding | None:
 
 
 def memory_pressure(evidence: Evidence) -> Finding | None:
-    """Tasks wait for memory: the kernel reclaims pages or swaps."""
+    """Tasks wait for memory, that of the machine or of their cgroup: PSI counts both, and the
+    reading of pages that were dropped too early (Documentation/accounting/psi.rst)."""
     frames = recent_frames(evidence)
     waited = [memory_wait_percent(frame) for frame in frames]
     if len(waited) < ENOUGH_SECONDS or min(waited) < MEMORY_WAIT_PERCENT:
@@ -152,8 +153,9 @@ def memory_pressure(evidence: Evidence) -> Finding | None:
     victim = "the job" if frames[0].fio is not None else "other programs"
     return Finding(
         "memory",
-        f"tasks waited for memory {fmean(waited):.0f} % of the time (PSI): the kernel reclaims "
-        f"pages or swaps, which takes CPU time and disk I/O from {victim}",
+        f"tasks waited for memory, the machine's or their cgroup's, {fmean(waited):.0f} % of the "
+        "time (PSI): the kernel reclaims pages, swaps, or reads dropped ones again, which takes "
+        f"CPU time and disk I/O from {victim}",
         advise("memory"),
     )
 
