@@ -6,7 +6,8 @@ files: those in its folder ``commands`` are commands, those in ``extends`` add o
 command of their name and may take it over, ``job_source`` is an option of `iopstui run` that makes
 its job, ``session_sink`` options by which others read what is measured, ``who_page`` a page on who
 uses a disk, ``doctor_check`` a check of the machine,
-``recording_directory`` directories that are recorded to, ``screen_part`` keys of the live screen,
+``recording_directory`` directories that are recorded to, ``hour_baseline`` what is usual at this
+hour, ``screen_part`` keys of the live screen,
 ``completion`` values that Tab completes.
 """
 

@@ -16,14 +16,18 @@ from iopstui.linux.devices.usage.mounts import distinct_file_systems
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.judge import Seen
+from iopstui.model.answer.situation import Usual
+from iopstui.model.answer.tracker import hour_text
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.figures.disk import mean_ms
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
+from iopstui.session.hour_baseline import FIRST_AT_S, HourBaseline
 from iopstui.session.tick.conditions import ConditionsReader
 from iopstui.session.tick.disk_use import UseWatch
 
@@ -57,6 +61,8 @@ class Examination:
         builder = FrameBuilder(opened=target.opened, links=target.links)
         # both may hang on a disk that does not answer
         users, conditions = UseWatch(self.roots, eager=True), ConditionsReader(self.roots)
+        self._hours = HourBaseline(self.roots)
+        self._hours.ask(FIRST_AT_S, clock.wall_ms() / 1e3, self.devices)
         probe = self._probe(clock)
         try:
             start = time.monotonic()
@@ -85,6 +91,7 @@ class Examination:
                 probe.close()
 
     _conditions: Conditions = field(default_factory=Conditions)
+    _hours: HourBaseline | None = None
 
     @property
     def seen(self) -> Seen:
@@ -103,7 +110,14 @@ class Examination:
             self._conditions,
             mean_use(self.uses),
             diagnose(evidence) if self.frames else (),
+            self._usual,
         )
+
+    def _usual(self, name: str) -> Usual | None:
+        seconds = (mean_ms(frame.disks[name]) for frame in self.frames if name in frame.disks)
+        medians = self._hours.medians if self._hours is not None else {}
+        text = hour_text(max(filter(None, seconds), default=0.0), medians.get(name))
+        return Usual(text, 0.0) if text else None
 
     def _without_costly_probe(self, probe: BpfProbe | None, frame: Frame) -> BpfProbe | None:
         """End the probe on a disk with so many I/Os that counting would slow it down."""

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import recordings as made
 from disks import disk_of
 from evidence_frames import frame
 from flight_day import START_S, Flight, Load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iopstui.features.flight import hour_baseline
 from iopstui.features.flight.directory import stored_files
 from iopstui.features.flight.history import read_history
 from iopstui.features.flight.model.peaks import join
@@ -25,6 +28,12 @@ from iopstui.features.flight.usual import usual_at
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording.reader import Recording, SampleRecord
 from iopstui.recording.records import DiskPeak, Peaks
+
+
+@dataclass(frozen=True)
+class Directory:
+    path: Path
+
 
 QUIET = Load(reads=100, ms=1.0, busy=10.0)
 
@@ -195,7 +204,7 @@ def test_what_holds_at_the_beginning_is_known(day: tuple[Path, list[int]]) -> No
 
 
 def test_the_same_hour_of_other_days_is_the_measure(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flight = Flight(tmp_path)
     for ms in (1.0, 3.0, 2.0, 40.0):  # at the same time of four days
@@ -210,6 +219,18 @@ def test_the_same_hour_of_other_days_is_the_measure(
     why_then(tmp_path, START_S + 3 * 86400 + 300, 60, as_json=False)
     expected = "(20.0× the median of a minute's slowest second at this hour on 3 other days)"
     assert expected in capsys.readouterr().out
+
+    now_s, other = START_S + 2 * 86400 + 300, replace(made.VDA, size=1 << 40)
+    monkeypatch.setattr(hour_baseline, "recorded_directories", lambda: [Directory(tmp_path)])
+    assert hour_baseline.hour_medians({"vda": made.VDA}, now_s) == {"vda": (2.0, 2)}
+    assert not hour_baseline.hour_medians({"vda": other}, now_s), "that was another disk"
+    alike = {"vda": made.VDA, "vdb": replace(made.VDA, name="vdb")}
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: 86400.0)
+    assert not hour_baseline.hour_medians(alike, now_s), "before the boot it may have been vdb"
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: 1e9)
+    assert hour_baseline.hour_medians(alike, now_s)
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="another"))
+    assert not hour_baseline.hour_medians({"vda": made.VDA}, now_s), "that was another machine"
 
 
 @pytest.mark.parametrize(("moved", "named"), [(80.0, True), (30.0, False), (200.0, False)])

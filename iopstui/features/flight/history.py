@@ -12,8 +12,9 @@ from iopstui.features.flight.directory import StoredFile, stored_files, unread_p
 from iopstui.features.flight.model.bad_times import BadTime, bad_times
 from iopstui.features.flight.model.stretches import stretches
 from iopstui.model.answer.answer import Answer
+from iopstui.model.block.device import BlockDevice
 from iopstui.recording.reader import Recording
-from iopstui.recording.records import Peaks
+from iopstui.recording.records import Peaks, RecordedDevices
 
 MOST = 10
 
@@ -27,6 +28,7 @@ class History:
     peaks: list[tuple[float, Peaks]] = field(default_factory=list)
     seconds: float = 0.0
     unreadable: list[str] = field(default_factory=list)
+    devices: dict[str, BlockDevice] = field(default_factory=dict)
 
     def worst(self, most: int = MOST) -> list[BadTime]:
         """The worst times, the worst first."""
@@ -59,11 +61,13 @@ def _read(
             history.unreadable.append(text)
         for _, record in index.events:
             at = base_s + record.t
-            if not began_s <= at <= ended_s:
+            if not began_s <= at <= ended_s and not isinstance(record.value, RecordedDevices):
                 continue
             match record.value:
                 case events.AnswerGiven():
                     history.answers.append((at, record.value.answer))
                 case Peaks():
                     history.peaks.append((at, record.value))
+                case RecordedDevices():
+                    history.devices |= {device.name: device for device in record.value.devices}
         history.answers.append((min(base_s + index.end, ended_s), None))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.features.flight.history import read_history
+from iopstui.model.block.device import BlockDevice
 from iopstui.model.means import median
 from iopstui.recording.records import Peaks
 
@@ -25,13 +26,19 @@ class Usual:
     days: int
 
 
-def usual_at(place: Path, moment_s: float) -> dict[str, Usual]:
-    """By disk; the hour around ``moment_s`` on the days before it."""
+def usual_at(
+    place: Path, moment_s: float, is_same: Callable[[str, BlockDevice | None, float], bool] | None
+    = None,
+) -> dict[str, Usual]:  # fmt: skip
+    """By disk; the hour around ``moment_s`` on the days before it. A day does not count for a disk
+    that was another one then: ``is_same`` of its name, what was recorded of it, and when."""
     by_disk: dict[str, list[list[float]]] = defaultdict(list)
     for day in range(1, MAX_DAYS + 1):
         middle_s = moment_s - day * DAY_S
         history = read_history(place, middle_s - HOUR_S / 2, middle_s + HOUR_S / 2)
         for name, minutes in longest_by_minute(history.peaks).items():
+            if is_same is not None and not is_same(name, history.devices.get(name), middle_s):
+                continue
             if len(minutes) >= MIN_MINUTES:
                 by_disk[name].append(minutes)
     return {

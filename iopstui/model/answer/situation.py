@@ -62,6 +62,13 @@ class Usual(NamedTuple):
     times: float
 
 
+class HourMedian(NamedTuple):
+    """The slowest second of a minute at this hour: the median over so many other days."""
+
+    ms: float
+    days: int
+
+
 @dataclass(frozen=True)
 class Machine:
     """What these seconds say of the whole machine, the same for each of its disks."""

@@ -12,12 +12,12 @@ from math import log2
 from iopstui import format as units
 from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.answer.judge import Pair, Seen, judge
-from iopstui.model.answer.situation import WAITED_PERCENT, Usual
+from iopstui.model.answer.situation import WAITED_PERCENT, HourMedian, Usual
 from iopstui.model.answer.table import is_pressure_alone
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.disk import DiskRates, mean_ms
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.model.findings.figures import fio_iops
@@ -32,6 +32,11 @@ MAX_SECONDS = 600
 RECENT_SECONDS = 30
 """The last seconds are what is compared."""
 WORTH_SAYING = 2.0
+HOUR_WORTH_SAYING, HOUR_LEAST_MS = 3.0, 1.0
+"""Loads differ from day to day, so a comparison with other days is said later."""
+MINUTE_S = 60.0
+SECOND_S = (0.5, 1.5)
+"""Intervals that are a second."""
 
 _Load = tuple[int, int, int]
 
@@ -41,20 +46,27 @@ class DiskHistory:
 
     def __init__(self) -> None:
         self._by_load: dict[_Load, deque[tuple[float, float]]] = {}
+        self._minute: deque[tuple[float, float]] = deque(maxlen=round(MINUTE_S))
 
     def feed(self, t: float, rates: DiskRates) -> None:
         """Count the second that ended at ``t`` (the session's clock)."""
-        ms = _mean_ms(rates)
+        ms = mean_ms(rates)
         if ms is not None:
             load = _load(rates)
             self._by_load.setdefault(load, deque(maxlen=MAX_SECONDS)).append((t, ms))
+            if SECOND_S[0] <= rates.seconds <= SECOND_S[1]:
+                self._minute.append((t, ms))
+
+    def slowest_ms(self, t: float) -> float:
+        """The slowest second of the last minute; 0.0 without requests."""
+        return max((ms for at, ms in self._minute if at > t - MINUTE_S), default=0.0)
 
     def times_usual(self, t: float, now: Sequence[DiskRates]) -> tuple[float, float] | None:
         """(how many times the median at this load these last seconds take, the age in seconds of
         the oldest second that it is of); ``None`` without enough seconds."""
         seconds = [(at, ms) for at, ms in self._by_load.get(_load(now[-1]), ())
                    if at < t - RECENT_SECONDS]  # fmt: skip
-        last = [ms for ms in map(_mean_ms, now) if ms is not None]
+        last = [ms for ms in map(mean_ms, now) if ms is not None]
         if not last or len(seconds) < MIN_SECONDS:
             return None
         usual = median([past for _, past in seconds])
@@ -68,20 +80,24 @@ def usual_text(times: float, age_s: float) -> str:
     return f"{times:.0f}× its median at this load (last {units.duration(60 * (age_s // 60))})"
 
 
+def hour_text(slowest_ms: float, median: HourMedian | None) -> str:
+    """ "slowest second 12× the usual of this hour (last 3 recorded days)"; "" if it is not worth
+    saying."""
+    if median is None or slowest_ms < HOUR_LEAST_MS:
+        return ""
+    times = slowest_ms / median.ms
+    if times < HOUR_WORTH_SAYING:
+        return ""
+    return (f"slowest second {times:.0f}× the usual of this hour (last {median.days} recorded "
+            "days)")  # fmt: skip
+
+
 def _load(rates: DiskRates) -> _Load:
     """Requests per second and their size, each to a factor of two, and the share of writes."""
     ios = (rates.r_s or 0.0) + (rates.w_s or 0.0)
     size = (rates.data_s or 0.0) / ios if ios else 0.0
     writes = round(2 * (rates.w_s or 0.0) / ios) if ios else 0
     return int(log2(ios + 1)), int(log2(size + 1)), writes
-
-
-def _mean_ms(rates: DiskRates) -> float | None:
-    waited = count = 0.0
-    for number, ms in ((rates.reads, rates.read_ms), (rates.writes, rates.write_ms)):
-        if number and ms is not None:
-            waited, count = waited + ms, count + number
-    return waited / count if count else None
 
 
 WINDOW = 5
@@ -108,6 +124,9 @@ class AnswerTracker:
         self._figures = False, 0.0
         self._said_at = 0.0
         self._step = 0
+        self.hours: Mapping[str, HourMedian] = {}
+        """What is usual at this hour, by disk; it is said where the session knows no similar load,
+        and accuses no disk."""
         self.needs_use = self.needs_tasks = False
         self.idle_rings: tuple[str, ...] = ()
 
@@ -172,4 +191,7 @@ class AnswerTracker:
         if not now or frame.step or name not in self._history:
             return None
         found = self._history[name].times_usual(frame.t, now)
-        return Usual(usual_text(*found), found[0]) if found is not None else None
+        if found is not None:
+            return Usual(usual_text(*found), found[0])
+        text = hour_text(self._history[name].slowest_ms(frame.t), self.hours.get(name))
+        return Usual(text, 0.0) if text else None

@@ -176,5 +176,14 @@ def sum_rates(parts: Sequence[DiskRates]) -> DiskRates | None:
     return added(parts, NOT_ADDED)
 
 
+def mean_ms(rates: DiskRates) -> float | None:
+    """The mean of a second's reads and writes, each counted once; ``None`` without one."""
+    waited = count = 0.0
+    for number, ms in ((rates.reads, rates.read_ms), (rates.writes, rates.write_ms)):
+        if number and ms is not None:
+            waited, count = waited + ms, count + number
+    return waited / count if count else None
+
+
 def _sectors(count: int | None) -> int | None:
     return None if count is None else count * SECTOR

@@ -33,6 +33,7 @@ from iopstui.model.samples import (
 )
 from iopstui.model.sources import Counters
 from iopstui.session.fio.current_run import CurrentRun
+from iopstui.session.hour_baseline import HourBaseline
 from iopstui.session.tick.conditions import ConditionsReader
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.disk_use import UseWatch
@@ -95,6 +96,7 @@ class Sampling:
         self._conditions = ConditionsReader(context.roots)
         self._drives = DriveReader(context.roots)
         self._answers = AnswerTracker(context.target)
+        self._hours = HourBaseline(context.roots)
         self._use = UseWatch(context.roots, min_interval_s=self._judge_every_s)
         self.disk_use: DiskUse | None = None
         """Who used the disks in the last reading; None while a job runs, or not read yet."""
@@ -281,6 +283,9 @@ class Sampling:
             answers.note_use(use)
         if use is not None or frame.step:
             self.disk_use = None if frame.step else use
+        if not frame.step and self._viewer.idle_frames and self._viewer.judge_every == 1:
+            self._hours.ask(frame.t, frame.wall_ms / 1e3, context.devices)
+            answers.hours = self._hours.medians
         answer = answers.feed(frame, context.devices, findings.conditions, findings.firing, looks)
         findings.idle_rings = answers.idle_rings
         if (answers.needs_use or self._viewer.on_screen) and not frame.step:

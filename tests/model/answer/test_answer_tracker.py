@@ -9,6 +9,7 @@ from evidence_frames import fio
 from watch_frames import frame, rates
 
 from iopstui.model.answer.answer import GOOD, WAITS, WARNING, Answer, AnswerTotal
+from iopstui.model.answer.situation import HourMedian
 from iopstui.model.answer.tracker import AGAIN_S, AnswerTracker
 from iopstui.model.answer.use import DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
@@ -106,6 +107,21 @@ def test_a_disk_is_compared_with_its_own_past_at_this_load() -> None:
     assert last.text.startswith("vda answers slower than usual: ")
     assert answers([QUIET] * 200 + [few] * 10)[-1].state == GOOD
     assert "9× its median at this load (last 3 min)" in last.text
+
+
+def test_a_disk_is_compared_with_this_hour_of_other_days() -> None:
+    def last(ms: float, seconds: list[DiskRates]) -> Answer:
+        tracker = AnswerTracker(TARGET)
+        tracker.hours = {"vda": HourMedian(ms, 3)}
+        return answers(seconds, tracker)[-1]
+
+    slow = changed(QUIET, r_await=6.0, aqu_sz=0.4)
+    told = last(0.5, [QUIET, slow, *[QUIET] * 8])
+    assert "slowest second 12× the usual of this hour (last 3 recorded days)" in told.text
+    assert told.state == GOOD, "the load may have been another one: no disk is accused"
+    assert "usual" not in last(3.0, [QUIET, slow, *[QUIET] * 8]).text, "twice is a usual day"
+    assert "hour" not in last(0.5, [slow, *[QUIET] * 70]).text, "it was more than a minute ago"
+    assert "hour" not in last(0.5, [QUIET] * 200 + [slow] * 5).text, "the load itself is known"
 
 
 def test_of_a_watch_the_worst_and_the_last_answer_stay() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from heapq import nlargest
 
 from iopstui.model.answer.use import DiskUse, mean_use
-from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.disk import DiskRates, mean_ms
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import Exemplar
 from iopstui.recording.records import DiskPeak, Peaks
@@ -18,15 +18,6 @@ MAX_USERS = 12
 """Processes that are kept of each stretch."""
 MIN_SECONDS = 0.5
 """A shorter interval says nothing about a second."""
-
-
-def mean_ms(rates: DiskRates) -> float | None:
-    """The mean of a second's reads and writes, each counted once."""
-    waited = count = 0.0
-    for number, ms in ((rates.reads, rates.read_ms), (rates.writes, rates.write_ms)):
-        if number and ms is not None:
-            waited, count = waited + ms, count + number
-    return waited / count if count else None
 
 
 class _Highest:
