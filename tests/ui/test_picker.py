@@ -14,12 +14,13 @@ from evidence_frames import disk
 from test_app import settle
 from test_hotplug import names, words
 from textual.pilot import Pilot
-from textual.widgets import DataTable, OptionList, Static
+from textual.widgets import DataTable, Input, OptionList, Static
 
 from iopstui import format as f
 from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.recording.reader import recording_path
 from iopstui.recording.recent import RecentRecording
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
@@ -314,25 +315,74 @@ def test_the_start_time_of_a_recording() -> None:
     assert start_text(1000 * (now - 86400), now) == "2026-03-03"
 
 
-async def test_a_recording_is_chosen_or_typed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+async def test_a_recording_is_chosen_or_typed() -> None:
     recorder = PickerCalls()
     async with make_picker(recorder).run_test(size=(80, 24)) as pilot:
         app = await open_picker(pilot)
-        await pilot.press("o", *"nowhere.iops", "enter")
+        await pilot.press("o")
+        await settle(pilot)
+        assert listed(app) == [*(str(one.path) for one in RECENT), "Another file ..."]
+        await pilot.press(*"nowhere")
+        assert listed(app) == ["Another file ..."], "no filter hides it"
+        await pilot.press("enter", *"nowhere.iops", "enter")
         await settle(pilot)
         assert isinstance(app.screen, Prompt) and not recorder.names, "there is no such file"
         await pilot.press("escape")
         await open_picker(pilot)
-        (tmp_path / "mine.iops").write_bytes(b"")
-        await pilot.press("o")
+        await pilot.press("o", *"broken", "enter")
+        await settle(pilot)
+    assert recorder.names == ["/srv/broken.iops"]
+
+
+@pytest.mark.parametrize("path", ["/srv/a b.iops", "./a.iops", "../a.iops", "~/a.iops"])
+async def test_a_path_typed_over_the_list_of_recordings_is_no_filter(path: str) -> None:
+    async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        await pilot.press("o", *path)
+        await settle(pilot)
+        assert isinstance(app.screen, Prompt)
+        assert app.screen.query_one(Input).value == path
+
+
+async def test_a_recording_below_the_home_directory_is_played(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine.iops").write_bytes(recording_path("demo").read_bytes())
+    recorder = PickerCalls()
+    async with make_picker(recorder).run_test(size=(80, 24)) as pilot:
+        await open_picker(pilot)
+        await pilot.press("o", *"~/mine.iops", "enter")
+        await settle(pilot)
+    assert recorder.names == [str(tmp_path / "mine.iops")]
+
+
+async def test_the_first_letter_replaces_the_offered_directory(tmp_path: Path) -> None:
+    async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        await pilot.press("s")
+        await settle(pilot)
+        field = app.screen.query_one(Input)
+        assert field.value == "."
+        await pilot.press(*str(tmp_path))
+        assert field.value == str(tmp_path)
+        await pilot.press("f1", "escape", "x")
+        assert field.value == f"{tmp_path}x", "the help selects nothing again"
+
+
+async def test_a_filter_without_a_match_says_so() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        await app.push_screen(Choice("block size", ("4k", "16k"), "4k", UTF8))
+        await pilot.press("z", "enter")
         await settle(pilot)
         assert isinstance(app.screen, Choice)
-        await pilot.press("enter")
-        await settle(pilot)
-    assert [Path(name).name for name in recorder.names] == ["mine.iops"]
+        assert listed(app) == ["Nothing matches."]
+
+
+def listed(app: IopstuiApp) -> list[str]:
+    options = app.screen.query_one(OptionList).options
+    return [str(option.prompt) for option in options]
 
 
 async def test_charts_of_the_selected_disk_use_the_remaining_rows() -> None:

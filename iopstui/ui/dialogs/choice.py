@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from textual.widgets.option_list import Option
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import LIST_KEYS, Hint, Modal, Result
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
-from iopstui.ui.draw.style import Charset
+from iopstui.ui.draw.style import DIM, Charset
 
 if TYPE_CHECKING:
     from iopstui.ui.port import Port
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 HINTS: tuple[Hint, ...] = (
     ("Enter", "Select", "screen.take"), ("Esc", "Cancel", "screen.leave"), FILTER_HINT,
 )  # fmt: skip
+PATH_HINTS: tuple[Hint, ...] = (*HINTS[:-1], ("/ ./ ~", "Type a path", ""))
+PATH_START = re.compile(r"~|\.{0,2}/")
+NO_MATCH = "Nothing matches."
 
 
 class Picker(Modal[Result]):
@@ -39,6 +43,8 @@ class Picker(Modal[Result]):
             Option(label, disabled=item is None) for item, label in zip(items, labels, strict=True)
         ])  # fmt: skip
         options.highlighted = cursor if items else None
+        if not items:
+            options.add_option(Option(Text(NO_MATCH, style=DIM), disabled=True))
 
     @property
     def selected(self) -> Any:
@@ -72,7 +78,10 @@ class Picker(Modal[Result]):
 
 
 class Choice(TypeToFilter, Picker["str | None"]):
-    """Gives the chosen value, or ``None``."""
+    """Gives the chosen value, or ``None``.
+
+    ``other`` is the last value, for another file: no filter hides it, and the first letters of a
+    path (/, ./ or ~) are returned at once, as a value."""
 
     BINDINGS = [*LIST_KEYS]  # noqa: RUF012 (Textual's own form)
     size_class = "narrow"
@@ -85,10 +94,13 @@ class Choice(TypeToFilter, Picker["str | None"]):
         current: str,
         charset: Charset,
         opened_by: Key | None = None,
+        other: str = "",
     ) -> None:
-        super().__init__(title, charset, HINTS, opened_by)
-        self._values = list(values)
+        super().__init__(title, charset, PATH_HINTS if other else HINTS, opened_by)
+        self._values = [*values, other] if other else list(values)
         self._current = current
+        self._other = other
+        self.size_class = "small" if other else self.size_class
 
     def content(self) -> ComposeResult:
         """The values."""
@@ -104,7 +116,14 @@ class Choice(TypeToFilter, Picker["str | None"]):
 
     def apply_filter(self) -> None:
         """Show the values that have all of the words."""
-        self._show_values([value for value in self._values if self.matches(value)])
+        # a "/" that begins the filter is not part of it
+        typed = self.filter_text or "/" * bool(self.filter_hint)
+        if self._other and PATH_START.match(typed):
+            self.dismiss(typed)
+            return
+        self._show_values(
+            [value for value in self._values if value == self._other or self.matches(value)]
+        )
 
     def _show_values(self, values: Sequence[str], cursor: int = 0) -> None:
         texts = map(self.charset.text, values)

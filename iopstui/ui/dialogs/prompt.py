@@ -19,7 +19,10 @@ HINTS: tuple[Hint, ...] = (("Enter", "OK", "screen.take"), ("Esc", "Cancel", "sc
 
 
 class Prompt(Modal["str | None"]):
-    """Returns what was typed, or ``None``. ``check`` raises UsageError for an invalid answer."""
+    """Returns what was typed, or ``None``. ``check`` raises UsageError for an invalid answer.
+
+    ``value`` is offered, and replaced by the first letter that is typed; ``typed`` are the letters
+    that were typed before it opened."""
 
     about = "Type a text: Enter accepts it, Esc cancels. ? is text here; F1 opens this help."
 
@@ -31,10 +34,12 @@ class Prompt(Modal["str | None"]):
         check: Check,
         charset: Charset,
         hints: Sequence[Hint] = HINTS,
+        typed: str = "",
     ) -> None:
         super().__init__(title, charset, hints)
         self._description = description
-        self._value = value
+        self._value = typed or value
+        self._is_offered = not typed
         self._check = check
 
     def content(self) -> ComposeResult:
@@ -46,8 +51,10 @@ class Prompt(Modal["str | None"]):
         yield Static(id="prompt-foot", classes="modal-said")
 
     def on_mount(self) -> None:
-        """The field has the keys."""
-        self.query_one(Input).focus()
+        """The field has the keys; an offered text is selected."""
+        field = self.query_one(Input).focus()
+        if self._is_offered:
+            field.select_all()
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         """Close with the text, or show its error."""

@@ -157,8 +157,8 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
                 else:
                     suggester = SuggestFromList(self._jobs) if name == "job" else None
                     yield Input(
-                        value, id=f"form-{name}", suggester=suggester, select_on_focus=False,
-                        classes="field", validators=[Function(_validator(name))],
+                        value, id=f"form-{name}", suggester=suggester, classes="field",
+                        validators=[Function(_validator(name))],
                     )  # fmt: skip
                 yield Static(Text(self.charset.text(hint), style=DIM), classes="form-hint")
         with VerticalScroll(id="form-scroll", can_focus=False):
@@ -172,10 +172,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         with RadioSet(id=f"form-{ORDER}", compact=True):
             yield Radio(SEQUENTIAL, value=order != RANDOM, compact=True)
             yield Radio(RANDOM, value=order == RANDOM, compact=True)
-        yield Input(
-            seed, id=f"form-{SEED}", select_on_focus=False, classes="field", type="integer",
-            max_length=9,
-        )  # fmt: skip
+        yield Input(seed, id=f"form-{SEED}", classes="field", type="integer", max_length=9)
 
     def on_mount(self) -> None:
         """Focus the first field."""

@@ -72,7 +72,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
     def _field(self, name: str, value: str, hint: str) -> ComposeResult:
         with Horizontal(classes="form-row"):
             yield Static(Text(name.capitalize()), classes="form-label")
-            yield Input(value, id=f"form-{name}", select_on_focus=False, classes="field")
+            yield Input(value, id=f"form-{name}", classes="field")
             yield Static(Text(hint, style=DIM), classes="form-hint")
 
     def on_mount(self) -> None:

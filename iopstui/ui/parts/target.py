@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui import format as f
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from iopstui.ui.home.screen import HomeChoice, OpenSession
 
 DEMO_NAME = "demo"
-MAX_RECENT = 8
-OTHER_FILE = "Another file ..."
+OPEN_TITLE, OTHER_FILE = "Open a recording", "Another file ..."
 
 
 class TargetKeys(Part):
@@ -138,33 +137,34 @@ class TargetKeys(Part):
                 self._begin_action(choice.action)
 
     def _choose_recording(self) -> None:
-        """Choose a recording of this directory, the newest first."""
-        from iopstui.recording.recent import recent_paths
+        """Choose a recent recording, as the home screen of a large terminal lists them."""
         from iopstui.ui.dialogs.choice import Choice
 
-        recent = recent_paths(Path.cwd(), MAX_RECENT)
+        found = self._backend.recent() if self._backend.recent is not None else ()
+        recent = {printable(str(recording.path)): str(recording.path) for recording in found}
         if not recent:
             self._ask_for_recording()
             return
-        values = [printable(path.name) for path in recent] + [OTHER_FILE]
 
         def chosen(value: str | None) -> None:
-            if value == OTHER_FILE:
-                self._ask_for_recording()
+            if value in recent:
+                self._play(recent[value])
             elif value is not None:
-                self._play(str(recent[values.index(value)]))
+                self._ask_for_recording("" if value == OTHER_FILE else value)
 
-        self.port.push(Choice("Open a recording", values, "", self.port.charset), chosen)
+        charset = self.port.charset
+        self.port.push(Choice(OPEN_TITLE, [*recent], "", charset, other=OTHER_FILE), chosen)
 
-    def _ask_for_recording(self) -> None:
+    def _ask_for_recording(self, begun: str = "") -> None:
         from iopstui.ui.dialogs.prompt import Prompt
 
         def typed(value: str | None) -> None:
             if value is not None:
-                self._play(value.strip())
+                self._play(os.path.expanduser(value.strip()))
 
         text = "Path of a recording (made with S on a dashboard, or by run --record)."
-        self.port.push(Prompt("Open a recording", text, "", playable, self.port.charset), typed)
+        prompt = Prompt(OPEN_TITLE, text, "", playable, self.port.charset, typed=begun)
+        self.port.push(prompt, typed)
 
     def _play(self, name: str) -> None:
         if self._backend.play is not None:
@@ -251,5 +251,5 @@ def playable(text: str) -> None:
 
     if not text.strip():
         raise UsageError("Type the path of a recording.")
-    with contextlib.closing(open_replay(recording_path(text.strip()))):
+    with contextlib.closing(open_replay(recording_path(os.path.expanduser(text.strip())))):
         pass
