@@ -174,6 +174,11 @@ class ReplaySession(Player[Record, events.Event]):
         return self.header.target
 
     @property
+    def host(self) -> str:
+        """The recorded machine's name."""
+        return self.header.host
+
+    @property
     def devices(self) -> Mapping[str, BlockDevice]:
         """The target's devices as they were at this moment of the recording."""
         return self._fold.devices

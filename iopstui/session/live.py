@@ -267,6 +267,11 @@ class LiveSession:
 
         return tunable_states(self.target, self.devices, self._context.roots)
 
+    @property
+    def host(self) -> str:
+        """This machine's name."""
+        return os.uname().nodename
+
     def topology(self) -> Topology:
         """The machine's CPUs and which belong together (reads some files for each CPU)."""
         return read_topology(self._context.roots)

@@ -9,6 +9,7 @@ from iopstui.model.figures.disk import DiskRates
 from iopstui.tables import Column
 from iopstui.ui.actions import help_rows
 from iopstui.ui.dashboard.panels import cpu_panel, kernel_panel
+from iopstui.ui.experiment.rows import DISTURBED, DISTURBED_MEANING
 from iopstui.ui.keys import FEATURE_PARTS, LIVE_ACTIONS, REPLAY_ONLY
 from iopstui.ui.parts import replay
 
@@ -32,8 +33,7 @@ SCREENS: tuple[Section, ...] = (
             ("A B in a comparison", "one second of a run of this variant; the line is the mean "
                                     "of the run"),
             ("*", "a significant difference (5 % level); *? if runs were disturbed"),
-            ("~", "disturbed: others did more than 5 % of the I/Os or bytes, filled a CPU that it "
-                  "needs, or an interrupt moved; the result says which"),
+            (DISTURBED, DISTURBED_MEANING),
         ),
     ),
 )  # fmt: skip

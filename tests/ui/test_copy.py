@@ -10,10 +10,12 @@ from test_app import make, running, settle, shows
 
 from iopstui.events import AnswerGiven, FindingReported
 from iopstui.model.answer.answer import WARNING, Answer
-from iopstui.model.block.device import Mount
+from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, combine_targets
 from iopstui.model.findings.finding import Finding
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
+from iopstui.ui.core.clipboard import place_and_time
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.draw.style import UTF8
 
@@ -32,11 +34,43 @@ async def test_y_copies_the_answer_the_findings_and_the_run() -> None:
         await settle(pilot)
         await pilot.press("y")
         await settle(pilot)
-        answer, found, run = app.clipboard.split("\n")
+        first, answer, found, run = app.clipboard.split("\n")
+        assert first.startswith("host db1, 20") and " UTC, nvme0n1 (" in first
+        assert "mixed-4k: randrw 4k iodepth 32 × 2 jobs, runs for " in first
         assert answer == "▲ nvme0n1 is busy · fio (965) does all of its bytes"
         assert "IOPS 65.2k → 69.7k" in found and found.endswith("go back to iodepth 32")
         assert run.startswith("run 1") and "IOPS" in run
         assert shows(app, f"{len(app.clipboard)} characters copied, if this terminal allows it")
+
+
+async def test_a_finding_that_is_the_answer_is_copied_once() -> None:
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake = await running(app, pilot, 5)
+        fake.sink(AnswerGiven(5.0, replace(BUSY, rule="finding-saturated", text=FOUND.text)))
+        fake.sink(FindingReported(5.0, FOUND))
+        fake.finish()
+        await settle(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        assert app.clipboard.count("IOPS 65.2k → 69.7k") == 1
+        assert ", ended 0 s ago" in app.clipboard.split("\n")[0]
+
+
+def test_the_first_line_names_the_disk_and_what_it_lies_on() -> None:
+    loop = BlockDevice("loop2", "/dev/loop2", 7, 2, "loop", 1 << 26, backing_file="/srv/disk.img")
+    target = Target(DEVICE, "/dev/loop2", "loop2", ("loop2", "vda1", "vda"))
+    text = place_and_time("db1", 1.5e12, target, {"loop2": loop})
+    assert text == (
+        "host db1, 2017-07-14 02:40:00 UTC, loop2 (64 MiB, /srv/disk.img, on vda1, vda)"
+    )
+    scratch = Target(DIRECTORY, "/srv", "vda1", ("vda1", "vda"), fstype="ext4")
+    text = place_and_time("db1", None, combine_targets([target, scratch]), {})
+    assert text == (
+        "host db1, loop2 (on vda1, vda) and scratch file in /srv (ext4, on vda1, on vda)"
+    )
+    ram = Target(FILE, "/dev/shm/x", None, no_device="tmpfs has no block device", fstype="tmpfs")
+    assert "/dev/shm/x (tmpfs, tmpfs has no block device)" in place_and_time("a", 1e99, ram, {})
 
 
 async def test_y_copies_the_page_and_the_row_under_the_cursor() -> None:

@@ -442,7 +442,8 @@ async def test_a_result_outlives_its_disk() -> None:
         assert shows(app, "n new sweep") and not shows(app, "S save"), "of the disk before"
         await pilot.press("y")
         await settled(pilot)
-        head, first, *rest = app.clipboard.splitlines()
+        where, head, first, *rest = app.clipboard.splitlines()
+        assert where.startswith("host db1, 20") and " UTC, nvme0n1 (" in where
         assert head == "randread-4k on nvme0n1: sweep: done, 7 points"
         assert first.startswith("Take iodepth=16 (best ratio of IOPS to latency): 120k IOPS")
         assert first.endswith("--repeats 3 shows how sure this is."), "in one line"

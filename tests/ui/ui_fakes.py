@@ -274,6 +274,10 @@ class FakeController:
     def knobs(self) -> list[TunableState]:
         return list(self.settings)
 
+    @property
+    def host(self) -> str:
+        return "db1"
+
     def topology(self) -> Topology:
         return self.cpu_topology
 

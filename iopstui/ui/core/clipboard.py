@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from textual.screen import Screen
 from textual.widgets import DataTable, OptionList
 
 from iopstui import format as f
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, DIRECTORY, Target, TargetPath
 from iopstui.ui.core.list_table import ListTable
 
 MAX_CHARACTERS = 50_000
@@ -35,6 +37,39 @@ def row_text(screen: Screen[Any]) -> str:
         if options.highlighted is not None:
             return str(options.get_option_at_index(options.highlighted).prompt)
     return ""
+
+
+def place_and_time(
+    host: str, wall_ms: float | None, target: Target, devices: Mapping[str, BlockDevice]
+) -> str:
+    """Where and when something was measured, for a reader elsewhere: "host db1, 2026-11-27 20:32:14
+    UTC, loop2 (64 MiB, /srv/disk.img, on vda)". Without a ``host`` the target's path names all."""
+    stamp = (f.utc(wall_ms) if wall_ms is not None else None) or ""
+    when = stamp[:19].replace("T", " ") + " UTC" if stamp else ""
+    if not host:
+        return ", ".join(filter(None, (target.path, when)))
+    places = " and ".join(_place_text(place, devices) for place in target.places)
+    return ", ".join(filter(None, (f"host {host}", when, places)))
+
+
+def _place_text(place: TargetPath, devices: Mapping[str, BlockDevice]) -> str:
+    facts = ", ".join(filter(None, _place_facts(place, devices)))
+    name = place.device if place.kind == DEVICE and place.device else place.path
+    kind = "scratch file in " if place.kind == DIRECTORY else ""
+    return f"{kind}{name} ({facts})" if facts else f"{kind}{name}"
+
+
+def _place_facts(place: TargetPath, devices: Mapping[str, BlockDevice]) -> Iterator[str]:
+    """What it is, and what it lies on, down to the last disk."""
+    device = devices.get(place.device or "")
+    if place.kind != DEVICE:
+        yield f"{place.fstype or ''} {place.share}".strip()
+        yield f"on {', '.join((place.device, *place.also))}" if place.device else place.no_device
+    elif device is not None:
+        yield f.size(device.size) if device.size is not None else ""
+        yield device.model or device.backing_file or device.layer or ""
+    below = [name for name in place.tree if name not in (place.device, *place.also)]
+    yield f"on {', '.join(below)}" if below else ""
 
 
 def copied_message(text: str) -> str:

@@ -41,6 +41,11 @@ class Controller(Protocol):
         """Who used the disks in the last second; None while a job runs, or where it is not read."""
         ...
 
+    @property
+    def host(self) -> str:
+        """The name of the machine that is measured."""
+        ...
+
     bind: bool
     """Whether the next run's jobs are bound to hardware queues."""
 

@@ -207,6 +207,22 @@ def _idle_line(line: Line, state: LiveState, job: str) -> Row:
     return line.add_right(*clock).build()
 
 
+def run_text(state: LiveState) -> str:
+    """What was measured and for how long, for a reader who does not see the screen."""
+    step = state.step
+    if step is None:
+        return f"no job, watched for {f.duration(state.t)}"
+    title = " ".join(step.title.replace("QD ", "iodepth ").split())
+    job = f"{step.job}: {title}" if step.job and not title.startswith(step.job) else title
+    if state.creating_file:
+        return f"{job}, its file is being created"
+    if state.finished is None:
+        return f"{job}, runs for {f.duration(state.t - step.t)}"
+    ended = state.finished.t
+    ago = f.duration(state.t - ended)
+    return f"{job}, ran for {f.duration(ended - step.t)}, ended {ago} ago"
+
+
 def probe_text(state: LiveState) -> str:
     """The probe's state and cost, while it counts."""
     probe = state.frame.probe if state.frame is not None else None

@@ -8,6 +8,8 @@ from dataclasses import replace
 from rich.cells import cell_len
 
 from iopstui import format as f
+from iopstui.model.answer.answer import FINDING as ANSWER_OF_FINDING
+from iopstui.model.answer.answer import Answer
 from iopstui.model.findings import headlines
 from iopstui.model.findings.advice import NO_ADVICE
 from iopstui.model.findings.excluded import EXCLUDED_CAUSES
@@ -214,14 +216,16 @@ def _more_text(count: int) -> str:
     return f"  f: {count} more " if count else "  f: all "
 
 
-def texts(state: LiveState) -> Iterator[str]:
-    """Each finding in one line: headline, seconds, evidence and advice."""
+def texts(state: LiveState, answer: Answer | None) -> Iterator[str]:
+    """Each finding in one line: headline, seconds, evidence and advice; without the one that
+    ``answer`` repeats."""
     for entry in state.current_findings():
         finding = entry.finding
-        yield "".join(piece for piece, _ in [
-            *_head(entry, state)[1:], (f": {evidence_text(finding)} ", None),
-            *_advice_pieces(_current_finding(entry)),
-        ]).strip()  # fmt: skip
+        if answer is not None and answer.rule == f"{ANSWER_OF_FINDING}{finding.rule}":
+            continue
+        advice = "".join(piece for piece, _ in _advice_pieces(_current_finding(entry)))
+        head = "".join(piece for piece, _ in _head(entry, state)[1:])
+        yield ". ".join(filter(None, (f"{head}: {evidence_text(finding)}".rstrip("."), advice)))
 
 
 def list_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:

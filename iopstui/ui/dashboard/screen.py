@@ -734,13 +734,17 @@ class Dashboard(CanvasScreen):
         return len(layout.TABS) + with_tab.index(name) if name in with_tab else 0
 
     def copied_text(self) -> str:
-        """The answer, the findings and the last run as text."""
-        state = self.shown_state
-        answer = answer_line.answer_of(state, self.controller.target, self.controller.devices)
-        lines = [answer.sentence] if answer is not None else []
+        """Where, when and what was measured; the answer, the findings and the last run."""
+        from iopstui.ui.core.clipboard import place_and_time
+
+        state, controller, answer = self.shown_state, self.controller, self._answer()
+        wall_ms = state.frame.wall_ms if state.frame is not None else None
+        place = place_and_time(controller.host, wall_ms, controller.target, controller.devices)
+        lines = [f"{place}, {bars.run_text(state)}"]
+        lines += [answer.sentence] if answer is not None else []
         if answer is not None and answer.next:
             lines.append(f"Next: {answer.next}")
-        lines += finding_line.texts(state)
+        lines += finding_line.texts(state, answer)
         lines += [run_outcome(row) for row in state.runs.rows[-1:] if row.iops is not None]
         return "\n".join(lines)
 

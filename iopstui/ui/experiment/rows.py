@@ -34,6 +34,10 @@ STYLES: tuple[Style | None, ...] = (FIO, DEVICE, P99, MARK, None, P50)
 RESULT = "result"
 DISTURBED = "~"
 """Mark before a run that was disturbed; the result says by what."""
+DISTURBED_MEANING = (
+    "disturbed: others did more than 5 % of the I/Os or bytes, filled a CPU that it needs, or an "
+    "interrupt moved; the result says which"
+)
 
 
 def columns(*names: str) -> list[Column]:

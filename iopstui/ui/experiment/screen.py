@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from textual import events
 from textual.binding import Binding
 
+from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.text import printable
+from iopstui.ui.core.clipboard import place_and_time
 from iopstui.ui.core.key import KeyHint, press
 from iopstui.ui.core.messages import KeyClicked
 from iopstui.ui.core.pace import Overhead
@@ -20,7 +23,15 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, capital, pad, rows_text, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView
-from iopstui.ui.experiment.rows import RESULT, below_result, boxed, inner_box, next_order
+from iopstui.ui.experiment.rows import (
+    DISTURBED,
+    DISTURBED_MEANING,
+    RESULT,
+    below_result,
+    boxed,
+    inner_box,
+    next_order,
+)
 from iopstui.ui.experiment.sweep_view import SweepView
 from iopstui.ui.state.experiment import COMPARE, ExperimentState, result_text
 from iopstui.ui.state.live import LiveState
@@ -60,14 +71,17 @@ class ExperimentScreen(CanvasScreen):
         target: Target,
         charset: Charset,
         is_current: bool = True,
+        host: str = "",
+        devices: Mapping[str, BlockDevice] = MappingProxyType({}),
     ) -> None:
-        """``is_current``: of the session that goes on, so that keys act on it."""
+        """``is_current``: of the session that goes on, so that keys act on it. ``devices`` are
+        those of ``host``."""
         super().__init__()
         self.state = state
         self._live = live_state
         self._own_cost = own_cost
         self._experiment_hints = hints
-        self._target = target
+        self._target, self._host, self._devices = target, host, devices
         self._charset, self._is_current = charset, is_current
         self._view = _new_view(state, charset)
         self._pane = ALL_PANES
@@ -200,11 +214,17 @@ class ExperimentScreen(CanvasScreen):
         return inner_box(box, self._is_full_size)
 
     def copied_text(self) -> str:
-        """The result, then the tables with all of their columns."""
+        """Where and when, the result, then the tables with all of their columns."""
         names = [name for name in self._view.PANES if name in (*TABLES, "figures")]
         tables = (self._view.rows(name, self.state, COPIED_WIDTH, MAX_ROWS, 0) for name in names)
-        texts = (result_text(self.state, self._target.name), *(rows_text(t[1:]) for t in tables))
-        return "\n\n".join(filter(None, texts))
+        frame = self._live().frame
+        begin_s = frame.t - self.state.start_t if frame is not None else 0.0
+        began_ms = frame.wall_ms - 1000 * begin_s if frame is not None else None
+        place = place_and_time(self._host, began_ms, self._target, self._devices)
+        result = f"{place}\n{result_text(self.state, self._target.name)}"
+        disturbed = any(event.point.disturbed for event in self.state.points.values())
+        note = f"{DISTURBED}  {DISTURBED_MEANING}" if disturbed else ""
+        return "\n\n".join(filter(None, (result, *(rows_text(t[1:]) for t in tables), note)))
 
     # -- its lines
 

@@ -188,6 +188,11 @@ class FleetController:
         tunables = self.runs.settings.by_host
         return merged_tunables({host: tunables[host] for host in sorted(tunables, key=natural_key)})
 
+    @property
+    def host(self) -> str:
+        """No single one."""
+        return ""
+
     def topology(self) -> Topology:
         """Empty: the hosts may have different topologies."""
         return Topology()

@@ -34,8 +34,8 @@ class HostController:
     disk_use = None
     job: str | None = None
 
-    def __init__(self, target: Target) -> None:
-        self.target = target
+    def __init__(self, target: Target, host: str) -> None:
+        self.target, self.host = target, host
         self.devices: Mapping[str, BlockDevice] = {}
         self.overrides: dict[str, str] = {}
 
@@ -74,7 +74,7 @@ class HostView:
     ) -> None:
         self.name = host.name
         self.host_state = host
-        self.controller = HostController(target_of(host.session))
+        self.controller = HostController(target_of(host.session), host.name)
         self._paths = self.controller.target.opened
         self.state = LiveState(self._paths)
         self._clock_shift_s = 0.0

@@ -171,6 +171,8 @@ class ExperimentKeys(Part):
             port.session.target if kept is None else kept[0],
             port.charset,
             kept is None,
+            port.session.host,
+            port.session.devices,
         )
         port.push(self.screen)
 
