@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import ui_fakes as fakes
 from test_app import WIDE, make, running, screen_text, settle, shows
 
 from iopstui.events import FindingEnded, FindingReported, StepFinished, StepStarted
+from iopstui.model.answer.answer import GOOD, WARNING, Answer
+from iopstui.model.findings.advice import advise
 from iopstui.model.findings.finding import Finding
 from iopstui.ui.dashboard import finding_line
 from iopstui.ui.dialogs.live_rows import LiveRows
@@ -106,6 +110,38 @@ def test_a_finished_run_keeps_its_last_findings() -> None:
     live_state = state(STARTED, FindingReported(9.0, ONE_CPU), StepFinished(11.0, 1, 0, "", False))
     live_state.t = 500.0
     assert "CPU 1 runs" in text(live_state)
+
+
+def test_a_finding_of_an_ended_run_names_the_run() -> None:
+    found = replace(ONE_CPU, since=6.0, until=9.0)
+    during = [STARTED, FindingReported(9.0, found)]
+    assert "(ended)" not in text(state(*during)) + listed(state(*during))
+    after = state(*during, StepFinished(11.0, 1, 0, "", False))
+    after.t = 31.0
+    assert text(after).startswith(
+        " ▲ In run 1 (ended): One CPU completes nearly all I/O (0:06-0:09): CPU 1"
+    )
+    assert "run 1 (ended)  seconds 0:06-0:09" in listed(after)
+    (line,) = finding_line.texts(after, None)
+    assert line.startswith("In run 1 (ended): ") and ". Next: a  try rq_affinity" in line
+    # one between runs is of now
+    later = state(*during, StepFinished(11.0, 1, 0, "", False), FindingReported(20.0, found))
+    assert "(ended)" not in text(later)
+
+
+@pytest.mark.parametrize("height", [2, 4])
+def test_no_finding_is_not_said_of_the_answer(height: int) -> None:
+    draw = finding_line.rows if height == 2 else finding_line.box_rows
+    live_state = state(STARTED)
+    for answer, besides in (
+        (None, False),
+        (Answer("vda", "quiet", GOOD, "vda is idle"), False),
+        (Answer("vda", "cpus", GOOD, "Not the disk", next=advise("log")), True),
+        (Answer("vda", "busy", WARNING, "vda is busy"), True),
+    ):
+        rows = draw(live_state, 100, height, UTF8, answer)
+        shown = "".join(part for row in rows for part, _ in row)
+        assert "No findings" in shown and ("besides the answer at the top" in shown) is besides
 
 
 def test_a_finding_is_not_active_after_its_run_or_at_the_end_of_a_replay() -> None:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from iopstui import format as f
 from iopstui.model.answer.answer import FINDING as ANSWER_OF_FINDING
-from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.findings import headlines
 from iopstui.model.findings.advice import NO_ADVICE
 from iopstui.model.findings.excluded import EXCLUDED_CAUSES
@@ -32,14 +32,17 @@ SIGNS: dict[str, Piece] = {
 OUTCOME_STYLES = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING, UNJUDGED: WARNING}
 
 
-def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
+def rows(
+    state: LiveState, width: int, height: int, charset: Charset, answer: Answer | None = None
+) -> list[Row]:
     """Exactly ``height`` rows with or without a finding, so nothing moves. After a run with
-    expectations they show its outcome. Advice takes precedence over evidence."""
+    expectations they show its outcome. Advice takes precedence over evidence. ``answer`` is the one
+    at the top of the screen."""
     if _has_outcomes(state):
         return pad(_outcome_rows(state, width, height, charset), height, width)
     entries = state.current_findings()
     if not entries:
-        return pad([message(width, charset, _no_finding_text(state))], height, width)
+        return pad([message(width, charset, _no_finding_text(state, answer))], height, width)
     finding, more = _current_finding(entries[0]), _more_text(len(entries) - 1)
     head, next_ = _head(entries[0], state), _advice_pieces(finding)
     if height < 2:
@@ -59,7 +62,9 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     return pad([(*first.build(), (more, DIM)), second.build()], height, width)
 
 
-def box_rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
+def box_rows(
+    state: LiveState, width: int, height: int, charset: Charset, answer: Answer | None = None
+) -> list[Row]:
     """Return the finding in a box: headline, evidence, what to do next."""
     inner = width - frame.BORDER_COLUMNS
     if _has_outcomes(state):
@@ -67,7 +72,7 @@ def box_rows(state: LiveState, width: int, height: int, charset: Charset) -> lis
         return _in_box("Outcome", (), _count(1), body, width, charset)
     entries = state.current_findings()
     if not entries:
-        body = pad([message(inner, charset, _no_finding_text(state))], height - 2, inner)
+        body = pad([message(inner, charset, _no_finding_text(state, answer))], height - 2, inner)
         return _in_box("Finding", (), (), body, width, charset)
     finding = _current_finding(entries[0])
     next_ = _advice_pieces(finding)
@@ -106,7 +111,8 @@ def _head(entry: FindingEntry, state: LiveState) -> list[Piece]:
     finding = entry.finding
     sign, style = SIGNS[severity_of(finding)]
     when = entry.ceased or period_text(finding) + _age_text(entry, state)
-    pieces: list[Piece] = [(f" {sign} ", style), (printable(headline_of(finding)), BOLD)]
+    run = f"In run {entry.step} (ended): " if _is_of_ended_run(entry, state) else ""
+    pieces: list[Piece] = [(f" {sign} ", style), (run + printable(headline_of(finding)), BOLD)]
     return [*pieces, (f" ({when})", DIM)] if when else pieces
 
 
@@ -149,12 +155,19 @@ def _current_finding(entry: FindingEntry) -> Finding:
     return replace(entry.finding, advice=NO_ADVICE, key="", test=())
 
 
+def _is_of_ended_run(entry: FindingEntry, state: LiveState) -> bool:
+    """Whether it is about a run that has ended: its sentence is no longer of now."""
+    if state.step is None or not entry.step:
+        return False
+    ended = state.finished is not None and entry.t <= state.finished.t
+    return ended or entry.step != state.step.step
+
+
 def _age_text(entry: FindingEntry, state: LiveState) -> str:
     """How long ago its last second was, unless that is recent. A rule that continues to hold is
     reported again only now and then."""
     end_t = entry.finding.until
-    run = state.finished
-    if end_t is None or (run is not None and entry.t <= run.t):
+    if end_t is None or _is_of_ended_run(entry, state):
         return ""
     ago = state.t - end_t
     return f", {f.clock(ago)} ago" if ago >= NEW_FINDING_S else ""
@@ -205,10 +218,12 @@ def _all_outcome_rows(state: LiveState, width: int, charset: Charset) -> list[Ro
     return [*page, message(width, charset, "")]
 
 
-def _no_finding_text(state: LiveState) -> str:
+def _no_finding_text(state: LiveState, answer: Answer | None) -> str:
+    named = answer is not None and (answer.state != GOOD or bool(answer.next))
+    besides = " besides the answer at the top" if named else ""
     watching = state.frame is not None and state.step is None
     if (state.running and not state.creating_file) or watching:
-        return "No findings: every rule is checked each second"
+        return f"No findings{besides}: every rule is checked each second"
     return ""
 
 
@@ -242,15 +257,18 @@ def list_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:
     now = {id(entry) for entry in state.current_findings() if entry.t > over_at}
     page = verdicts
     for entry in sorted(state.findings.entries, key=lambda entry: -entry.t):
-        page += _entry_rows(entry, id(entry) in now, width, charset)
+        active, ended = id(entry) in now, _is_of_ended_run(entry, state)
+        page += _entry_rows(entry, active, ended, width, charset)
     return page
 
 
-def _entry_rows(entry: FindingEntry, active: bool, width: int, charset: Charset) -> Sequence[Row]:
+def _entry_rows(
+    entry: FindingEntry, active: bool, ended: bool, width: int, charset: Charset
+) -> Sequence[Row]:
     when = f.clock(entry.first)
     if entry.t - entry.first >= 1 and not entry.ceased:
         when += f" to {f.clock(entry.t)}"
-    run = f"  run {entry.step}" if entry.step else "  no job"
+    run = f"  run {entry.step}{' (ended)' * ended}" if entry.step else "  no job"
     sign, style = SIGNS[severity_of(entry.finding)]
     headline = printable(headline_of(entry.finding))
     title = Line(width, charset).add(f" {sign} ", style).add(headline, BOLD).build()

@@ -536,8 +536,9 @@ class Dashboard(CanvasScreen):
             self.panels["header"].show(
                 [self.title_line(width), bars.job_line(state, self.next_job, width, charset)]
             )
+        answer = self._answer() if plan.answer.height else None
         if plan.answer.height:
-            self.panels["answer"].show([answer_row(self._answer(), width, charset)])
+            self.panels["answer"].show([answer_row(answer, width, charset)])
         box = plan.finding
         in_box = plan.framed and box.height >= layout.FINDING_BOX
         message, *more_rows = bars.message_rows(
@@ -548,7 +549,7 @@ class Dashboard(CanvasScreen):
         self.panels["message"].show([message])
         rows = pad(more_rows, box.height, width) if more_rows else None
         draw = finding_line.box_rows if in_box else finding_line.rows
-        rows = rows or draw(state, box.width, box.height, charset)
+        rows = rows or draw(state, box.width, box.height, charset, answer)
         self.panels["finding"].show(rows)
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.quit_label)])
 
