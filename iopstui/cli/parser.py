@@ -125,12 +125,9 @@ class Parser(argparse.ArgumentParser):
         self._exit_with_usage(f"unexpected argument {' '.join(args)!r}", "")
 
     def report_unknown_command(self, name: str, names: Sequence[str]) -> NoReturn:
-        """Return the error for an unknown command ``name``."""
+        """Exit because of an unknown command ``name``."""
         import os
 
-        if name.startswith("-"):
-            advice = f"the command must come first: iopstui live {name} ..."
-            self._exit_with_usage(f"there is no option {name} before a command", advice)
         if "/" in name or os.path.exists(name):
             self._exit_with_usage(
                 f"{name!r} is not a command", f"to look at it: iopstui live {name}"
@@ -140,6 +137,15 @@ class Parser(argparse.ArgumentParser):
         matches = difflib.get_close_matches(name, names, n=1)
         advice = f"did you mean iopstui {matches[0]}?" if matches else ""
         self._exit_with_usage(f"there is no command {name!r}", advice)
+
+    def report_option_before_command(self, option: str, commands: Sequence[str]) -> NoReturn:
+        """Exit because of ``option`` before a command: only these ``commands`` have it."""
+        advice = "no command has it, either"
+        if commands:
+            more = ", ".join(commands[1:3]) + (", ..." if len(commands) > 3 else "")
+            more = f" (or {more})" if more else ""
+            advice = f"the command must come first: iopstui {commands[0]} {option} ...{more}"
+        self._exit_with_usage(f"there is no option {option} before a command", advice)
 
     def _exit_with_usage(self, reason: str, advice: str) -> NoReturn:
         from iopstui.text import printable
@@ -154,11 +160,12 @@ class Parser(argparse.ArgumentParser):
         for index, arg in enumerate(self.args):
             if arg == "--":
                 break
-            if arg.startswith("-") and arg != "-" and not self._is_known(arg):
+            if arg.startswith("-") and arg != "-" and not self.has_option(arg):
                 return [arg, *(x for x in self.args[index + 1 : index + 2] if x[:1] != "-")]
         return []
 
-    def _is_known(self, arg: str) -> bool:
+    def has_option(self, arg: str) -> bool:
+        """Whether ``arg`` is one of its options, or the beginning of one."""
         name = arg.split("=")[0]
         if arg[1] != "-":  # -o FILE, and -oFILE
             name = arg[:2]

@@ -194,6 +194,8 @@ def parse_arguments(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
     is added."""
     names = command_names()
     if argv and argv[0] not in (*names, "-h", "--help", VERSION):
+        if argv[0].startswith("-"):
+            top.report_option_before_command(argv[0], _commands_with(argv[0]))
         top.report_unknown_command(argv[0], names)
     arguments, rest = top.parse_known_args(argv)
     if rest:
@@ -208,6 +210,16 @@ def parse_arguments(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
             subparser.report_surplus(rest)
         arguments.target = [*arguments.target, *rest]
     return arguments if "command" in arguments else top.parse_args([DEFAULT_COMMAND])
+
+
+def _commands_with(option: str) -> list[str]:
+    """The commands that have this option, in the order of the help."""
+    visible = {command.name for command in commands() if not command.hidden}
+    return [
+        name
+        for name, parser in command_parsers().items()
+        if isinstance(parser, Parser) and parser.has_option(option) and name in visible
+    ]
 
 
 def print_error(error: IopstuiError) -> None:
@@ -246,7 +258,7 @@ class TopParser(Parser):
             if not command.minor
         ]
         minor_commands = ", ".join(command.name for command in visible if command.minor)
-        lines.append(f"  {'more':<{column_width}}{minor_commands}: COMMAND --help")
+        lines.append(f"  and {minor_commands}: COMMAND --help")
         count = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
         return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:count]), ""])
 

@@ -12,7 +12,7 @@ from flight_day import START_S, Flight, Load
 
 from iopstui.cli.program import main
 from iopstui.features.flight.extract import extract
-from iopstui.recording.reader import Recording
+from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import ReplayFold
 
 QUIET = Load(reads=100, ms=1.0, busy=10.0)
@@ -113,6 +113,15 @@ def test_a_directory_without_a_recording(
 ) -> None:
     code, _, err = why(tmp_path, capsys, "--at", "-2h")
     assert code == 2 and "has no flight recording" in err
+
+
+def test_a_file_is_no_directory_of_a_flight_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.iops").write_bytes(recording_path("demo").read_bytes())
+    code, _, err = why(tmp_path / "a.iops", capsys, "--at", "-2h")
+    assert code == 2 and "is a file, not the directory" in err
+    assert f"iopstui replay {tmp_path}/a.iops" in err and "watch --record DIR/" in err
 
 
 def test_a_directory_with_other_files_is_not_recorded_to(

@@ -95,6 +95,13 @@ def _entries(place: Path) -> list[os.DirEntry[str]]:
             return list(entries)
     except FileNotFoundError:
         return []
+    except NotADirectoryError as error:
+        name = printable(str(place))
+        raise UsageError(
+            f"{name} is a file, not the directory of a flight recording.",
+            f"To play a recording: iopstui replay {name}; to make a flight recording: iopstui "
+            "watch --record DIR/",
+        ) from error
     except PermissionError as error:
         raise Missing(
             f"Cannot read {printable(str(place))}: permission denied.",

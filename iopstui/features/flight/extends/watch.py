@@ -18,7 +18,10 @@ MIN_BYTES = 16 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options, and say of ``--record`` what a directory makes of it."""
+    for action in parser._actions:
+        if action.dest == "record":
+            action.help = f"{action.help}; DIR/, with a / at its end, is a flight recording"
     parser.add_argument("--keep", type=values.duration, metavar="TIME",
                         help="with --record DIR/: how long to keep what was recorded (default: "
                              "7d)")  # fmt: skip

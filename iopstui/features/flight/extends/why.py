@@ -30,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int | None:
         return None
     if arguments.what is None:
         raise UsageError("--at needs the directory of a flight recording.",
-                         "For example: iopstui why /var/lib/iopstui --at 02:14")  # fmt: skip
+                         "For example: iopstui why /var/lib/iopstui --at 02:14; to make one: "
+                         "iopstui watch --record DIR/")  # fmt: skip
     from iopstui.features.flight.model.times import parse_time
     from iopstui.features.flight.past_answer import why_then
 
