@@ -23,19 +23,38 @@ from iopstui.text import printable, with_breaks, without_breaks
 HEAD = ("PROGRAM", "FIGURE", "NEEDS", "MEASURED", "95 % INTERVAL", "RESULT")
 
 
-def fit_text(judgements: Sequence[Judgement], place: str, width: int) -> str:
-    """The table, what it means, and the last line."""
+def fit_text(
+    judgements: Sequence[Judgement], place: str, width: int, details: bool = False
+) -> str:  # fmt: skip
+    """The table, what it means, and the last line. Of several programs a sentence each, so that
+    they fit one screen, but with ``details`` all."""
     cells: list[Sequence[str]] = [HEAD]
     cells += [
         (each.program.name if not number_ else "", *_cells(row))
         for each in judgements for number_, row in enumerate(each.rows)
     ]  # fmt: skip
     lines = [place, "", *aligned(cells)]
+    if len(judgements) > 1 and not details:
+        short = (_wrapped(f"{each.program.name}: {_short(each)}", width, "") for each in judgements)
+        lines += ["", *(line for one in short for line in one)]
+        return "\n".join([*lines, "", _last_line(judgements), "All that is known: --details."])
     for each in judgements:
         lines += ["", *_wrapped(f"{each.program.title}. {each.program.needs}", width, "")]
         for sentence in _sentences(each):
             lines += _wrapped(sentence, width)
     return "\n".join([*lines, "", _last_line(judgements)])
+
+
+def _short(judgement: Judgement) -> str:
+    """What matters most: the result of the bound and its reason, or what the first figure means."""
+    row = judgement.rows[0]
+    note = ""
+    if row.bound is not None:
+        text = f"{row.result}: {row.why}" if row.why else row.result
+    else:
+        text = f"{figure_text(row, row.figure.value)}: {row.means}"
+        note = " Disturbed, perhaps slower than alone." if judgement.disturbed else ""
+    return f"{text}.{note}"
 
 
 def _sentences(judgement: Judgement) -> Iterator[str]:

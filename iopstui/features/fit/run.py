@@ -39,10 +39,10 @@ def run_fit(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return EXIT_OK
     title = f"fit in {printable(setup.target.path)}"
-    return with_check_files(arguments, title, lambda: _measure(setup, arguments.json))
+    return with_check_files(arguments, title, lambda: _measure(setup, arguments))
 
 
-def _measure(setup: FitSetup, as_json: bool) -> Verdict:
+def _measure(setup: FitSetup, arguments: argparse.Namespace) -> Verdict:
     clean_up_and_report(print_message, Roots())
     progress = _Progress()
     runner = FitRunner(setup, progress.handle, progress.note)
@@ -51,10 +51,10 @@ def _measure(setup: FitSetup, as_json: bool) -> Verdict:
     target = setup.target
     on = f" ({target.fstype or 'file system'} on {target.device})" if target.device else ""
     place = f"{printable(target.path)}{on}"
-    if as_json:
+    if arguments.json:
         show(json.dumps(fit_json(runner.judgements, target.path), indent=2))
     elif runner.judgements:
-        show(fit_text(runner.judgements, place, width()))
+        show(fit_text(runner.judgements, place, width(), arguments.details))
     if runner.loop.interrupted:
         count = f"{len(runner.judgements)} of {len(setup.programs)}"
         print_message(f"Interrupted: {count} programs were measured.")

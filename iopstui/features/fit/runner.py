@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
 from iopstui.features.fit.model.judgement import Figure, Judgement, Row, SyncTime, judge
 from iopstui.features.fit.model.program import Program
+from iopstui.features.fit.model.unseen import share_of_all
 from iopstui.features.fit.setup import SCRATCH_FILE, SETTLE_S, FitSetup
 from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
@@ -20,6 +21,7 @@ from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.point import SettlingFilter
 from iopstui.model.fio import jobfile
 from iopstui.model.metrics.figures import Meter
+from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
 from iopstui.session.live import LiveSession
@@ -107,6 +109,7 @@ class ProgramMeters:
         paths = [one.path for one in program.shown]
         paths += [program.bound.expectation.path] if program.bound is not None else []
         self._figures = {path: BatchMeans(path) for path in paths}
+        self._seconds: list[Mapping[int, int]] = []
         kernel = ("kernel", TOTAL)
         self._times = {
             name: Meter(path) for name, path in (
@@ -128,12 +131,22 @@ class ProgramMeters:
                     self._rules |= self._active
                     for batches in self._figures.values():
                         batches.add(event.frame)
+                    self._add_second(event.frame)
                     for meter in self._times.values():
                         meter.add(event.frame)
             case FindingReported():
                 self._active.add(event.finding.rule)
             case FindingEnded():
                 self._active.discard(event.rule)
+
+    def _add_second(self, frame: Frame) -> None:
+        bound = self._program.bound
+        if bound is None or not frame.holds:
+            return
+        second = Meter(bound.expectation.path)
+        second.add(frame)
+        if second.bins:
+            self._seconds.append(second.bins)
 
     def judgement(self, disk: str) -> Judgement:
         """What the run says."""
@@ -145,8 +158,11 @@ class ProgramMeters:
         rows = [Row(one.name, self._figure(one.path), means=one.means) for one in program.shown]
         if program.bound is not None:
             wanted = program.bound.expectation
-            above = self._figures[wanted.path].share_above(wanted.required)
-            figure = replace(self._figure(wanted.path), above=above)
+            figure = replace(
+                self._figure(wanted.path),
+                above=self._figures[wanted.path].share_above(wanted.required),
+                of_all=share_of_all(self._seconds, wanted.required),
+            )
             rows.insert(0, judge(program.bound, figure, disturbed))
         return Judgement(program, tuple(rows), self._time(disk), tuple(disturbed))
 

@@ -82,6 +82,18 @@ def test_just_beside_the_bound_no_answer_is_wrong(p99_ms: float, wrong: str, rig
     assert unsteady[UNDECIDED] > results[UNDECIDED]
 
 
+@pytest.mark.parametrize("drift", [0.3, 0.7])
+def test_slow_seconds_that_did_not_occur_are_allowed_for(drift: float) -> None:
+    # of 22 seconds often none is one of those few that have most of the slow syncs
+    below, above, steady = (
+        Counter(result(measured(p99_ms, seed, each)) for seed in range(12))
+        for p99_ms, each in ((9.0, drift), (11.1, drift), (2.0, 0.15))
+    )
+    assert above[PASS] == 0
+    assert below[FAIL] <= 1
+    assert steady[PASS] == 12
+
+
 def test_without_an_interval_the_share_above_the_bound_decides() -> None:
     wild = [measured(p99_ms, seed, drift=0.7) for p99_ms in (1.5, 60.0) for seed in range(10)]
     rows = [meters.judgement("vda").rows[0] for meters in wild]
@@ -142,6 +154,24 @@ def test_a_program_without_a_bound_never_fails() -> None:
     free = replace(judgement, program=replace(ETCD, bound=None), rows=judgement.rows[1:])
     assert Verdict(checks_of([free])).exit_code == 0
     assert fit_text([free], "/srv", 80).endswith("No published bound to judge by.")
+
+
+def test_four_programs_fit_one_screen_with_the_reasons() -> None:
+    unsure = measured(10.0, 1).judgement("vda")
+    unsure = replace(unsure, rows=tuple(
+        judge(BOUND, row.figure, (BUSY[0] * 3,)) if row.bound else row for row in unsure.rows
+    ))  # fmt: skip
+    means = "commits a second of a single client that only commits"
+    free = replace(
+        unsure, program=replace(ETCD, name="postgresql", bound=None), disturbed=BUSY,
+        rows=(replace(unsure.rows[1], means=means),) * 2,
+    )  # fmt: skip
+    four = [unsure, free, free, free]
+    lines = fit_text(four, "/srv", 80).splitlines()
+    assert len(lines) <= 23 and max(map(len, lines)) <= 80
+    text = " ".join(lines)
+    assert BUSY[0] in text and means in text and "Disturbed" in text and "--details" in lines[-1]
+    assert len(fit_text(four, "/srv", 80, details=True).splitlines()) > 24
 
 
 def test_no_syncs_are_no_result() -> None:

@@ -19,13 +19,15 @@ UNSTEADY_FACTOR = 3.0
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A figure over a run with its 95 % interval; ``why``: the reason why it has none. ``above`` is
-    the interval of the share (0..1) of the syncs that take longer than a percentile's bound."""
+    the interval of the share (0..1) of the syncs that take longer than a percentile's bound,
+    ``of_all`` the same with the seconds that did not occur in the run (unseen.py)."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     why: str = ""
     above: tuple[float, float] | None = None
+    of_all: tuple[float, float] | None = None
 
     @property
     def is_unsteady(self) -> bool:
@@ -95,6 +97,8 @@ def judge(bound: Bound, figure: Figure, disturbed: Sequence[str]) -> Row:
     """The row of a bound. A disk that keeps it while others use it keeps it; whether it would
     without them, if it does not, can't be told."""
     result, why = _result(bound.expectation, figure, disturbed)
+    if result == PASS and (unsure := _why_too_uneven(bound.expectation, figure)):
+        result, why = UNDECIDED, unsure
     return Row(bound.expectation.name, figure, bound, "", result, why)
 
 
@@ -116,6 +120,19 @@ def _result(
     if figure.is_unsteady:
         return UNDECIDED, "too unsteady: the interval includes the bound and is very wide"
     return UNDECIDED, "too near: the interval includes the bound"
+
+
+def _why_too_uneven(expectation: Expectation, figure: Figure) -> str:
+    """Why the seconds that were measured don't answer for those that were not; "": they do."""
+    percent = BY_PERCENTILE.get(expectation.path[-1])
+    if percent is None or figure.of_all is None or expectation.op != "<=":
+        return ""
+    most, allowed = figure.of_all[1], 1 - percent / 100
+    if most <= allowed:
+        return ""
+    return (f"too uneven: its seconds differ so much that slower ones may come, with up to "
+            f"{100 * most:.2g} % of all syncs above the bound ({100 * allowed:.2g} % may be); "
+            "measure longer (--measure)")  # fmt: skip
 
 
 def _result_by_share(
