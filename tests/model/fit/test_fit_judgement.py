@@ -189,6 +189,8 @@ def test_no_syncs_are_no_result() -> None:
         (SyncTime("vda", 100e3, 60e3, 20e3), "vda's cache flushes"),
         (SyncTime("vda", 100e3, 20e3, 60e3), "vda's writes"),
         (SyncTime("vda", 100e3, 10e3, 20e3), "above the disk"),
+        (SyncTime("vda", 7.94e6, 7.51e6, 7.79e6), "vda's cache flushes"),
+        (SyncTime("vda", 100e3, 0.0, 120e3), "vda's writes"),
         (SyncTime("vda", 100e3), ""),
         (SyncTime("vda"), ""),
     ],
@@ -196,4 +198,5 @@ def test_no_syncs_are_no_result() -> None:
 def test_what_takes_most_of_a_sync_is_named(time: SyncTime, expected: str) -> None:
     assert time.binding.startswith(expected)
     assert bool(time.binding) == bool(expected)
+    assert "7.79 ms" not in time.text
     assert Row("sync.p99", Figure(None)).result == NO_BOUND

@@ -12,6 +12,7 @@ from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.figures.latency import BY_PERCENTILE
 
 PASS, FAIL, UNDECIDED, NO_BOUND = "PASS", "FAIL", "can't tell", "–"
+OVERLAP = 1.05
 UNSTEADY_FACTOR = 3.0
 """An interval that is so many times as high as low says little."""
 
@@ -40,7 +41,8 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class SyncTime:
     """Where a sync's time goes, in ns of a mean sync: ``whole``, of which the ``disk``'s requests
-    take ``flushes`` and ``writes``. ``None``: not known."""
+    take ``flushes`` and ``writes``. ``None``: not known. A write that has to be on the medium (FUA)
+    counts the flushes around it, too: then the two are more than the whole."""
 
     disk: str
     whole: float | None = None
@@ -54,16 +56,23 @@ class SyncTime:
         if not self.whole:
             return ""
         parts = [f"{latency(time)} on {name}" for name, time in
-                 (("cache flushes", self.flushes), ("writes", self.writes)) if time]  # fmt: skip
+                 (("cache flushes", self.flushes), ("writes", self._plain_writes))
+                 if time]  # fmt: skip
         on_disk = f"; for each {self.disk} spends {', '.join(parts)}" if parts else ""
         return f"A sync takes {latency(self.whole)} on average{on_disk}"
+
+    @property
+    def _plain_writes(self) -> float | None:
+        """Without those whose time has the flushes in it, too."""
+        both = (self.flushes or 0.0) + (self.writes or 0.0)
+        return None if self.flushes and both > OVERLAP * (self.whole or 0.0) else self.writes
 
     @property
     def binding(self) -> str:
         """What takes most of a sync; "": not known."""
         if not self.whole or (self.flushes is None and self.writes is None):
             return ""
-        flushes, writes = self.flushes or 0.0, self.writes or 0.0
+        flushes, writes = self.flushes or 0.0, self._plain_writes or 0.0
         if flushes + writes < self.whole / 2:
             return "above the disk (file system, or waiting for a CPU)"
         return f"{self.disk}'s {'cache flushes' if flushes >= writes else 'writes'}"
