@@ -98,7 +98,8 @@ def _row_json(row: Verdict, title: str) -> dict[str, Any]:
 
     return {
         "figure": title, "kind": row.check.kind, "direction": row.check.direction,
-        "rw": row.check.rw, "block_size": row.check.block_size, "burst": row.burst,
+        "rw": row.check.rw, "load": row.check.load or None, "block_size": row.check.block_size,
+        "burst": row.burst,
         "unit": "bytes/s" if flow else "ns" if row.check.kind == LATENCY else "1/s",
         "promised": unit(row.promised), "measured": unit(row.measured), "low": unit(row.low),
         "high": unit(row.high), "result": row.result, "binding": row.binding or None,

@@ -19,6 +19,7 @@ from iopstui.features.promise.model.checks import (
     QueueDepth,
     deeper_queue,
     depth_for,
+    open_loop,
 )
 from iopstui.features.promise.model.verdict import (
     Measurement,
@@ -103,7 +104,7 @@ class PromiseRunner:
 
     def _check(self, check: Check, lent: LentScratch | None) -> None:
         single = self._single_latencies.get(check.rw)
-        depth = SINGLE if check.kind == LATENCY else depth_for(check, single, fio_cpu_count())
+        depth = self._depth(check, single)
         drain_s = drained_checks(self.setup).get(check)
         if drain_s is not None:
             self._notify(f"{check_title(check)}, to use up the burst credits: {duration(drain_s)}")
@@ -121,6 +122,11 @@ class PromiseRunner:
             self._notify("the queue was too shallow: again with a deeper one")
             measured = self._measure_check(check, depth, lent)
         self.verdicts += judge(check, measured, self.setup.tolerance)
+
+    def _depth(self, check: Check, single: float | None) -> QueueDepth:
+        if check.load:
+            return open_loop(check, fio_cpu_count())[0]
+        return SINGLE if check.kind == LATENCY else depth_for(check, single, fio_cpu_count())
 
     def _measure_check(
         self, check: Check, depth: QueueDepth, lent: LentScratch | None

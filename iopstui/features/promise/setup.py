@@ -16,6 +16,7 @@ from iopstui.features.promise.model.checks import (
     credits_used,
     list_checks,
     max_written_bytes,
+    open_loop,
 )
 from iopstui.fio.inspect import Fio, find_fio
 from iopstui.format import duration, size
@@ -82,6 +83,8 @@ class PromiseSetup:
             "numjobs": str(depth.jobs), "time_based": "1",
             "runtime": f"{round(1000 * run_length_s(settle, seconds, interval_s))}ms",
         }  # fmt: skip
+        if check.load:
+            overrides |= open_loop(check, fio_cpu_count())[1]
         on_device = self.job_target.kind == kinds.DEVICE
         size = self.run.size or (WHOLE_TARGET if on_device else None)
         return replace(self.run, job=JOB, overrides=overrides, size=size)
@@ -144,7 +147,7 @@ def _preflight(setup: PromiseSetup) -> None:
     """Every kind of run is examined now: no refusal in the middle of the test."""
     private = private_directory()
     try:
-        for check in {check.rw: check for check in setup.todo}.values():
+        for check in {(check.rw, check.load): check for check in setup.todo}.values():
             request = setup.request(check, SINGLE, setup.measure)
             prepare(request, setup.job_target, setup.fio, private, setup.devices, Roots()).close()
     finally:
@@ -233,6 +236,8 @@ def check_title(check: Check) -> str:
     plural = f"{check.direction}s"
     if check.kind == LATENCY:
         figure = check.percentile or "latency"
+        if check.load:
+            return f"{figure} of random {plural} at {check.load:,.0f}/s, {unit}"
         return f"{figure} of single {check.rw.removeprefix('rand')}s, {unit}"
     return f"{'random' if check.kind == IOPS else 'sequential'} {plural}, {unit}"
 

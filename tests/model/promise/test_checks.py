@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,14 @@ from hypothesis import strategies as st
 from iopstui.catalog.library import read_catalog
 from iopstui.features.promise.model.checks import (
     LATENCY,
+    Check,
     QueueDepth,
     credits_used,
     deeper_queue,
     depth_for,
     list_checks,
     max_written_bytes,
+    open_loop,
 )
 from iopstui.model.volumes.promised import promised_figures
 from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT
@@ -51,6 +54,14 @@ def test_hdd_classes_have_no_iops_to_test() -> None:
 
 def test_aws_counts_ios_of_16_kib() -> None:
     assert {one.block_size for one in of("aws/gp3", 100) if one.kind == IOPS} == {16 << 10}
+
+
+def test_the_queue_of_a_load_is_deep_enough_for_a_missed_bound() -> None:
+    check = Check(LATENCY, "read", "randread", 4096, 10e6, percentile="p99", load=3000.0)
+    depth, options = open_loop(check, 8)
+    assert depth.total >= 16 * 30 and options == {"rate_iops": "3000", "rate_process": "poisson"}
+    many, shared = open_loop(replace(check, load=250_000.0), 2)
+    assert many.jobs == 2 and shared["rate_iops"] == "125000" and many.total <= 4096
 
 
 def test_depth_follows_little_s_law_with_room() -> None:

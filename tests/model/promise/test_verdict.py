@@ -256,6 +256,22 @@ def test_latency(mean: float | None, low: float | None, expected: str) -> None:
     assert judge(check, found, SOFT)[0].result == expected
 
 
+@pytest.mark.parametrize(
+    ("rate", "p99", "rules", "expected"),
+    [(2990, 1.5e6, (), PASS), (2990, 3e6, (), FAIL), (2500, 1.5e6, (), FAIL),
+     (2990, 3e6, ("cpu-wait",), UNDECIDED), (2500, 9e6, ("busy",), UNDECIDED)],
+)  # fmt: skip
+def test_latency_at_a_load(rate: float, p99: float, rules: tuple[str, ...], expected: str) -> None:
+    check = Check(LATENCY, "read", "randread", 4096, 2e6, percentile="p99", load=3000.0)
+    found = at(
+        rate, latency_ns=p99, latency_low=0.95 * p99, latency_high=1.05 * p99,
+        rules=frozenset(rules), single_ns=p99,
+    )  # fmt: skip
+    row = judge(check, found, SOFT)[0]
+    assert row.result == expected
+    assert ("only 2,500 of 3,000/s" in row.why) == (rate == 2500 and not rules)
+
+
 def test_what_is_not_tested_is_not_told() -> None:
     rows = untested_rows(BURST, "no")
     assert [row.result for row in rows] == [UNDECIDED, UNDECIDED]

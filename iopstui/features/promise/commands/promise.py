@@ -44,9 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mbps", dest="throughput", type=bytes_per_second, metavar="N",
                         help="--throughput as a number of MB/s")  # fmt: skip
     parser.add_argument("--latency", type=own_latency, metavar="FIGURE<=TIME",
-                        help="without --volume: latency of single random I/Os of 4 KiB to test, "
-                             "e.g. p99<=2ms or mean<=500us; --iops and --throughput are tested as "
-                             "named")  # fmt: skip
+                        help="without --volume: latency of random I/Os of 4 KiB to test, e.g. "
+                             "p99<=2ms or mean<=500us, while as many arrive a second as --iops "
+                             "says; without --iops that of single ones")  # fmt: skip
     parser.add_argument("--destroy-data", metavar="PATH",
                         help="test writes, too, and overwrite PATH, which must repeat the "
                              "target")  # fmt: skip

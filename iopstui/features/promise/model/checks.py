@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iopstui.model.volumes.promised import VOLUME_BW, VOLUME_IOPS, Limit, PromisedFigures
-from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT, WRITE
+from iopstui.model.volumes.volume import IOPS, OWN, READ, THROUGHPUT, WRITE
 
 LATENCY = "latency"
 RW = {(IOPS, READ): "randread", (IOPS, WRITE): "randwrite",
@@ -16,6 +16,9 @@ DEPTH_FACTOR = 2.0
 """A queue of twice what Little's law asks for: latencies vary."""
 MIN_DEPTH, MAX_DEPTH = 4, 1024
 MAX_DEPTH_PER_JOB = 128
+OPEN_LOOP_FACTOR = 16
+"""Room for so many times the I/Os that arrive within the bound: a full queue has missed it."""
+MIN_OPEN_DEPTH, MAX_OPEN_DEPTH = 64, 4096
 MAX_IOPS_PER_JOB = 100_000
 """I/Os per second that one fio job is asked for, at most."""
 
@@ -24,7 +27,8 @@ MAX_IOPS_PER_JOB = 100_000
 class Check:
     """A figure to test. ``promised`` and ``burst`` are I/Os per second of ``block_size``, of
     ``kind`` LATENCY ns. ``limits`` are all that bind it, the tightest first, ``burst_limits`` the
-    same while a burst lasts. ``percentile`` ("p99") is what a latency is about (mean: "")."""
+    same while a burst lasts. ``percentile`` ("p99") is what a latency is about (mean: ""), ``load``
+    the I/Os per second that arrive while it is measured (0: single I/Os)."""
 
     kind: str
     direction: str
@@ -35,6 +39,7 @@ class Check:
     limits: tuple[Limit, ...] = ()
     burst_limits: tuple[Limit, ...] = ()
     percentile: str = ""
+    load: float = 0.0
 
     @property
     def writes(self) -> bool:
@@ -73,8 +78,9 @@ def list_checks(figures: PromisedFigures) -> tuple[Check, ...]:
         latency = volume.latency
         for rw in latency.rw.split():
             direction = WRITE if rw == "randwrite" else READ
+            load = (figures.figure(IOPS, direction) or 0.0) if volume.provider == OWN else 0.0
             checks.append(Check(LATENCY, direction, rw, latency.block_size, latency.mean_ns,
-                                percentile=latency.percentile))  # fmt: skip
+                                percentile=latency.percentile, load=load))  # fmt: skip
     for kind, size in ((IOPS, volume.random_size), (THROUGHPUT, volume.sequential_size)):
         for direction in (READ, WRITE):
             if figures.figure(kind, direction) is not None:
@@ -113,6 +119,16 @@ def depth_for(check: Check, latency_ns: float | None, cpus: int) -> QueueDepth:
     return QueueDepth(min(math.ceil(total / jobs), MAX_DEPTH), jobs)
 
 
+def open_loop(check: Check, cpus: int) -> tuple[QueueDepth, dict[str, str]]:
+    """The queue and fio's options for arrivals at the check's load, at random times (Poisson),
+    whatever the device does: I/Os that wait for others are in the latency, too."""
+    jobs = max(1, min(math.ceil(check.load / MAX_IOPS_PER_JOB), cpus))
+    room = max(MIN_OPEN_DEPTH, math.ceil(OPEN_LOOP_FACTOR * check.load * check.promised / 1e9))
+    rate = str(max(1, round(check.load / jobs)))
+    depth = QueueDepth(math.ceil(min(room, MAX_OPEN_DEPTH) / jobs), jobs)
+    return depth, {"rate_iops": rate, "rate_process": "poisson"}
+
+
 def deeper_queue(depth: QueueDepth) -> QueueDepth | None:
     """Four times as deep; ``None`` where it is deep enough for anything."""
     if depth.total * 4 > 4 * MAX_DEPTH:
@@ -124,7 +140,9 @@ def max_written_bytes(todo: Sequence[Check], seconds: float) -> float:
     """Bytes that the writing checks write at the promised speed, each for ``seconds``."""
     written_bytes = 0.0
     for check in todo:
-        if check.writes and check.kind != LATENCY:
+        if check.writes and check.load:
+            written_bytes += check.load * check.block_size * seconds
+        elif check.writes and check.kind != LATENCY:
             written_bytes += check.target_iops * check.block_size * seconds
         elif check.writes:
             written_bytes += seconds * 1e9 / check.promised * check.block_size

@@ -18,6 +18,9 @@ MIN_SECONDS = 30.0
 """With less the interval is too narrow: neighbouring seconds are alike (docs/statistics.md)."""
 WHY_TOO_SHORT = f"a FAIL needs at least {MIN_SECONDS:g} measured seconds (--measure 30)"
 WHY_INCLUDED = "the interval includes what was promised"
+WHY_OTHER = "the volume is not the limit here"
+BEHIND = 0.03
+"""A volume that completes this share less than what arrives can't carry the load."""
 WHY_UNSTEADY = "too unsteady to say: the interval is wider than the rate itself"
 MAX_WIDTH = 1.5
 """Of an interval, as a multiple of the rate: from a quarter of it on."""
@@ -156,7 +159,8 @@ def untested_rows(check: Check, why: str) -> tuple[Verdict, ...]:
 def is_too_shallow(check: Check, measured: Measurement) -> bool:
     """Whether a deeper queue could bring more: nothing waits yet, and the aim is not reached."""
     if (
-        measured.latency_ns is None
+        check.kind == LATENCY
+        or measured.latency_ns is None
         or measured.single_ns is None
         or measured.rate >= check.target_iops
     ):
@@ -194,9 +198,7 @@ def _judge_unmet(row: Verdict, check: Check, measured: Measurement, required: fl
         return replace(row, result=UNDECIDED, why=_why_longer(measured, required))
     other_reason = other_limit(check, measured)
     if other_reason:
-        return replace(
-            row, result=UNDECIDED, binding=other_reason, why="the volume is not the limit here"
-        )
+        return replace(row, result=UNDECIDED, binding=other_reason, why=WHY_OTHER)
     needed = cpus_needed(check, measured)
     if needed is not None and measured.cpus is not None and needed > measured.cpus:
         why = (f"what was promised would take {needed:,.0f} CPUs at this machine's cost of an I/O, "
@@ -294,7 +296,7 @@ def _judge_burst(check: Check, measured: Measurement, tolerance: float, base: Ve
     other_reason = other_limit(check, measured)
     why = "the credits may have been used up before this test"
     return replace(row, result=UNDECIDED, binding=other_reason, why=why if not other_reason else
-                   "the volume is not the limit here")  # fmt: skip
+                   WHY_OTHER)  # fmt: skip
 
 
 def _judge_latency(check: Check, measured: Measurement, tolerance: float) -> Verdict:
@@ -303,6 +305,16 @@ def _judge_latency(check: Check, measured: Measurement, tolerance: float) -> Ver
     limit = check.promised * (1 + tolerance)
     if mean is None:
         return replace(row, result=UNDECIDED, why="fio measured no latency")
+    is_behind = _is_behind(check.load, measured)
+    if is_behind or (check.load and mean > limit):
+        reason = other_limit(check, measured)
+        if reason:
+            return replace(row, result=UNDECIDED, binding=reason, why=WHY_OTHER)
+    if is_behind:
+        why = f"only {measured.rate:,.0f} of {check.load:,.0f}/s were done"
+        short = round(measured.seconds) < MIN_SECONDS
+        return replace(row, result=UNDECIDED if short else FAIL,
+                       why=f"{why}; {WHY_TOO_SHORT}" if short else why)  # fmt: skip
     if mean <= limit and (high is None or high <= limit):
         return row
     if mean <= limit or low is None or low <= limit:
@@ -310,6 +322,12 @@ def _judge_latency(check: Check, measured: Measurement, tolerance: float) -> Ver
     if round(measured.seconds) < MIN_SECONDS:
         return replace(row, result=UNDECIDED, why=WHY_TOO_SHORT)
     return replace(row, result=FAIL, binding="latency of the volume")
+
+
+def _is_behind(load: float, measured: Measurement) -> bool:
+    """Whether clearly fewer I/Os were completed than arrive at random times at this ``load``."""
+    chance = 4 / math.sqrt(max(1.0, load * measured.seconds))
+    return measured.rate < load * (1 - BEHIND - chance)
 
 
 def without_refuted_limits(rows: Sequence[Verdict], tolerance: float) -> list[Verdict]:
