@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,16 +61,25 @@ def test_a_job_of_two_sections_has_no_single_rate(home: Path) -> None:
     assert result.returncode == 2 and "has 2 jobs" in result.stderr
 
 
-def test_an_interrupt_leaves_nothing(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "text", "shown"),
+    [("as it is:", "Interrupted: the limit was not found.", False),
+     (r"[\d,]+/s:", "these are the rates measured so far", True)],
+)  # fmt: skip
+def test_an_interrupt_shows_what_was_measured_and_leaves_nothing(
+    home: Path, line: str, text: str, shown: bool
+) -> None:
     command = [sys.executable, "-m", "iopstui", "limit", "work", "--job", "j.fio", *KEEP]
-    with subprocess.Popen(command, cwd=home, stderr=subprocess.PIPE, text=True,
-                          env={**os.environ, "XDG_STATE_HOME": str(home)}) as process:  # fmt: skip
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("as it is:"):
+    with subprocess.Popen(
+        command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "XDG_STATE_HOME": str(home)},
+    ) as process:  # fmt: skip
+        assert process.stderr is not None and process.stdout is not None
+        for each in process.stderr:
+            if re.match(line, each):
                 process.send_signal(signal.SIGINT)
                 break
-        rest = process.stderr.read()
+        rest, table = process.stderr.read(), process.stdout.read()
     assert process.returncode == 130, rest
-    assert "Interrupted: the limit was not found." in rest
+    assert text in rest and ("OVER 1.00 ms" in table and "closed loop" in table) == shown
     assert os.listdir(home / "work") == []

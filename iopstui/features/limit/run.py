@@ -45,5 +45,8 @@ def run_limit(arguments: argparse.Namespace) -> int:
         show(json.dumps(limit_json(*outcome), indent=2))
     else:
         show(limit_text(*outcome, width()))
+    interrupted = runner.loop.interrupted
+    if interrupted:
+        print_message("Interrupted: these are the rates measured so far.")
     passed = answer.kind == FOUND or (None if answer.kind == UNSURE else False)
-    return Verdict((Check(setup.keep.text, passed, answer.text),)).exit_code
+    return Verdict((Check(setup.keep.text, passed, answer.text),), interrupted).exit_code

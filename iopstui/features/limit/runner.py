@@ -10,7 +10,13 @@ from pathlib import Path
 
 from iopstui.errors import Interrupted, JobFailed
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
-from iopstui.features.limit.model.answer import MAX_CHANGES, MAX_SPOILED, Answer, conclude
+from iopstui.features.limit.model.answer import (
+    INTERRUPTED,
+    MAX_CHANGES,
+    MAX_SPOILED,
+    Answer,
+    conclude,
+)
 from iopstui.features.limit.model.estimate import Run, Second
 from iopstui.features.limit.model.load import may_be_full
 from iopstui.features.limit.model.search import SHORT_S, Search, Step
@@ -137,8 +143,8 @@ class LimitRunner:
         self._ended = ""
 
     def run(self) -> Answer:
-        """Look for the limit. Raises Interrupted, or the error of a run that fails. Afterwards the
-        session is closed, and no scratch file is left."""
+        """Look for the limit. Raises Interrupted if no rate was measured until then, or the error
+        of a run that fails. Afterwards the session is closed, and no scratch file is left."""
         began, shared = time.monotonic(), None
         self.loop.start()
         try:
@@ -146,6 +152,10 @@ class LimitRunner:
                 shared = SharedScratch([Path(p.path) for p in self.setup.job_target.places])
             lent = LentScratch(shared.scratch, DEFAULT_BYTES) if shared else None
             self._look(began, lent)
+        except Interrupted:
+            if not self.rows:
+                raise
+            self._ended = INTERRUPTED
         finally:
             try:
                 self.loop.close()

@@ -15,6 +15,7 @@ WIDE = 0.25
 MAX_CHANGES = 1
 CAUSES = "the end of a burst, a cache that filled, throttling"
 MAX_SPOILED = 3
+INTERRUPTED = "interrupted"
 DISTURBED = "too many runs were disturbed. Next: end what the lines above name, and start it again"
 
 
@@ -67,7 +68,8 @@ def _result(
         why = ended or "the time was over before a rate was too high"
         return NO_LIMIT, f"no limit found up to {highest:,.0f}/s: {why}"
     if found.low is None or found.high is None or found.half_width > WIDE:
-        return UNSURE, f"can't tell: too unsteady to say ({_range(found)} in the time there was)"
+        why = ended if ended == INTERRUPTED else "too unsteady to say"
+        return UNSURE, f"can't tell: {why} ({_range(found)} in the time there was)"
     return FOUND, f"{_rates(found.low, found.high)} (95 %)"
 
 
