@@ -133,8 +133,8 @@ def session_columns(
     "nfs" or
     "smb" if the target is on such a mount, ``on_nvme``: on an NVMe drive."""
     yield from ((name,) for name in _FIRST_COLUMNS)
-    for direction in (READ, WRITE, TRIM, TOTAL):
-        yield from _paths("fio", direction)
+    for part in (READ, WRITE, TRIM, TOTAL, "sync"):
+        yield from _paths("fio", part)
     for kind in (READ, WRITE, TOTAL):
         yield from (path for path in _paths(DEVICE, kind) if len(path) == 3)
     if len(devices) > 1:

@@ -104,3 +104,12 @@ def test_a_closed_pipe_raises() -> None:
     with pytest.raises(BrokenPipeError):
         for event in session("3.42-a-randread-grp"):
             sink.handle(event)
+
+
+def test_syncs_have_columns_of_their_own() -> None:
+    found = [row for row in rows("3.42-p-fsync") if row["fio.sync.p99"]]
+    assert len(found) > 2
+    assert all(
+        0 < float(row["fio.sync.p50"]) <= float(row["fio.sync.p99"]) <= float(row["fio.sync.max"])
+        for row in found
+    )
