@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from iopstui.features.reports import report_data
+from iopstui.features.reports import blocks, report_data
 from iopstui.features.reports.files import rendered
-from iopstui.features.reports.folding import block_builder, parallel
 
 
 def report(path: Path) -> str:
@@ -57,8 +56,8 @@ def both(path: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     processes, keys, *files = sys.argv[1:]
-    block_builder.SEGMENT_KEYS = int(keys)
-    parallel.MAX_PROCESSES = int(processes)
+    blocks.SEGMENT_KEYS = int(keys)
+    blocks.MAX_PROCESSES = int(processes)
     with mock.patch.object(os, "sched_getaffinity", lambda _: set(range(64))):
         for file in files:
             print(json.dumps(both(Path(file))))

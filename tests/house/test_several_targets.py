@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
 from iopstui.features.reports import report_data
-from iopstui.features.reports.wording import recording as report_words
+from iopstui.features.reports import words as report_words
 from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, combine_targets
 from iopstui.model.experiment.expectation import parse_expectation

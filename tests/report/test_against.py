@@ -12,7 +12,7 @@ from fio_recordings import statuses
 from iopstui.cli import main
 from iopstui.cli.volume_options import parse_volume
 from iopstui.features.reports.files import rendered
-from iopstui.features.reports.report_options import ReportOptions
+from iopstui.features.reports.formats import ReportOptions
 from iopstui.model.metrics.summary import fio_summary
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from nearly import assert_nearly
 from session_frames import whole_frames
 
-from iopstui.features.reports.folding import series
-from iopstui.features.reports.folding.block import Block
-from iopstui.features.reports.folding.run import Run
+from iopstui.features.reports import series
+from iopstui.features.reports.blocks import Block
+from iopstui.features.reports.run import Run
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import (

@@ -20,10 +20,9 @@ from json_schema import check
 
 from iopstui.errors import UsageError
 from iopstui.features.reports.files import rendered, report, write_report
-from iopstui.features.reports.fleet.reading import interval_of
-from iopstui.features.reports.fleet.report_data import FleetHeat, load_fleet_report
-from iopstui.features.reports.folding.heat import HEAT_ROWS_PER_DECADE
-from iopstui.features.reports.report_options import DEFAULT_OPTIONS, ReportOptions
+from iopstui.features.reports.fleet.data import FleetHeat, interval_of, load_fleet_report
+from iopstui.features.reports.formats import DEFAULT_OPTIONS, ReportOptions
+from iopstui.features.reports.series import HEAT_ROWS_PER_DECADE
 from iopstui.model.histogram import bucket_key
 from iopstui.output.fleet.labelled_rows import is_fleet
 
@@ -135,7 +134,7 @@ def test_each_run_of_a_table_has_its_number(tmp_path: Path) -> None:
 def test_parquet_has_the_cells_of_the_csv(
     rows_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("iopstui.features.reports.parquet.ROWS", rows_at_once)
+    monkeypatch.setattr("iopstui.features.reports.rows.ROWS", rows_at_once)
     path, out = two_runs(tmp_path), io.BytesIO()
     write_report([path], "parquet", DEFAULT_OPTIONS, out)
     table, expected = pyarrow.parquet.read_table(out), csv_rows(path)

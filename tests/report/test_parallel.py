@@ -23,7 +23,7 @@ from nearly import assert_nearly
 from session_frames import kernel
 
 from iopstui import events
-from iopstui.features.reports.folding import block_builder
+from iopstui.features.reports import blocks
 from iopstui.features.reports.report_data import load_report_data
 from iopstui.model.findings.diagnosis import Finding
 from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
@@ -219,7 +219,7 @@ def test_rows_and_mark_intervals_equal_those_of_single_frames(
     several_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if fio was silent during a mark: its next report covers time before the mark."""
-    monkeypatch.setattr(block_builder, "SEGMENT_KEYS", 1)
+    monkeypatch.setattr(blocks, "SEGMENT_KEYS", 1)
     silent = [replace(raw, fio=None) if 40 < raw.seq < 70 else raw for raw in run_samples(70)]
     path = write_recording(tmp_path / "r.iops", [silent[0], started(0.1, 1), *silent[1:60],
                                           events.Mark(60.0, "m"), *silent[60:]])  # fmt: skip
@@ -268,18 +268,18 @@ def test_a_short_recording_is_read_by_one_process(tmp_path: Path) -> None:
 
 SLOW = """
 import sys, time
-from iopstui.features.reports.folding import block_builder, parallel
+from iopstui.features.reports import blocks
 from iopstui.features.reports.files import rendered
 from pathlib import Path
-block_builder.SEGMENT_KEYS = 1
+blocks.SEGMENT_KEYS = 1
 import os
 os.sched_getaffinity = lambda _: [0, 1, 2]
-whole = parallel._segment_result
+whole = blocks._segment_result
 def part(*arguments):
     if arguments[1].start is not None:
         {odd}
     return whole(*arguments)
-parallel._segment_result = part
+blocks._segment_result = part
 print(rendered([Path(sys.argv[1])], "json"))
 """
 

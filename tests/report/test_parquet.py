@@ -18,9 +18,9 @@ import recordings as made
 from iopstui import events
 from iopstui.cli.program import main
 from iopstui.errors import Missing, UsageError
-from iopstui.features.reports import parquet as parquet_out
+from iopstui.features.reports import rows as parquet_out
 from iopstui.features.reports.files import report, write_report, write_report_file
-from iopstui.features.reports.report_options import DEFAULT_OPTIONS, ReportOptions
+from iopstui.features.reports.formats import DEFAULT_OPTIONS, ReportOptions
 from iopstui.model.metrics.fields import find_field
 from iopstui.output.csv_out import RUN_COLUMNS, CsvSink
 from iopstui.recording.reader import Recording, recording_path

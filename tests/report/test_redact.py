@@ -19,9 +19,8 @@ from test_fleet_report import FAST, finished, frame
 
 from iopstui import events
 from iopstui.features.reports.files import rendered, report
-from iopstui.features.reports.formats import FORMATS, TEXTS
+from iopstui.features.reports.formats import DEFAULT_OPTIONS, FORMATS, TEXTS, ReportOptions
 from iopstui.features.reports.redact import REDACTED, Redactor
-from iopstui.features.reports.report_options import DEFAULT_OPTIONS, ReportOptions
 from iopstui.model.answer.answer import WARNING, Answer
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.target import FILE, TargetPath, combine_targets

@@ -24,7 +24,15 @@ from session_frames import kernel, with_share, with_smb
 
 from iopstui import events
 from iopstui.errors import UsageError
-from iopstui.features.reports.drawing.svg import (
+from iopstui.features.reports import comparisons, series
+from iopstui.features.reports import words as report_words
+from iopstui.features.reports.content import markdown
+from iopstui.features.reports.files import kind_of, rendered, report
+from iopstui.features.reports.formats import TEXTS
+from iopstui.features.reports.report_data import load_report_data
+from iopstui.features.reports.run import Run
+from iopstui.features.reports.series import points
+from iopstui.features.reports.svg import (
     HEIGHT,
     WIDTH,
     Curve,
@@ -34,15 +42,6 @@ from iopstui.features.reports.drawing.svg import (
     linear,
     logarithmic,
 )
-from iopstui.features.reports.files import kind_of, rendered, report
-from iopstui.features.reports.folding import series
-from iopstui.features.reports.folding.run import Run
-from iopstui.features.reports.folding.series import points
-from iopstui.features.reports.formats import TEXTS
-from iopstui.features.reports.page import markdown
-from iopstui.features.reports.report_data import load_report_data
-from iopstui.features.reports.wording import recording as report_words
-from iopstui.features.reports.wording import side_by_side
 from iopstui.format import MISSING, number
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.diagnosis import Finding
@@ -400,7 +399,7 @@ def test_a_job_without_latencies_has_no_latency_chart_with_zeros(path: Path) -> 
 def test_the_comparison_has_fio_s_own_figures(path: Path) -> None:
     made.write(path, "3.42-j-rateiops")
     data = load_report_data(path)
-    rows = {name: values for name, *values in side_by_side.comparison([data, data]).rows}
+    rows = {name: values for name, *values in comparisons.comparison([data, data]).rows}
     finished = data.runs[0].finished
     assert finished is not None and not data.runs[0].is_partial
     iops = sum(direction["iops"] for direction in finished.summary["total"].values())

@@ -21,10 +21,9 @@ from test_report import HOSTILE, page, text_of
 
 from iopstui import events
 from iopstui.errors import UsageError
-from iopstui.features.reports.drawing.svg import Scale
-from iopstui.features.reports.drawing.xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
 from iopstui.features.reports.files import rendered
 from iopstui.features.reports.report_data import load_report_data
+from iopstui.features.reports.svg import HEIGHT, STYLES, WIDTH, Scale, XYCurve, places, xy_chart
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.topology import Topology
 from iopstui.model.experiment.expectation import Outcome, parse_expectation

@@ -14,7 +14,7 @@ from fio_recordings import NAMES, unpacked
 
 from iopstui.errors import UsageError
 from iopstui.features.reports.files import rendered
-from iopstui.features.reports.report_options import ReportOptions
+from iopstui.features.reports.formats import ReportOptions
 from iopstui.model.fio.log_lines import Logs, read_log
 from iopstui.recording.foreign import read_result, read_results
 

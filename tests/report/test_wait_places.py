@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from test_report import page, rendered, text_of
 
 from iopstui import events
-from iopstui.features.reports.drawing.svg import Curve, linear, stacked
-from iopstui.features.reports.folding.series import append, empty, values_of
+from iopstui.features.reports.series import append, empty, values_of
+from iopstui.features.reports.svg import Curve, linear, stacked
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame, FrameBuilder
 from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.waits import Waits
@@ -192,7 +192,7 @@ def test_many_devices_are_drawn_as_the_busiest_and_others(path: Path) -> None:
     names = [f"sd{letter}" for letter in "abcdefgh"]
     target = replace(made.TARGET, tree=("vda", *names))
     made.write(path, taken=waiting_samples())
-    from iopstui.features.reports.drawing.charts import _wait_curves
+    from iopstui.features.reports.charts import _wait_curves
     from iopstui.features.reports.report_data import load_report_data
 
     data = load_report_data(path)

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from iopstui import format as units
+from iopstui.features.reports import comparisons, words
 from iopstui.features.reports import experiment as experiment_pages
-from iopstui.features.reports.drawing.charts import Scales, charts
-from iopstui.features.reports.drawing.experiment_charts import experiment_charts
+from iopstui.features.reports.charts import Scales, charts, experiment_charts
 from iopstui.features.reports.experiment import Experiment
-from iopstui.features.reports.folding.run import Run
-from iopstui.features.reports.folding.series import QUEUE, points
 from iopstui.features.reports.markup import (
     Block,
     Bullets,
@@ -21,29 +19,83 @@ from iopstui.features.reports.markup import (
     Heading,
     Pairs,
     Text,
+    html,
+    html_of,
     list_with_heading,
+    markdown_of,
 )
+from iopstui.features.reports.overview import overview
 from iopstui.features.reports.report_data import ReportData
-from iopstui.features.reports.wording import recording as words
-from iopstui.features.reports.wording import repeat_command, side_by_side, slowest_requests
-from iopstui.features.reports.wording.overview import overview
+from iopstui.features.reports.run import Run
+from iopstui.features.reports.series import QUEUE, points
+from iopstui.model.figures.figure import by_name
+from iopstui.model.metrics.probe import SLOW_REQUEST, SlowRequest
+from iopstui.model.metrics.slow.common_properties import common_properties
+from iopstui.model.metrics.slow.slow_ios import slow_ios
 from iopstui.session.run_rows import MARK_COLUMNS, run_columns
-from iopstui.tables import Table
+from iopstui.tables import Column, Table
+from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import PromisedFigures
 
+_ROWS = by_name(SLOW_REQUEST)
+SLOW_COLUMNS = (
+    Column("t", "time", form=units.clock), _ROWS["disk"].column(form=printable),
+    *(_ROWS[name].column() for name in ("direction", "rwbs", "sector", "offset", "size")),
+    Column("exemplar", "process",
+           form=lambda each: f"{printable(each.comm) or units.MISSING} ({each.pid})"),
+    _ROWS["cgroup"].column(form=lambda name: printable(name) or units.MISSING),
+    Column("exemplar", "CPUs", form=lambda each: f"{each.cpu} → {each.cpu_done}"),
+    *(_ROWS[name].column() for name in ("total", "tried", "plugged", "queued", "device")),
+)  # fmt: skip
+IOS_COLUMNS = (
+    Column("run", "run"), Column("io/direction", "direction"),
+    Column("io/latency_ns", "clat", form=units.latency),
+    Column("io/size", "size", form=units.size), Column("io/offset", "offset", form=units.size),
+    Column("io/job", "job"), Column("io/t", "s into the job", form="{:.3f}".format),
+)  # fmt: skip
+NOTE = (
+    "From allocation to completion: tried until the driver last sent it back, plugged until "
+    "inserted into the scheduler or queue, queued until issued to the driver, then in the device. "
+    "Process: who sent it."
+)
+IOS_NOTE = "From fio's own log of each I/O: the job's side alone, nothing is known of the kernel's."
 MAX_SECONDS = 120
 MAX_OPEN = 3
 
 
+def markdown(reports: Sequence[ReportData]) -> str:
+    """One recording after the other; of several, what they have in common stands first."""
+    blocks = [*comparison(reports, None)] if len(reports) > 1 else []
+    blocks += [block for data in reports for block in report_blocks(data, None)]
+    return markdown_of(blocks, _names(reports))
+
+
+def html_page(reports: Sequence[ReportData]) -> str:
+    """The page of one recording, or of several side by side on the same scales."""
+    title = "iopstui: " + " / ".join(words.heading(data) for data in reports)
+    scales = Scales(reports)
+    # of more than two each has the whole width
+    sides = "two" if len(reports) == 2 else "one"
+    body = [*html(comparison(reports, scales))] if len(reports) > 1 else []
+    body.append(f'<div class="sides {sides}">')
+    for data in reports:
+        body += ["<section>", *html(report_blocks(data, scales)), "</section>"]
+    return html_of(title, [*body, "</div>"], _names(reports))
+
+
+def _names(reports: Sequence[ReportData]) -> str:
+    return ", ".join(printable(data.path.name) for data in reports)
+
+
 def comparison(reports: Sequence[ReportData], scales: Scales | None) -> Iterator[Block]:
     """Comparison of several recordings; no charts without ``scales``."""
-    yield Heading(1, side_by_side.subject(reports))
-    table = side_by_side.comparison(reports)
+    yield Heading(1, comparisons.subject(reports))
+    table = comparisons.comparison(reports)
     if table.rows:
-        yield from (table, Text(side_by_side.NO_PROOF))
-    note = "" if scales is None else side_by_side.alignment_note(reports, scales.times is not None)
+        yield from (table, Text(comparisons.NO_PROOF))
+    note = "" if scales is None else comparisons.alignment_note(reports, scales.times is not None)
     if note:
         yield Text(note)
 
@@ -80,22 +132,28 @@ def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
     else:
         yield from (Heading(2, "Settings"), *_settings(data), Heading(2, "Repeat it"))
     for experiment in data.experiments:
-        yield Code(repeat_command.repeat_experiment(data, experiment))
+        yield Code(words.repeat_experiment(data, experiment))
     yield from _folded(data, [block for run in data.runs for block in _repeat(data, run)])
     if scales is not None:
         yield _seconds(data)
 
 
 def _slowest(data: ReportData) -> Iterator[Block]:
-    slow = slowest_requests
-    requests = Table.from_rows(slow.COLUMNS, slow.rows(data), slow.LEFT)
-    yield from _section(slow.TITLE, slow.NOTE, requests)
-    if requests.rows and (claims := slow.claims(data)):
-        yield from (Text(slow.COMMON), Bullets(claims))
-    of_fio = Table.from_rows(slow.IOS_COLUMNS, slow.io_rows(data), left_columns=2)
-    yield from _section(slow.IOS_TITLE, slow.IOS_NOTE, of_fio)
-    if of_fio.rows and (claims := slow.io_claims(data)):
-        yield from (Text(slow.IOS_COMMON), Bullets(claims))
+    requests = [SlowRequest(request, t) for t, request in data.slowest.all()]
+    yield from _section("Slowest requests", NOTE, Table.from_rows(SLOW_COLUMNS, requests, 4))
+    if requests and (claims := common_properties(data.slowest.selection())):
+        yield Text("What the slowest of the whole recording have in common beyond chance (not "
+                   "necessarily the cause):")  # fmt: skip
+        yield Bullets([f"{printable(claim.text)}." for claim in claims])
+    ios = [{"run": run.step, "io": io} for run in data.runs for io in slow_ios(run.slowest_ios)]
+    yield from _section("Slowest I/Os", IOS_NOTE, Table.from_rows(IOS_COLUMNS, ios, 2))
+    common = [
+        f"{f'run {run.step}: ' if len(data.runs) > 1 else ''}{printable(claim)}."
+        for run in data.runs for claim in run.slowest_ios.get("in_common", ())
+    ]  # fmt: skip
+    if ios and common:
+        yield Text("What they have in common beyond chance (not necessarily the cause):")
+        yield Bullets(common)
 
 
 def _section(title: str, note: str, table: Table) -> Iterator[Block]:
@@ -116,17 +174,15 @@ def _other_counters(data: ReportData) -> Iterator[Block]:
 
 
 def _promised(data: ReportData, figures: PromisedFigures) -> Iterator[Block]:
-    from iopstui.features.reports.wording import promised_volume
-
-    rows = [*promised_volume.rows(data, figures)]
-    yield Heading(2, promised_volume.title(figures))
+    rows = [*comparisons.promised_rows(data, figures)]
+    yield Heading(2, comparisons.promised_title(figures))
     if rows:
         yield from (
-            Table(promised_volume.HEAD, rows, left_columns=4),
-            Text(promised_volume.NOTE, "dim"),
+            Table(comparisons.PROMISED_HEAD, rows, left_columns=4),
+            Text(comparisons.PROMISED_NOTE, "dim"),
         )
     else:
-        yield Text(promised_volume.why_no_rows(data))
+        yield Text(comparisons.why_nothing_promised(data))
 
 
 def _folded(data: ReportData, blocks: Sequence[Block]) -> Sequence[Block]:
@@ -237,11 +293,11 @@ def _settings(data: ReportData) -> Iterator[Block]:
 
 def _repeat(data: ReportData, run: Run) -> Iterator[Block]:
     yield Heading(3, f"Run {run.step}")
-    command = "" if run.point else repeat_command.repeat(data, run)
+    command = "" if run.point else words.repeat(data, run)
     if command:
         yield Code(command)
     if run.started is not None and run.started.command:
-        yield from (Text("fio command:"), Code(repeat_command.command(run)))
+        yield from (Text("fio command:"), Code(words.fio_command(run)))
     if run.job_run is not None and run.job_run.text:
         summary = (
             f"{words.job_file_title(data)} (save it as job.fio, name a file of yours in it, and: "

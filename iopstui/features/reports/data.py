@@ -9,12 +9,11 @@ from typing import Any
 
 from iopstui import __version__
 from iopstui.features.reports.experiment import as_data
-from iopstui.features.reports.folding.run import Run
-from iopstui.features.reports.folding.series import points
+from iopstui.features.reports.overview import overview
 from iopstui.features.reports.report_data import ReportData
-from iopstui.features.reports.wording.overview import overview
-from iopstui.features.reports.wording.recording import reconciled
-from iopstui.features.reports.wording.repeat_command import command, repeat, repeat_experiment
+from iopstui.features.reports.run import Run
+from iopstui.features.reports.series import points
+from iopstui.features.reports.words import fio_command, reconciled, repeat, repeat_experiment
 from iopstui.model.figures.figure import as_object
 from iopstui.model.metrics.probe import SLOW_REQUEST, SlowRequest
 from iopstui.model.metrics.shares.share import OPERATION, SMB_DATA, SMB_OTHER, SMB_PROTOCOL
@@ -110,7 +109,7 @@ def _run(data: ReportData, run: Run) -> dict[str, Any]:
         "verdicts": [asdict(judged) for judged in run.outcomes],
         "steady": asdict(run.steady_state) if run.steady_state else None,
         "repeat": None if run.point else repeat(data, run) or None,
-        "command": command(run) or None,
+        "command": fio_command(run) or None,
         "job_file": run.job_run.text if run.job_run else None,
         "overrides": run.job_run.overrides if run.job_run else None,
         "captured": [asdict(row) for row in run.captured] or None,

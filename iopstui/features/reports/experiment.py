@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -15,8 +14,6 @@ from iopstui.events import (
     PointFinished,
     PointStarted,
 )
-from iopstui.model.block.tunable import TunableRequest
-from iopstui.model.experiment.comparison import PRIMARY_FIGURES
 from iopstui.model.experiment.comparison_text import (
     ComparisonResults,
     method_text,
@@ -31,9 +28,8 @@ from iopstui.model.experiment.load_curve import (
     load_curves,
     measured_points,
 )
-from iopstui.model.experiment.plan import IOPS, Axis, Plan, variant_letter
+from iopstui.model.experiment.plan import Axis, Plan, variant_letter
 from iopstui.model.experiment.point import POINT
-from iopstui.model.experiment.run_request import RunRequest
 from iopstui.output.experiment.compare import COLUMNS as COMPARED
 from iopstui.output.experiment.compare import (
     comparison_results,
@@ -274,36 +270,6 @@ def method(experiment: Experiment) -> str:
         return ""
     text = method_text(experiment.plan, "shown")
     return f"{text[0].upper()}{text[1:]}."
-
-
-def repeat(experiment: Experiment, targets: Sequence[str], size: str | None, bind: bool,
-           knobs: Sequence[tuple[str, str]], interval_s: float) -> str:  # fmt: skip
-    """The command to repeat it; ``knobs`` (name, value) applied to all of it."""
-    plan = experiment.plan
-    args = ["iopstui", experiment.kind, *targets]
-    for job in plan.jobs:
-        args += ["--job", job]
-    for axis in plan.axes:
-        args += ["--axis", f"{axis.name}={','.join(axis.values)}"]
-    for variant in plan.variants:
-        args += ["--variant", ",".join(map(str, variant.settings)) or "as-is"]
-    if plan.until is not None:
-        args += ["--until", f"{100 * plan.until:g}%", "--max-repeats", str(plan.repeats)]
-    elif plan.variants or plan.repeats > 1:
-        args += ["--repeats", str(plan.repeats)]
-    if plan.figure != IOPS:
-        option = next(name for name, figure in PRIMARY_FIGURES.items() if figure == plan.figure)
-        args += ["--figure", option]
-    args += ["--seed", str(plan.seed)] if plan.seed is not None else []
-    args += ["--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}"]
-    expected = experiment.expectations
-    request = RunRequest(
-        overrides=plan.options, size=size, bind=bind, interval_s=interval_s,
-        knobs=tuple(TunableRequest(*knob) for knob in knobs),
-        expect=tuple(expectation.text for expectation in expected),
-        tolerance=expected[0].tolerance if expected else 0.0,
-    )  # fmt: skip
-    return printable(shlex.join([*args, *request.words()]))
 
 
 def as_data(experiment: Experiment) -> dict[str, Any]:

@@ -10,9 +10,16 @@ from typing import BinaryIO
 
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.features.reports.fleet.page import ROWS, fleet_report, write_fleet
-from iopstui.features.reports.formats import DEFAULT, FORMATS, Format, display_name, or_list
-from iopstui.features.reports.report_options import DEFAULT_OPTIONS, ReportOptions
-from iopstui.features.reports.sources import Source, credible, sources
+from iopstui.features.reports.foreign import Source, credible, sources
+from iopstui.features.reports.formats import (
+    DEFAULT,
+    DEFAULT_OPTIONS,
+    FORMATS,
+    Format,
+    ReportOptions,
+    display_name,
+    or_list,
+)
 from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.recording.foreign import RECORDING, detect_file_kind
 from iopstui.recording.reader import Recording, recording_path

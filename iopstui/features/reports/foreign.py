@@ -1,22 +1,22 @@
-"""A result of fio, or its logs, as a ``ReportData``: the same report as of a recording, less what
-such a file does not say."""
+"""The inputs of a report. A result of fio, or its logs, becomes a ``ReportData`` like a recording,
+less what such a file does not say."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from iopstui import events
 from iopstui.errors import UsageError
-from iopstui.features.reports.folding.block import Block
-from iopstui.features.reports.folding.heat import Heat
-from iopstui.features.reports.folding.run import Run
+from iopstui.features.reports.blocks import Block
 from iopstui.features.reports.redact import REDACTED, Redactor
 from iopstui.features.reports.report_data import ReportData, add_block, add_row
-from iopstui.features.reports.sources import Source
+from iopstui.features.reports.run import Run
+from iopstui.features.reports.series import Heat
 from iopstui.model import histogram
 from iopstui.model.block.target import FILE, Target
 from iopstui.model.fio.log_lines import Logs
@@ -25,9 +25,94 @@ from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.stated_rates import SecondRates, beyond_depth
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import FioStatus, RawSample
+from iopstui.output.replay import checking_figures
 from iopstui.recording import layout as form
-from iopstui.recording.foreign import FioResult, LogFile, log_bases_ms, read_log_file
+from iopstui.recording.foreign import (
+    JSON,
+    JSON_ADVICE,
+    LOG,
+    NORMAL,
+    FioResult,
+    LogFile,
+    detect_file_kind,
+    log_bases_ms,
+    named_log,
+    read_log_file,
+    read_results,
+)
 from iopstui.text import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A recording (``path``), or the runs in a result of fio, or ``logs`` of one run, or both."""
+
+    path: Path
+    results: tuple[FioResult, ...] = ()
+    logs: tuple[LogFile, ...] = ()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it is a recording of ours."""
+        return not self.results and not self.logs
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All its files."""
+        first = () if self.logs and not self.results else (self.path,)
+        return (*first, *(log.path for log in self.logs))
+
+
+def sources(paths: Sequence[Path]) -> list[Source]:
+    """The files in their order, logs with the result that had them written, or else with those of
+    the same prefix. UsageError for what can't be reported of."""
+    result: list[Source] = []
+    logs: dict[tuple[Path, str], list[LogFile]] = {}
+    for path in paths:
+        kind = detect_file_kind(path)
+        if kind == NORMAL:
+            raise UsageError(
+                f"{printable(str(path))} is fio's normal output, which lacks most of the "
+                "data.", JSON_ADVICE,
+            )  # fmt: skip
+        if path.name.endswith(".log") and "_hist" in path.name:
+            raise UsageError(
+                f"{printable(str(path))} is a histogram log (write_hist_log=), which iopstui "
+                "does not read.",
+                "Use latency logs (write_lat_log=), or JSON with the histogram of the whole "
+                "run: --output-format=json+",
+            )
+        if kind == LOG:
+            log = named_log(path)
+            logs.setdefault((path.parent, log.name.prefix), []).append(log)
+        else:
+            result.append(Source(path, tuple(read_results(path)) if kind == JSON else ()))
+    for (_, prefix), several in logs.items():
+        place = _owner(result, prefix)
+        if place is None:
+            result.append(Source(several[0].path, (), tuple(several)))
+        else:
+            source = result[place]
+            result[place] = Source(source.path, source.results, (*source.logs, *several))
+    return result
+
+
+def _owner(known_sources: Sequence[Source], prefix: str) -> int | None:
+    """Return the result that these logs belong to; ``None`` if none, or several, do."""
+    owners = [
+        n
+        for n, source in enumerate(known_sources)
+        if len(source.results) == 1 and source.results[0].names_log(prefix)
+    ]
+    return owners[0] if len(owners) == 1 else None
+
+
+@contextmanager
+def credible(found_sources: Sequence[Source]) -> Iterator[None]:
+    """UsageError where a file holds impossible figures."""
+    with checking_figures([path for source in found_sources for path in source.paths]):
+        yield
+
 
 MAX_GAP_S = 86400.0
 UNNAMED_TARGET = "a target that the file does not name"

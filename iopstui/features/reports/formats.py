@@ -1,4 +1,4 @@
-"""The formats of a report: to add one, add an entry to ``FORMATS``."""
+"""The formats of a report, and its options: to add a format, add an entry to ``FORMATS``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from iopstui.features.reports.report_options import ReportOptions
-
 if TYPE_CHECKING:
-    from iopstui.features.reports.sources import Source
+    from iopstui.features.reports.foreign import Source
+    from iopstui.features.reports.report_data import ReportData
+    from iopstui.model.volumes.promised import PromisedFigures
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """``redact``: leave out what says whose machine it is of (redact.py). ``against``: a bought
+    volume whose limits stand beside what was measured."""
+
+    redact: bool = False
+    against: PromisedFigures | None = None
+
+
+DEFAULT_OPTIONS = ReportOptions()
+
 
 MAX_SOURCES = 26
 """Sources of a report: they are told apart by letters."""
@@ -28,35 +41,51 @@ class Format:
     stream: Callable[[Sequence[Source], ReportOptions, BinaryIO], None] | None = None
 
 
-def _html(sources: Sequence[Source], options: ReportOptions) -> str:
-    from iopstui.features.reports.loader import load_reports
-    from iopstui.features.reports.page import html_page
+def _loaded(sources: Sequence[Source], options: ReportOptions) -> list[ReportData]:
+    """The data of each. Of several the charts count from where the longest run of each began."""
+    from iopstui.features.reports.foreign import load_foreign_report
+    from iopstui.features.reports.report_data import load_report_data
 
-    return html_page(load_reports(sources, options))
+    reports = [
+        load_report_data(source.path, options.redact)
+        if source.recorded
+        else load_foreign_report(source, options.redact)
+        for source in sources
+    ]
+    for data in reports:
+        data.promised = options.against
+        run = data.longest
+        if len(reports) > 1 and run is not None and not data.experiments:
+            data.origin_t = run.begin or 0.0
+    return reports
+
+
+def _html(sources: Sequence[Source], options: ReportOptions) -> str:
+    from iopstui.features.reports.content import html_page
+
+    return html_page(_loaded(sources, options))
 
 
 def _markdown(sources: Sequence[Source], options: ReportOptions) -> str:
-    from iopstui.features.reports.loader import load_reports
-    from iopstui.features.reports.page import markdown
+    from iopstui.features.reports.content import markdown
 
-    return markdown(load_reports(sources, options))
+    return markdown(_loaded(sources, options))
 
 
 def _csv(sources: Sequence[Source], options: ReportOptions) -> str:
-    from iopstui.features.reports.table import csv_text
+    from iopstui.features.reports.rows import csv_text
 
     return csv_text(sources[0], options.redact)
 
 
 def _json(sources: Sequence[Source], options: ReportOptions) -> str:
     from iopstui.features.reports.data import json_text
-    from iopstui.features.reports.loader import load_reports
 
-    return json_text(load_reports(sources, options))
+    return json_text(_loaded(sources, options))
 
 
 def _parquet(sources: Sequence[Source], options: ReportOptions, out: BinaryIO) -> None:
-    from iopstui.features.reports.parquet import write_parquet
+    from iopstui.features.reports.rows import write_parquet
 
     write_parquet(sources[0], options.redact, out)
 

@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.resources import files
 
+from iopstui import __version__
 from iopstui.tables import Table
 from iopstui.text import printable
 
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 # an underscore inside a word is none of emphasis
 _ACTIVE = re.compile(r"([\\`*{}\[\]<>#|!~$&]|(?<!\w)_|_(?!\w))")
 
@@ -75,6 +78,29 @@ def list_with_heading(title: str, lines: Iterable[str]) -> Iterator[Block]:
     """A list with its heading; nothing if it is empty."""
     if rows := list(lines):
         yield from (Heading(2, title), Bullets(rows))
+
+
+def markdown_of(content: Iterable[Block], made_from: str) -> str:
+    """The text of these blocks."""
+    blocks = [*content, _origin(made_from)]
+    return "\n".join(markdown(blocks))
+
+
+def html_of(title: str, body: Sequence[str], made_from: str) -> str:
+    """A whole page with these lines in its body."""
+    style = (files("iopstui") / "data" / "report.css").read_text("utf-8")
+    lines = [
+        "<!DOCTYPE html>", '<html lang="en">', "<head>", '<meta charset="utf-8"/>',
+        f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}"/>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>',
+        f"<title>{escape(title)}</title>", f"<style>{style}</style>", "</head>", "<body>",
+        *body, *html([_origin(made_from)]), "</body>", "</html>",
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _origin(made_from: str) -> Text:
+    return Text(f"Made by iopstui {__version__} from {made_from}.", "dim")
 
 
 def html(blocks: Iterable[Block]) -> Iterator[str]:

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.errors import UsageError
+from iopstui.features.reports.blocks import (
+    Block,
+    BlockBuilder,
+    SegmentMismatch,
+    duration,
+    fold_in_parallel,
+    segments,
+)
 from iopstui.features.reports.experiment import Experiment
-from iopstui.features.reports.folding.block import Block
-from iopstui.features.reports.folding.block_builder import BlockBuilder, duration, segments
-from iopstui.features.reports.folding.heat import Heat
-from iopstui.features.reports.folding.parallel import SegmentMismatch, fold_in_parallel
-from iopstui.features.reports.folding.run import Run
-from iopstui.features.reports.folding.series import Series, append, empty, extend
 from iopstui.features.reports.redact import opened
+from iopstui.features.reports.run import Run
+from iopstui.features.reports.series import Heat, Series, append, empty, extend
 from iopstui.model import histogram
 from iopstui.model.answer.answer import FINDING
 from iopstui.model.block.device import BlockDevice

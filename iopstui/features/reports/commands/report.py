@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the report."""
     from iopstui.features.reports.files import report
-    from iopstui.features.reports.report_options import ReportOptions
+    from iopstui.features.reports.formats import ReportOptions
 
     against = None
     if arguments.against is not None:

@@ -1,6 +1,5 @@
 """A report of many hosts: a page with charts, Markdown, JSON or a table (rows.py) of their JSON
-lines.
-"""
+lines."""
 
 from __future__ import annotations
 
@@ -8,16 +7,14 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from iopstui import __version__
 from iopstui import format as units
 from iopstui.errors import UsageError
-from iopstui.features.reports.drawing.svg import Curve, Times, chart, heat, linear, logarithmic
-from iopstui.features.reports.fleet import wording as words
-from iopstui.features.reports.fleet.report_data import (
+from iopstui.features.reports.fleet.data import (
     KERNEL,
     FleetHeat,
     FleetReportData,
@@ -25,13 +22,137 @@ from iopstui.features.reports.fleet.report_data import (
     load_fleet_report,
 )
 from iopstui.features.reports.fleet.rows import write_csv, write_parquet
-from iopstui.features.reports.folding.heat import HEAT_ROWS_PER_DECADE
-from iopstui.features.reports.markup import Block, Charts, FoldedBlocks, Heading, Pairs, Text, html
-from iopstui.features.reports.page import html_of, markdown_of
-from iopstui.features.reports.report_options import ReportOptions
+from iopstui.features.reports.formats import ReportOptions
+from iopstui.features.reports.markup import (
+    Block,
+    Charts,
+    FoldedBlocks,
+    Heading,
+    Pairs,
+    Text,
+    html,
+    html_of,
+    markdown_of,
+)
+from iopstui.features.reports.redact import REDACTED
+from iopstui.features.reports.series import HEAT_ROWS_PER_DECADE
+from iopstui.features.reports.svg import Curve, Times, chart, heat, linear, logarithmic
+from iopstui.fleet.merging.sums import Object
+from iopstui.model.metrics.paths import DEVICE
+from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sizes import MIB
+from iopstui.output.fleet.wording import direction_cells, direction_columns, ending, executed_text
 from iopstui.output.jsonl import clean
-from iopstui.tables import Table
+from iopstui.tables import Column, Table, texts
+
+SHOWN = ("p50", "p99", "p99.9", "p99.99")
+_IOPS, _BW, _MEAN, *_RANKS, _MAX = direction_columns(SHOWN)
+WHOLE = (Column("name", ""), *direction_columns(SHOWN))
+HOSTS = (
+    Column("host", "host"), Column("outcome", "ended"), _IOPS, _BW, *_RANKS, _MAX,
+    Column("absent", "seconds not counted"), Column("verdict", "fio's count"),
+)  # fmt: skip
+RUNS = (
+    Column("run", "run"), Column("job", "job"), Column("hosts", "hosts"), _IOPS, _BW, *_RANKS[:3],
+    Column("ended", "ended"),
+)  # fmt: skip
+SECONDS = (
+    Column("wall_ms", "UTC", form=lambda wall_ms: (units.utc(wall_ms) or "")[11:19]),
+    Column("", "hosts", read=lambda row: f"{row.counted}/{row.expected}"),
+    *(Column(f"rates/{name}", name, form=units.number) for name in ("read", "write")), _BW,
+    *(Column(f"latencies/{name}", name, form=units.latency) for name in SHOWN[:3]),
+    Column("slowest", "slowest"),
+)  # fmt: skip
+MAX_SECONDS = 120
+
+
+def heading(data: FleetReportData) -> str:
+    """Return its title."""
+    return f"{units.counted(data.certificate.hosts, 'host')} together"
+
+
+def facts(data: FleetReportData) -> Iterator[tuple[str, str]]:
+    """Names and values."""
+    yield "file", data.file
+    if data.seconds:
+        begin, end = data.seconds[0].wall_ms, data.seconds[-1].wall_ms
+        yield "from", f"{units.utc(begin)} to {units.utc(end + data.interval_s * 1000)}"
+        full = sum(row.counted == row.expected for row in data.seconds)
+        yield (
+            "measured",
+            (
+                f"{units.duration(data.length_s)}; in {full} of {len(data.seconds)} rows of "
+                f"{data.interval_s:g} s all hosts that took part are counted"
+            ),
+        )
+    if data.spread is not None:
+        yield "started", executed_text(*data.spread, f"{len(data.start_times)} hosts")
+    yield "hosts", " ".join(endings(data))
+    yield from data.omissions
+
+
+def endings(data: FleetReportData) -> Iterator[str]:
+    """Describe how the hosts ended, and whether the sums match fio's."""
+    certificate = data.certificate
+    shown = replace(certificate)
+    for kind in ("failed", "interrupted", "lost", "differs", "unchecked", "ramp"):
+        setattr(shown, kind, tuple(map(data.names, getattr(certificate, kind))))
+    for line in ending(shown):
+        yield f"{line[0].upper()}{line[1:].rstrip('.')}."
+
+
+def totals_rows(data: FleetReportData) -> Iterator[Object]:
+    """The whole run of all hosts by direction: fio's I/Os, and the requests that probes counted."""
+    for name in DIRECTIONS:
+        if name in data.totals.fio:
+            yield {"name": name, **direction_cells(data.totals.fio[name])}
+    device = data.totals.device
+    for kind, direction in device.directions():
+        hosts = f"{device.hosts} of {units.counted(data.certificate.hosts, 'host')}"
+        yield {"name": f"device {kind} ({hosts})", **direction_cells(direction, DEVICE)}
+
+
+def totals_title(data: FleetReportData) -> str:
+    """The title of ``totals_rows``."""
+    return f"All I/Os of all hosts{', of all runs together' if data.has_several_runs else ''}"
+
+
+def run_rows(data: FleetReportData) -> list[Object]:
+    """A row for each of several runs, with what was said of it."""
+    return [
+        {"run": row.number, "job": data.names.text(row.job), "hosts": f"{row.finished}/{row.hosts}",
+         # what was said names hosts
+         "ended": "; ".join((row.ending, *(() if data.redact else row.messages))),
+         **direction_cells(row.totals.total)}
+        for row in data.runs
+    ]  # fmt: skip
+
+
+def host_rows(data: FleetReportData) -> list[Object]:
+    """A row for each host, the one with the highest p99 first."""
+    rows = []
+    for name, host in data.hosts.items():
+        outcome = host.outcome or ("ended" if host.has_ended else "lost")
+        error = data.errors.get(name, "")
+        row = {
+            "host": data.names(name), "absent": data.absent_seconds.get(name, 0),
+            "outcome": f"{outcome}: {error}" if error and error != REDACTED else outcome,
+            "verdict": host.io_totals.verdict, **direction_cells(host.run_sums().total),
+        }  # fmt: skip
+        rows.append((-row["latencies"].percentiles.get("p99", 0), texts(HOSTS, row), row))
+    return [row for *_, row in sorted(rows, key=lambda placed: placed[:2])]
+
+
+def second_rows(data: FleetReportData) -> list[SecondRow]:
+    """Totals by second; of many every n-th."""
+    return data.seconds[:: max(1, -(-len(data.seconds) // MAX_SECONDS))]
+
+
+def which_seconds(data: FleetReportData) -> str:
+    """Which of them ``second_rows`` has."""
+    step = max(1, -(-len(data.seconds) // MAX_SECONDS))
+    return "every row" if step == 1 else f"every {step}th row; CSV and JSON have all"
+
 
 READS, WRITES, QUEUE = (figure.name for figure in KERNEL)
 CHARTED_PERCENTILES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
@@ -148,25 +269,25 @@ def _single_path(paths: Sequence[Path]) -> Path:
 
 def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[Block]:
     """Its content, with at most ``most`` hosts."""
-    yield from (Heading(1, words.heading(data)), Pairs([*words.facts(data)]))
+    yield from (Heading(1, heading(data)), Pairs([*facts(data)]))
     if data.runs:
         yield from (
             Heading(2, "Runs"),
-            Table.from_rows(words.RUNS, words.run_rows(data), left_columns=2),
+            Table.from_rows(RUNS, run_rows(data), left_columns=2),
         )
-    if rows := [*words.totals_rows(data)]:
-        yield from (Heading(2, words.totals_title(data)), Table.from_rows(words.WHOLE, rows))
+    if rows := [*totals_rows(data)]:
+        yield from (Heading(2, totals_title(data)), Table.from_rows(WHOLE, rows))
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
-    hosts = words.host_rows(data)
+    hosts = host_rows(data)
     yield from (
         Heading(2, "Hosts, slowest first"),
-        Table.from_rows(words.HOSTS, hosts[:most], left_columns=2),
+        Table.from_rows(HOSTS, hosts[:most], left_columns=2),
     )
     if len(hosts) > most:
         yield Text(f"{len(hosts) - most} more hosts: see CSV and JSON.")
-    seconds = Table.from_rows(words.SECONDS, words.second_rows(data), left_columns=2)
-    yield FoldedBlocks(f"Seconds ({words.which_seconds(data)})", [seconds])
+    seconds = Table.from_rows(SECONDS, second_rows(data), left_columns=2)
+    yield FoldedBlocks(f"Seconds ({which_seconds(data)})", [seconds])
 
 
 def _markdown(data: FleetReportData) -> str:
@@ -176,7 +297,7 @@ def _markdown(data: FleetReportData) -> str:
 def _html(data: FleetReportData) -> str:
     drawn = [f"<figure>{chart}</figure>" for chart in charts(data) if chart]
     body = [*html(_blocks(data, drawn, sys.maxsize))]
-    return html_of(f"iopstui: {words.heading(data)}", body, data.file)
+    return html_of(f"iopstui: {heading(data)}", body, data.file)
 
 
 def _json(data: FleetReportData) -> str:
@@ -188,7 +309,7 @@ def _json(data: FleetReportData) -> str:
     ]  # fmt: skip
     document = {
         "report": SCHEMA, "iopstui": __version__, "file": data.file,
-        "interval_s": data.interval_s, "words": [*words.endings(data)],
+        "interval_s": data.interval_s, "words": [*endings(data)],
         "spread_ms": data.spread[0] if data.spread else None,
         "clocks_within_ms": data.spread[1] if data.spread else None,
         "left_out": data.broken_lines, "fio": data.totals.fio_object(),
@@ -197,7 +318,7 @@ def _json(data: FleetReportData) -> str:
             {"run": row.number, "job": cells["job"], "hosts": row.hosts, "finished": row.finished,
              "how": row.ending, "said": [] if data.redact else list(row.messages),
              "fio": row.totals.fio_object()}
-            for row, cells in zip(data.runs, words.run_rows(data), strict=True)
+            for row, cells in zip(data.runs, run_rows(data), strict=True)
         ],
         "seconds": [asdict(row) for row in data.seconds],
     }  # fmt: skip

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from iopstui import __version__
-from iopstui.features.reports.fleet.reading import Reading
-from iopstui.features.reports.parquet import PACKAGE, ParquetTable, instant
+from iopstui.features.reports.fleet.data import Reading
 from iopstui.features.reports.redact import REDACTED
+from iopstui.features.reports.rows import PACKAGE, ParquetTable, instant
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.host_timeline import HostInterval
 from iopstui.fleet.merging.merger import MergedInterval

@@ -1,25 +1,26 @@
-"""The content of a report on many hosts, collected from their JSON lines in one pass."""
+"""What a report says of many hosts, collected from their JSON lines in one pass."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iopstui.features.reports.fleet.reading import Names, Reading
-from iopstui.features.reports.fleet.runs import RunRow, runs_of
-from iopstui.features.reports.folding.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
-from iopstui.features.reports.redact import REDACTED
+from iopstui.errors import UsageError
+from iopstui.features.reports.redact import REDACTED, Redactor
+from iopstui.features.reports.series import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.fleet.deduplication import Deduplicator, without_repeats
-from iopstui.fleet.fleet_events import FLEET
+from iopstui.fleet.fleet_events import FLEET, FLEET_OVER
 from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.fleet.merging.host_timeline import HostInterval, HostTimeline
-from iopstui.fleet.merging.merger import MergedInterval
-from iopstui.fleet.merging.sums import HostSums, counted_directions
+from iopstui.fleet.merging.merger import MergedInterval, Merger
+from iopstui.fleet.merging.sums import HostSums, MalformedRow, Object, counted_directions
+from iopstui.format import counted
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.sizes import MIB
@@ -27,8 +28,190 @@ from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.output.fleet.wording import is_last
 from iopstui.text import printable
 
+LINES_EXAMINED = 400
+LONG_SAMPLE_FACTOR = 1.5
+MAX_WALL_MS = 1e15
+
+
+class Names:
+    """Names of hosts in a report: their own, or numbers if it is redacted."""
+
+    def __init__(self, redact: bool) -> None:
+        self._redact = redact
+        self._numbers: dict[str, int] = {}
+
+    def __call__(self, host: str) -> str:
+        """The name to show for a host."""
+        if not self._redact:
+            return printable(host)
+        return f"host {self._numbers.setdefault(host, len(self._numbers) + 1)}"
+
+    def text(self, text: str) -> str:
+        """A text, without the names of hosts and other private words if it is redacted."""
+        if not self._redact:
+            return printable(text)
+        private = Redactor()
+        private.learn([{"host": host} for host in self._numbers])
+        return str(private.redacted(printable(text)))
+
+
+class Reading:
+    """``seconds`` may be taken once. ``name`` says what hosts are called, ``run`` is the number of
+    the run that the lines read last are of (``None``: the file doesn't say); ``broken`` lines were
+    none of ours."""
+
+    def __init__(self, path: Path, redact: bool, keep_bins: bool) -> None:
+        self.path = path
+        self.name = Names(redact)
+        self.interval_s = interval_of(path)
+        self.merger = Merger(self.interval_s, keep_bins=keep_bins)
+        self.run: int | None = None
+        self.broken_lines = 0
+        self._deduplicator = Deduplicator()
+        self._unread = False
+
+    @property
+    def repeated(self) -> int:
+        """Frames and totals that came twice."""
+        return sum(self._deduplicator.repeat_counts.values())
+
+    def _correct(self, name: str, row: Object) -> None:
+        """By how much a host's clock is ahead, as it was told at its start: live its seconds were
+        put where they belong by that."""
+        offset: Any = row.get("offset_ms")
+        host = self.merger.hosts.get(name)
+        is_valid = type(offset) in (int, float) and abs(offset) < MAX_WALL_MS
+        if row.get("event") == "executed" and host is not None and is_valid:
+            host.offset_ms = float(offset)
+
+    def omissions(self) -> Iterator[tuple[str, str]]:
+        """Lines read but not part of the seconds, in words."""
+        if self.repeated:
+            yield "counted once", f"{counted(self.repeated, 'second')} of hosts that are duplicate"
+        if self.broken_lines:
+            yield "left out", f"{counted(self.broken_lines, 'line')} that iopstui did not write"
+        if self._unread:
+            yield "not read", "lines that are not JSON objects, or cut off"
+
+    def _report_bad_line(self, message: str) -> None:
+        """Note that the file has lines that are not JSON."""
+        self._unread = True
+
+    def seconds(
+        self, note: Callable[[str, Object], None] = lambda host, row: None
+    ) -> Iterator[MergedInterval]:
+        """Closed seconds in order; ``note`` gets each line. UsageError at the end of a file that
+        has no frame."""
+        merger = self.merger
+        for name, row in without_repeats(
+            file_rows(self.path, "", self._report_bad_line), self._deduplicator
+        ):
+            try:
+                merger.feed(name, row)
+            except MalformedRow:
+                self.broken_lines += 1
+                continue
+            if row.get("event") == FLEET:
+                self.run = (self.run or 0) + 1
+            self._correct(name, row)
+            if name in merger.hosts:
+                # the first is host 1, in whatever format
+                self.name(name)
+            note(name, row)
+            yield from merger.close_seconds(early=False)
+        yield from merger.finish()
+        if not (merger.merged_rows or any(host.frames for host in merger.hosts.values())):
+            broken = counted(self.broken_lines, "line")
+            none = f" ({broken} that iopstui did not write)" if self.broken_lines else ""
+            raise UsageError(
+                f"{printable(str(self.path))} has JSON lines of iopstui, but no frames{none}.",
+                "To record hosts: iopstui fleet HOSTS --job JOB --record FILE",
+            )
+
+
+def interval_of(path: Path) -> float:
+    """The length of a row's second: that of the totals in it, or what holds its frames."""
+    intervals = []
+    for _, row in file_rows(path, "", lambda message: None):
+        interval: Any = row.get("interval_s")
+        seconds: Any = row.get("seconds")
+        if row.get("event") == "total" and _is_length(interval):
+            return float(interval)
+        if row.get("event") == "frame" and _is_length(seconds):
+            intervals.append(float(seconds))
+        if len(intervals) >= LINES_EXAMINED:
+            break
+    middle = statistics.median(intervals) if intervals else 1.0
+    return float(round(middle)) if middle > LONG_SAMPLE_FACTOR else 1.0
+
+
+def _is_length(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value <= 60
+
+
+MAX_MESSAGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run of a fleet.
+
+    ``job`` is "" if the hosts only watched. ``hosts`` were to run it, ``finished`` of them did.
+    ``ending`` is "not seen" if the file ends first."""
+
+    number: int
+    job: str
+    hosts: int
+    finished: int
+    totals: HostSums
+    ending: str
+    messages: tuple[str, ...]
+
+
+class _Run:
+    def __init__(self, row: Object, number: int, interval_s: float) -> None:
+        names = row.get("hosts")
+        self.number = number
+        self.job = printable(str(row.get("job") or ""))
+        self.hosts = len(names) if isinstance(names, list) else 0
+        self.end_row: Object = {}
+        self.merger = Merger(interval_s)
+
+    def row(self) -> RunRow:
+        for _ in self.merger.finish():
+            pass
+        messages = self.end_row.get("said")
+        shown = messages[:MAX_MESSAGES] if isinstance(messages, list) else []
+        return RunRow(
+            self.number, self.job, self.hosts, certify_merge(self.merger).finished,
+            self.merger.run_sums(), printable(str(self.end_row.get("how") or "not seen")),
+            tuple(printable(str(message)) for message in shown),
+        )  # fmt: skip
+
+
+def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[RunRow]:
+    """Runs in labelled lines, each from its beginning."""
+    run: _Run | None = None
+    number = 0
+    for name, row in rows:
+        kind = row.get("event")
+        if kind == FLEET:
+            if run is not None:
+                yield run.row()
+            number += 1
+            run = _Run(row, number, interval_s)
+        elif kind == FLEET_OVER and run is not None:
+            run.end_row = row
+        elif run is not None:
+            with contextlib.suppress(MalformedRow):
+                run.merger.feed(name, row)
+            for _ in run.merger.close_seconds(early=False):
+                pass
+    if run is not None:
+        yield run.row()
+
+
 KERNEL = (DiskRates.r_s, DiskRates.w_s, DiskRates.aqu_sz)
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

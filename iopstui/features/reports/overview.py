@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from iopstui import format as units
 from iopstui.events import AnswerGiven, ExpectationChecked
+from iopstui.features.reports import comparisons, words
 from iopstui.features.reports import experiment as experiment_pages
 from iopstui.features.reports.experiment import Experiment
-from iopstui.features.reports.folding.run import Run
 from iopstui.features.reports.report_data import ReportData
-from iopstui.features.reports.wording import recording as words
-from iopstui.features.reports.wording import side_by_side
+from iopstui.features.reports.run import Run
 from iopstui.model.answer.answer import (
     CRITICAL,
     GOOD,
@@ -98,7 +97,7 @@ def _measured(data: ReportData) -> str:
         title = f" ({printable(run.title)})" if run.title else ""
         return (f"{source} ran {words.name_of(run)}{title} on {target} for "
                 f"{units.duration(run.seconds)}: {_figures(run)}.")  # fmt: skip
-    known = [(rate, run) for run in data.runs if (rate := side_by_side.figures(run)["fio IOPS"])]
+    known = [(rate, run) for run in data.runs if (rate := comparisons.figures(run)["fio IOPS"])]
     text = f"{source} ran {len(data.runs)} times on {target}"
     if not known:
         return f"{text}; it counted no I/O."
@@ -118,11 +117,11 @@ def _experiment(data: ReportData, experiment: Experiment) -> str:
 
 
 def _figures(run: Run) -> str:
-    values = side_by_side.figures(run)
+    values = comparisons.figures(run)
     parts = []
     for name, title in (("fio IOPS", "{} IOPS"), ("fio MiB/s", "{} MiB/s"), ("p99", "p99 {}")):
         if values[name] is not None:
-            parts.append(title.format(side_by_side.COMPARED[name](values[name])))
+            parts.append(title.format(comparisons.COMPARED[name](values[name])))
     text = ", ".join(parts) or "it reported no figures"
     return f"{text} (rates that fio's own counts contradict)" if run.contradicted else text
 
@@ -161,9 +160,7 @@ def _compared(data: ReportData, judged: Sequence[ExpectationChecked]) -> Iterato
         if experiment.plan.variants and experiment.points:
             yield from (f"{line}." for line in experiment_pages.result_sentences(experiment))
     if data.promised is not None:
-        from iopstui.features.reports.wording import promised_volume
-
-        yield promised_volume.closest(data, data.promised)
+        yield comparisons.closest_limit(data, data.promised)
 
 
 def _light(

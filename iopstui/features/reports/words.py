@@ -1,20 +1,26 @@
-"""Wording that all kinds of reports share: figures, tunables, how to repeat it."""
+"""What a report says of a recording: facts, tables, findings, events, and how to repeat it."""
 
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from iopstui import format as units
 from iopstui.events import FindingReported
-from iopstui.features.reports.folding.heat import HEAT_ROWS_PER_DECADE
-from iopstui.features.reports.folding.run import Run
+from iopstui.features.reports.experiment import Experiment
 from iopstui.features.reports.report_data import FindingEnds, ReportData
+from iopstui.features.reports.run import Run
+from iopstui.features.reports.series import HEAT_ROWS_PER_DECADE
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
+from iopstui.model.block.tunable import TunableRequest
+from iopstui.model.experiment.comparison import PRIMARY_FIGURES
+from iopstui.model.experiment.plan import IOPS, Plan
+from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.latency import HIGHEST, RANKS, SHOWN
 from iopstui.model.findings.finding import period_text
@@ -24,14 +30,9 @@ from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.samples import DIRECTIONS
-from iopstui.output.summary import (
-    FINAL_RANKS,
-    FINAL_RATES,
-    interruption,
-    reconciliation,
-    syncs_of,
-)
+from iopstui.output.summary import FINAL_RANKS, FINAL_RATES, interruption, reconciliation, syncs_of
 from iopstui.output.watch.share_table import columns_of
+from iopstui.recording import layout as form
 from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.tables import Column, Table, texts, titles
 from iopstui.text import printable
@@ -463,3 +464,79 @@ def event_lines(data: ReportData) -> Iterator[str]:
         yield printable(f"{units.clock(t)}  {text}")
     if data.ending:
         yield printable(data.ending)
+
+
+def repeat(data: ReportData, run: Run) -> str:
+    """The iopstui command that repeats the run; "" where the job is unknown."""
+    job_run, header = run.job_run, data.header
+    if job_run is None or data.foreign:
+        return ""
+    fixed = {knob.name for knob in header.knobs}
+    own = [TunableRequest(*knob) for knob in job_run.knobs if knob[0] not in fixed]
+    request = RunRequest(
+        overrides=job_run.overrides, size=job_run.size, bind=job_run.bind,
+        knobs=(*header.knobs, *own), interval_s=header.interval_s,
+    )  # fmt: skip
+    args = [*targets_of(data, job_run), "--job", job_of(job_run), *request.words()]
+    return printable(shlex.join(["iopstui", "run", *args]))
+
+
+def targets_of(data: ReportData, job_run: form.JobRun) -> list[str]:
+    """Every TARGET of a command that repeats it; none if the job named its files itself."""
+    header = data.header
+    files = header.own_files
+    if files is None:
+        # an older recording does not say: a file that fio opened was given, or named
+        files = header.target.kind != DIRECTORY and header.target.path not in job_run.files
+    return [] if files else [place.path for place in header.target.places]
+
+
+def job_of(job_run: form.JobRun) -> str:
+    """JOB likewise. A DISKSPD command's file is gone: what fio was given takes its place."""
+    return "job.fio" if job_run.job.endswith("/diskspd.fio") else job_run.job
+
+
+def repeat_experiment(data: ReportData, experiment: Experiment) -> str:
+    """The command that repeats the whole experiment."""
+    plan, header, expected = experiment.plan, data.header, experiment.expectations
+    varied = {axis.name for axis in plan.axes}
+    varied |= {setting.name for variant in plan.variants for setting in variant.settings}
+    job_runs = (run.job_run for run in data.runs if run.job_run and run.step in experiment.steps)
+    job_run = next(job_runs, None)
+    knobs = job_run.knobs if job_run else ()
+    request = RunRequest(
+        overrides=plan.options, interval_s=header.interval_s,
+        size=job_run.size if job_run and "size" not in varied else None,
+        bind=job_run is not None and job_run.bind and "bind" not in varied,
+        knobs=tuple(TunableRequest(*knob) for knob in knobs if knob[0] not in varied),
+        expect=tuple(expectation.text for expectation in expected),
+        tolerance=expected[0].tolerance if expected else 0.0,
+    )  # fmt: skip
+    targets = [place.path for place in header.target.places]
+    args = targets_of(data, job_run) if job_run else targets
+    args = ["iopstui", experiment.kind, *args, *_plan_words(plan), *request.words()]
+    return printable(shlex.join(args))
+
+
+def _plan_words(plan: Plan) -> Iterator[str]:
+    for job in plan.jobs:
+        yield from ("--job", job)
+    for axis in plan.axes:
+        yield from ("--axis", f"{axis.name}={','.join(axis.values)}")
+    for variant in plan.variants:
+        yield from ("--variant", ",".join(map(str, variant.settings)) or "as-is")
+    if plan.until is not None:
+        yield from ("--until", f"{100 * plan.until:g}%", "--max-repeats", str(plan.repeats))
+    elif plan.variants or plan.repeats > 1:
+        yield from ("--repeats", str(plan.repeats))
+    if plan.figure != IOPS:
+        yield "--figure"
+        yield next(name for name, figure in PRIMARY_FIGURES.items() if figure == plan.figure)
+    if plan.seed is not None:
+        yield from ("--seed", str(plan.seed))
+    yield from ("--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}")
+
+
+def fio_command(run: Run) -> str:
+    """fio's own command line, exactly as it was run."""
+    return printable(shlex.join(run.started.command)) if run.started else ""

@@ -1,0 +1,296 @@
+"""Fold a recording into blocks: sums of consecutive frames, and the events between them.
+
+Several processes can make the blocks of one recording at the same time; they are the same as if one
+makes all. A process starts reading a little before its segment, so that it can calculate the
+differences of its first samples. Each reports the state its next frames depend on, and the process
+of the following segment reports the state it started with: the two must be equal. If they differ,
+if the recording is damaged or if no process can be started, one process reads it in order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import inf
+from typing import TYPE_CHECKING
+
+from iopstui.events import FrameReady
+from iopstui.features.reports import series
+from iopstui.features.reports.run import Run
+from iopstui.features.reports.series import Heat
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.mark_intervals import middle_of_frame
+from iopstui.model.metrics.run_figures import RunFigures
+from iopstui.model.metrics.slow.slow_requests import SlowestTotal
+from iopstui.model.metrics.waits import MeanWaits
+from iopstui.recording import layout as form
+from iopstui.recording.reader import EventRecord, Recording, RecordingIndex, SampleRecord
+from iopstui.recording.replay import ReplayFold
+from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+
+class Block:
+    """Adds up frames, in order. ``header`` and ``duration`` are the recording's.
+
+    ``runs`` are in the order in which they were first seen, ``without_job`` has the figures of
+    other frames; ``first`` is the earliest middle of a frame. ``idle_waits`` says where I/Os waited
+    while no job ran, ``slowest`` has the slowest requests.
+    """
+
+    def __init__(self, header: form.Header, duration: float) -> None:
+        self._interval_s = header.interval_s
+        self._tree: Sequence[str] = header.target.tree
+        self.series = series.empty(self._tree)
+        self.idle_waits = MeanWaits()
+        self.slowest = SlowestTotal()
+        self.heat = Heat(duration)
+        self.runs: dict[int, Run] = {}
+        self.without_job = RunFigures()
+        self.first = inf
+
+    def add(self, frame: Frame) -> None:
+        """Add an interval."""
+        fio, step = frame.fio, frame.step
+        if step:
+            run = self.runs.get(step)
+            if run is None:
+                run = self.runs[step] = Run(step)
+            run.add(frame, self._tree)
+        else:
+            self.idle_waits.add(frame.waits, frame.seconds)
+        self.slowest.add(frame)
+        self.first = min(self.first, middle_of_frame(frame))
+        if not step or fio is None:
+            self.without_job.add(frame)
+        series.append(self.series, self._interval_s, series.values_of(frame))
+        if fio is not None:
+            self.heat.add(frame.t, fio.seconds or 0.0, fio.total.bins)
+
+    @property
+    def figures(self) -> Sequence[RunFigures]:
+        """Figures of all frames."""
+        return [*(run.measured for run in self.runs.values()), self.without_job]
+
+
+SEGMENT_KEYS, MAX_KEYS, SEGMENTS = 30, 120, 24
+"""Half an hour at 1 Hz; an hour in a recording of a day, because each segment reads a lead-in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of a recording: from the byte ``start`` (``None``: from the beginning) to before the
+    byte ``until`` (``None``: to the end). Reading starts at ``lead``, to get the samples that the
+    differences of its first samples need."""
+
+    start: int | None
+    until: int | None
+    lead: int | None = None
+
+
+def segments(index: RecordingIndex) -> list[Segment]:
+    """Segments of a recording, the same on every machine. A block ends with its segment."""
+    keys = index.keys
+    size = max(SEGMENT_KEYS, min(len(keys) // SEGMENTS, MAX_KEYS))
+    places = list(range(size, len(keys), size))
+    starts = [None, *(keys[n] for n in places)]
+    leads = [None, *(keys[n - 1] for n in places)]
+    return [
+        Segment(start, end, lead)
+        for start, end, lead in zip(starts, [*starts[1:], None], leads, strict=True)
+    ]
+
+
+class BlockBuilder:
+    """Makes blocks of a recording's records. ``fold`` makes its frames."""
+
+    def __init__(self, recording: Recording, fold: ReplayFold) -> None:
+        self._recording = recording
+        self._fold = fold
+        self._duration = duration(recording.index())
+        self._latest_t = 0.0
+
+    def blocks_of(self, segment: Segment) -> Iterator[Block | EventRecord]:
+        """Blocks in order, each as soon as it is over. Feed every ``EventRecord`` to the fold."""
+        block: Block | None = None
+        for record in self._recording.records(segment.start, segment.until):
+            if isinstance(record, EventRecord):
+                if block is not None:
+                    yield block
+                    block = None
+                self.add_event(record)
+                yield record
+                continue
+            for event in self._fold.feed(record):
+                if not isinstance(event, FrameReady):
+                    continue
+                # a block of its own: the frame began before the latest event
+                alone = middle_of_frame(event.frame) < self._latest_t
+                if alone and block is not None:
+                    yield block
+                    block = None
+                block = block or Block(self._recording.header, self._duration)
+                block.add(event.frame)
+                if alone:
+                    yield block
+                    block = None
+        if block is not None:
+            yield block
+
+    def add_event(self, record: EventRecord) -> None:
+        """Something happened before the frames that follow."""
+        self._latest_t = max(self._latest_t, getattr(record.value, "t", record.t))
+
+
+def duration(index: RecordingIndex) -> float:
+    """The recording's length in seconds, above 0."""
+    return max(index.end, 1e-3)
+
+
+MAX_PROCESSES = 8
+"""Processes; each takes some 25 MiB, half of which is the one's that reads."""
+
+
+class SegmentMismatch(Exception):
+    """The recording has to be read in order, by one process."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentResult:
+    """Result of one segment: its blocks, ``None`` if something else happened. ``begin`` and ``end``
+    stand for all that its frames, and those that follow, depend on."""
+
+    begin: bytes
+    items: Sequence[Block | None]
+    end: bytes
+    starts_during_run: bool
+
+
+def fold_in_parallel(
+    recording: Recording, fold: ReplayFold
+) -> Iterator[Block | EventRecord] | None:
+    """Fold all segments like ``BlockBuilder.blocks_of``, in order; ``None`` if that is slower or
+    impossible. Raises SegmentMismatch on the way where all of it is void. ``fold`` is
+    the reader's."""
+    parts = segments(recording.index())
+    count = min(MAX_PROCESSES, len(os.sched_getaffinity(0)), len(parts))
+    # a process that has threads can't be forked safely
+    if count < 2 or threading.active_count() > 1:
+        return None
+    return _joined(recording, fold, parts, count)
+
+
+def _joined(
+    recording: Recording, fold: ReplayFold, parts: Sequence[Segment], count: int
+) -> Iterator[Block | EventRecord]:
+    events = (event for _, event in recording.index().events)
+    with contextlib.ExitStack() as stack:
+        pipes = [_helper(stack, recording, parts[first::count]) for first in range(count)]
+        before: bytes | None = None
+        for number in range(len(parts)):
+            part = _receive_result(pipes[number % count])
+            if before is not None and part.begin != before:
+                raise SegmentMismatch
+            before = part.end
+            for item in part.items:
+                following = item if item is not None else next(events, None)
+                if following is None:
+                    raise SegmentMismatch
+                yield following
+            fold.starts_during_run |= part.starts_during_run
+    if next(events, None) is not None:
+        raise SegmentMismatch
+
+
+def _helper(
+    stack: contextlib.ExitStack, recording: Recording, part: Sequence[Segment]
+) -> Connection:
+    """Source of these segments' parts. ``stack`` ends it."""
+    try:
+        # loaded for long recordings alone; a small Python may lack it
+        from multiprocessing import get_context
+
+        context = get_context("fork")
+        receiver, theirs = map(stack.enter_context, context.Pipe(duplex=False))
+        process = context.Process(
+            target=_fold_segment, args=(recording, part, receiver, theirs), daemon=True
+        )
+        with _no_signals():
+            process.start()
+    except (ImportError, OSError) as error:
+        raise SegmentMismatch from error
+    theirs.close()
+    stack.callback(process.join)
+    stack.callback(process.terminate)
+    return receiver
+
+
+@contextlib.contextmanager
+def _no_signals() -> Iterator[None]:
+    """They wait, in a process that is forked here until it has said what they do to it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _receive_result(pipe: Connection) -> SegmentResult:
+    try:
+        part: SegmentResult = pipe.recv()
+    except (EOFError, OSError) as error:
+        raise SegmentMismatch from error
+    return part
+
+
+def _fold_segment(
+    recording: Recording, part: Sequence[Segment], sender: Connection, theirs: Connection
+) -> None:
+    """Runs in the other process. Reports no errors: the sequential reader meets them, too."""
+    handle_stop_signals(signal.SIG_DFL)
+    # Ctrl-C is for the reader, which ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    with contextlib.suppress(Exception):
+        sender.close()
+        recording.reopen()
+        first_sample = next(
+            record for record in recording.records() if isinstance(record, SampleRecord)
+        )
+        for segment in part:
+            theirs.send(_segment_result(recording, segment, first_sample.raw.arrived_ns))
+
+
+def _segment_result(recording: Recording, segment: Segment, origin_ns: int) -> SegmentResult:
+    fold = ReplayFold(recording.header, origin_ns)
+    blocks = BlockBuilder(recording, fold)
+    damage = recording.damage
+    if segment.start is not None:
+        for place, event in recording.index().events:
+            if place < segment.start:
+                blocks.add_event(event)
+        _lead_in(recording, segment, fold)
+    begin = _digest(fold)
+    items = [item if isinstance(item, Block) else None for item in blocks.blocks_of(segment)]
+    if recording.damage != damage:
+        raise SegmentMismatch
+    return SegmentResult(begin, items, _digest(fold), fold.starts_during_run)
+
+
+def _lead_in(recording: Recording, segment: Segment, fold: ReplayFold) -> None:
+    for record in recording.records(segment.lead, segment.start):
+        if isinstance(record, SampleRecord):
+            for _ in fold.feed(record):
+                pass
+    fold.starts_during_run = False
+
+
+def _digest(fold: ReplayFold) -> bytes:
+    return blake2b(repr(fold.state).encode(), digest_size=16).digest()

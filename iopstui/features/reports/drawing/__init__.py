@@ -1,1 +1,0 @@
-"""Drawings of a report: SVG charts and the pieces of a page."""

@@ -1,1 +1,0 @@
-"""Add up the frames of a recording in blocks, in one process or several."""

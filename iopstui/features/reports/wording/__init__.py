@@ -1,1 +1,0 @@
-"""The words and rows that all kinds of reports share."""
