@@ -71,7 +71,7 @@ def test_page_and_markdown_begin_with_a_light_three_sentences_and_one_chart(path
     assert text_of(light) == "■ Critical: 1 of 1 expectation not met."
     assert [text_of(one) for one in sentences] == [
         overview["measured"],
-        "At 0:01, Warning: vda is busy. Hog (9) does all of its bytes. "
+        "At 0:01, Warning: vda is busy; hog (9) does all of its bytes. "
         "At 0:02, Answer: vda is idle.",
         "FAIL iops >= 5000: measured 4322; met in 40 % of the seconds.",
     ]
