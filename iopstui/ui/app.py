@@ -311,7 +311,8 @@ class IopstuiApp(KeysInOrder):
         from iopstui.ui.help_screen import help_screen
 
         about = getattr(self.screen, "about", "")
-        self.push_screen(help_screen(self.charset, about, self.help_first))
+        in_replay = self.port.is_replay
+        self.push_screen(help_screen(self.charset, about, self.help_first, in_replay))
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """Make the dashboard of a session."""

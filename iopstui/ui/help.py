@@ -158,13 +158,14 @@ PANELS: tuple[Section, ...] = (
 )  # fmt: skip
 
 
-def help_sections(first: str = "") -> tuple[Section, ...]:
+def help_sections(first: str = "", in_replay: bool = False) -> tuple[Section, ...]:
     """Return all sections in the order of the help screen; ``first`` is the title of the first
-    section."""
+    section. ``in_replay``: without keys that do nothing in a recording."""
     from iopstui.ui import fleet_keys
 
+    keys = [action for action in LIVE_ACTIONS if not in_replay or replay.works_in_replay(action)]
     sections = (
-        ("Keys", help_rows(LIVE_ACTIONS)),
+        ("Keys", help_rows(keys)),
         *SCREENS,
         (replay.HELP, help_rows(REPLAY_ONLY)),
         (fleet_keys.HELP, help_rows(fleet_keys.FLEET_ONLY)),

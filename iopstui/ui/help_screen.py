@@ -68,8 +68,10 @@ def _help_text(about: str, sections: Sequence[Section], charset: Charset) -> Gro
     return Group(*parts)
 
 
-def help_screen(charset: Charset, about: str = "", first: str = "") -> HelpScreen:
+def help_screen(
+    charset: Charset, about: str = "", first: str = "", in_replay: bool = False
+) -> HelpScreen:
     """The help: first ``about``, the help of the current screen, then the section with the title
     ``first``, then all others."""
-    sections = help_sections(first)
+    sections = help_sections(first, in_replay)
     return HelpScreen(about, (MOVED, *sections) if keys_moved() else sections, charset)

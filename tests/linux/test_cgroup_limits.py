@@ -52,6 +52,20 @@ def test_limits_of_groups_outside_a_container_cannot_be_seen(tmp_path: Path) -> 
     assert limits.outer_groups
 
 
+@pytest.mark.parametrize(("files", "readable"), [
+    ({"cgroup.controllers": "cpu io pids"}, True), ({"cgroup.controllers": "cpu pids"}, False),
+    ({"unified/cgroup.controllers": "", "blkio/tasks": ""}, True), ({}, False),
+])  # fmt: skip
+def test_limits_are_readable_where_a_hierarchy_with_io_is_mounted(
+    tmp_path: Path, files: dict[str, str], readable: bool
+) -> None:
+    for name, text in files.items():
+        place = tmp_path / "sys/fs/cgroup" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    assert ReachedLimits(Roots.under(tmp_path)).readable is readable
+
+
 def test_version_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "blkio/work/blkio.throttle.write_bps_device": f"254:0 {4 << 20}",

@@ -71,6 +71,9 @@ def test_only_causes_that_were_looked_at_are_excluded() -> None:
     inside = replace(situation, use=replace(situation.use, outer_groups=True))
     assert "I/O limits of cgroups" not in excluded(inside, answer)
     assert any("container" in one for one in not_seen(inside))
+    unmounted = replace(situation, use=replace(situation.use, limits_readable=False))
+    assert "I/O limits of cgroups" not in excluded(unmounted, answer)
+    assert any(one.startswith("I/O limits of cgroups (no ") for one in not_seen(unmounted))
 
 
 def test_the_same_as_json() -> None:

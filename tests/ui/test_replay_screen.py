@@ -18,6 +18,7 @@ from iopstui.cli.volume_options import parse_volume
 from iopstui.errors import UsageError
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.help import help_sections
 from iopstui.ui.help_screen import HelpScreen
 from iopstui.ui.parts.replay import HELP
 from iopstui.ui.replay import ReplayApp
@@ -131,7 +132,7 @@ async def test_the_picture_at_a_position_does_not_depend_on_the_way_there() -> N
     assert pictures[0] == pictures[1]
 
 
-@pytest.mark.parametrize("key", ["r", "j", "right_square_bracket", "b", "m", "colon"])
+@pytest.mark.parametrize("key", ["r", "j", "right_square_bracket", "b", "m", "colon", "a", "P"])
 async def test_keys_that_measure_say_that_this_is_a_recording(key: str) -> None:
     app = replay(paused=True)
     async with app.run_test(size=WIDE) as pilot:
@@ -149,6 +150,13 @@ async def test_the_help_begins_with_the_keys_of_a_replay() -> None:
         await wait_until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert isinstance(app.screen, HelpScreen) and isinstance(app.screen._text, Group)
         assert str(app.screen._text.renderables[0]) == HELP
+
+
+def test_the_help_of_a_replay_has_only_keys_that_work_there() -> None:
+    live, here = (dict(dict(help_sections(HELP, of))["Keys"]) for of in (False, True))
+    for key in ("r", "j", "[  ]", "b", "m", "space", "a", "P", "w", "x", "left right"):
+        assert key in live and key not in here
+    assert {"-  +", "0", "h", "u", "f", "y", "k", "q, ctrl+c"} <= here.keys()
 
 
 async def test_speed_and_position_are_in_the_footer_in_any_charset() -> None:

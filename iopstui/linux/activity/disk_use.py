@@ -72,7 +72,7 @@ class DiskUseReader:
             hidden=self._processes.closed, as_root=not os.geteuid(),
             disks=_rates(counts, before, seconds),
             with_tasks=tasks, blocked=blocked, ring_waiters=ring, limits=limits,
-            outer_groups=self._limits.outer_groups,
+            outer_groups=self._limits.outer_groups, limits_readable=self._limits.readable,
             remote=has_remote_mounts(self._roots),
             write_back=None if write_back is None else PAGE * write_back,
             swap_s=_growth(vm, vm_before, ("pswpin", "pswpout"), seconds),

@@ -82,6 +82,12 @@ class ReachedLimits:
         the machine's top group has no type."""
         return self._unified is not None and (self._unified / "cgroup.type").exists()
 
+    @property
+    def readable(self) -> bool:
+        """Whether a hierarchy with limits of I/O is mounted, of version 2 or 1."""
+        controllers = read_text(self._unified / "cgroup.controllers") if self._unified else None
+        return "io" in (controllers or "").split() or os.path.isdir(self._blkio)
+
     def _find(self) -> Iterator[_Limit]:
         if self._unified is not None:
             for place, path in _groups(self._unified):

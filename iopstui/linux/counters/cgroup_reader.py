@@ -38,6 +38,7 @@ class CgroupReader:
         }
         self._numbers = {number.strip(): name for name, number in device_numbers.items() if number}
         self._top = _top(roots.sys / "fs/cgroup")
+        self._has_version_1 = (roots.sys / "fs/cgroup/blkio").is_dir()
         self._own_counts = OwnCounts()
         self._before: Mapping[str, int] = {}
         self._detailed: dict[str, int] = {}
@@ -47,7 +48,8 @@ class CgroupReader:
     def why_not(self) -> str:
         """Why nothing is counted by cgroup, in words; "" if it is."""
         if self._top is None:
-            return "cgroup version 2 with the io controller is not mounted"
+            why = "cgroup version 2 with the io controller is not mounted"
+            return f"{why} (limits of version 1 are looked at)" if self._has_version_1 else why
         return "" if self._numbers else "the target is on no disk of this machine"
 
     def read(self) -> dict[str, int] | None:

@@ -75,7 +75,8 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
         causes.append(f"full CPUs (at least {min(s.cpus_idle):.0f} % idle)")
     if s.memory_percent is not None and s.memory_percent < LITTLE:
         causes.append("short memory")
-    if s.use is not None and not s.use.limits and not s.use.outer_groups:
+    looked = s.use is not None and s.use.limits_readable and not s.use.outer_groups
+    if looked and s.use is not None and not s.use.limits:
         causes.append("I/O limits of cgroups")
     if s.use is not None and s.other_in_flight < 1.0:
         causes.append("other disks")
@@ -88,7 +89,9 @@ def not_seen(s: Situation, no_probe: str = "") -> list[str]:
     if s.use is not None and s.use.hidden and not s.use.as_root:
         hidden = units.counted(s.use.hidden, "process", "processes")
         missing.append(f"the I/O of {hidden} of other users (root sees it)")
-    if s.use is not None and s.use.outer_groups:
+    if s.use is not None and not s.use.limits_readable:
+        missing.append("I/O limits of cgroups (no hierarchy that has them is mounted here)")
+    elif s.use is not None and s.use.outer_groups:
         missing.append("limits of the cgroups that this container is in (the host sees them)")
     if s.waited_percent is None:
         missing.append("pressure (the kernel needs CONFIG_PSI, or psi=1)")

@@ -93,6 +93,8 @@ class DiskUse:
     limits: tuple[LimitUse, ...] = ()
     outer_groups: bool = False
     """This is a container: the groups that it is in may have limits that cannot be seen."""
+    limits_readable: bool = True
+    """A hierarchy of cgroups with limits of I/O is mounted."""
     remote: bool = False
     write_back: float | None = None
     swap_s: float | None = None

@@ -86,7 +86,8 @@ FOOTER_HINTS = (
 )  # fmt: skip
 QUIT = ("q", "Quit", "app.quit")
 OPEN_ROW = "(open)"
-"""Key of the row of the open session."""
+"""Key of the row of the open session, whose disk has a row of its own, too; in it in place of a
+mount point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +403,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             placeholder.update(SEARCHING if self._devices is None else NO_DISK)
         if opened is not None and self.matches(opened.name):
             visible.insert(0, DiskRow(OPEN_ROW, f"▸ {opened.name}", opened.device, opened.running(),
-                                      "", "", self._activity, self._minute))  # fmt: skip
+                                      "", OPEN_ROW, self._activity, self._minute))  # fmt: skip
         with self.app.batch_update():
             self._table.show(visible, widths)
         self._explain()

@@ -215,23 +215,24 @@ class KernelKeys(Part):
             help="rq_affinity: 0, 1, 2; where completions run. Asks the first time; restored at the"
             " end",
             place=150, footer=(Footer("rq_affinity", {IDLE: 100, RUNNING: 100}),), disturbs=BUSY,
+            measures=True,
         ),
         Action(
             "scheduler", (Key("", "", title="Scheduler"),), scheduler,
-            note="the disk's I/O scheduler", disturbs=BUSY,
+            note="the disk's I/O scheduler", disturbs=BUSY, measures=True,
         ),
         Action(
             "alternate", (Key("", "", title="A/B of the last changed setting"),), alternate,
             note="back and forth every 5 s for 30 s while a job runs, then the difference; again: "
                  "end it",
-            disturbs=BUSY,
+            disturbs=BUSY, measures=True,
         ),
         Action(
             "probe", (Key("P", "P"),), probe, title="Probe: on or off",
             note="device percentiles; needs root",
             help="probe on or off: measures each request inside the kernel (needs root). Without a "
                  "job it is on by itself where it is cheap; results are on the charts and in u",
-            place=165, disturbs=BUSY,
+            place=165, disturbs=BUSY, measures=True,
         ),
         Action(
             "settings", (pages.SETTINGS,), settings, title="Tunables of the disks",

@@ -21,6 +21,13 @@ MARK_REACHED_S = 1.0
 RECORDED = "this is a recording; it cannot run jobs or change anything"
 REPLACED_ACTIONS = frozenset({"freeze", "walk", "stride", "ends"})
 """Actions of the live screen that a replay replaces."""
+EXPERIMENT_ACTIONS = frozenset({"sweep", "compare", "stop_experiment"})
+"""Actions that only show what was recorded."""
+
+
+def works_in_replay(action: Action) -> bool:
+    """Whether its key does in a recording what the help of the live screen says."""
+    return not action.measures and action.id not in REPLACED_ACTIONS | EXPERIMENT_ACTIONS
 
 
 class ReplayKeys(Part):
