@@ -32,6 +32,7 @@ from judge import ReportedFinding
 from scenario import Absent, Action, Bench, Scenario
 
 from iopstui.events import (
+    AnswerGiven,
     Event,
     FindingReported,
     FrameReady,
@@ -43,6 +44,7 @@ from iopstui.events import (
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_targets
 from iopstui.linux.roots import Roots
+from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.session.live import LiveSession
 
@@ -207,6 +209,8 @@ class _Driven:
             text = f"{finding.text} [{finding.advice}]" if finding.advice else finding.text
             after = None if self._began is None else round(time.monotonic() - self._began, 1)
             self._said.append(ReportedFinding(finding.rule, text, after))
+        elif isinstance(event, AnswerGiven):
+            self._note_answer(event.answer)
         elif isinstance(event, FrameReady):
             self._marks.append((time.monotonic(), read_done(self._bench.disk)))
             if event.frame.fio is not None:
@@ -215,6 +219,12 @@ class _Driven:
                 self._delays.append((time.monotonic(), read_delays(os.getpid())))
         elif isinstance(event, Notice) and event.level != "info":
             self._log.append(event.text)
+
+    def _note_answer(self, answer: Answer) -> None:
+        """An answer that accuses somebody, where no finding of a job is expected."""
+        alone = self._scenario.job is None or not self._scenario.expected
+        if alone and answer.state != GOOD and not answer.repeats_finding:
+            self._said.append(ReportedFinding(f"answer-{answer.rule}", answer.sentence))
 
     def _state(self) -> State:
         return read_state(time.monotonic(), self._bench.disk, self._scenario.watch)

@@ -233,6 +233,10 @@ def pressure_alone(s: Situation) -> Answer | None:
         return None
     waiters = s.idle_rings
     pressure = f"{s.waited_percent:.0f} % I/O pressure, but the disks have hardly any request"
+    if s.all_in_flight >= NO_IO_SHARE * (s.waited_percent or 0.0) / 100:
+        percent = 100 * s.all_in_flight
+        pressure = f"{s.waited_percent:.0f} % I/O pressure, but requests are in flight at most "\
+                   f"{percent:.0f} % of the time"  # fmt: skip
     if not waiters:
         return Answer(s.disk, "pressure", GOOD, f"Pressure without I/O: {pressure}", NOTHING)
     names = ", ".join(one.name for one in waiters[:3])
@@ -244,15 +248,16 @@ def pressure_alone(s: Situation) -> Answer | None:
 
 
 def is_pressure_alone(s: Situation) -> bool:
-    """Whether the machine's I/O pressure can't be of a disk, a server or a limit."""
+    """Whether much of the machine's I/O pressure can't be of a disk, a server or a limit. A request
+    is in flight for no more of the time than there are in flight on average."""
     waited = s.waited_percent or 0.0
     if waited < MUCH_PRESSURE or s.use is None or s.use.remote or not s.use.disks:
         return False
     if any(not task.kernel for task in s.use.blocked) or s.use.limits:
         return False
-    return (
-        s.all_in_flight < NO_IO_SHARE * waited / 100 and (s.memory_percent or 0.0) < MEMORY_PERCENT
-    )
+    with_io = 100 * s.all_in_flight
+    left = with_io <= waited / 2 and waited - with_io >= MUCH_PRESSURE
+    return left and (s.memory_percent or 0.0) < MEMORY_PERCENT
 
 
 def waits_elsewhere(s: Situation) -> Answer | None:

@@ -251,6 +251,12 @@ def test_pressure_without_io() -> None:
         "disks have hardly any request"
     )
     assert answer.verdict == NOTHING
+    # what is in flight on another disk explains no more of the time than that
+    some = replace(ring, disks={"vdb": (1e6, 0.0, 0.2)})
+    assert first([IDLE] * 5, some, 50.0).text.endswith(
+        "sleeps in io_uring; 50 % I/O pressure, but requests are in flight at most 20 % of the time"
+    )
+    assert first([IDLE] * 5, some, 35.0).rule == "quiet"
     # a server's answers are waited for, too; and so is another disk
     assert first([IDLE] * 5, replace(ring, remote=True), 50.0).rule == "quiet"
     busy = replace(ring, disks={"vdb": (1e6, 0.0, 0.9)})

@@ -14,7 +14,7 @@ from settings import queue
 from scenarios.accounts import WRITER, freeze, shell, thaw
 
 NO_JOB = ("job", "fio does")
-BUSY = frozenset({"busy"})
+BUSY = frozenset({"busy", "answer-queue"})
 READER = "while :; do dd if=$PLACE/big of=/dev/null bs=1M; echo 1 > /proc/sys/vm/drop_caches; done"
 LOGGER = "while :; do dd if=/dev/zero of=$PLACE/log bs=4k count=1 conv=fsync; sleep 0.5; done"
 BURSTS = "while :; do dd if=$PLACE of=/dev/null bs=64k count=500 iflag=direct; sleep 4; done"
@@ -121,7 +121,7 @@ SCENARIOS = (
              with_file(loop(600), 300), None, allowed=BUSY, never=NO_JOB, seconds=10,
              beside=(shell(READER),), proof=rate(50, "reads")),
     Scenario("watch-swap", HERE, "a disk that the machine swaps to", swap(loop(600)), None,
-             allowed=BUSY | {"memory"}, never=(*NO_JOB, "mq-deadline"), seconds=12,
+             allowed=BUSY | {"memory", "answer-memory"}, never=(*NO_JOB, "mq-deadline"), seconds=12,
              beside=(swapping(),), proof=rate(50, "writes")),
     Scenario("watch-bursts", HERE, "a burst of reads every 4 s, without a job", loop(), None,
              never=NO_JOB, seconds=14, beside=(shell(BURSTS),), proof=rate(20, "reads")),
@@ -145,9 +145,11 @@ SCENARIOS = (
              delayed(null(), 10), None, allowed=BUSY, never=NO_JOB, seconds=10,
              beside=(loads.fio(iodepth=2),), proof=rate(20, "reads")),
     Scenario("watch-suspended", LAB, "a volume that is suspended for 6 s while others use it",
-             linear(null(completion_nsec=2_000_000)), None, allowed=frozenset({"stalled"}),
-             never=("was removed", *NO_JOB), seconds=16, beside=(loads.fio(iodepth=2),),
-             during=((4.0, suspend), (10.0, resume)), proof=rate(20, "reads")),
+             linear(null(completion_nsec=2_000_000)), None,
+             {"answer-suspended": ("is suspended: nothing passes",)},
+             allowed=frozenset({"stalled"}), never=("was removed", *NO_JOB), seconds=16,
+             beside=(loads.fio(iodepth=2),), during=((4.0, suspend), (10.0, resume)),
+             proof=rate(20, "reads")),
     Scenario("watch-resync", LAB, "a mirror that is being copied, without a job",
              mirror(resync=True), None, {"array": ()}, never=NO_JOB, seconds=10,
              proof=rate(0, "reads")),
