@@ -103,7 +103,7 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
     (replace(WAITING, state="T", percents={}),
      "● postgres (812) is stopped by a signal (SIGCONT lets it go on)"),
     (replace(WAITING, threads=9),
-     "▲ postgres (812), at least one of its 9 threads: waits for vdb 83 % of its time, runs 12 %"),
+     "▲ postgres (812), at least one of 9 threads, waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, pid=833, of=812),
      "▲ postgres (thread 833 of 812) waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, percents={LOCK: 90.0}, running=0.0),

@@ -138,7 +138,7 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
         return f"{waits.name} is stopped {STOPPED[waits.state]}"
     parts = list(_parts(waits, disk))
     if waits.threads > 1 and parts:
-        return f"{waits.name}, at least one of its {waits.threads} threads: {', '.join(parts)}"
+        return f"{waits.name}, at least one of {waits.threads} threads, {', '.join(parts)}"
     if not parts:
         parts.append("waits for no disk, lock or CPU: it sleeps until something happens")
     return f"{waits.name} {', '.join(parts)}"

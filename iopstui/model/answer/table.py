@@ -28,6 +28,7 @@ from iopstui.model.answer.situation import (
     ENOUGH_SECONDS,
     FEW_SECONDS,
     MOST_SECONDS,
+    QUEUE_FACTOR,
     SLOW_MS,
     WAITED_PERCENT,
     Situation,
@@ -487,7 +488,10 @@ def _mean(s: Situation) -> str:
 
 
 def _is_quick(s: Situation) -> bool:
-    return s.mean_ms is not None and s.mean_ms < SLOW_MS[s.kind]
+    """Short for such a disk, and not several times as long as its requests took since boot."""
+    since_boot = s.use.boot_ms.get(s.disk) if s.use is not None else None
+    most = min(SLOW_MS[s.kind], QUEUE_FACTOR * since_boot if since_boot else SLOW_MS[s.kind])
+    return s.mean_ms is not None and s.mean_ms < most
 
 
 def _count(value: float) -> str:

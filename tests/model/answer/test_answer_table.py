@@ -173,6 +173,12 @@ def test_quick_writes_are_quick_whoever_waits_for_them() -> None:
     assert first([quick] * 5).rule == "busy"
 
 
+def test_times_that_are_long_for_this_very_disk_are_not_called_quick() -> None:
+    some = changed(rates(300, 300, 3), aqu_sz=1.8, util=60.0)
+    for boot_ms, begin in ((0.4, "vda is in use: 3.00 ms"), (2.0, "vda is in use and quick: 3.00")):
+        assert first([some] * 5, use(boot_ms={"vda": boot_ms})).text.startswith(begin)
+
+
 def test_full_cpus_are_no_news_of_an_idle_disk_beside_one_in_use() -> None:
     both = Target(DEVICE, "/dev/vda:/dev/dm-0", "vda", ("vda", "dm-0"), parts=(
         replace_target("vda"), replace_target("dm-0")))  # fmt: skip
