@@ -9,8 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from slow_requests import exemplar
-
 from iopstui.model.samples import Exemplar
 
 KEPT = 10
@@ -46,7 +44,8 @@ def bursts(chance: Random) -> list[Exemplar]:
 def kept(requests: list[Exemplar], chance: Random, cause: Cause | None = None) -> list[Exemplar]:
     """Those that the probe would keep."""
     if cause is not None:
-        requests = [_ended(one, one.completed_ns + cause(one)) for one in requests]
+        later = ((one, cause(one)) for one in requests)
+        requests = [_ended(one, one.completed_ns + ns) if ns else one for one, ns in later]
     order = sorted(range(len(requests)), key=lambda n: -requests[n].total_ns)
     slow = set(order[:KEPT])
     sampled = set(chance.sample(range(len(requests)), min(KEPT, len(requests))))
@@ -56,13 +55,17 @@ def kept(requests: list[Exemplar], chance: Random, cause: Cause | None = None) -
 
 
 def _request(chance: Random, began: int, place: int) -> Exemplar:
-    made = exemplar(
-        0, began, sector=8 * place, pid=chance.choice((70, 71, 72)),
-        group=chance.choice(("/a", "/b")), cpu=chance.randrange(4), cpu_done=chance.randrange(4),
-        hctx=chance.randrange(2), size=chance.choice((4096, 8192, 65536)),
-        flags=chance.choice(("R", "RS")),
+    pid, group = chance.choice((70, 71, 72)), chance.choice(("/a", "/b"))
+    cpu, cpu_done, hctx = chance.randrange(4), chance.randrange(4), chance.randrange(2)
+    size, flags = chance.choice((4096, 8192, 65536)), chance.choice(("R", "RS"))
+    ended = began + int(100_000 * (1 + chance.expovariate(0.5)))
+    # not exemplar(): it copies twice, and there are 500 in a second
+    return Exemplar(
+        disk="vda", kind="read", slow=True, sampled=False, sector=8 * place, offset=place << 12,
+        size=size, flags=flags, pid=pid, tid=701, comm="fio", group=group, cpu=cpu,
+        cpu_done=cpu_done, hctx=hctx, allocated_ns=began, inserted_ns=began + 1000,
+        issued_ns=began + 11_000, completed_ns=ended,
     )  # fmt: skip
-    return _ended(made, began + int(100_000 * (1 + chance.expovariate(0.5))))
 
 
 def _ended(one: Exemplar, ended_ns: int) -> Exemplar:

@@ -200,10 +200,14 @@ def test_wheel_and_sdist_have_all_files(root: Path, tmp_path: Path) -> None:
                  "bash-completion/completions/iopstui",
                  "fish/vendor_completions.d/iopstui.fish"):  # fmt: skip
         assert shared + name in wheel
-    assert "iopstui/jobs/randread-4k.fio" in wheel and "iopstui/data/demo.iops" in wheel
+    assert {"iopstui/py.typed", "iopstui/data/demo.iops"} <= {*wheel}
+    for folder, suffix in (("jobs", ".fio"), ("lessons", ".ini")):
+        kept = {path.name for path in (root / folder).glob(f"*{suffix}")}
+        assert kept and {f"iopstui/{folder}/{name}" for name in kept} <= {*wheel}
     with tarfile.open(tmp_path / f"iopstui-{VERSION}.tar.gz") as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert {".ci/dist", "Makefile", "docs/man/iopstui.1", "tests/conftest.py"} <= names
+    assert {str(path.relative_to(root)) for path in (root / "docs").rglob("*.*")} <= names
 
 
 def test_the_runtime_lock_has_exactly_the_requirements(root: Path) -> None:

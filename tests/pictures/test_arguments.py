@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 PROGRAM = Path(__file__).parent
 
 
-@pytest.mark.parametrize("args", [["--help"], ["a", "b", "c"]])
-def test_help_and_mistakes_write_nothing(args: list[str], tmp_path: Path) -> None:
-    paths = os.pathsep.join((str(PROGRAM.parents[1]), os.environ.get("PYTHONPATH", "")))
+# both in one process: it imports the screen
+TRIED = """
+import runpy, sys
+for words in (["--help"], ["a", "b", "c"]):
+    sys.argv[1:] = words
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        print("ended with", end.code)
+"""
+
+
+def test_help_and_mistakes_write_nothing(tmp_path: Path) -> None:
+    paths = (PROGRAM, PROGRAM.parents[1], os.environ.get("PYTHONPATH", ""))
+    code = f"import sys; sys.argv = [{str(PROGRAM / '__main__.py')!r}]\n{TRIED}"
     result = subprocess.run(
-        [sys.executable, PROGRAM, *args], cwd=tmp_path, capture_output=True, text=True,
-        env={**os.environ, "PYTHONPATH": paths}, check=False,
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}, check=True,
     )  # fmt: skip
-    assert result.returncode == (0 if args == ["--help"] else 2)
-    assert "OUT" in (result.stderr if result.returncode else result.stdout), result
+    assert re.findall(r"^ended with (.*)", result.stdout, re.MULTILINE) == ["0", "2"], result
+    assert "OUT" in result.stdout and "OUT" in result.stderr
     assert "written:" not in result.stdout and not [*tmp_path.iterdir()]

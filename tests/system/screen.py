@@ -98,7 +98,7 @@ class Screen:
         while self.process.poll() is None and time.monotonic() < deadline:
             self.read()
         self.read_all()
-        assert self.process.returncode is not None, f"it goes on: {self.words[-1000:]}"
+        assert self.process.returncode is not None, f"it goes on: {self.text[-1000:]}"
         return self.process.returncode
 
     @property

@@ -175,7 +175,7 @@ def test_plotext_does_not_abort_the_process() -> None:
         "import random\n"
         "from iopstui.ui.draw.charts import plotting\n"
         "rng = random.Random(7)\n"
-        "for _ in range(1500):\n"
+        "for _ in range(300):\n"
         "    some = [0, 1, 2, 1e308, float('inf'), float('nan'), rng.random(), rng.random()]\n"
         "    lines = [[(rng.choice(some), rng.choice(some)) for _ in range(rng.randint(0, 30))]\n"
         "             for _ in range(rng.randint(1, 3))]\n"

@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from fio_recordings import frames, statuses
@@ -34,6 +35,7 @@ from iopstui.model.metrics.figures import Meter, is_measurable
 from iopstui.model.metrics.frame import PARTIAL
 from iopstui.model.metrics.paths import ANY
 from iopstui.model.metrics.summary import fio_summary
+from iopstui.model.samples import DirectionStatus
 from iopstui.output.csv_out import value_at
 from iopstui.output.jsonl import JsonlSink, frame_object
 from iopstui.output.verdict import VerdictSink
@@ -308,6 +310,17 @@ def test_what_a_job_can_measure(job: str, text: str) -> None:
     assert why_not_measurable(parse_expectation(text, TREE), sections(job)) is None
 
 
+@cache
+def _read_by(fio: str, *options: str) -> DirectionStatus:
+    words = [fio, "--output-format=json+", "--name=x", "--ioengine=null", "--size=64k"]
+    done = subprocess.run(
+        [*words, *(f"--{one}" for one in options)], capture_output=True, check=True
+    )
+    status = parse_status(json.loads(done.stdout))
+    assert status is not None
+    return status.jobs[0].directions["read"]
+
+
 @pytest.mark.parametrize("text", ["lat.p90<=1s", "lat.max<=1s", "clat.p90<=1s"])
 @pytest.mark.parametrize("options", [
     "", "clat_percentiles=0", "lat_percentiles=1\nclat_percentiles=0",
@@ -319,12 +332,7 @@ def test_a_missing_histogram_is_refused_with_the_options_that_give_it(
     """Judged by documents of the real fio."""
 
     def has_bins(job: str) -> bool:
-        words = [fio, "--output-format=json+", "--name=x", "--ioengine=null", "--size=64k"]
-        words += (f"--{line}" for line in job.split())
-        done = subprocess.run(words, capture_output=True, check=True)
-        status = parse_status(json.loads(done.stdout))
-        assert status is not None
-        read = status.jobs[0].directions["read"]
+        read = _read_by(fio, *job.split())
         return bool(read.bins) and text.startswith(read.bins_of)
 
     target = Target("dir", "/x", None, ())

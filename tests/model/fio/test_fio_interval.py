@@ -197,7 +197,7 @@ def test_the_last_document_is_divided_by_the_runtime() -> None:
     assert last(documents, [0.0, 0.7]).seconds == 0.7
 
 
-@pytest.mark.parametrize("ppm", [-200, 50, 200])
+@pytest.mark.parametrize("ppm", [-200, 200])
 def test_clocks_that_drift_apart_do_not_shorten_the_last_interval(ppm: int) -> None:
     """An hour in which the wall clock is slewed; 0.5 s after the last full second the job ends."""
     clock = [round(1e6 + n * (1000 + ppm / 1000)) for n in range(1, 3601)]
