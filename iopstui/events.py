@@ -262,7 +262,7 @@ class ExperimentStarted:
 @dataclass(frozen=True, slots=True)
 class PointStarted:
     """The ``index``-th of ``total`` runs of an experiment (from 0) begins; ``label`` says what is
-    set in it, ``left_s`` how long the experiment will still take.
+    set in it, ``left_s`` how long the experiment will still take (0: not known).
     """
 
     kind: ClassVar[str] = "point_started"

@@ -41,6 +41,9 @@ class PreparedExperiment:
 class BackgroundExperiments:
     """Background experiments of one session; ``conditions`` are those of its command line."""
 
+    hosts = 0
+    seconds = None
+
     def __init__(
         self, session: LiveSession, job_target: Target | None, conditions: RunRequest
     ) -> None:

@@ -158,9 +158,11 @@ def _check_device(
 
 
 def length_text(plan: Plan) -> str:
-    """ "21 points, about 4 min 5 s"."""
+    """ "21 points, about 4 min 5 s"; without a time if that is not known."""
     seconds = plan.seconds + plan.points * OVERHEAD_S
     points = counted(plan.points, "run" if plan.variants or plan.repeats > 1 else "point")
+    if not plan.seconds:
+        return points
     if seconds < 3600:
         return f"{points}, about {duration(seconds)}"
     return f"{points}, about {seconds / 3600:.1f} hours"

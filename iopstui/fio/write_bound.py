@@ -80,10 +80,14 @@ def layout_bytes(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -
     return sum(sizes) if len(sizes) == len(layouts) else None
 
 
-def run_seconds(text: str) -> float | None:
-    """How long the jobs that write may take by their own options, one stage after another: an
-    upper bound in seconds. ``None`` where one has no end by time."""
-    times = [_seconds(job) for job in jobfile.effective_sections(text) if may_write(job.options)]
+def run_seconds(text: str, writers: bool = True) -> float | None:
+    """How long the jobs (``writers``: those that write) may take by their own options, one stage
+    after another: an upper bound in seconds. ``None`` where one has no end by time."""
+    times = [
+        _seconds(job)
+        for job in jobfile.effective_sections(text)
+        if not writers or may_write(job.options)
+    ]
     known_times = [time for time in times if time is not None]
     staged = any(
         name in job.options

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from iopstui.fleet.host_sweep import SweepEvent
 from iopstui.fleet.hosts.host_tunables import HostTunableResult
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.host_timeline import HostInterval
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import DISK_RATES, MILLI, HostSums
-from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition
+from iopstui.model.experiment.host_sweep import SweptPoint
 
 Object = dict[str, Any]
 FLEET, FLEET_OVER = "fleet", "fleet_over"
@@ -69,7 +70,7 @@ class FleetMessage:
 class FleetRunStarted:
     """Run ``number`` of these ``hosts`` begins at ``wall_s`` since 1970. ``watching``: without a
     job; ``between_runs``: it is no run, the hosts are watched until the next one.
-    ``sweep_position``: it is a point of a sweep, on the first of all hosts."""
+    ``point``: which point of a sweep it is."""
 
     number: int
     hosts: tuple[str, ...]
@@ -77,7 +78,7 @@ class FleetRunStarted:
     job: str = ""
     watching: bool = False
     between_runs: bool = False
-    sweep_position: SweepPosition | None = None
+    point: SweptPoint | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class ReplayRestarted:
 
 
 FleetEvent = (
-    ReplayRestarted | ScalingCurve | HostFigures | HostFiguresBatch | HostRow
+    ReplayRestarted | SweepEvent | HostFigures | HostFiguresBatch | HostRow
     | HostStateChanged | FleetMessage | FleetRunStarted | FleetRunFinished | MergedInterval
     | HostTunableResult
 )  # fmt: skip

@@ -28,7 +28,6 @@ from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.row_events import read_answer
 from iopstui.fleet.merging.sums import Object
-from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
 from iopstui.model.answer.answer import Answer
 from iopstui.model.figures.disk import DiskRates
@@ -175,7 +174,7 @@ class FleetState:
     the number of the first second of the current run, ``first`` that of the very first.
     ``between_runs``: the hosts are watched between two runs; a lost or failed host then keeps its
     state and reason, and ``watch_end_reason`` is why watching ended. ``has_second``: a second of
-    the current run or watch has come. ``curve`` is the newest sweep."""
+    the current run or watch has come."""
 
     def __init__(self) -> None:
         self.reset()
@@ -193,7 +192,6 @@ class FleetState:
         self.running = self.watching = self.between_runs = False
         self.watch_end_reason = ""
         self.has_second = False
-        self.curve: ScalingCurve | None = None
 
     @property
     def number(self) -> int:
@@ -240,8 +238,6 @@ class FleetState:
                 self._run_started(event)
             case ReplayRestarted():
                 self.reset()
-            case ScalingCurve():
-                self.curve = event
             case FleetRunFinished():
                 self.running = self.between_runs = False
                 self.watch_end_reason = (

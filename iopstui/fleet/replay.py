@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.fleet.deduplication import Deduplicator, mark_repeats
 from iopstui.fleet.fleet_events import (
     FLEET,
@@ -25,18 +24,22 @@ from iopstui.fleet.fleet_events import (
     host_figures,
 )
 from iopstui.fleet.fleet_state import DONE, FAILED, HISTORY_SECONDS, STOPPED
+from iopstui.fleet.host_sweep import SweepEvents, host_point
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import HOST_EVENTS, MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
-from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition, scale_point
 from iopstui.format import counted
+from iopstui.model.experiment.host_sweep import HostPlan, SweptPoint, check_host_axes
+from iopstui.model.experiment.plan import HOSTS, Plan, expand_plan, parse_axis
 from iopstui.recording.player import Player
 
 Object = dict[str, Any]
 Rows = Callable[[], Iterator[tuple[str, Object]]]
 CLOSE_AFTER_S = 1.5
 STEP_S = 1.0
+MAX_POINTS = 10_000
+"""A sweep of more is read as runs that belong to none."""
 RECORDING_ENDS = "the recording ends here for this host"
 
 
@@ -90,7 +93,7 @@ class FleetReplay(Player[_RecordedRow, FleetEvent]):
             self._has_jobs |= kind == "step_started"
             if kind == FLEET:
                 self.job = str(row.get("job") or self.job)
-                if "axis" in row:
+                if "axis" in row or "axes" in row:
                     self.lookback_s = math.inf  # a curve is made of all of its points
             wall_s = _wall_s(row, name, offsets)
             if kind in ("mark", FLEET) and wall_s is not None:
@@ -128,7 +131,7 @@ class FleetReplay(Player[_RecordedRow, FleetEvent]):
     def run(self, job: str, options: Mapping[str, str]) -> None:
         """Do nothing: a recording runs no job."""
 
-    def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
+    def sweep(self, plan: Plan) -> None:
         """Do nothing: a recording runs no sweep."""
 
     def stop(self) -> None:
@@ -200,7 +203,10 @@ class _RunMerging:
         self._last_s = 0.0
         self._malformed_hosts: set[str] = set()
         self._end_row: Object = {}
-        self._curve: ScalingCurve | None = None
+        self._sweep: SweepEvents | None = None
+        self._point: SweptPoint | None = None
+        self._reason = RECORDING_ENDS
+        self._planned = 0
 
     def position_of(self, name: str, row: Object) -> float:
         """Seconds from the beginning."""
@@ -228,7 +234,8 @@ class _RunMerging:
         names = [str(host) for host in hosts] if isinstance(hosts, list) else self._hosts
         watching = bool(row.get("watching")) if "watching" in row else not self._has_jobs
         self._run_number += 0 if watching else 1
-        sweep_position = self._update_sweep(row)
+        point = self._update_sweep(row)
+        self._planned = len(names)
         merger = self._merger = Merger(
             float(interval) if isinstance(interval, int | float) else 1.0
         )
@@ -241,40 +248,50 @@ class _RunMerging:
         self._end_row = {}
         self._emit(FleetRunStarted(
             self._run_number, tuple(names), self._first_s + self._last_s, job, watching,
-            sweep_position=sweep_position,
+            point=point,
         ))  # fmt: skip
 
-    def _update_sweep(self, row: Object) -> SweepPosition | None:
+    def _update_sweep(self, row: Object) -> SweptPoint | None:
         """Start or end a sweep, from the sweep that a run belongs to."""
-        axis, number = row.get("axis"), row.get("point")
-        counts = tuple(count for count in axis if type(count) is int) if type(axis) is list else ()
-        if type(number) is not int or not 0 <= number < len(counts) or min(counts) < 1:
+        plan, number = _plan_of(row, str(row.get("job") or self._job)), row.get("point")
+        if plan is None or type(number) is not int or not 0 <= number < plan.points:
             self._end_sweep()
             return None
-        curve = self._curve
-        if curve is None or curve.counts != counts or number <= (curve.point_number or 0):
+        before = self._point
+        if self._sweep is None or before is None or before.plan != plan or (
+            number <= before.step.index
+        ):  # fmt: skip
             self._end_sweep()
-            curve = ScalingCurve(str(row.get("job") or self._job), counts)
-        self._curve = replace(curve, point_number=number)
-        self._emit(self._curve)
-        return SweepPosition(counts, number)
+            self._sweep = SweepEvents(plan, self._emit)
+        point = self._point = SweptPoint(plan, list(expand_plan(plan))[number])
+        self._reason = RECORDING_ENDS
+        self._sweep.begin(point.step)
+        return point
 
-    def _finish_point(self, merger: Merger, code: object, messages: tuple[str, ...]) -> None:
+    def _finish_point(
+        self, merger: Merger, planned: int, code: object, messages: tuple[str, ...]
+    ) -> None:
         """Report the result of a finished point."""
-        curve = self._curve
-        if curve is None:
+        if self._sweep is None or self._point is None:
             return
+        step = self._point.step
         hosts = certify_merge(merger).finished
-        counts = code in (EXIT_OK, EXIT_VERDICT) and hosts > 0
-        point = scale_point(hosts, merger) if counts else None
-        self._curve = curve.with_point(point, code if type(code) is int else EXIT_OK, messages)
-        if curve.is_last:
+        if code in (EXIT_OK, EXIT_VERDICT) and hosts > 0:
+            self._sweep.finish(step, host_point(hosts, planned, merger))
+        elif code == EXIT_INTERRUPTED or code is None:
+            self._reason = STOPPED if code is not None else RECORDING_ENDS
+        else:
+            self._reason = next(iter(messages), RECORDING_ENDS)
+            self._sweep.fail(step, self._reason)
+        if step.index == self._point.plan.points - 1 and code is not None:
+            self._reason = STOPPED if code == EXIT_INTERRUPTED else ""
             self._end_sweep()
 
     def _end_sweep(self) -> None:
-        curve, self._curve = self._curve, None
-        if curve is not None:
-            self._emit(curve.with_end(curve.notes.get(curve.point_number or 0, RECORDING_ENDS)))
+        sweep, self._sweep, self._point = self._sweep, None, None
+        if sweep is not None:
+            stopped = self._reason == STOPPED
+            sweep.end("" if stopped else self._reason, stopped)
 
     def _host_row(self, name: str, row: Object) -> None:
         if self._merger is None:
@@ -319,11 +336,30 @@ class _RunMerging:
             messages = (
                 f"the recording ends before the end of {counted(len(merger.lost_hosts), 'host')}",
             )
-        self._finish_point(merger, code, messages)
+        self._finish_point(merger, self._planned, code, messages)
         self._emit(FleetRunFinished(
             state if state in (DONE, FAILED, STOPPED) else DONE,
             code if isinstance(code, int) else 0, messages, sums=merger.run_sums(),
         ))  # fmt: skip
+
+
+def _plan_of(row: Object, job: str) -> HostPlan | None:
+    """The sweep that a run is a point of; ``None``: of none. Older recordings have the hosts of
+    each point alone."""
+    axes = row.get("axes", {HOSTS: row["axis"]} if "axis" in row else None)
+    if type(axes) is not dict or not axes or not all(type(axis) is list for axis in axes.values()):
+        return None
+    try:
+        parsed = [parse_axis(f"{name}={','.join(map(str, axes[name]))}") for name in axes]
+        check_host_axes(parsed, {}, MAX_POINTS)
+    except UsageError:
+        return None
+    repeats, measure_s = row.get("repeats"), row.get("measure_s")
+    plan = HostPlan(
+        (job,), {}, tuple(parsed), repeats=repeats if type(repeats) is int and repeats > 0 else 1,
+        settle=0.0, measure=float(measure_s) if isinstance(measure_s, int | float) else 0.0,
+    )  # fmt: skip
+    return plan if plan.points <= MAX_POINTS else None
 
 
 def _wall_s(row: Object, name: str, offsets: dict[str, float]) -> float | None:

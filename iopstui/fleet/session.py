@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -46,33 +46,21 @@ from iopstui.fleet.fleet_state import (
     RUNNING,
     STOPPED,
 )
+from iopstui.fleet.host_sweep import HostSweep, RunVerdict
 from iopstui.fleet.hosts import member as states
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.hosts.member import INTERRUPTED, Member
 from iopstui.fleet.merging.merger import MergedInterval, Merger
-from iopstui.fleet.scaling_curve import STOPPED as STOPPED_BY_HAND
-from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve, SweepPosition
+from iopstui.model.experiment.host_sweep import SweptPoint
+from iopstui.model.experiment.plan import Plan, PlannedPoint
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.safety.crash import crash_sentence
 
 Object = dict[str, Any]
 STATES_EVERY_S = 0.5
 MAX_REASONS = 2
-INTERNAL_ERROR = "an internal error of iopstui"
 PAUSE_BEFORE_WATCHING_S = 0.7
 """After a run, before the hosts are watched: keys that ask for another one need not wait."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunVerdict:
-    """The outcome of a run: its exit code, its messages and printed text, the point if it
-    belongs to a sweep and counts, and whether to stop the sweep."""
-
-    code: int
-    messages: tuple[str, ...] = ()
-    exit_lines: tuple[str, ...] = ()
-    point: ScalePoint | None = None
-    ends_sweep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,24 +79,15 @@ class PlannedRun:
     is_completed: Callable[[], bool] = lambda: False
 
 
-PlanRun = Callable[[int, str, Mapping[str, str], SweepPosition | None], PlannedRun]
+PlanRun = Callable[[int, str, Mapping[str, str], SweptPoint | None], PlannedRun]
 """Of a run's number, its job and its changed options, and of which point of a sweep it is. Raises
 IopstuiError."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Order:
-    """A run, or with ``counts`` a sweep with one run for each host count."""
-
-    request: RunRequest
-    counts: tuple[int, ...] = ()
 
 
 class FleetSession:
     """``run`` begins a run, after the one that goes on was stopped; ``start`` is called once.
     ``frames`` are the hosts' newest, of which only those of a host in detail are told. ``watch``
-    plans what goes on between two runs, ``hosts`` are all names, and ``table`` is asked for what is
-    printed of a sweep when the screen is left."""
+    plans what goes on between two runs, ``hosts`` are all names."""
 
     live = True
 
@@ -119,17 +98,15 @@ class FleetSession:
         watch: Callable[[], PlannedRun] | None = None,
         settings: HostTunables | None = None,
         hosts: Sequence[str] = (),
-        table: Callable[[Sequence[ScalePoint]], tuple[str, ...]] = lambda points: (),
     ) -> None:
         self._plan = plan
         self.hosts = hosts
-        self._table = table
         self._record = note
         self.settings = settings or HostTunables()
         self._plan_watch = watch
         self._between_runs = False
         self._emit: Callable[[FleetEvent], None] = lambda event: None
-        self._requests: queue.SimpleQueue[_Order | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[RunRequest | Plan | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="fleet", daemon=True)
         self._fleet: Fleet | None = None
         self._number = 0
@@ -153,14 +130,13 @@ class FleetSession:
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
         """Run ``job`` ("": watch) with these options changed, after what runs has stopped."""
-        self._request(_Order(RunRequest(job, dict(options))))
+        self._request(RunRequest(job, dict(options)))
 
-    def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
-        """Run ``job`` on the first so many hosts for each of these, one run after another; what
-        they come to is told (Curve)."""
-        self._request(_Order(RunRequest(job, dict(options)), tuple(counts)))
+    def sweep(self, plan: Plan) -> None:
+        """Run the points of ``plan`` one after another, each on the first of the hosts."""
+        self._request(plan)
 
-    def _request(self, order: _Order) -> None:
+    def _request(self, order: RunRequest | Plan) -> None:
         # first: what begins by the order must not be stopped
         self._interrupt()
         self._requests.put(order)
@@ -230,15 +206,15 @@ class FleetSession:
                     return
                 order = newer
             try:
-                if order.counts:
+                if isinstance(order, Plan):
                     self._sweep(order)
                 else:
-                    self._run_request(order.request)
+                    self._run_request(order)
             except Exception as error:  # of a thread nobody would hear of it
                 message = crash_sentence(error)
                 self._emit(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (message,), (message,)))
 
-    def _next_request(self) -> _Order | None:
+    def _next_request(self) -> RunRequest | Plan | None:
         """Wait for the next request; meanwhile the hosts of the last run are watched."""
         self.settings.start_session()
         self._report_tunable_results()
@@ -277,35 +253,21 @@ class FleetSession:
             fleet.interrupt()
         self._report_host_states()
 
-    def _sweep(self, order: _Order) -> None:
+    def _sweep(self, plan: Plan) -> None:
         """A run after another; what was measured before one that fails or is stopped stays."""
         self._sweeping, self._sweep_stopped = True, False
-        curve, end_reason = ScalingCurve(order.request.job, order.counts), INTERNAL_ERROR
+
+        def run(step: PlannedPoint) -> RunVerdict:
+            point = SweptPoint(plan, step)
+            return self._run_request(RunRequest(step.job, point.options), point)
+
         try:
-            for number in range(len(order.counts)):
-                curve, end_reason = replace(curve, point_number=number), INTERNAL_ERROR
-                self._emit(curve)
-                verdict = self._run_request(order.request, SweepPosition(order.counts, number))
-                curve = curve.with_point(verdict.point, verdict.code, verdict.messages)
-                end_reason = self._end_reason(verdict)
-                if end_reason:
-                    break
+            HostSweep(
+                plan, run, self._emit,
+                lambda: self._sweep_stopped or not self._requests.empty(),
+            ).run()  # fmt: skip
         finally:
             self._sweeping = False
-            ended_curve = curve.with_end(end_reason)
-            reason = (ended_curve.end_text,) if ended_curve.end_text else ()
-            lines = (*self._table(curve.measured_points), *reason)
-            self._emit(replace(ended_curve, exit_lines=lines))
-
-    def _end_reason(self, verdict: RunVerdict) -> str:
-        """Why no further point of a sweep is run; "" if it goes on."""
-        if self._sweep_stopped or not self._requests.empty():
-            return STOPPED_BY_HAND
-        return (
-            (verdict.messages[0] if verdict.messages else INTERNAL_ERROR)
-            if verdict.ends_sweep
-            else ""
-        )
 
     def _tick_point(self, fleet: Fleet) -> None:
         # what ends a sweep may have come when there was no fleet to interrupt yet
@@ -313,12 +275,10 @@ class FleetSession:
             fleet.interrupt()
         self._report_host_states()
 
-    def _run_request(
-        self, request: RunRequest, position: SweepPosition | None = None
-    ) -> RunVerdict:
+    def _run_request(self, request: RunRequest, point: SweptPoint | None = None) -> RunVerdict:
         self._number += 1
         try:
-            planned = self._plan(self._number, request.job, request.overrides, position)
+            planned = self._plan(self._number, request.job, request.overrides, point)
         except IopstuiError as error:
             messages = (_error_text(error),)
             self._emit(FleetRunFinished(FAILED, error.exit_code, messages, messages))
@@ -326,7 +286,7 @@ class FleetSession:
         self._watching = planned.start_event.watching
         fleet = self._start_fleet(planned)
         fleet.on_tick = (
-            self._report_host_states if position is None else lambda: self._tick_point(fleet)
+            self._report_host_states if point is None else lambda: self._tick_point(fleet)
         )
         state, verdict = self._run_planned(fleet, planned)
         sums = None if state is not None else planned.merger.run_sums()

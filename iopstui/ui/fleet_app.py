@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
-
-from textual.screen import Screen
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
-from iopstui.events import AnswerGiven, FindingReported, FrameReady
+from iopstui.events import AnswerGiven, ExperimentStarted, FindingReported, FrameReady
 from iopstui.fio.library import ShippedJob
 from iopstui.fleet.answer import fleet_answer, is_due
 from iopstui.fleet.findings import fleet_evidence, list_findings
 from iopstui.fleet.fleet_state import FleetState
+from iopstui.fleet.host_sweep import job_seconds
 from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.replay import FleetReplay
-from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.fleet.session import FleetSession
+from iopstui.model.experiment.plan import Plan
 from iopstui.safety.signals import handling_stop_signals
 from iopstui.ui.actions import Actions, Part
 from iopstui.ui.app import IopstuiApp, run_to_end
@@ -26,12 +24,13 @@ from iopstui.ui.core.messages import Controller, EventsWaiting
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import Charset
+from iopstui.ui.experiment.screen import full_text
+from iopstui.ui.fleet.background import FleetExperiments
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.dashboard import FleetDashboard
 from iopstui.ui.fleet.host import HostDashboard, HostView
 from iopstui.ui.fleet.keys import ABOUT_JOBS, NOT_IN_FLEET, FleetKeys
 from iopstui.ui.fleet.report_keys import FleetReportKeys
-from iopstui.ui.fleet.sweep_keys import SweepKeys
 from iopstui.ui.fleet_keys import (
     FLEET_BINDINGS,
     FLEET_REPLAY_BINDINGS,
@@ -48,9 +47,8 @@ from iopstui.ui.replay import RecordingApp
 from iopstui.ui.start import print_after_screen
 from iopstui.ui.state.live import LiveState
 
-NO_EXPERIMENTS = (
-    "sweeps over options and comparisons run on one host: iopstui sweep, iopstui compare"
-)
+NO_JOB_TO_SWEEP = "a sweep needs a job: iopstui fleet HOSTS --job JOB"
+NONE_RECORDED = "no sweep in this recording so far"
 SHOW_AGE_AFTER_S = 2.0
 """After this time without a new second the screen updates the age of its data."""
 
@@ -68,8 +66,8 @@ class HostScreen(HostDashboard):
 
 
 class FleetApp(IopstuiApp):
-    """Shows ``fleet``; ``job`` is what r runs on all hosts, ``None``: they are watched. With
-    ``counts`` it begins with a sweep over hosts. ``recording`` is written or played."""
+    """Shows ``fleet``; ``job`` is what r runs on all hosts, ``None``: they are watched. It begins
+    with the sweep of a ``plan``, if there is one. ``recording`` is written or played."""
 
     BINDINGS = FLEET_BINDINGS
     help_first = HELP
@@ -82,28 +80,34 @@ class FleetApp(IopstuiApp):
         charset: Charset | None = None,
         theme: str = "",
         replay: bool = False,
-        counts: Sequence[int] = (),
+        plan: Plan | None = None,
         recording: Path | None = None,
     ) -> None:
         self.fleet = fleet
         self._recording = recording
-        self._host_counts = counts
+        self._plan = plan
         self.fleet_state = FleetState()
         self.fleet_screen: FleetDashboard | None = None
         self.merged_state = LiveState()
         self.host_view: HostView | None = None
         self._watch_only = job is None and not replay
         super().__init__(
-            Backend(lambda paths: fleet, dict, jobs),
+            Backend(
+                lambda paths: fleet,
+                dict,
+                jobs,
+                background=None if replay or job is None else self._experiments,
+            ),
             FirstView(
                 job=job,
                 pick=False,
-                run_at_once=job is not None and not replay and not counts,
+                run_at_once=job is not None and not replay and plan is None,
             ),
             Appearance(charset, theme),
             replay=replay,
-            no_experiments=NO_EXPERIMENTS,
+            no_experiments=NONE_RECORDED if replay else NO_JOB_TO_SWEEP,
         )
+        self.experiments.place = fleet.title
         self.actions = Actions([*self._parts(), *self.extra_parts()], self.missing_actions())
 
     def _parts(self) -> list[Part]:
@@ -116,15 +120,15 @@ class FleetApp(IopstuiApp):
             lambda: self._watch_only,
             lambda: self.fleet.runs,
         )
-        self.sweeps = SweepKeys(
-            port, self.fleet, self.fleet_state, self.jobs, lambda: keys.on_host,
-            lambda: self._watch_only, self.experiment_hints,
-        )  # fmt: skip
         return [
-            self.jobs, self.view, KernelKeys(port, self.jobs, self.experiments),
+            self.jobs, self.view, self.experiments, KernelKeys(port, self.jobs, self.experiments),
             PanelKeys(port), PictureKeys(port), LeaveKeys(port, self.action_quit), keys,
-            self.sweeps, FleetReportKeys(port, self._recording),
+            FleetReportKeys(port, self._recording),
         ]  # fmt: skip
+
+    def _experiments(self, session: Controller) -> FleetExperiments:
+        """Sweeps of this fleet."""
+        return FleetExperiments(self.fleet, job_seconds(self.jobs.job, self.jobs.overrides))
 
     def extra_parts(self) -> list[Part]:
         """Parts for a replay."""
@@ -169,8 +173,9 @@ class FleetApp(IopstuiApp):
             self.set_interval(SHOW_AGE_AFTER_S, lambda: self.feed.paint_if_old(SHOW_AGE_AFTER_S))
         if self._watch_only:
             self.fleet.run_job("", {})
-        if self._host_counts:
-            self.sweeps.begin(self._host_counts, {})
+        if self._plan is not None:
+            background = self._experiments(session)
+            self.experiments.begin(background, background.preview(self._plan))
 
     async def action_quit(self) -> None:
         """Stops all hosts first; again: doesn't wait for them."""
@@ -188,11 +193,6 @@ class FleetApp(IopstuiApp):
         last = self.fleet.last
         code = EXIT_OK if last is None else last.code
         return EXIT_OK if code == EXIT_INTERRUPTED else code
-
-    @property
-    def experiment_screen(self) -> Screen[Any] | None:
-        """The page of a sweep over hosts."""
-        return self.sweeps.page
 
     def next_job(self) -> str:
         """Name of the job that r would run."""
@@ -220,12 +220,16 @@ class FleetApp(IopstuiApp):
         events, has_jumped = self.feed.take()
         if has_jumped:
             self.restart_state()
+        experiment_started = False
         for event in events:
             self.merged_state.apply(event)
             if isinstance(event, FrameReady):
                 self.feed.note_frame()
+            experiment_started |= isinstance(event, ExperimentStarted)
         self._apply_events()
         self.refresh_footer()
+        if experiment_started:
+            self.experiments.show_screen()
         self.feed.paint_if_due()
         self.collect_garbage()
 
@@ -238,8 +242,6 @@ class FleetApp(IopstuiApp):
                 self._follow_host_state(host)
             if isinstance(event, MergedInterval):
                 self._report_findings(event)
-            elif isinstance(event, ScalingCurve):
-                self.sweeps.sweep_changed()
 
     def _report_findings(self, second: MergedInterval) -> None:
         if not is_due(self.fleet_state, second):
@@ -341,14 +343,14 @@ def run_fleet_screen(
     jobs: Sequence[ShippedJob],
     theme: str,
     on_close: Callable[[], None] = lambda: None,
-    counts: Sequence[int] = (),
+    plan: Plan | None = None,
     recording: Path | None = None,
 ) -> int:
     """Shows a fleet until it is left; the exit code. What its last run came to is printed then.
-    With ``counts`` it begins with a sweep over so many hosts. ``recording`` is written meanwhile.
-    """
+    It begins with the sweep of a ``plan``, whose result is printed, too. ``recording`` is written
+    meanwhile."""
     fleet = FleetController(session, title, job)
-    app = FleetApp(fleet, jobs, job, theme=theme, counts=counts, recording=recording)
+    app = FleetApp(fleet, jobs, job, theme=theme, plan=plan, recording=recording)
     with handling_stop_signals(app.interrupt):
         try:
             return run_to_end(app)
@@ -356,8 +358,11 @@ def run_fleet_screen(
             app.close_all()
             fleet.close()
             on_close()
-            if fleet.last is not None and fleet.last.exit_lines:
-                print_after_screen("\n".join(fleet.last.exit_lines))
+            sweep, last = app.merged_state.experiment, fleet.last
+            if sweep is not None and sweep.points:
+                print_after_screen(full_text(sweep, title, app.charset))
+            if last is not None and last.exit_lines:
+                print_after_screen("\n".join(last.exit_lines))
 
 
 def run_fleet_replay(replay: FleetReplay, title: str, theme: str, path: Path) -> int:

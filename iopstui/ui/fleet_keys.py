@@ -9,8 +9,8 @@ from iopstui.ui.actions import Part, bindings, bindings_of_screen
 from iopstui.ui.core.key import press
 from iopstui.ui.fleet.keys import NOT_IN_FLEET, FleetKeys
 from iopstui.ui.fleet.report_keys import FleetReportKeys
-from iopstui.ui.fleet.sweep_keys import SweepKeys
 from iopstui.ui.keys import DASHBOARD_BINDINGS, REPLAY_ONLY
+from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
@@ -19,10 +19,10 @@ from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.view import ViewKeys
 
 FLEET_PARTS: tuple[type[Part], ...] = (
-    JobKeys, ViewKeys, KernelKeys, PanelKeys, PictureKeys, LeaveKeys,
+    JobKeys, ViewKeys, ExperimentKeys, KernelKeys, PanelKeys, PictureKeys, LeaveKeys,
 )  # fmt: skip
 HELP = "Keys of the fleet screen (iopstui fleet HOSTS)"
-FLEET_ONLY = (*FleetKeys.ACTIONS, *SweepKeys.ACTIONS, *FleetReportKeys.ACTIONS)
+FLEET_ONLY = (*FleetKeys.ACTIONS, *FleetReportKeys.ACTIONS)
 FLEET_ACTIONS = (
     *FLEET_ONLY,
     *(action for part in FLEET_PARTS for action in part.ACTIONS if action.id not in NOT_IN_FLEET),

@@ -114,10 +114,13 @@ def test_an_abort_in_the_middle_of_a_curve_ends_it(
     rows = [json.loads(line) for line in said.out.splitlines()]
     for row in rows:
         check_line(row)
-    assert [row["event"] for row in rows] == ["scale_point", "scaling"]
-    assert rows[0]["hosts"] == 1 and rows[0]["iops"] == 100 and rows[0]["met"] is True
+    assert [row["event"] for row in rows] == [
+        "session", "sweep", "point_finished", "point_failed", "scaling", "sweep_finished",
+    ]  # fmt: skip
+    point = rows[2]["point"]
+    assert point["hosts"] == 1 and point["iops"] == 100 and point["met"] is True
     assert "all hosts are stopped: --abort iops>150 for 2s" in said.err
-    assert "hosts=2: not counted: the job finished on 1 of 2" in said.err
+    assert "hosts=2 failed: not counted: the job finished on 1 of 2" in said.err
     assert "hosts=3" not in said.err
     kept = [json.loads(line) for line in record.read_text().splitlines()]
     assert [(row["code"], row["how"]) for row in kept if row["event"] == "fleet_over"] == [
@@ -143,5 +146,5 @@ def test_a_curve_says_once_that_its_recording_has_stopped(
                  "--launcher", f"{sys.executable} {FAKE} {{host}}", "--format", "jsonl",
                  "--record", str(tmp_path / "curve.jsonl")])  # fmt: skip
     told = capsys.readouterr()
-    assert code == 0 and told.out.count('"scale_point"') == 2
+    assert code == 0 and told.out.count('"point_finished"') == 2
     assert told.err.count("has stopped: No space left on device") == 1

@@ -20,18 +20,18 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, U
 from iopstui.fleet import fleet_state
 from iopstui.fleet.fleet import LATE_AFTER_S, Fleet, FleetCallbacks, FleetOptions
 from iopstui.fleet.fleet_events import FleetEvent, FleetRunFinished, FleetRunStarted
+from iopstui.fleet.host_sweep import RunVerdict
 from iopstui.fleet.hosts.member import GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import parse_nodes
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.scaling_curve import SweepPosition
 from iopstui.fleet.session import (
     FleetSession,
     PlannedRun,
-    RunVerdict,
     failed_hosts,
     failure_text,
     state_for_exit_code,
 )
+from iopstui.model.experiment.host_sweep import SweptPoint
 
 WITHIN_S = 30.0
 
@@ -44,7 +44,7 @@ def test_what_can_t_be_planned_is_told_and_the_next_run_is_tried(
     told: queue.Queue[FleetEvent] = queue.Queue()
 
     def plan(
-        number: int, job: str, options: Mapping[str, str], place: SweepPosition | None
+        number: int, job: str, options: Mapping[str, str], place: SweptPoint | None
     ) -> PlannedRun:
         asked.append((number, job, dict(options)))
         if number == 1:

@@ -109,6 +109,8 @@ class FakeLaboratory:
 
     refusal: IopstuiError | None = None
     kept: str = ""
+    hosts: int = 0
+    seconds: float | None = None
     looked: list[Plan] = field(default_factory=list)
     begun: list[tuple[Plan, bool]] = field(default_factory=list)
     under: FakeRunningExperiment | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from iopstui.fleet.hosts.host_tunables import (
 )
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.replay import FleetReplay
+from iopstui.model.experiment.plan import Plan
 from iopstui.model.histogram import bucket_key
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.core.key import KeyHint
@@ -110,7 +111,7 @@ class Runs:
         self.frames: dict[str, Object] = {}
         self.settings = HostTunables()
         self.asked = self.stops = 0
-        self.swept: list[tuple[tuple[int, ...], str, dict[str, str]]] = []
+        self.swept: list[Plan] = []
         self.turns: list[HostTunableChange] = []
         self.tell: Callable[[FleetEvent], None] = lambda event: None
 
@@ -127,8 +128,8 @@ class Runs:
     def run(self, job: str, options: Mapping[str, str]) -> None:
         self.ran.append((job, dict(options)))
 
-    def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
-        self.swept.append((tuple(counts), job, dict(options)))
+    def sweep(self, plan: Plan) -> None:
+        self.swept.append(plan)
 
     def stop(self) -> None:
         self.stops += 1

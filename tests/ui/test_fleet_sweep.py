@@ -1,9 +1,8 @@
-"""A sweep over hosts on a fleet's screen: its form, its page, its keys."""
+"""A sweep on a fleet's screen: its form, its page, its keys."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from test_app import screen_text, settle, shows
@@ -15,19 +14,24 @@ from test_fleet_screen import (
     four_hosts,
     frame,
     make_app,
-    static_text,
     wait_until,
 )
 from textual.pilot import Pilot
 
 from iopstui.fleet.fleet_events import FleetRunFinished, FleetRunStarted
+from iopstui.fleet.host_sweep import SweepEvents, host_point
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve, SweepPosition, scale_point
+from iopstui.model.experiment.host_sweep import HostPlan, HostPoint
+from iopstui.model.experiment.plan import expand_plan, parse_axis
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet_app import FleetApp
 
 
-def point(hosts: int, seconds: int = 3) -> ScalePoint:
+def plan(axis: str) -> HostPlan:
+    return HostPlan((JOB,), {}, (parse_axis(axis),), settle=0, measure=9)
+
+
+def point(hosts: int, seconds: int = 3) -> HostPoint:
     """Hosts that slow each other down: contention 2 %, coherency 0.5 %."""
     merger = Merger()
     host_iops = 10_000 / (1 + 0.02 * (hosts - 1) + 0.005 * hosts * (hosts - 1))
@@ -36,11 +40,27 @@ def point(hosts: int, seconds: int = 3) -> ScalePoint:
             # equal hosts: only the scaling law makes a difference
             merger.feed(f"node{at + 1:02d}", frame(0, t, int(host_iops), 300_000))
     list(merger.finish())
-    return scale_point(hosts, merger)
+    return host_point(hosts, hosts, merger)
 
 
-def swept(*counts: int) -> ScalingCurve:
-    return ScalingCurve(JOB, counts, None, {n: point(hosts) for n, hosts in enumerate(counts)})
+def tell_sweep(runs: Runs, axis: str) -> None:
+    """All points of a sweep."""
+    swept = SweepEvents(plan(axis), runs.tell)
+    for step in expand_plan(plan(axis)):
+        swept.begin(step)
+        swept.finish(step, point(int(step.settings[0].value)))
+    swept.end()
+
+
+def plan_text(app: FleetApp) -> str:
+    """What the form says below its fields."""
+    return str(getattr(app.screen, "plan_text", ""))
+
+
+def recorded(names: list[str]) -> tuple[FleetApp, Runs]:
+    """A screen on which no sweep can be started."""
+    runs = Runs(names)
+    return FleetApp(FleetController(runs, "node[01-99]", JOB), (), JOB, replay=True), runs
 
 
 async def test_the_form_starts_a_sweep_and_its_page_fills_up() -> None:
@@ -50,29 +70,29 @@ async def test_the_form_starts_a_sweep_and_its_page_fills_up() -> None:
         await settle(pilot)
         runs.play(6)
         await settle(pilot)
-        assert "Sweep over hosts" in [title for title, *_ in app.actions.palette("dashboard")]
+        titles = [title for title, *_ in app.actions.palette("dashboard")]
+        assert "Sweep" in titles and "Compare" not in titles
         await pilot.press("w")
-        await wait_until(pilot, lambda: "4 points, one after another" in static_text(app))
-        await pilot.press(*["backspace"] * 7, *"1,5")
-        await wait_until(pilot, lambda: "hosts=5: there are 4 hosts" in static_text(app))
-        await pilot.press("enter", "backspace", "4", "tab", *["backspace"] * 2, "9", "enter")
-        await settle(pilot)
-        assert runs.swept == [((1, 4), JOB, {"runtime": "9"})]
-        curve = ScalingCurve(JOB, (1, 4))
+        await wait_until(pilot, lambda: "4 points, about" in plan_text(app))
+        await wait_until(pilot, lambda: "node01, node02, node03, node04" in plan_text(app))
+        await pilot.press("tab", "tab", *"hosts=1,5")
+        await wait_until(pilot, lambda: "hosts=5: there are 4 hosts" in plan_text(app))
+        await pilot.press("enter", "backspace", "4", "tab", "tab", "tab", "9")
+        await wait_until(pilot, lambda: "2 points, about" in plan_text(app))
+        await pilot.press("enter")
+        await wait_until(pilot, lambda: bool(runs.swept))
+        (asked,) = runs.swept
+        assert (asked.jobs, asked.axes) == ((JOB,), (parse_axis("hosts=1,4"),))
+        assert asked.options == {"runtime": "9000ms"} and asked.measure == 9
         runs.tell(FleetRunFinished("stopped", 130))
-        runs.tell(curve)
-        runs.tell(
-            FleetRunStarted(
-                2,
-                tuple(four_hosts()[:1]),
-                START_S + 20.0,
-                JOB,
-                sweep_position=SweepPosition((1, 4), 0),
-            )
-        )
-        await wait_until(pilot, lambda: shows(app, "point 1 of 2: 1 host"))
-        runs.tell(replace(curve, point_number=1, points={0: point(1)}))
-        await wait_until(pilot, lambda: shows(app, "point 2 of 2: 4 hosts"))
+        swept = SweepEvents(asked, runs.tell)
+        first, second = expand_plan(asked)
+        swept.begin(first)
+        runs.tell(FleetRunStarted(2, tuple(four_hosts()[:1]), START_S + 20.0, JOB))
+        await wait_until(pilot, lambda: shows(app, "point 1 of 2"))
+        swept.finish(first, point(1))
+        swept.begin(second)
+        await wait_until(pilot, lambda: shows(app, "point 2 of 2"))
         assert shows(app, "it needs 4 points, but there is 1 point")
         assert unbound_keys(app.screen) == []
         # it continues without its page, and no key disturbs it
@@ -82,60 +102,65 @@ async def test_the_form_starts_a_sweep_and_its_page_fills_up() -> None:
         await pilot.press("r")
         assert runs.stops == 1
         await pilot.press("w")
-        ended = replace(curve, point_number=None, points={0: point(1)}, notes={1: "stopped"},
-                        end_reason="stopped", exit_lines=("hosts",))  # fmt: skip
-        runs.tell(ended)
-        await wait_until(pilot, lambda: shows(app, "1 of 2 points measured, ended early"))
+        swept.end(stopped=True)
+        await wait_until(pilot, lambda: shows(app, "stopped after 1 of 2 points"))
         await pilot.press("x")
-        assert (
-            runs.stops == 1
-            and app.fleet.last is not None
-            and app.fleet.last.exit_lines == ("hosts",)
-        )
+        # what a key has stopped has not failed
+        assert runs.stops == 1 and app.fleet.last is not None and app.fleet.last.code == 0
         await pilot.press("n")
-        await wait_until(pilot, lambda: "one after another" in static_text(app))
+        await wait_until(pilot, lambda: "points, about" in plan_text(app))
         await pilot.press("escape", "q")
     assert app.return_code == 0
 
 
-async def test_an_axis_of_the_command_line_runs_at_once_and_one_host_has_none() -> None:
+async def test_an_axis_of_the_command_line_runs_at_once() -> None:
     runs = Runs(four_hosts())
     runs.live = True
-    app = FleetApp(FleetController(runs, "node[01-04]", JOB), (), JOB, counts=(1, 2))
+    app = FleetApp(FleetController(runs, "node[01-04]", JOB), (), JOB, plan=plan("hosts=1,2"))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        assert runs.ran == [] and runs.swept == [((1, 2), JOB, {})]
-        runs.tell(ScalingCurve(JOB, (1, 2)))
-        await wait_until(pilot, lambda: shows(app, "point 1 of 2: 1 host"))
+        assert runs.ran == [] and [one.points for one in runs.swept] == [2]
+        swept = SweepEvents(runs.swept[0], runs.tell)
+        swept.begin(next(expand_plan(runs.swept[0])))
+        await wait_until(pilot, lambda: shows(app, "point 1 of 2"))
         await pilot.press("x")
         assert runs.stops == 1
+
+
+async def test_one_host_sweeps_options_and_hosts_that_are_watched_nothing() -> None:
     alone, runs = make_app(four_hosts()[:1])
     runs.live = True
     async with alone.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         await pilot.press("w")
-        assert "needs two hosts or more" in screen_text(alone)
-        assert not any("Sweep" in title for title, *_ in alone.actions.palette("dashboard"))
-
-
-async def test_hovering_a_point_shows_its_values_and_a_click_presses_a_key() -> None:
-    app, runs = make_app(four_hosts())
-    async with app.run_test(size=(120, 36)) as pilot:
-        await settle(pilot)
-        runs.tell(swept(1, 2, 4))
+        await wait_until(pilot, lambda: "7 points" in plan_text(alone))
+        await pilot.press("escape", "q")
+    watched, runs = make_app(four_hosts(), None)
+    runs.live = True
+    async with watched.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         await pilot.press("w")
-        await wait_until(pilot, lambda: shows(app, "─ Points ─"))
+        assert "a sweep needs a job" in screen_text(watched)
+        await pilot.press("q")
+
+
+async def test_hovering_a_point_shows_its_values_and_a_click_sorts() -> None:
+    app, runs = recorded(four_hosts())
+    async with app.run_test(size=(160, 45)) as pilot:
+        await settle(pilot)
+        tell_sweep(runs, "hosts=1,2,4")
+        await settle(pilot)
+        await pilot.press("w")
+        await wait_until(pilot, lambda: shows(app, "IOPS against hosts"))
         rows = screen_text(app).split("\n")
-        x, y = next((row.rindex("o"), y) for y, row in enumerate(rows) if y > 3 and "o" in row)
+        top = next(y for y, row in enumerate(rows) if "IOPS against hosts" in row)
+        x, y = next((row.index("o", 8), y) for y, row in enumerate(rows)
+                    if y > top + 1 and "o" in row[8:76])  # fmt: skip
         await pilot.hover(offset=(x, y))
-        await wait_until(pilot, lambda: shows(app, "hosts: "))
-        assert " IOPS ─" in screen_text(app).split("\n")[2]
-        await pilot.hover(offset=(2, 33))
-        await wait_until(pilot, lambda: not shows(app, "hosts: "))
-        page, foot = app.screen, screen_text(app).split("\n")[-1]
-        await pilot.click(offset=(foot.index("Esc"), 35))
-        await wait_until(pilot, lambda: app.screen is not page)
+        await wait_until(pilot, lambda: shows(app, "hosts "))
+        y = next(y for y, row in enumerate(rows) if "a host" in row and "linear" in row)
+        await pilot.click(offset=(rows[y].index("a host") + 2, y))
+        await wait_until(pilot, lambda: shows(app, "by a host, largest first"))
 
 
 SCENES = {"120x36-24-hosts": (120, 36)}
@@ -143,15 +168,15 @@ SCENES = {"120x36-24-hosts": (120, 36)}
 
 @pytest.mark.parametrize("name", SCENES)
 def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
-    app, runs = make_app([f"node{n:02d}" for n in range(1, 25)])
+    app, runs = recorded([f"node{n:02d}" for n in range(1, 25)])
     app.fleet._own_cpu = lambda: 2.5  # type: ignore[method-assign]
 
     async def before(pilot: Pilot[int]) -> None:
         await settle(pilot)
         runs.tell(FleetRunStarted(1, tuple(runs.names), float(START_S), JOB))
-        runs.tell(swept(1, 2, 4, 8, 16, 24))
+        tell_sweep(runs, "hosts=1,2,4,8,16,24")
         await settle(pilot)
         await pilot.press("w")
-        await wait_until(pilot, lambda: shows(app, "6 of 6 points measured"))
+        await wait_until(pilot, lambda: shows(app, "6 points"))
 
     assert snap_compare(app, terminal_size=SCENES[name], run_before=before)

@@ -75,9 +75,13 @@ def _add_part_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_start_options(parser: argparse.ArgumentParser) -> None:
     """Options of which hosts take part, and when they start."""
-    parser.add_argument("--axis", action="append", default=[], metavar="hosts=LIST",
-                        help="run the job on the first 1, 2, 4 ... hosts in turn to see how "
-                             "throughput scales (hosts=1,2,4..32)")  # fmt: skip
+    parser.add_argument("--axis", action="append", default=[], metavar="NAME=LIST",
+                        help="sweep: hosts=1,2,4..32 runs the job on the first 1, 2, 4 ... hosts "
+                             "in turn, iodepth=1,4,16 varies an option of fio; may be "
+                             "repeated")  # fmt: skip
+    parser.add_argument("--repeats", type=values.sweep_repeats, default=1, metavar="N",
+                        help="with --axis: run every point N times, round by round "
+                             "(default: 1)")  # fmt: skip
     parser.add_argument("--min-hosts", type=int, metavar="N",
                         help="start as soon as N hosts are ready (default: all)")  # fmt: skip
     parser.add_argument("--connect-timeout", type=values.duration, default=60.0, metavar="TIME",

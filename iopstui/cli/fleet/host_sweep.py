@@ -1,92 +1,98 @@
-"""`fleet --axis hosts=1,2,4..`: repeat a job on more and more hosts and measure scaling."""
+"""`fleet --axis`: a sweep of a job on many hosts, without a screen."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import sys
+import time
 from collections.abc import Sequence
 
+from iopstui.cli.fleet.record_file import LABEL
 from iopstui.cli.fleet.run_planner import FleetRecorder, FleetRunPlanner
 from iopstui.cli.terminal import exit_on_closed_output, kill_without_waiting, print_message
-from iopstui.errors import (
-    EXIT_INTERRUPTED,
-    EXIT_JOB_FAILED,
-    EXIT_OK,
-    EXIT_VERDICT,
-    IopstuiError,
-    UsageError,
-)
+from iopstui.errors import EXIT_INTERRUPTED, IopstuiError, UsageError
+from iopstui.events import FrameReady
 from iopstui.fleet.fleet import Fleet, FleetCallbacks
+from iopstui.fleet.host_sweep import HostSweep, RunVerdict, job_seconds, sweep_exit_code
 from iopstui.fleet.hosts.host_tunables import HostTunables
 from iopstui.fleet.hosts.nodes import Node
+from iopstui.fleet.merging.combined_frame import frame_of_second
 from iopstui.fleet.merging.figures import FleetExpectation
-from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition, parse_host_counts
-from iopstui.fleet.session import RunVerdict
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.format import print_line
-from iopstui.model.experiment.scaling import analyse_scaling
-from iopstui.output.fleet.scaling import scaling_sink
+from iopstui.model.experiment.host_sweep import HostPlan, SweptPoint, check_host_axes
+from iopstui.model.experiment.plan import PlannedPoint, parse_axis
+from iopstui.model.fio.jobfile import parse_override
+from iopstui.output.experiment.sinks import ReportedExperiment, experiment_sink
 from iopstui.safety.signals import StopSignals
 
-# the worst of all points is the exit code; a signal's is that of the whole, other than on a screen
-# (fleet/scaling_curve.py)
-_CODES_BY_SEVERITY = (EXIT_OK, EXIT_VERDICT, EXIT_JOB_FAILED, EXIT_INTERRUPTED)
 
-
-def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
-    """Number of hosts at each point, in running order. Raises UsageError."""
-    if len(arguments.axis) > 1:
-        raise UsageError(
-            "A fleet sweep has only the axis hosts.", "For example: --axis hosts=1,2,4..32"
-        )
-    counts = parse_host_counts(arguments.axis[0], hosts)
+def sweep_plan(arguments: argparse.Namespace, hosts: int) -> HostPlan | None:
+    """The sweep that the command line asks for; ``None``: none. Raises UsageError."""
+    if not arguments.axis:
+        if arguments.repeats != 1:
+            raise UsageError("--repeats is for the points of --axis.",
+                             "For example: --axis hosts=1,2,4 --repeats 3")  # fmt: skip
+        return None
     if arguments.job is None:
-        raise UsageError("--axis hosts= needs a --job.")
-    return counts
+        raise UsageError("--axis needs a --job.")
+    options = dict(map(parse_override, arguments.set))
+    axes = tuple(map(parse_axis, arguments.axis))
+    check_host_axes(axes, options, hosts)
+    return HostPlan((arguments.job,), options, axes, repeats=arguments.repeats, settle=0.0,
+                    measure=job_seconds(arguments.job, options) or 0.0)  # fmt: skip
 
 
-class _HostSweep:
-    """Runs points one after another. ``code`` is the exit code so far."""
+class _Points:
+    """Runs points one after another."""
 
-    def __init__(self, planner: FleetRunPlanner, job: str) -> None:
-        self.code = EXIT_OK
-        self._planner = planner
-        self._job = job
+    def __init__(
+        self, planner: FleetRunPlanner, plan: HostPlan, reporter: ReportedExperiment
+    ) -> None:
+        self.stopped = False
+        self._planner, self._plan, self._reporter = planner, plan, reporter
         self._fleet: Fleet | None = None
-        self._stopped = False
+        self._began = time.monotonic()
         StopSignals(self._interrupt, kill_without_waiting(self._kill))
 
     def _interrupt(self) -> None:
-        self._stopped = True
+        self.stopped = True
         if self._fleet is not None:
             self._fleet.interrupt()
 
     def _kill(self) -> None:
-        self._stopped = True
+        self.stopped = True
         if self._fleet is not None:
             self._fleet.kill()
 
-    def run(self, position: SweepPosition) -> RunVerdict:
+    def run(self, step: PlannedPoint) -> RunVerdict:
         """Run one point. Raises what Fleet.run raises."""
-        planned = self._planner(position.number + 1, self._job, {}, position)
+        point = SweptPoint(self._plan, step)
+        planned = self._planner(step.index + 1, step.job, point.options, point)
         callbacks = FleetCallbacks(
-            print_message, planned.on_interval, planned.on_row, planned.stop_reason,
+            print_message, self._show_second, planned.on_row, planned.stop_reason,
             planned.is_completed,
         )  # fmt: skip
         fleet = self._fleet = planned.make_fleet(callbacks)
-        verdict = RunVerdict(EXIT_INTERRUPTED, ends_sweep=True)
-        if not self._stopped:
-            try:
-                fleet.run()
-            except IopstuiError as error:
-                self._planner.note_failure(error)
-                raise
-            judged = planned.judge(fleet)
-            verdict = verdict if self._stopped else judged
-        self.code = max(self.code, verdict.code, key=_CODES_BY_SEVERITY.index)
-        for message in verdict.messages:
-            print_line(f"hosts={position.hosts}: {message}", sys.stderr)
+        if self.stopped:
+            return RunVerdict(EXIT_INTERRUPTED, ends_sweep=True)
+        try:
+            fleet.run()
+        except IopstuiError as error:
+            self._planner.note_failure(error)
+            raise
+        verdict = planned.judge(fleet)
+        if self.stopped:
+            return RunVerdict(EXIT_INTERRUPTED, ends_sweep=True)
+        # why a point does not count is told with it
+        for message in verdict.messages[verdict.point is None :]:
+            print_line(f"{step.label}: {message}", sys.stderr)
         return verdict
+
+    def _show_second(self, second: MergedInterval) -> None:
+        t = time.monotonic() - self._began
+        self._reporter.handle(FrameReady(t, frame_of_second(second, t, 1)))
 
 
 def run_host_sweep(
@@ -94,33 +100,20 @@ def run_host_sweep(
     nodes: Sequence[Node],
     expected: Sequence[FleetExpectation],
     min_hosts: int,
+    plan: HostPlan,
 ) -> int:
     """The exit code. ``min_hosts`` are enough for a point of more."""
-    counts = host_counts(arguments, len(nodes))
     recorder = FleetRecorder(arguments.record, print_message)
     planner = FleetRunPlanner(arguments, nodes, expected, min_hosts, recorder, HostTunables())
-    curve = _HostSweep(planner, arguments.job)
+    kind = arguments.format or "table"
+    sink = experiment_sink(plan, kind, LABEL, None, sys.stdout, sys.stderr)
+    reporter = ReportedExperiment(sink, sys.stderr, sys.stdout)
+    points = _Points(planner, plan, reporter)
     with contextlib.closing(recorder), exit_on_closed_output(arguments.expect):
-        _run_points(curve, counts, arguments.format)
-    return curve.code
-
-
-def _run_points(curve: _HostSweep, counts: Sequence[int], kind: str) -> None:
-    sink = scaling_sink(kind, sys.stdout, sys.stderr)
-    points: list[ScalePoint] = []
-    try:
-        for index, hosts in enumerate(counts):
-            print_message(f"hosts={hosts} ({index + 1} of {len(counts)})")
-            verdict = curve.run(SweepPosition(tuple(counts), index))
-            if verdict.point is not None:
-                points.append(verdict.point)
-                sink.point(verdict.point, points[0])
-            if verdict.ends_sweep:
-                break
-    except IopstuiError:
-        # what was measured before is shown all the same
-        if not points:
-            raise
-        sink.end(analyse_scaling([(p.hosts, p.iops) for p in points]))
-        raise
-    sink.end(analyse_scaling([(p.hosts, p.iops) for p in points]))
+        sweep = HostSweep(plan, points.run, reporter.handle, lambda: points.stopped)
+        try:
+            sweep.run()
+        finally:
+            # what was measured before is shown all the same
+            reporter.end()
+    return sweep_exit_code(sweep.codes)

@@ -18,11 +18,15 @@ LABEL = "fleet"
 
 
 def run_started_object(event: FleetRunStarted, interval_s: float) -> dict[str, Any]:
-    """The line that begins a run in a recording; of a sweep it has all points' hosts."""
-    position = event.sweep_position
-    sweep = (
-        {"axis": list(position.counts), "point": position.number} if position is not None else {}
-    )
+    """The line that begins a run in a recording; a point of a sweep has the whole sweep."""
+    point = event.point
+    sweep: dict[str, Any] = {}
+    if point is not None:
+        plan = point.plan
+        sweep = {
+            "axes": {axis.name: list(axis.values) for axis in plan.axes},
+            "repeats": plan.repeats, "measure_s": plan.measure, "point": point.step.index,
+        }  # fmt: skip
     return {
         "event": FLEET, "host": LABEL, "wall_ms": event.wall_s * 1000, "run": event.number,
         "job": event.job, "watching": event.watching, "interval_s": interval_s,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from iopstui.cli.fleet.agent_orders import AgentOrders
+from iopstui.cli.fleet.host_sweep import run_host_sweep, sweep_plan
 from iopstui.cli.fleet.run_planner import job_fleet, job_merger
 from iopstui.cli.fleet.run_reporter import (
     FleetRunReporter,
@@ -150,15 +151,13 @@ def _run_on_hosts(arguments: argparse.Namespace) -> int:
         raise UsageError("--expect, --set and --size need a --job.")
     _require_probe(arguments, expected)
     prepare_for_hosts(len(nodes))
-    on_screen = arguments.format is None and has_screen()
-    if arguments.axis and not on_screen:
-        from iopstui.cli.fleet.host_sweep import run_host_sweep
-
-        return run_host_sweep(arguments, nodes, expected, min_hosts)
-    if on_screen:
+    plan = sweep_plan(arguments, len(nodes))
+    if arguments.format is None and has_screen():
         from iopstui.cli.fleet.screen import show_fleet
 
-        return show_fleet(arguments, nodes, expected, min_hosts)
+        return show_fleet(arguments, nodes, expected, min_hosts, plan)
+    if plan is not None:
+        return run_host_sweep(arguments, nodes, expected, min_hosts, plan)
     return _run_without_screen(arguments, nodes, orders.order_for, expected, min_hosts)
 
 

@@ -22,19 +22,19 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERD
 from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
 from iopstui.fleet.fleet_events import FleetRunStarted
 from iopstui.fleet.fleet_state import FAILED
+from iopstui.fleet.host_sweep import RunVerdict, host_point
 from iopstui.fleet.hosts.host_tunables import HostTunables
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.figures import FleetExpectation
 from iopstui.fleet.merging.merger import MergedInterval, Merger
-from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition, scale_point
 from iopstui.fleet.session import (
     PlannedRun,
-    RunVerdict,
     failed_hosts,
     failure_text,
     state_for_exit_code,
 )
+from iopstui.model.experiment.host_sweep import HostPoint, SweptPoint
 from iopstui.output.fleet.wording import totals_text
 
 Object = dict[str, Any]
@@ -119,11 +119,11 @@ class FleetRunPlanner:
         number: int,
         job: str,
         options: Mapping[str, str],
-        position: SweepPosition | None = None,
+        point: SweptPoint | None = None,
     ) -> PlannedRun:
         """Run ``number``, on all hosts or, as a point of a sweep, on the first of them. Raises what
         the command line would raise."""
-        nodes = self._nodes if position is None else self._nodes[: position.hosts]
+        nodes = self._nodes if point is None else self._nodes[: point.hosts]
         min_hosts = min(self._min_hosts, len(nodes))
         arguments = argparse.Namespace(**vars(self._arguments))
         changed = [f"{name}={value}" for name, value in options.items()]
@@ -133,7 +133,7 @@ class FleetRunPlanner:
         merger = job_merger(arguments, self._expected)
         run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
         names = tuple(node.name for node in nodes)
-        event = FleetRunStarted(number, names, time.time(), job, not job, sweep_position=position)
+        event = FleetRunStarted(number, names, time.time(), job, not job, point=point)
         self._recorder.write(run_started_object(event, arguments.interval))
 
         def fleet(callbacks: FleetCallbacks) -> Fleet:
@@ -143,7 +143,7 @@ class FleetRunPlanner:
             return job_fleet(arguments, nodes, order, merger, min_hosts, callbacks)
 
         def judge(fleet: Fleet) -> RunVerdict:
-            return self._judge(fleet, merger, run, min_hosts if position is not None else None)
+            return self._judge(fleet, merger, run, min_hosts if point is not None else None)
 
         return PlannedRun(
             fleet, merger, event, _ignore_second, self._record_row, run.stop_reason, judge,
@@ -203,9 +203,8 @@ class FleetRunPlanner:
             point, notes = judge_point(fleet, merger, len(fleet.members), min_hosts, passed)
             code = _point_exit_code(code, point, met)
             failed = failed_hosts(fleet)
-            notes = (
-                [": ".join([*notes, failure_text(failed)])] if point is None and failed else notes
-            )
+            if point is None and failed:
+                notes = [": ".join([*notes, failure_text(failed)])]
             messages = [*(notes if code != EXIT_INTERRUPTED else ()), *messages]
         elif state_for_exit_code(code) == FAILED:
             messages.insert(0, failure_reason(fleet))
@@ -216,22 +215,17 @@ class FleetRunPlanner:
 
 def judge_point(
     fleet: Fleet, merger: Merger, hosts: int, min_hosts: int, met: bool | None
-) -> tuple[ScalePoint | None, list[str]]:
-    """The point of a finished run on ``hosts``, of which ``min_hosts`` are enough, and notes on it;
-    ``None`` if it does not count. ``met`` as in ``ScalePoint``."""
+) -> tuple[HostPoint | None, list[str]]:
+    """The point of a finished run on ``hosts``, of which ``min_hosts`` are enough; ``None`` if it
+    does not count, and why. ``met``: whether its expectations were."""
     began = sum(member.executed_ns is not None for member in fleet.members.values())
     finished = certify_merge(merger).finished
     if finished < max(began, min_hosts) or fleet.stop_reason:
         return None, [f"not counted: the job finished on {finished} of {hosts}"]
-    notes = (
-        []
-        if finished == hosts
-        else [f"only {finished} hosts took part; counted as the result for {finished} hosts"]
-    )
-    return scale_point(finished, merger, met), notes
+    return host_point(finished, hosts, merger, met), []
 
 
-def _point_exit_code(code: int, point: ScalePoint | None, met: bool) -> int:
+def _point_exit_code(code: int, point: HostPoint | None, met: bool) -> int:
     """A host that took no part in a point that counts has not failed it."""
     if point is not None:
         return EXIT_OK if met else EXIT_VERDICT

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from iopstui.cli.fleet.agent_orders import AgentOrders
-from iopstui.cli.fleet.host_sweep import host_counts
 from iopstui.cli.fleet.record_file import LABEL
 from iopstui.cli.fleet.run_planner import FleetRecorder, FleetRunPlanner
 from iopstui.cli.fleet.run_reporter import FleetRunReporter
@@ -19,8 +18,8 @@ from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.merging.figures import FleetExpectation
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.session import FleetSession
+from iopstui.model.experiment.host_sweep import HostPlan
 from iopstui.output.fleet.labelled_rows import file_rows
-from iopstui.output.fleet.scaling import scaling_texts
 from iopstui.text import printable
 
 
@@ -29,11 +28,11 @@ def show_fleet(
     nodes: Sequence[Node],
     expected: Sequence[FleetExpectation],
     min_hosts: int,
+    plan: HostPlan | None,
 ) -> int:
-    """The screen, until it is left; the exit code."""
+    """The screen, until it is left; the exit code. It begins with the sweep of ``plan``."""
     require_for_screen(arguments)
     # errors are reported before the screen opens
-    counts = host_counts(arguments, len(nodes)) if arguments.axis else []
     AgentOrders(arguments, nodes)
     FleetRunReporter(
         argparse.Namespace(**{**vars(arguments), "record": None}), sys.stdout, sys.stderr
@@ -43,14 +42,14 @@ def show_fleet(
     planner = FleetRunPlanner(arguments, nodes, expected, min_hosts, recorder, settings)
     session = FleetSession(
         planner, lambda row: recorder.write({**row, "host": LABEL}), planner.plan_watch, settings,
-        [node.name for node in nodes], scaling_texts,
+        [node.name for node in nodes],
     )  # fmt: skip
     recorder.on_warning = session.warn
     from iopstui.ui.fleet_app import run_fleet_screen
 
     return run_fleet_screen(
         session, printable(arguments.hosts), arguments.job, shipped_jobs(), arguments.theme,
-        recorder.close, counts, Path(arguments.record) if arguments.record else None,
+        recorder.close, plan, Path(arguments.record) if arguments.record else None,
     )  # fmt: skip
 
 

@@ -22,11 +22,9 @@ import iopstui
 from iopstui import __version__
 from iopstui.fio.shipped_files import shipped_directory
 
-# what the agent on a host does not need
-EXCLUDED_NAMES = (
-    "ui", "lessons", "reports", "data", "selftest", "capture", "capturing", "workload", "engines",
-    "web", "__pycache__",
-)  # fmt: skip
+# what the agent on a host does not need; of the features their package alone
+EXCLUDED_NAMES = ("ui", "data", "engines", "__pycache__")
+FEATURES = "features"
 MIN_PYTHON = (3, 10)
 
 # runs on the host: nothing of iopstui is there yet. Its first argument is the zip file's size.
@@ -110,7 +108,8 @@ def _program_files() -> Iterator[tuple[str, Path]]:
     package = Path(iopstui.__file__).resolve().parent
     for path in sorted(package.rglob("*.py")):
         relative = path.relative_to(package)
-        if not {*relative.parts} & {*EXCLUDED_NAMES}:
+        is_of_feature = relative.parts[0] == FEATURES and len(relative.parts) > 2
+        if not is_of_feature and not {*relative.parts} & {*EXCLUDED_NAMES}:
             yield f"iopstui/{relative}", path
     for path in sorted(shipped_directory("jobs", "job file").glob("*.fio")):
         yield f"iopstui/jobs/{path.name}", path

@@ -10,12 +10,14 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from iopstui.format import counted, latency, mib, number
 from iopstui.model.experiment.disturbance import disturbance_text, moved_between, uncertainty_text
 from iopstui.model.experiment.expectation import Outcome
-from iopstui.model.experiment.plan import JOB, Axis, Plan, point_indexes
+from iopstui.model.experiment.plan import HOSTS, JOB, Axis, Plan, point_indexes
 from iopstui.model.experiment.point import LittlesLaw, Point, littles_law_of_runs, merge_runs
 from iopstui.model.metrics.statistics.knee import FIRST, LAST, Knee, knee, knee_within
 from iopstui.text import printable
 
 LOAD_OPTIONS = ("iodepth", "numjobs")
+RISING = (HOSTS, *LOAD_OPTIONS)
+"""Axes whose points are a curve: more of it is more load."""
 NOISE_DIP = 0.10
 """Without repeats: how far IOPS may fall and rise again between points by noise."""
 OTHER_IO_SHARE = 0.10
@@ -121,10 +123,12 @@ def load_axis(plan: Plan) -> Axis | None:
 
 
 def horizontal_axis(plan: Plan) -> Axis:
-    """The horizontal axis of the curves: the load, else the first axis, else the jobs."""
+    """The horizontal axis of the curves: the hosts, else the load, else the first axis, else the
+    jobs."""
     if not plan.axes:
         return Axis(JOB, "job", plan.jobs)
-    return load_axis(plan) or plan.axes[0]
+    hosts = next((axis for axis in plan.axes if axis.kind == HOSTS), None)
+    return hosts or load_axis(plan) or plan.axes[0]
 
 
 def runs_by_point(plan: Plan, runs: Sequence[PointT]) -> dict[int, list[PointT]]:
@@ -179,7 +183,7 @@ def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCur
     for place, point_runs in runs_by_point(plan, runs).items():
         fixed = tuple(setting for setting in point_runs[0].settings if setting[0] != axis.name)
         groups.setdefault(fixed, []).append((_mean_run(place, point_runs), point_runs))
-    order = sorted(axis.values, key=int) if axis.name in LOAD_OPTIONS else list(axis.values)
+    order = sorted(axis.values, key=int) if axis.name in RISING else list(axis.values)
     curves = []
     for fixed, group in groups.items():
         group.sort(key=lambda pair: order.index(dict(pair[0].settings)[axis.name]))

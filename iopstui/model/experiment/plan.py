@@ -22,9 +22,13 @@ from iopstui.model.sizes import FACTORS, parse_whole_size, size_text
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Outcome
+    from iopstui.model.figures.figure import Figure
 
 OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
+HOSTS = "hosts"
+"""The axis of a fleet's sweep: on how many of its hosts the job runs."""
 MAX_VALUES = 10_000
+MAX_DIGITS = 18
 MAX_POINTS = 100_000
 MAX_VARIANTS = 12
 CONFIRM_FROM_POINTS = 200
@@ -37,7 +41,9 @@ _NOT_AN_AXIS = {
     **dict.fromkeys(("filename", "directory"), "the target sets the place"),
     **dict.fromkeys(("stonewall", "wait_for_previous"), "all jobs of a point run at once"),
 }
-_COUNT_OPTIONS = {"iodepth", "numjobs", "nrfiles"}
+_COUNT_OPTIONS = {"iodepth", "numjobs", "nrfiles", HOSTS}
+ONE_MACHINE = "hosts= varies the number of hosts, and this is one machine."
+FLEET_AXIS = "For example: iopstui fleet node[01-08] DIR --job JOB --axis hosts=1,2,4,8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +155,11 @@ class Plan:
         ``done`` are the runs so far in their order: events.PointFinished, or PointFailed."""
         return left[0] if left else None
 
+    @property
+    def columns(self) -> tuple[Figure, ...]:
+        """The figures of its points that tables show; empty: those of any sweep."""
+        return ()
+
     def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
         """The closing text about the points (events.PointFinished); empty: that of any sweep or
         comparison."""
@@ -226,7 +237,7 @@ def setting_kind(name: str) -> str:
     """The kind of a setting by its name. An unknown name is taken as a fio option."""
     if name in TUNABLES or irq_of(name) is not None:
         return KNOB
-    return {"size": SIZE, "bind": BIND, "job": JOB}.get(name, OPTION)
+    return {"size": SIZE, "bind": BIND, "job": JOB, "hosts": HOSTS}.get(name, OPTION)
 
 
 def parse_axis(text: str) -> Axis:
@@ -264,7 +275,8 @@ def check_name(name: str, label: str) -> None:
 
 def check_value(name: str, value: str, label: str) -> None:
     """UsageError for a value that is certainly wrong (fio and the kernel judge the rest)."""
-    if name in _COUNT_OPTIONS and not (value.isdecimal() and int(value) > 0):
+    is_count = value.isdecimal() and len(value) <= MAX_DIGITS and int(value) > 0
+    if name in _COUNT_OPTIONS and not is_count:
         raise UsageError(f"{label}: {name} takes a whole number of 1 or more, not {value!r}.")
     if name == "bind" and value not in ("queues", "none"):
         raise UsageError(f"{label}: bind is queues or none, not {value!r}.")
@@ -281,10 +293,12 @@ def check_value(name: str, value: str, label: str) -> None:
         parse_override(f"{name}={value}")
 
 
-def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
+def check_axes(axes: Sequence[Axis], options: Mapping[str, str], fleet: bool = False) -> None:
     """UsageError for two that set the same thing, also under another name, and for too many."""
     names_so_far: set[str] = set()
     for axis in axes:
+        if axis.kind == HOSTS and not fleet:
+            raise UsageError(f"--axis {axis.name}=: {ONE_MACHINE}", FLEET_AXIS)
         names = option_names(axis.name)
         if names & names_so_far:
             raise UsageError(f"{axis.name} has two axes.", "Combine their values in one --axis.")
@@ -318,6 +332,8 @@ def parse_variant(text: str) -> Variant:
     names = [option_name for setting in settings for option_name in option_names(setting.name)]
     if len(set(names)) < len(names):
         raise UsageError(f"--variant {text!r} sets the same thing twice.")
+    if HOSTS in names:
+        raise UsageError(f"--variant {text!r}: {ONE_MACHINE}", FLEET_AXIS)
     if {"bind", "cpus_allowed"} <= set(names):
         raise UsageError(f"--variant {text!r}: bind=queues chooses the CPUs itself.")
     return Variant(tuple(settings))

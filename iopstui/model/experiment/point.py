@@ -85,7 +85,7 @@ def _share_text(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _row(
+def row(
     unit: str, meaning: str, path: str = "", join: Joined = _mean, default: Any = None, **more: Any
 ) -> Any:
     """A field of a point with its figure: ``path`` of its meter, ``join`` of repeated runs."""
@@ -97,7 +97,7 @@ def _row(
 
 
 def _time(meaning: str, path: str = "", join: Joined = _mean, **more: Any) -> Any:
-    return _row("ns", meaning, path, join, width=7, form=latency, **more)
+    return row("ns", meaning, path, join, width=7, form=latency, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,80 +105,78 @@ class Point:
     """Figures of one run, each with its row (``POINT``): reads and writes together, unless it says
     which. Unknown is ``None``."""
 
-    seconds: float = _row("s", "seconds measured", join=sum, default=MISSING)
-    ios: int = _row("I/Os", "I/Os counted", join=sum, default=MISSING)
-    iops: float = _row("1/s", "I/Os per second, reads and writes", default=MISSING,
+    seconds: float = row("s", "seconds measured", join=sum, default=MISSING)
+    ios: int = row("I/Os", "I/Os counted", join=sum, default=MISSING)
+    iops: float = row("1/s", "I/Os per second, reads and writes", default=MISSING,
                        title="IOPS", width=5)  # fmt: skip
-    bw: float = _row("B/s", "bytes per second", default=MISSING, title="MiB/s",
+    bw: float = row("B/s", "bytes per second", default=MISSING, title="MiB/s",
                      width=5, form=mib, rank=6)  # fmt: skip
-    read_iops: float | None = _row("1/s", "reads per second", "fio read iops")
-    write_iops: float | None = _row("1/s", "writes per second", "fio write iops")
+    read_iops: float | None = row("1/s", "reads per second", "fio read iops")
+    write_iops: float | None = row("1/s", "writes per second", "fio write iops")
     latency_ns: float | None = _time("mean latency as fio sees it", title="mean")
-    latency_of: str = _row("", "lat; clat where fio has no lat; await, the kernel's, where it took "
+    latency_of: str = row("", "lat; clat where fio has no lat; await, the kernel's, where it took "
                            "none", join=_first, default="")  # fmt: skip
     p50_ns: float | None = _time("median of the latency", "bins 50", title="p50", rank=5)
     p99_ns: float | None = _time("99th percentile", "bins 99", title="p99")
     p999_ns: float | None = _time("99.9th percentile", "bins 99.9", title="p99.9", rank=3)
-    bins_of: str = _row("", "what the percentiles are of", join=_first, default="clat")
-    device_iops: float | None = _row(
+    bins_of: str = row("", "what the percentiles are of", join=_first, default="clat")
+    device_iops: float | None = row(
         "1/s", "requests the device completed per second", "disk ios/s")  # fmt: skip
-    aqu_sz: float | None = _row(
+    aqu_sz: float | None = row(
         "", "requests in flight, as the kernel counts them", f"disk {DiskRates.aqu_sz.name}",
         title=DiskRates.aqu_sz.name, rank=4,
     )  # fmt: skip
-    util: float | None = _row("%", "time in which the device had a request", "disk util",
+    util: float | None = row("%", "time in which the device had a request", "disk util",
                               title="util %", form=percent)  # fmt: skip
-    cpu_us: float | None = _row(
+    cpu_us: float | None = row(
         "us", "CPU time of the machine for each I/O", title="CPU/IO", width=7, form=_cpu_text
     )
-    busy: Mapping[int, float] = _row("%", "load by CPU", join=_means_by_cpu, default=dict)
-    completions: Mapping[int, float] = _row(
+    busy: Mapping[int, float] = row("%", "load by CPU", join=_means_by_cpu, default=dict)
+    completions: Mapping[int, float] = row(
         "share", "share of the completions by CPU", join=_means_by_cpu, default=dict)  # fmt: skip
-    completions_of: str = _row(
+    completions_of: str = row(
         "", "what shows where they ran: softirqs or interrupts", join=_first, default=""
     )
-    steady: bool | None = _row("", "whether SNIA's rule calls these seconds steady", join=_all)
-    iops_low: float | None = _row("1/s", "IOPS of the run's worst second", join=_least)
-    iops_high: float | None = _row("1/s", "IOPS of its best second", join=_most)
+    steady: bool | None = row("", "whether SNIA's rule calls these seconds steady", join=_all)
+    iops_low: float | None = row("1/s", "IOPS of the run's worst second", join=_least)
+    iops_high: float | None = row("1/s", "IOPS of its best second", join=_most)
     slat_ns: float | None = _time("mean submission latency", "fio total slat mean")
     clat_ns: float | None = _time("mean completion latency", "fio total clat mean")
     max_ns: float | None = _time("slowest I/O", join=_most)
-    slower: float | None = _row("share", "share of I/Os slower than the mean")
-    device_bw: float | None = _row("B/s", "bytes it moved per second", "disk bytes/s")
-    merges: float | None = _row("1/s", "requests merged into others per second", "disk merges/s")
-    request_bytes: float | None = _row("B", "mean size of a request at the device")
+    slower: float | None = row("share", "share of I/Os slower than the mean")
+    device_bw: float | None = row("B/s", "bytes it moved per second", "disk bytes/s")
+    merges: float | None = row("1/s", "requests merged into others per second", "disk merges/s")
+    request_bytes: float | None = row("B", "mean size of a request at the device")
     await_ns: float | None = _time("mean time of a request in kernel and device")
-    fio_cpu: float | None = _row("%", "CPU time of fio itself, percent of one CPU")
-    ctx_s: float | None = _row("1/s", "context switches of fio per second", "fio ctx/s")
+    fio_cpu: float | None = row("%", "CPU time of fio itself, percent of one CPU")
+    ctx_s: float | None = row("1/s", "context switches of fio per second", "fio ctx/s")
     device_p50_ns: float | None = _time("median in the device alone, by the probe", "probe 50")
     device_p99_ns: float | None = _time("99th percentile in the device alone, by the probe",
                                          "probe 99")  # fmt: skip
-    stayed: float | None = _row(
+    stayed: float | None = row(
         "share", "requests completed on the CPU that submitted them, by the probe")  # fmt: skip
-    wait_cpu: float | None = _row("", "I/Os in flight that wait for a CPU", "waits cpu")
-    wait_above: float | None = _row("", "I/Os in flight above the device", "waits above")
-    wait_devices: float | None = _row(
+    wait_cpu: float | None = row("", "I/Os in flight that wait for a CPU", "waits cpu")
+    wait_above: float | None = row("", "I/Os in flight above the device", "waits above")
+    wait_devices: float | None = row(
         "", "I/Os in flight in the devices under the target", "waits in_devices"
     )
-    wait_unknown: float | None = _row(
+    wait_unknown: float | None = row(
         "", "I/Os in flight in a place that no counter shows", "waits unknown"
     )
-    wait_cache: float | None = _row(
-        "", "I/Os in flight that wait for the page cache", "waits cache"
-    )
-    wait_unsent: float | None = _row("", "I/Os in flight that are not sent yet", "waits unsent")
-    wait_layers: Mapping[str, float] = _row("", "those in the devices, by device", "waits layers",
+    wait_cache: float | None = row("", "I/Os in flight that wait for the page cache", "waits cache")
+    wait_unsent: float | None = row("", "I/Os in flight that are not sent yet", "waits unsent")
+    wait_layers: Mapping[str, float] = row("", "those in the devices, by device", "waits layers",
                                             join=_means_by_key, default=dict)  # fmt: skip
-    watts: float | None = _row("W", "mean power of the CPU packages", f"kernel {POWER} package")
-    runs: int = _row("", "of how many runs this is the mean", join=len, default=1)
-    iops_within: tuple[float, float] | None = _row("1/s", "95 % interval of the IOPS", join=_first)
-    latency_within: tuple[float, float] | None = _row(
+    watts: float | None = row("W", "mean power of the CPU packages", f"kernel {POWER} package")
+    runs: int = row("", "of how many runs this is the mean", join=len, default=1)
+    iops_within: tuple[float, float] | None = row("1/s", "95 % interval of the IOPS", join=_first)
+    latency_within: tuple[float, float] | None = row(
         "ns", "95 % interval of the latency", join=_first)  # fmt: skip
-    others: float | None = _row(
+    others: float | None = row(
         "share", "share of the device's I/O that was not the job's", join=_most)  # fmt: skip
-    disturbed: tuple[str, ...] = _row(
+    disturbed: tuple[str, ...] = row(
         "", "what spoiled them, in sentences", join=_all_texts, default=())  # fmt: skip
-    irq_cpus: Mapping[str, int] = _row(
+    irq_cpus: Mapping[str, int] = row(
         "", "CPU that served each of its interrupts", join=_first, default=dict)  # fmt: skip
 
     @property
@@ -265,12 +263,12 @@ def merge_runs(points: Sequence[Point]) -> Point:
         return points[0]
     merged = {
         one.name: one.metadata[JOIN]([getattr(point, one.name) for point in points])
-        for one in fields(Point)
+        for one in fields(points[0])
     }
     iops = geometric_mean([point.iops for point in points])
     latencies = [point.latency_ns for point in points if point.latency_ns is not None]
     latency = geometric_mean(latencies) if len(latencies) == len(points) else None
-    return Point(**merged | {
+    return type(points[0])(**merged | {
         "iops": iops.value, "iops_within": iops.within,
         "latency_ns": latency.value if latency else None,
         "latency_within": latency.within if latency else None,

@@ -57,8 +57,8 @@ class ProgressReporter:
                 self._point, self._elapsed = event, 0.0
                 self._total_s = max(self._total_s, event.left_s)
                 if not self._line.alive:
-                    left = f"{clock(event.left_s)} left"
-                    print_line(f"[{clock(event.t)}] {self._point_text()}, {left}", self._stream)
+                    left = f", {clock(event.left_s)} left" if event.left_s else ""
+                    print_line(f"[{clock(event.t)}] {self._point_text()}{left}", self._stream)
             case FrameReady():
                 self._frame(event)
             case PointFinished():
@@ -95,9 +95,13 @@ class ProgressReporter:
         if point is None or fio is None:
             return
         self._elapsed += fio.seconds or 0.0
+        iops = f"{number(fio.total.iops)} IOPS"
+        if not point.left_s:
+            self._line.draw(f"{self._point_text()}, {self._elapsed:.0f} s, {iops}")
+            return
         left = max(0.0, point.left_s - self._elapsed)
         share = 1 - left / self._total_s if self._total_s else 1.0
-        now = f"{self._elapsed:.0f} of {self._seconds:g} s, {number(fio.total.iops)} IOPS"
+        now = f"{self._elapsed:.0f} of {self._seconds:g} s, {iops}"
         self._line.draw(f"{share_progress_text(share, left)}: {self._point_text()}, {now}")
 
 

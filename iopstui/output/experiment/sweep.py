@@ -8,15 +8,17 @@ from typing import TextIO
 
 from iopstui import format as units
 from iopstui.events import PointFailed, PointFinished
+from iopstui.model.experiment.host_sweep import OF_HOSTS, HostPoint, curve_scaling
 from iopstui.model.experiment.load_curve import (
     LoadCurve,
     conclusions,
+    curves_along,
     failure_lines,
     interval_text,
     load_curves,
     measured_points,
 )
-from iopstui.model.experiment.plan import Plan, point_indexes
+from iopstui.model.experiment.plan import HOSTS, Plan, point_indexes
 from iopstui.model.experiment.point import POINT
 from iopstui.output.experiment.sink import (
     Cell,
@@ -43,6 +45,7 @@ class SweepResults:
     lines: Sequence[str]
     passes: Sequence[str]
     points: Sequence[PointFinished] = ()
+    host_curves: Sequence[LoadCurve[PointFinished]] = ()
 
     def verdicts(self) -> Sequence[str]:
         """The conclusions in sentences."""
@@ -56,7 +59,9 @@ def sweep_results(
     """The conclusions from the runs so far; ``said`` is what the plan concludes itself."""
     curves, points = load_curves(plan, runs), measured_points(plan, runs)
     lines = [*(said or conclusions(points, curves)), *failure_lines(plan, failed)]
-    return SweepResults(curves, lines, pass_table(plan, points), points)
+    hosts = next((axis for axis in plan.axes if axis.kind == HOSTS), None)
+    host_curves = curves_along(plan, hosts, runs) if hosts is not None else ()
+    return SweepResults(curves, lines, pass_table(plan, points), points, host_curves)
 
 
 class SweepTable(ExperimentTable[SweepResults]):
@@ -65,8 +70,9 @@ class SweepTable(ExperimentTable[SweepResults]):
     def __init__(self, plan: Plan, out: TextIO) -> None:
         super().__init__(plan, out)
         self._labels = [*labels(plan)]
+        own = [figure.column() for figure in plan.columns]
         # with the run's number one has to go for 80 columns
-        figures = [figure for figure in FIGURES if plan.repeats == 1 or figure is not QUEUE]
+        figures = own or [one for one in FIGURES if plan.repeats == 1 or one is not QUEUE]
         self._columns = [*self._labels, *figures]
         self._started = False
 
@@ -156,7 +162,7 @@ class SweepJson(ExperimentRows[SweepResults]):
     def point(self, event: PointFinished) -> None:
         """Write one point and its outcomes."""
         row = point_object(event)
-        row["point"]["in_flight"] = event.point.in_flight
+        row["point"] |= own_figures(event)
         self._lines.write(row.pop("event"), row)
         for outcome in event.outcomes:
             judged = event_object(outcome_event(event.t, event.index, outcome))
@@ -175,15 +181,40 @@ class SweepJson(ExperimentRows[SweepResults]):
                 self._lines.write("point_mean", mean_object(point))
         for curve in results.curves:
             self._lines.write("curve", curve_object(curve))
+        for curve in results.host_curves:
+            self._lines.write("scaling", scaling_object(curve))
         self._lines.write("sweep_finished", {"words": list(results.lines)})
+
+
+def own_figures(event: PointFinished) -> Object:
+    """The figures that are made of others of the point."""
+    of_hosts = OF_HOSTS.values() if isinstance(event.point, HostPoint) else ()
+    return {"in_flight": event.point.in_flight} | {one.name: one.value(event) for one in of_hosts}
 
 
 def mean_object(event: PointFinished) -> Object:
     """A point of several runs, for JSON; ``place`` is the point's, from 0."""
     return {
         "place": event.index, "job": event.job, "settings": dict(event.settings),
-        "point": {**asdict(event.point), "in_flight": event.point.in_flight},
+        "point": {**asdict(event.point), **own_figures(event)},
         "little": asdict(event.little),
+    }  # fmt: skip
+
+
+def scaling_object(curve: LoadCurve[PointFinished]) -> Object:
+    """The law of a curve over hosts, for JSON."""
+    found = curve_scaling(curve)
+    law = found.law
+    return {
+        "fixed": dict(curve.fixed),
+        "points": [[hosts, iops] for hosts, iops in found.points],
+        "rate": law.rate if law else None,
+        "contention": law.contention if law else None,
+        "coherency": law.coherency if law else None,
+        "residuals": law.residuals(found.points) if law else None,
+        "knee": found.knee, "knee_within": list(found.knees) if found.knees else None,
+        "beyond": found.knee_is_beyond, "doubt": found.doubt or None,
+        "words": found.sentences(),
     }  # fmt: skip
 
 
@@ -211,6 +242,7 @@ def sweep_cells(plan: Plan) -> list[Cell]:
         *cells("seconds ios iops bw read_iops write_iops latency_ns latency_of p50_ns p99_ns "
                "p999_ns device_iops aqu_sz util cpu_us in_flight steady device_p50_ns "
                "device_p99_ns stayed watts ios_per_joule"),
+        *((figure.name, figure.value) for figure in plan.columns if figure.name in OF_HOSTS),
         ("asked", "little/asked"),
         ("repeat", "repeat"),
         ("error", lambda event: getattr(event, "error", None) and printable(event.error)),

@@ -7,6 +7,8 @@ from __future__ import annotations
 import typing
 
 from iopstui.events import Event, ExpectationChecked, FrameReady, PointFailed, PointFinished
+from iopstui.model.experiment.host_sweep import OF_HOSTS, HostPoint
+from iopstui.model.experiment.point import Point
 from iopstui.model.figures.figure import BY_KEY, IN_LIST, Figure, Rows
 from iopstui.model.metrics.frame_figures import EVENT
 from iopstui.model.metrics.paths import SCHEMA
@@ -88,12 +90,7 @@ _EXPERIMENTS: dict[str, Keys] = {
 }  # fmt: skip
 _OBJECT: Schema = {"type": "object"}
 _SCALING: dict[str, Keys] = {
-    "scale_point": {"schema": {"const": SCHEMA}, "hosts": INTEGER, "iops": NUMBER, "bw": NUMBER,
-                    **{name: or_null(INTEGER) for name in ("p50", "p99", "p99.9")},
-                    "iops_host": NUMBER, "iops_lowest": NUMBER, "iops_highest": NUMBER,
-                    "linear": NUMBER, "met": or_null(BOOLEAN), "each": keyed(NUMBER),
-                    "fio": or_null(_OBJECT)},
-    "scaling": {"schema": {"const": SCHEMA}, "points": array(array(NUMBER)), "rate": NUMBER,
+    "scaling": {"fixed": keyed(TEXT), "points": array(array(NUMBER)), "rate": NUMBER,
                 "contention": NUMBER, "coherency": NUMBER, "residuals": or_null(array(NUMBER)),
                 "knee": NUMBER, "knee_within": or_null(array(NUMBER)), "beyond": BOOLEAN,
                 "doubt": or_null(TEXT), "words": array(TEXT)},
@@ -123,9 +120,14 @@ def line_schemas(strict: bool) -> dict[str, Schema]:
     schemas["frame"] = frame_schema(strict)
     for kind, keys in (_EXPERIMENTS | _MERGED | _SCALING).items():
         schemas[kind] = _line(kind, keys, strict)
-    point = _event(PointFinished, strict)
-    mean = {"place": INTEGER, **{key: point[key] for key in ("job", "settings", "point", "little")}}
-    schemas["point_mean"] = _line("point_mean", mean, strict)
+    # of one host, and of many
+    points = [_point(Point, strict), _point(HostPoint, strict)]
+    schemas["point_finished"] = {
+        "anyOf": [_line("point_finished", point, strict) for point in points]
+    }
+    of_mean = "job", "settings", "point", "little"
+    means = [{"place": INTEGER, **{key: point[key] for key in of_mean}} for point in points]
+    schemas["point_mean"] = {"anyOf": [_line("point_mean", mean, strict) for mean in means]}
     # of a sweep's point, not of a run of its own
     judged = {"index": INTEGER, **_event(ExpectationChecked, strict)}
     del judged["step"]
@@ -142,8 +144,13 @@ def _event(event_type: type, strict: bool) -> Keys:
     keys.pop("document", None)
     if event_type in (PointFinished, PointFailed):
         keys["settings"] = keyed(TEXT)
-    if event_type is PointFinished:
-        del keys["outcomes"]
-        # the sweep's own
-        keys["point"]["properties"]["in_flight"] = NUMBER
+    return keys
+
+
+def _point(of: type[Point], strict: bool) -> Keys:
+    """A run of a sweep, with the figures that are the sweep's own."""
+    own = ("in_flight", *(OF_HOSTS if of is HostPoint else ()))
+    figures = record({**dict.fromkeys(own, NUMBER), **of_dataclass(of, strict)}, strict)
+    keys = {**_event(PointFinished, strict), "point": figures}
+    del keys["outcomes"]
     return keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from iopstui.fio.library import ShippedJob
 from iopstui.ui.core.messages import Controller, Discover, Loads, MakeController, MakeWatch
@@ -12,15 +12,83 @@ from iopstui.ui.draw.style import Charset
 from iopstui.ui.draw.theme import AUTO
 
 if TYPE_CHECKING:
-    from iopstui.experiment.background import BackgroundExperiments
+    from iopstui.events import Event
     from iopstui.linux.process.busiest import BusiestProcess
     from iopstui.model.block.target import Target
+    from iopstui.model.experiment.plan import Plan
     from iopstui.model.experiment.ramp import RampRange
     from iopstui.model.experiment.run_request import RunRequest
     from iopstui.model.volumes.promised import PromisedFigures
     from iopstui.recording.recent import RecentRecording
 
-MakeBackground = Callable[[Controller], "BackgroundExperiments"]
+
+class Prepared(Protocol):
+    """An experiment that has been checked."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Its length, then what it runs, with a label each."""
+        ...
+
+    @property
+    def resume_note(self) -> str:
+        """What is measured already; "" if nothing."""
+        ...
+
+    @property
+    def loss_note(self) -> str:
+        """Why its results will not be kept if it is stopped; "" if they will."""
+        ...
+
+
+class Running(Protocol):
+    """An experiment under way."""
+
+    @property
+    def active(self) -> bool:
+        """False once it is over and everything is as before."""
+        ...
+
+    def feed(self, event: Event) -> None:
+        """Pass on an event of the session."""
+        ...
+
+    def stop(self) -> None:
+        """Stop it; its results are kept."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has ended."""
+        ...
+
+
+class Background(Protocol):
+    """Where the experiments of a screen run: on one machine, or on a fleet."""
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts the fleet has; 0: there is none."""
+        ...
+
+    @property
+    def seconds(self) -> float | None:
+        """How long a run takes on a fleet; ``None``: not known."""
+        ...
+
+    def preview(self, plan: Plan) -> Any:
+        """Check a plan; it takes a while. Raises IopstuiError."""
+        ...
+
+    def start(self, ready: Any, sink: Callable[[Event], None], t: float, anew: bool) -> Running:
+        """Start what ``preview`` has returned."""
+        ...
+
+    def variants(self) -> tuple[str, str]:
+        """Two values that are worth comparing here."""
+        ...
+
+
+MakeBackground = Callable[[Controller], Background]
 Conditions = Callable[[Controller], "tuple[Target | None, RunRequest]"]
 """Of a session: the target of its jobs (None: they name their own files), and what was requested
 for it."""

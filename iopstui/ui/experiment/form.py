@@ -20,9 +20,10 @@ from textual.validation import Function
 from textual.widgets import Button, Input, RadioSet, Static
 
 from iopstui.errors import IopstuiError
-from iopstui.experiment.background import PreparedExperiment
 from iopstui.experiment.setup import length_text
+from iopstui.model.experiment.host_sweep import usual_counts
 from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
+from iopstui.ui.core.backend import Background, Prepared
 from iopstui.ui.core.buttons import Radio, push_button
 from iopstui.ui.core.modal import Hint, Modal
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, WARNING, Charset
@@ -61,17 +62,35 @@ class ExperimentChoice:
     """Experiment to start, and the values of the fields; ``start_over``: without the results of an
     interrupted run."""
 
-    experiment: PreparedExperiment
+    experiment: Prepared
     start_over: bool = False
     values: Mapping[str, str] = field(default_factory=dict)
 
 
-def fields(kind: str, job: str, options: str, varied: Sequence[str]) -> list[Field]:
-    """The form's fields; ``varied`` are the first axis or the first two variants."""
+def fields(
+    kind: str,
+    job: str,
+    options: str,
+    varied: Sequence[str],
+    hosts: int = 0,
+    seconds: float | None = None,
+) -> list[Field]:
+    """The form's fields; ``varied`` are the first axis or the first two variants. On ``hosts`` of a
+    fleet each run takes ``seconds``, if that is known."""
     rows: list[Field] = [
         ("job", "Job", job, "shipped job or fio job file"),
         ("options", "fio options", options, "for every run, e.g. bs=8k"),
     ]
+    if hosts:
+        first = f"hosts={usual_counts(hosts)}" if hosts > 1 else varied[0]
+        rows += [
+            ("axis", "Axis 1", first, "1,2,4..64 doubles, 1..8 counts"),
+            ("axis2", "Axis 2", "", "optional, e.g. iodepth=1,16"),
+            ("rounds", "Repeats", "1", "2 or more: with intervals"),
+        ]
+        if seconds is not None:
+            rows.append(("measure", "Seconds", f"{seconds:g}", "of each run (runtime)"))
+        return rows
     if kind == SWEEP:
         rows += [
             ("axis", "Axis 1", varied[0], "1,2,4..64 doubles, 1..8 counts"),
@@ -107,8 +126,8 @@ def restore_values(
 
 
 class ExperimentForm(Modal["ExperimentChoice | None"]):
-    """Returns the experiment to start, or ``None``. ``prepare`` checks a plan, which takes a while,
-    and raises IopstuiError for an impossible one. ``stop_note`` is added to the plan."""
+    """Returns the experiment to start, or ``None``. ``background`` checks a plan, and raises
+    IopstuiError for an impossible one. ``stop_note`` is added to the plan."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         # first: keys typed right after these must go to the new field
@@ -128,7 +147,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         self,
         kind: str,
         rows: Sequence[Field],
-        prepare: Callable[[Plan], PreparedExperiment],
+        background: Background,
         jobs: Sequence[str],
         charset: Charset,
         stop_note: str = "",
@@ -136,11 +155,11 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         super().__init__("Sweep" if kind == SWEEP else "Compare", charset, HINTS)
         self._kind = kind
         self._fields = list(rows)
-        self._prepare = prepare
+        self._background = background
         self._jobs = list(jobs)
         self._stop_note = stop_note
         self._plan: Plan | None = None
-        self._experiment: PreparedExperiment | None = None
+        self._experiment: Prepared | None = None
         self._start_when_checked = False
         self._confirmed_plan: Plan | None = None
         self._timer: Timer | None = None
@@ -215,7 +234,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         """Parse the fields; False if they don't make a plan."""
         self._experiment, self._start_when_checked = None, False
         try:
-            self._plan = parse_plan(self._kind, self.values())
+            self._plan = parse_plan(self._kind, self.values(), self._background.hosts)
         except IopstuiError as error:
             self._plan = None
             self._show_error(error)
@@ -230,7 +249,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     @work(exclusive=True)
     async def _check_plan(self, plan: Plan) -> None:
         try:
-            experiment = await asyncio.to_thread(self._prepare, plan)
+            experiment = await asyncio.to_thread(self._background.preview, plan)
         except IopstuiError as error:
             if plan is self._plan and self.is_attached:
                 self._start_when_checked = False
@@ -312,7 +331,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         )
 
     def _show_plan(
-        self, lines: Sequence[str], experiment: PreparedExperiment | None = None, warn: bool = False
+        self, lines: Sequence[str], experiment: Prepared | None = None, warn: bool = False
     ) -> None:
         """Show the plan; its first line is a summary."""
         plan_lines: list[FormLine] = [("", lines[0], WARNING if warn else BOLD)]

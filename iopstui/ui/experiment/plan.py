@@ -8,7 +8,9 @@ from collections.abc import Mapping
 
 from iopstui.errors import UsageError
 from iopstui.model.experiment.comparison import Comparison
+from iopstui.model.experiment.host_sweep import HostPlan, check_host_axes, usual_counts
 from iopstui.model.experiment.plan import (
+    Axis,
     Plan,
     check_axes,
     check_variants,
@@ -31,19 +33,20 @@ MAX_REPEATS = 30
 """Default limit of a comparison that ends by itself."""
 
 
-def parse_plan(kind: str, values: Mapping[str, str]) -> Plan:
-    """Parse the values of the fields. Raises UsageError, worded as on the command line."""
+def parse_plan(kind: str, values: Mapping[str, str], hosts: int = 0) -> Plan:
+    """Parse the values of the fields. Raises UsageError, worded as on the command line. ``hosts``:
+    how many a fleet has."""
     job = values["job"].strip()
     if not job:
         raise UsageError("There is no job.", "`iopstui jobs` lists the shipped ones.")
     options = parse_fio_options(values["options"])
+    if hosts:
+        return _host_plan(job, options, values, hosts)
     settle = _parse_seconds("settle", values["settle"], *SECONDS_RANGES["settle"])
     measure = _parse_seconds("measure", values["measure"], *SECONDS_RANGES["measure"])
     if kind == SWEEP:
-        axes = tuple(parse_axis(values[name]) for name in AXES if values[name].strip())
+        axes = _parse_axes(values, DEFAULT_AXIS)
         check_axes(axes, options)
-        if not axes:
-            raise UsageError("A sweep needs something to vary.", f"For example: {DEFAULT_AXIS}")
         rounds = _parse_count("repeats", values["rounds"], *REPEATS_RANGE)
         shuffle, seed = _parse_order(values["order"])
         return Plan((job,), options, axes, repeats=rounds, settle=settle, measure=measure,
@@ -53,6 +56,27 @@ def parse_plan(kind: str, values: Mapping[str, str]) -> Plan:
     repeats, precision = _parse_repeats(values["repeats"])
     return Comparison((job,), options, variants=variants, repeats=repeats, settle=settle,
                       measure=measure, until=precision)  # fmt: skip
+
+
+def _parse_axes(values: Mapping[str, str], example: str) -> tuple[Axis, ...]:
+    axes = tuple(parse_axis(values[name]) for name in AXES if values[name].strip())
+    if not axes:
+        raise UsageError("A sweep needs something to vary.", f"For example: {example}")
+    return axes
+
+
+def _host_plan(
+    job: str, options: dict[str, str], values: Mapping[str, str], hosts: int
+) -> HostPlan:
+    """The sweep of a fleet."""
+    measure = 0.0
+    if "measure" in values:
+        measure = _parse_seconds("seconds", values["measure"], *SECONDS_RANGES["measure"])
+        options = {**options, "runtime": f"{round(1000 * measure)}ms"}
+    axes = _parse_axes(values, f"hosts={usual_counts(hosts)}")
+    check_host_axes(axes, options, hosts)
+    rounds = _parse_count("repeats", values["rounds"], *REPEATS_RANGE)
+    return HostPlan((job,), options, axes, repeats=rounds, settle=0.0, measure=measure)
 
 
 def check_field(name: str, text: str) -> None:

@@ -9,8 +9,10 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.events import PointFinished
+from iopstui.model.experiment.host_sweep import OF_HOSTS
 from iopstui.model.experiment.plan import PlannedPoint
 from iopstui.model.experiment.point import POINT
+from iopstui.model.figures.figure import Figure
 from iopstui.tables import DOWN, Column, in_order
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import Box
@@ -35,14 +37,19 @@ RESULT = "result"
 DISTURBED = "~"
 """Mark before a run that was disturbed; the result says by what."""
 DISTURBED_MEANING = (
-    "disturbed: others did more than 5 % of the I/Os or bytes, filled a CPU that it needs, or an "
-    "interrupt moved; the result says which"
+    "disturbed: others did more than 5 % of the I/Os or bytes, filled a CPU that it needs, an "
+    "interrupt moved, or hosts were missing; the result says which"
 )
 
 
 def columns(*names: str) -> list[Column]:
     """Figures of a point as columns."""
-    made = [POINT[name].screen_column(FIO if name == "iops" else None) for name in names]
+    return figure_columns([POINT[name] for name in names])
+
+
+def figure_columns(figures: Sequence[Figure]) -> list[Column]:
+    """Figures as columns of the screen."""
+    made = [figure.screen_column(FIO if figure.name == "iops" else None) for figure in figures]
     return [replace(column, width=max(6, column.width)) for column in made]
 
 
@@ -50,7 +57,7 @@ FIGURES = columns("iops", "bw", "latency_ns", "p50_ns", "p99_ns", "p999_ns")
 """The columns that a sweep's points and a comparison's runs share."""
 
 
-VALUES = {figure.title: figure for figure in POINT.values() if figure.title}
+VALUES = {figure.title: figure for figure in (*POINT.values(), *OF_HOSTS.values()) if figure.title}
 """What a click on a title sorts by."""
 
 

@@ -73,15 +73,17 @@ class ExperimentScreen(CanvasScreen):
         is_current: bool = True,
         host: str = "",
         devices: Mapping[str, BlockDevice] = MappingProxyType({}),
+        name: str = "",
     ) -> None:
         """``is_current``: of the session that goes on, so that keys act on it. ``devices`` are
-        those of ``host``."""
+        those of ``host``. ``name`` of what is measured, if it is not the target's."""
         super().__init__()
         self.state = state
         self._live = live_state
         self._own_cost = own_cost
         self._experiment_hints = hints
         self._target, self._host, self._devices = target, host, devices
+        self._shown_name = name or target.name
         self._charset, self._is_current = charset, is_current
         self._view = _new_view(state, charset)
         self._pane = ALL_PANES
@@ -215,16 +217,11 @@ class ExperimentScreen(CanvasScreen):
 
     def copied_text(self) -> str:
         """Where and when, the result, then the tables with all of their columns."""
-        names = [name for name in self._view.PANES if name in (*TABLES, "figures")]
-        tables = (self._view.rows(name, self.state, COPIED_WIDTH, MAX_ROWS, 0) for name in names)
         frame = self._live().frame
         begin_s = frame.t - self.state.start_t if frame is not None else 0.0
         began_ms = frame.wall_ms - 1000 * begin_s if frame is not None else None
         place = place_and_time(self._host, began_ms, self._target, self._devices)
-        result = f"{place}\n{result_text(self.state, self._target.name)}"
-        disturbed = any(event.point.disturbed for event in self.state.points.values())
-        note = f"{DISTURBED}  {DISTURBED_MEANING}" if disturbed else ""
-        return "\n\n".join(filter(None, (result, *(rows_text(t[1:]) for t in tables), note)))
+        return f"{place}\n{full_text(self.state, self._shown_name, self._charset, self._view)}"
 
     # -- its lines
 
@@ -240,8 +237,9 @@ class ExperimentScreen(CanvasScreen):
         settings += [f"{name}={value}" for name, value in plan.options.items()]
         for text in settings:
             line.try_add((f"  {printable(text)}", None))
-        line.try_add((f"  on {printable(self._target.name)}", DIM))
-        return line.add_right((f"{plan.settle:g} s + {plan.measure:g} s each ", DIM)).build()
+        line.try_add((f"  on {printable(self._shown_name)}", DIM))
+        seconds = [f"{length:g} s" for length in (plan.settle, plan.measure) if length]
+        return line.add_right((f"{' + '.join(seconds)} each " if seconds else "", DIM)).build()
 
     def _status(self, width: int) -> Row:
         state, charset = self.state, self._charset
@@ -398,6 +396,21 @@ class ExperimentScreen(CanvasScreen):
     def action_leave(self) -> None:
         """Go back to the dashboard; the experiment continues."""
         self.dismiss(None)
+
+
+def full_text(
+    state: ExperimentState, target: str, charset: Charset,
+    view: CompareView | SweepView | None = None,
+) -> str:  # fmt: skip
+    """The result on ``target``, then the tables with all of their columns, as ``view`` sorts
+    them."""
+    shown = view or _new_view(state, charset)
+    names = [name for name in shown.PANES if name in (*TABLES, "figures")]
+    tables = (shown.rows(name, state, COPIED_WIDTH, MAX_ROWS, 0) for name in names)
+    disturbed = any(event.point.disturbed for event in state.points.values())
+    note = f"{DISTURBED}  {DISTURBED_MEANING}" if disturbed else ""
+    texts = (result_text(state, target), *(rows_text(t[1:]) for t in tables), note)
+    return "\n\n".join(filter(None, texts))
 
 
 def _new_view(state: ExperimentState, charset: Charset) -> CompareView | SweepView:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.style import Style
 
 from iopstui import format as f
 from iopstui.events import PointFinished
-from iopstui.model.experiment.load_curve import LOAD_OPTIONS, LoadCurve, interval_text
-from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
+from iopstui.model.experiment.host_sweep import HostPoint, curve_scaling
+from iopstui.model.experiment.load_curve import LOAD_OPTIONS, RISING, LoadCurve, interval_text
+from iopstui.model.experiment.plan import HOSTS, JOB, Plan, PlannedPoint
+from iopstui.model.experiment.scaling import ScalingLaw
 from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.draw.charts import plotting
-from iopstui.ui.draw.charts.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis, values_axis
+from iopstui.ui.draw.charts.xy_chart import (
+    Flag,
+    XAxis,
+    XYChart,
+    XYLine,
+    XYSpec,
+    linear_axis,
+    values_axis,
+)
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Piece, Row, Table, fit
-from iopstui.ui.draw.style import FIO, P99, Charset
+from iopstui.ui.draw.style import DIM, FIO, P99, Charset
 from iopstui.ui.experiment.rows import (
     FIGURES,
     RESULT,
@@ -25,6 +35,7 @@ from iopstui.ui.experiment.rows import (
     SortOrder,
     StepTable,
     columns,
+    figure_columns,
     result_pane,
     title_at,
 )
@@ -34,6 +45,8 @@ MAX_DRAWN = 9
 MAX_NAME = 12
 MEAN, TAIL = "o", "^"
 LETTERS = "abcdefghi"
+LAW_STEPS = 60
+"""Steps in which a law is drawn."""
 PointCurve = LoadCurve[PointFinished]
 
 
@@ -118,8 +131,9 @@ def _points_table(
     widths = [min(MAX_NAME, max(len(name), *map(len, values))) for name, values in _axes(plan)]
     number = max(2, len(str(steps)))
     label = 2 + number + sum(width + 1 for width in widths)
-    # IOPS are then means
-    shown = (COLUMNS[0], INTERVAL_COLUMN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
+    shown = figure_columns(plan.columns) or COLUMNS
+    if plan.repeats > 1:  # IOPS are then means
+        shown = (shown[0], INTERVAL_COLUMN, *shown[1:])
     return Table(shown, label, width, charset), widths, number
 
 
@@ -181,16 +195,33 @@ def _axis_value(state: ExperimentState, event: PointFinished) -> str:
     return dict(event.settings)[state.axis.name]
 
 
+def iops_axis(state: ExperimentState) -> tuple[XAxis, Callable[[PointFinished], float]]:
+    """The axis of load, and the position of a point on it: hosts are those that took part."""
+    if state.axis.kind != HOSTS:
+        axis, positions = values_axis(state.axis.values)
+        return axis, lambda event: positions[_axis_value(state, event)]
+    counts = dict.fromkeys(state.axis.values)
+    counts |= dict.fromkeys(_hosts_text(event) for event in state.points.values())
+    axis, positions = values_axis(list(counts))
+    return axis, lambda event: positions[_hosts_text(event)]
+
+
+def _hosts_text(event: PointFinished) -> str:
+    return str(event.point.hosts) if isinstance(event.point, HostPoint) else ""
+
+
 def iops_spec(state: ExperimentState) -> XYSpec:
     """IOPS over the axis of load."""
-    axis, positions = values_axis(state.axis.values)
-    lines, flags = [], []
+    axis, place = iops_axis(state)
+    lines: list[XYLine] = []
+    flags: list[Flag] = []
     for drawn_curve in drawn_curves(state):
-        points = [
-            (positions[_axis_value(state, e)], e.point.iops) for e in drawn_curve.curve.points
-        ]
+        points = [(place(e), e.point.iops) for e in drawn_curve.curve.points]
         for (x, _), event in zip(points, drawn_curve.curve.points, strict=True):
             lines += _interval(x, event.point.iops_within, drawn_curve.style)
+        if state.axis.kind == HOSTS and points:
+            law_lines, law_flags = _law(drawn_curve, axis, points)
+            lines, flags = [*law_lines, *lines], flags + law_flags
         lines.append(XYLine(drawn_curve.mean, tuple(points), drawn_curve.style))
         flags += list(_knee_flags(state, drawn_curve, points))
     return XYSpec(
@@ -202,10 +233,33 @@ def iops_spec(state: ExperimentState) -> XYSpec:
         tuple(_legend(state, tails=False)),
         tuple(flags),
         note=_title_note(state),
-        value_text=lambda point: (
-            f"{_axis_text(state, positions, point[0])}: {f.number(point[1])} IOPS"
-        ),
+        value_text=lambda point: f"{_axis_text(state, axis, point[0])}: {f.number(point[1])} IOPS",
     )
+
+
+def _law(
+    drawn_curve: DrawnCurve, axis: XAxis, points: Sequence[tuple[float, float]]
+) -> tuple[list[XYLine], list[Flag]]:
+    """The law of scaling as a line behind the points, and its knee if it was measured."""
+    found = curve_scaling(drawn_curve.curve)
+    if found.law is None:
+        return [], []
+    low, high = points[0][0], points[-1][0]
+    line = XYLine("", tuple(_law_points(found.law, axis, low, high)), DIM)
+    if found.knee is None or not low <= found.knee <= high:
+        return [line], []
+    name = f"{drawn_curve.mean}: " if drawn_curve.name else ""
+    return [line], [Flag((found.knee, found.law.at(found.knee)), f"{name}knee {found.knee:.3g}")]
+
+
+def _law_points(
+    law: ScalingLaw, axis: XAxis, low: float, high: float
+) -> Iterator[tuple[float, float]]:
+    for step in range(LAW_STEPS + 1):
+        share = step / LAW_STEPS
+        # even steps on the screen
+        hosts = low * (high / low) ** share if axis.log else low + share * (high - low)
+        yield hosts, law.at(hosts)
 
 
 def _interval(x: float, within: tuple[float, float] | None, style: Style | None) -> list[XYLine]:
@@ -216,7 +270,7 @@ def _interval(x: float, within: tuple[float, float] | None, style: Style | None)
 def latency_spec(state: ExperimentState) -> XYSpec:
     """The hockey stick: latency over IOPS, mean and p99."""
     lines, flags = [], []
-    several, load = len(drawn_curves(state)) > 1, state.axis.name in LOAD_OPTIONS
+    several, load = len(drawn_curves(state)) > 1, state.axis.name in RISING
     for drawn_curve in drawn_curves(state):
         events = drawn_curve.curve.points
         means = [(e.point.iops, e.point.latency_ns or 0.0) for e in events]
@@ -244,8 +298,8 @@ def latency_spec(state: ExperimentState) -> XYSpec:
     )
 
 
-def _axis_text(state: ExperimentState, positions: Mapping[str, float], x: float) -> str:
-    value = next((value for value, position in positions.items() if position == x), "")
+def _axis_text(state: ExperimentState, axis: XAxis, x: float) -> str:
+    value = next((value for position, value in axis.ticks if position == x), "")
     return f"{printable(state.axis.name)} {printable(value)}"
 
 

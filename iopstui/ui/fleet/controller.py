@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from iopstui.events import (
     Event,
+    ExperimentFinished,
+    ExperimentStarted,
     FrameReady,
     Mark,
     Notice,
@@ -27,6 +30,7 @@ from iopstui.fleet.fleet_events import (
     ReplayRestarted,
 )
 from iopstui.fleet.fleet_state import DONE, FAILED, STOPPED, natural_key
+from iopstui.fleet.host_sweep import SWEEP_EVENTS, SweepEvent, sweep_exit_code
 from iopstui.fleet.hosts.host_tunables import (
     HostTunableChange,
     HostTunableResult,
@@ -35,11 +39,12 @@ from iopstui.fleet.hosts.host_tunables import (
 )
 from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.fleet.merging.merger import MergedInterval
-from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.block.topology import Topology
+from iopstui.model.experiment.plan import Plan
+from iopstui.model.fio.ramp import duration_s
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 from iopstui.ui.fleet.confirm_change import host_list_text, reasons_text
@@ -89,8 +94,8 @@ class FleetRuns(Protocol):
         """Run on all hosts."""
         ...
 
-    def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
-        """Run on the first N hosts for each of ``counts``."""
+    def sweep(self, plan: Plan) -> None:
+        """Run the points of a plan."""
         ...
 
     def stop(self) -> None:
@@ -112,8 +117,7 @@ class FleetRuns(Protocol):
 
 class FleetController:
     """``runs`` reports in its own thread. Fleet events are queued in ``events`` until the screen
-    takes them; events of a session go to the sink. ``title`` describes the hosts, ``runtime_s`` is
-    the runtime of the job's newest run, if it is known."""
+    takes them; events of a session go to the sink. ``title`` describes the hosts."""
 
     disk_use = None
 
@@ -127,7 +131,9 @@ class FleetController:
         self.job = job
         self.overrides: dict[str, str] = {}
         self.last: FleetRunFinished | None = None
-        self.runtime_s: int | None = None
+        self.sweeping = False
+        """From the order to its end."""
+        self._codes: list[int] = []
         self.on_jump: Callable[[], None] = lambda: None
         self._watching = False
         # utils of the hosts, by seconds that are not complete
@@ -160,15 +166,15 @@ class FleetController:
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
         """Run on all hosts; a current run is stopped first."""
-        self.job, self.overrides = job, dict(overrides)
+        self.job, self.overrides, self.sweeping = job, dict(overrides), False
         if mark:
             self.runs.mark(mark)
         self.runs.run(job, overrides)
 
-    def sweep(self, counts: Sequence[int], job: str, overrides: Mapping[str, str]) -> None:
-        """Run on each number of hosts in turn; a current run is stopped first."""
-        self.job, self.overrides = job, dict(overrides)
-        self.runs.sweep(counts, job, overrides)
+    def sweep(self, plan: Plan) -> None:
+        """Run the points of a plan in turn; a current run is stopped first."""
+        self.job, self.sweeping, self._codes = plan.jobs[0], True, []
+        self.runs.sweep(plan)
 
     def stop_job(self) -> None:
         """Stop all hosts; it ends a sweep, too."""
@@ -231,8 +237,8 @@ class FleetController:
                 self._run_started(event)
             case FleetRunFinished():
                 self._run_finished(event)
-            case ScalingCurve():
-                self._scaling_curve(event)
+            case event if isinstance(event, SWEEP_EVENTS):
+                self._sweep_event(event)
             case ReplayRestarted():
                 self._step, self._has_title, self._run_start_s = 0, False, None
                 self._origin_s, self._t = None, 0.0
@@ -280,9 +286,8 @@ class FleetController:
             fio_options = (
                 {str(k): str(v) for k, v in options.items()} if isinstance(options, dict) else {}
             )
-            runtime = fio_options.get("runtime", "").removesuffix("s")
-            self._runtime = int(runtime) if runtime.isdigit() else None
-            self.runtime_s = self._runtime or self.runtime_s
+            runtime_s = duration_s(fio_options.get("runtime", ""))
+            self._runtime = round(runtime_s) if runtime_s else None
             self._sink(StepStarted(
                 self._elapsed(), self._step, printable(self.job or str(row.get("job") or "")),
                 printable(str(row.get("title") or "")), (), bool(row.get("read_only")), "run",
@@ -326,6 +331,7 @@ class FleetController:
         if run.between_runs:
             return
         self.last = run
+        self._codes.append(run.code)
         t, failed = self._elapsed(), run.state == FAILED
         error = run.messages[0] if failed and run.messages else ""
         # the result comes last, because the newest message stays on the screen
@@ -335,17 +341,12 @@ class FleetController:
             self._sink(StepFinished(t, self._step, run.code, error, run.state == STOPPED))
         self._step = 0
 
-    def _scaling_curve(self, curve: ScalingCurve) -> None:
-        t = self._elapsed()
-        if curve.point_number is not None:
-            message = f"sweep over hosts: point {curve.point_number + 1} of {len(curve.counts)}"
-            self._sink(Notice(t, "info", message))
-            return
-        # this replaces the result of its last point: it is printed after the screen is closed
-        self.last = FleetRunFinished(DONE, curve.code, exit_lines=curve.exit_lines)
-        if curve.points:
-            for text in curve.scaling().sentences():
-                self._sink(Notice(t, "info", text))
-        reason = f", {curve.end_text}" if curve.end_reason else ""
-        points = f"{len(curve.points)} of {counted(len(curve.counts), 'point')} measured"
-        self._sink(Notice(t, "info", f"sweep over hosts finished: {points}{reason}"))
+    def _sweep_event(self, event: SweepEvent) -> None:
+        """Pass it on with the time of this session."""
+        if isinstance(event, ExperimentStarted):
+            self.sweeping, self._codes = self.runs.live, []
+        elif isinstance(event, ExperimentFinished):
+            self.sweeping = False
+            # in place of the result of its last point
+            self.last = FleetRunFinished(DONE, sweep_exit_code(self._codes, screen=True))
+        self._sink(replace(event, t=self._elapsed()))

@@ -25,7 +25,7 @@ ABOUT_JOBS = frozenset({
     "run_or_stop", "choose_job", "iodepth", "numjobs", "block_size", "option",
 })  # fmt: skip
 NOT_IN_FLEET = frozenset({
-    "places", "users", "decide", "rq_affinity", "scheduler", "probe", "settings",
+    "compare", "places", "users", "decide", "rq_affinity", "scheduler", "probe", "settings",
     "bind_queues", "open_panel", "close_panel", "cell",
     "open_cell", "leave_cell",
 })  # fmt: skip
@@ -59,7 +59,7 @@ class FleetKeys(Part):
 
     def refuses(self, action: Action) -> bool:
         """Refuse actions on all hosts while one is shown, and jobs if none was named."""
-        if self.on_host and action.measures:
+        if self.on_host and (action.measures or action.id == "sweep"):
             self.port.show_message("info", ONE_HOST)
             return True
         if action.id in ABOUT_JOBS and self._watch_only():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
 
@@ -22,14 +22,13 @@ from iopstui.ui.actions import (
     Footer,
     Part,
 )
-from iopstui.ui.core.backend import MakeBackground
+from iopstui.ui.core.backend import Background, MakeBackground, Running
 from iopstui.ui.core.key import Key, KeyHint
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.experiment.background import BackgroundExperiments, RunningExperiment
     from iopstui.model.block.target import Target
     from iopstui.ui.experiment.form import ExperimentChoice, Field
     from iopstui.ui.state.live import LiveState
@@ -53,8 +52,10 @@ class ExperimentKeys(Part):
     ) -> None:
         super().__init__(port)
         self.background = background
-        self.running_experiment: RunningExperiment | None = None
+        self.running_experiment: Running | None = None
         self.screen: Screen[None] | None = None
+        self.place = ""
+        """Where its experiments run, if it is not named by the target."""
         # of the last experiment of an earlier session, until this one has one
         self._kept: tuple[Target, LiveState] | None = None
         self._jobs = jobs
@@ -173,6 +174,7 @@ class ExperimentKeys(Part):
             kept is None,
             port.session.host,
             port.session.devices,
+            self.place,
         )
         port.push(self.screen)
 
@@ -214,15 +216,15 @@ class ExperimentKeys(Part):
             return
         self._open_form(kind, self.background(session), session.running or state.running)
 
-    def _open_form(self, kind: str, background: BackgroundExperiments, runs: bool) -> None:
+    def _open_form(self, kind: str, background: Background, runs: bool) -> None:
         from iopstui.ui.experiment.form import ExperimentForm, fields, restore_values
         from iopstui.ui.experiment.plan import DEFAULT_AXIS, options_text
 
         varied = (DEFAULT_AXIS,) if kind == "sweep" else background.variants()
         options = options_text(self._jobs.overrides, " ".join(varied))
-        rows = fields(kind, self._jobs.job, options, varied)
+        rows = fields(kind, self._jobs.job, options, varied, background.hosts, background.seconds)
         form = ExperimentForm(
-            kind, restore_values(rows, *self._form_values.get(kind, ((), {}))), background.preview,
+            kind, restore_values(rows, *self._form_values.get(kind, ((), {}))), background,
             [job.name for job in self._jobs.jobs], self.port.charset,
             "First: the running job is stopped" if runs else "",
         )  # fmt: skip
@@ -230,7 +232,7 @@ class ExperimentKeys(Part):
 
     def _form_filled(
         self,
-        background: BackgroundExperiments,
+        background: Background,
         chosen: ExperimentChoice | None,
         kind: str,
         rows: Sequence[Field],
@@ -238,11 +240,12 @@ class ExperimentKeys(Part):
         if chosen is None or self.port.session is None:
             return
         self._form_values[kind] = (rows, chosen.values)
+        self.begin(background, chosen.experiment, chosen.start_over)
+
+    def begin(self, background: Background, ready: Any, start_over: bool = False) -> None:
+        """Start an experiment that has been checked."""
         self._jobs.forget_pending()
-        t = self.port.state.t
-        self.running_experiment = background.start(
-            chosen.experiment, self._emit, t, chosen.start_over
-        )
+        self.running_experiment = background.start(ready, self._emit, self.port.state.t, start_over)
 
     def stop(self) -> None:
         """Stop the experiment; its results are kept."""

@@ -166,7 +166,7 @@ class ExperimentState:
     @property
     def left_s(self) -> float | None:
         """Seconds until it is over; ``None`` if that is not known."""
-        if self.current_point is None or not self.active:
+        if self.current_point is None or not self.active or not self.current_point.left_s:
             return None
         return max(0.0, self.current_point.left_s - (self.t - self.current_point.t))
 
@@ -209,8 +209,10 @@ class ExperimentState:
         if self.iops is None:
             return "fio is starting"
         plan, at = self.plan, self.elapsed
-        if at <= plan.settle:
+        if plan.settle and at <= plan.settle:
             return f"settling, {at:.0f} of {plan.settle:g} s"
+        if not plan.measure:
+            return f"measuring for {at:.0f} s"
         return f"measuring, {min(at - plan.settle, plan.measure):.0f} of {plan.measure:g} s"
 
     def curves(self) -> list[LoadCurve[PointFinished]]:
@@ -262,8 +264,9 @@ class ExperimentState:
         # before all points are measured, a curve ends at the last one
         complete = self.finished is not None
         knees = load_curves(self.plan, points) if complete else []
-        said = self.finished.said if self.finished is not None else ()
-        lines = said or conclusions(measured_points(self.plan, points), knees, complete)
+        measured = measured_points(self.plan, points)
+        said = self.finished.said if self.finished is not None else self.plan.conclude(measured)
+        lines = said or conclusions(measured, knees, complete)
         drawn = curves_along(self.plan, self.axis, points)
         return _Conclusions([printable(line) for line in lines], drawn)
 

@@ -358,7 +358,8 @@ class LiveState:
             case PointStarted():
                 self.point = event
                 text = self._point_text(event.index, event.total, event.label)
-                self.log.add_line(event.t, "info", f"{text}, {f.clock(event.left_s)} left")
+                left = f", {f.clock(event.left_s)} left" if event.left_s else ""
+                self.log.add_line(event.t, "info", f"{text}{left}")
             case PointFinished():
                 self._log_finished_point(event)
             case PointFailed():
