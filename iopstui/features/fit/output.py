@@ -72,9 +72,18 @@ def _sentences(judgement: Judgement) -> Iterator[str]:
         binding = f" Most of that is {judgement.time.binding}." if judgement.time.binding else ""
         yield f"{judgement.time.text}.{binding}"
     if program.helps and any(row.result != PASS for row in judgement.rows):
-        yield f"May help: {program.helps}."
+        yield _what_helps(judgement)
     if program.bound is not None:
         yield f"Bound: {program.bound.page} ({program.bound.url}, read {program.bound.read})."
+
+
+def _what_helps(judgement: Judgement) -> str:
+    """What may help, and how little a faster drive saves where most of the time is not its own."""
+    time, helps = judgement.time, judgement.program.helps
+    if not time.is_above_disk:
+        return f"May help: {helps}."
+    return (f"A faster drive saves at most {latency(time.on_disk)} of a sync: first find what "
+            f"waits above the disk (iopstui why). Then may help: {helps}.")  # fmt: skip
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -149,6 +149,16 @@ def test_the_words_exit_code_and_json_are_those_of_the_result() -> None:
         assert second["figure"] == "sync.iops" and second["result"] is None
 
 
+@pytest.mark.parametrize(("writes", "above"), [(60e3, False), (20e3, True)])
+def test_no_drive_is_advised_for_time_above_the_disk(writes: float, above: bool) -> None:
+    judgement = replace(
+        measured(20.0, 1).judgement("vda"), time=SyncTime("vda", 100e3, 0.0, writes)
+    )
+    text = " ".join(fit_text([judgement], "/srv", 80, details=True).split())
+    assert ("A faster drive saves at most 20.0 µs of a sync" in text) == above
+    assert ("may help: " if above else "May help: ") in text
+
+
 def test_a_program_without_a_bound_never_fails() -> None:
     judgement = measured(50.0, 1).judgement("vda")
     free = replace(judgement, program=replace(ETCD, bound=None), rows=judgement.rows[1:])

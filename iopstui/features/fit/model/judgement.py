@@ -68,12 +68,23 @@ class SyncTime:
         return None if self.flushes and both > OVERLAP * (self.whole or 0.0) else self.writes
 
     @property
+    def on_disk(self) -> float | None:
+        """What the disk's requests take of it: a faster drive can't save more."""
+        known = (self.flushes, self._plain_writes)
+        return None if not self.whole or known == (None, None) else sum(n or 0.0 for n in known)
+
+    @property
+    def is_above_disk(self) -> bool:
+        """Whether more than half of it is not the disk's."""
+        return self.on_disk is not None and 2 * self.on_disk < (self.whole or 0.0)
+
+    @property
     def binding(self) -> str:
         """What takes most of a sync; "": not known."""
-        if not self.whole or (self.flushes is None and self.writes is None):
+        if self.on_disk is None:
             return ""
         flushes, writes = self.flushes or 0.0, self._plain_writes or 0.0
-        if flushes + writes < self.whole / 2:
+        if self.is_above_disk:
             return "above the disk (file system, or waiting for a CPU)"
         return f"{self.disk}'s {'cache flushes' if flushes >= writes else 'writes'}"
 
