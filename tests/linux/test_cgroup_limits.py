@@ -76,3 +76,12 @@ def test_version_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert reached(tmp_path, files, later, monkeypatch) == [
         "vda /work 4 MiB/s written blkio.throttle.write_bps_device"
     ]
+
+
+def test_the_limit_of_the_top_group_that_can_be_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"cgroup.controllers": "io", "io.max": "254:0 riops=100",
+             "io.stat": "254:0 rios=1000"}  # fmt: skip
+    later = {"io.stat": "254:0 rios=1195"}
+    assert reached(tmp_path, files, later, monkeypatch) == ["vda the top cgroup 100 reads/s io.max"]

@@ -16,7 +16,7 @@ from iopstui.linux.counters.cgroup import unified_root
 from iopstui.linux.counters.io_limits import VERSION_1_FILES, parse_io_max, parse_throttle
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_int, read_text
-from iopstui.model.answer.use import LimitUse
+from iopstui.model.answer.use import TOP_GROUP, LimitUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups.names import group_name
 from iopstui.model.findings.conditions import READ_BYTES, READ_IOPS, WRITE_BYTES, WRITE_IOPS
@@ -109,7 +109,7 @@ def _groups(top: Path) -> Iterator[tuple[str, str]]:
 
 
 def _name(path: str) -> str:
-    return printable(group_name(path).text)
+    return TOP_GROUP if path == "/" else printable(group_name(path).text)
 
 
 def _count(limit: _Limit) -> int | None:

@@ -33,6 +33,7 @@ from iopstui.model.answer.situation import (
     WAITED_PERCENT,
     Situation,
 )
+from iopstui.model.answer.use import TOP_GROUP
 from iopstui.model.answer.who import MAIN_SHARE, who_text
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.finding import period_text
@@ -177,11 +178,12 @@ def limit(s: Situation) -> Answer | None:
         return None
     for reached in s.use.limits:
         if reached.disk in s.below:
+            whose = f"{'the cgroup ' * (reached.group != TOP_GROUP)}{reached.group}"
             return Answer(
                 s.disk, "limit", WARNING,
                 f"Not the disk: {reached.group} is at its limit of {reached.text} on "
                 f"{reached.disk} ({reached.file})", WAITS,
-                next=advise("limit", reached.file, reached.group),
+                next=advise("limit", reached.file, whose),
             )  # fmt: skip
     return None
 

@@ -60,6 +60,10 @@ class RingWaiter:
         return f"{self.comm} ({self.pid})"
 
 
+TOP_GROUP = "the top cgroup"
+"""The name of the machine's top cgroup, or of a container's own, in a sentence."""
+
+
 @dataclass(frozen=True, slots=True)
 class LimitUse:
     """A cgroup that does at least nearly all that a limit lets it do on a disk. ``text`` says the

@@ -71,7 +71,7 @@ HINTS: Mapping[str, str] = {
     "pairs": "compare them in more pairs (c)",
     "repeat": "compare them again (c): with one run each it may be chance",
     # who else
-    "limit": "the limit {} of the cgroup {} may be raised, or lifted",
+    "limit": "the limit {} of {} may be raised, or lifted",
     "program": "find the program (iotop, pidstat -d 1)",
     "cgroups": "u and Tab show all cgroups; systemctl set-property or the container's limits may "
     "hold it back (IOWriteBandwidthMax=, IOReadBandwidthMax=)",

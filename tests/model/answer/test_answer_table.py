@@ -249,6 +249,13 @@ def test_a_limit_is_not_the_disk_s_fault() -> None:
     assert first([SLOW] * 5, use(limits=(limit,)), 95.0).rule == "slow", "it may be the disk"
 
 
+def test_the_limit_of_the_top_cgroup_is_called_so() -> None:
+    limit = LimitUse("vda", "the top cgroup", "200 reads/s", "io.max")
+    answer = first([IDLE] * 5, use(limits=(limit,)), 10.0)
+    assert answer.text.startswith("Not the disk: the top cgroup is at its limit of 200 reads/s")
+    assert answer.next == "the limit io.max of the top cgroup may be raised, or lifted"
+
+
 def test_pressure_without_io() -> None:
     ring = use(ring_waiters=(RingWaiter(812, "dragonfly"),))
     answer = first([IDLE] * 5, ring, 50.0)

@@ -66,7 +66,7 @@ def cgroup_limit_reached(evidence: Evidence) -> Finding | None:
         return Finding(
             "cgroup-limit",
             f"{group.name.text} does all that io.max lets it: {kind}={value} ({amount}){waited}",
-            advise("limit", f"io.max {kind}", group.path),
+            advise("limit", f"io.max {kind}", f"the cgroup {group.path}"),
         )
     return None
 

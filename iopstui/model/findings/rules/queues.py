@@ -108,7 +108,7 @@ def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> Advice:
     """How to lift a limit, as a command where the device's number is known."""
     device = evidence.device(name)
     if device is None or device.disk:
-        return advise("limit", f"{limit.file} {limit.kind}", limit.group)
+        return advise("limit", f"{limit.file} {limit.kind}", f"the cgroup {limit.group}")
     number = f"{device.major}:{device.minor}"
     # the names of systemd's units have backslashes
     group = shlex.quote(limit.group.rstrip("/"))
