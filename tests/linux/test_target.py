@@ -559,3 +559,16 @@ def test_a_stale_mount_is_to_be_mounted_again(
         resolve_target("/mnt", tmp_path, tree.roots, {})
     assert told.value.message == "Cannot examine /mnt: Stale file handle."
     assert told.value.hint.endswith("mount it again: umount /mnt")
+
+
+def test_a_file_that_may_not_be_examined_has_a_disk_that_may(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(os, "stat", refuse)
+    with pytest.raises(UsageError) as told:
+        resolve_target("/srv/f", tmp_path, tree.roots, {})
+    assert told.value.message == "Cannot examine /srv/f: Permission denied."
+    assert "iopstui devices" in told.value.hint

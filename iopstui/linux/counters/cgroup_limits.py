@@ -22,8 +22,8 @@ from iopstui.model.cgroups.names import group_name
 from iopstui.model.findings.conditions import READ_BYTES, READ_IOPS, WRITE_BYTES, WRITE_IOPS
 from iopstui.text import printable
 
-NEAR = 0.9
-"""The kernel lets through a little less than it allows."""
+NEAR = 0.97
+"""The kernel lets through a little less than it allows; a group that does less is not held back."""
 LOOK_EVERY = 8
 """Readings after which all groups are asked again whether they have a limit."""
 MAX_GROUPS = 2000

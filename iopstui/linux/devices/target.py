@@ -279,6 +279,8 @@ def _stat(path: Path) -> os.stat_result | None:
     except OSError as error:
         why = error.strerror or str(error)
         hint = ""
+        if error.errno == errno.EACCES:
+            hint = "Name the disk that it is on (iopstui devices), or run as root."
         if error.errno == errno.ESTALE:
             hint = (
                 "The server has removed it, or serves another file system there now. Unmount it "

@@ -30,6 +30,7 @@ from iopstui.model.answer.situation import (
     MOST_SECONDS,
     QUEUE_FACTOR,
     SLOW_MS,
+    VERY_SLOW_FACTOR,
     WAITED_PERCENT,
     Situation,
 )
@@ -490,10 +491,14 @@ def _mean(s: Situation) -> str:
 
 
 def _is_quick(s: Situation) -> bool:
-    """Short for such a disk, and not several times as long as its requests took since boot."""
+    """Short for such a disk, p99 too, and not several times what its requests took since boot."""
     since_boot = s.use.boot_ms.get(s.disk) if s.use is not None else None
     most = min(SLOW_MS[s.kind], QUEUE_FACTOR * since_boot if since_boot else SLOW_MS[s.kind])
-    return s.mean_ms is not None and s.mean_ms < most
+    slowest_ms = 0.0 if s.p99_ns is None else s.p99_ns / 1e6
+    return (
+        s.mean_ms is not None and s.mean_ms < most
+        and slowest_ms < VERY_SLOW_FACTOR * SLOW_MS[s.kind]
+    )  # fmt: skip
 
 
 def _count(value: float) -> str:

@@ -14,6 +14,8 @@ from watch_frames import frame, rates
 from iopstui.model.answer.answer import GOOD, NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.evidence import evidence
 from iopstui.model.answer.judge import Seen, judge
+from iopstui.model.answer.situation import Situation
+from iopstui.model.answer.table import decide
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter, mean_use
 from iopstui.model.answer.who import shares
 from iopstui.model.block.device import BlockDevice, QueueLimits
@@ -177,6 +179,14 @@ def test_times_that_are_long_for_this_very_disk_are_not_called_quick() -> None:
     some = changed(rates(300, 300, 3), aqu_sz=1.8, util=60.0)
     for boot_ms, begin in ((0.4, "vda is in use: 3.00 ms"), (2.0, "vda is in use and quick: 3.00")):
         assert first([some] * 5, use(boot_ms={"vda": boot_ms})).text.startswith(begin)
+
+
+def test_a_disk_whose_slowest_requests_take_long_is_not_called_quick() -> None:
+    some = changed(rates(300, 300, 3), aqu_sz=1.8, util=60.0)
+    for p99_ns, quick in ((52_000_000, False), (9_000_000, True)):
+        situation = Situation("vda", frames([{"vda": some}] * 5), ("vda",), DEVICES)
+        situation.__dict__["p99_ns"] = p99_ns  # as the probe measured it
+        assert ("quick" in decide(situation).text) is quick
 
 
 def test_full_cpus_are_no_news_of_an_idle_disk_beside_one_in_use() -> None:
