@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -32,6 +33,17 @@ def test_the_interval_holds_the_limit_of_an_m_m_1_queue() -> None:
         held += answer.low <= limit <= answer.high
         assert (answer.high - answer.low) / (answer.high + answer.low) < 0.12
     assert held == 3
+
+
+def test_a_wide_interval_says_which_time_makes_it_narrower() -> None:
+    queue = Queue(1 / 500, 0.02, constant=True)
+    short = conclude(search_on(queue, 4, 180)[0], BOUND, ())
+    longer = re.search(r"--time (\d+)", short.notes[-1])
+    assert longer is not None and int(longer[1]) > 180, short.notes
+    found = search_on(queue, 4, float(longer[1]))[0].estimate()
+    assert found is not None and found.half_width < 0.085
+    narrow = conclude(search_on(Queue(1 / 2000, 0.05, True), 1, 180)[0], BOUND, ())
+    assert not any("--time" in note for note in narrow.notes)
 
 
 def test_a_stall_is_no_limit() -> None:

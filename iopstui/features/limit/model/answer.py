@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,12 @@ from iopstui.format import duration
 FOUND, NEVER, NO_LIMIT, UNSURE = "found", "never", "no-limit", "unsure"
 WIDE = 0.25
 """Half of an interval, as a share of its middle, that says too little."""
+ENOUGH = 0.07
+"""Half of an interval that is narrow enough to say no more about it."""
+MEASURED_SHARE = 0.7
+"""Of a search's time: the rest goes to starts and settling."""
+MORE = 1.3
+STEP_S = 60
 MAX_CHANGES = 1
 CAUSES = "the end of a burst, a cache that filled, throttling"
 MAX_SPOILED = 3
@@ -49,6 +56,12 @@ def conclude(
         measured_s = sum(len(run.seconds) for run in search.runs)
         notes.append(f"Measured for {duration(measured_s)} in all: what changes later, such as a "
                      "longer burst, is not in it.")  # fmt: skip
+        if found.half_width > ENOUGH:
+            more = max(MORE, (found.half_width / ENOUGH) ** 2)
+            longer = measured_s / MEASURED_SHARE * more
+            notes.append(f"The interval is ±{100 * found.half_width:.0f} % wide: slow I/Os come "
+                         f"in groups. For about ±{100 * ENOUGH:.0f} %: --time "
+                         f"{STEP_S * math.ceil(longer / STEP_S)}.")  # fmt: skip
     return Answer(kind, found.low, found.high, found.best, text, tuple(notes))
 
 
