@@ -42,6 +42,14 @@ def set_up(tmp_path: Path, *names: str) -> fit.FitSetup:
     return fit.set_up(str(tmp_path / "disk"), [small(name) for name in names], RunRequest(), 1.0)
 
 
+def test_a_file_that_is_not_a_number_of_blocks_is_no_lack_of_room(tmp_path: Path) -> None:
+    setup = set_up(tmp_path, "sqlite")
+    assert setup.file_bytes["sqlite"] < 4 << 20
+    assert not any("no room" in line for line in fit.plan_lines(setup))
+    less = replace(setup, file_bytes={"sqlite": 2 << 20})
+    assert any("no room" in line for line in fit.plan_lines(less))
+
+
 def test_each_program_is_measured_as_its_file_says(tmp_path: Path) -> None:
     events: list[Event] = []
     runner = FitRunner(set_up(tmp_path, "etcd", "postgresql"), events.append, lambda text: None)
