@@ -30,7 +30,7 @@ def reached(tmp_path: Path, files: dict[str, str], later: dict[str, str],
 
 
 @pytest.mark.parametrize(("reads", "expected"), [
-    (1195, ["vda /work 100 reads/s io.max"]), (1190, []),
+    (1195, ["vda /work 100 reads/s io.max"]), (1150, []),
 ])  # fmt: skip
 def test_version_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads: int, expected: list[str]

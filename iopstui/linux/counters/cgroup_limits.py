@@ -22,8 +22,8 @@ from iopstui.model.cgroups.names import group_name
 from iopstui.model.findings.conditions import READ_BYTES, READ_IOPS, WRITE_BYTES, WRITE_IOPS
 from iopstui.text import printable
 
-NEAR = 0.97
-"""The kernel lets through a little less than it allows; a group that does less is not held back."""
+NEAR = 0.8
+"""A second of a group that is held back may have so little of what is allowed."""
 LOOK_EVERY = 8
 """Readings after which all groups are asked again whether they have a limit."""
 MAX_GROUPS = 2000
@@ -61,7 +61,7 @@ class ReachedLimits:
         self._readings = 0
 
     def read(self, devices: Mapping[str, BlockDevice]) -> tuple[LimitUse, ...]:
-        """The limits that are reached; none at the first reading."""
+        """The limits that are nearly reached; none at the first reading."""
         if self._readings % LOOK_EVERY == 0:
             self._limits = tuple(self._find())
         self._readings += 1
@@ -69,12 +69,16 @@ class ReachedLimits:
         counts = {limit: count for limit in self._limits if (count := _count(limit)) is not None}
         before, self._before, self._at = self._before, counts, now
         names = {f"{device.major}:{device.minor}": name for name, device in devices.items()}
-        return tuple(
-            LimitUse(names[limit.number], limit.group, _text(limit), limit.file)
+        done = {
+            limit: (count - before[limit]) / (limit.value * seconds)
             for limit, count in counts.items()
-            if limit in before and limit.number in names
-            and count - before[limit] >= NEAR * limit.value * seconds
-        )  # fmt: skip
+            if limit in before and limit.number in names and limit.value
+        }
+        return tuple(
+            LimitUse(names[limit.number], limit.group, _text(limit), limit.file, share)
+            for limit, share in done.items()
+            if share >= NEAR
+        )
 
     @property
     def outer_groups(self) -> bool:

@@ -67,12 +67,13 @@ TOP_GROUP = "the top cgroup"
 @dataclass(frozen=True, slots=True)
 class LimitUse:
     """A cgroup that does at least nearly all that a limit lets it do on a disk. ``text`` says the
-    limit ("1,000 reads/s"), ``file`` where it is set."""
+    limit ("1,000 reads/s"), ``file`` where it is set. ``share`` of what is allowed was done."""
 
     disk: str
     group: str
     text: str
     file: str
+    share: float = field(default=1.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +109,16 @@ class DiskUse:
     up_s: float | None = None
 
 
+REACHED = 0.97
+"""The kernel lets through a little less than it allows; a group that does less is not held back."""
 OFTEN = 0.6
 """What is seen in this part of the readings is so; once may be chance."""
 
 
 def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
     """Several readings as one: means of rates, and what was seen in most of them."""
-    if len(uses) < 2:
-        return uses[0] if uses else None
+    if not uses:
+        return None
     last, seconds = uses[-1], sum(use.seconds for use in uses)
     names = {name for use in uses for name in use.disks}
     return replace(
@@ -123,7 +126,7 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
         disks={name: _mean_rates(name, uses, seconds) for name in names},
         blocked=_often([use.blocked for use in uses if use.with_tasks]),
         ring_waiters=_often([use.ring_waiters for use in uses if use.with_tasks]),
-        limits=_often([use.limits for use in uses]),
+        limits=_reached(uses),
         write_back=_mean_known([use.write_back for use in uses]),
         swap_s=_mean_known([use.swap_s for use in uses]),
         cpu_some=_mean_known([use.cpu_some for use in uses]),
@@ -155,6 +158,18 @@ def _mean_rates(name: str, uses: Sequence[DiskUse], seconds: float) -> tuple[flo
         for index, value in enumerate(use.disks.get(name, ())):
             sums[index] += value * use.seconds
     return sums[0] / seconds, sums[1] / seconds, sums[2] / seconds
+
+
+def _reached(uses: Sequence[DiskUse]) -> tuple[LimitUse, ...]:
+    """Those that are nearly reached in most readings, and reached in the mean: a second of a busy
+    machine has less, and the next one more."""
+    reached = []
+    for limit in _often([use.limits for use in uses]):
+        near = [(one.share, use.seconds) for use in uses for one in use.limits if one == limit]
+        share = sum(part * seconds for part, seconds in near) / sum(s for _, s in near)
+        if share >= REACHED:
+            reached.append(limit)
+    return tuple(reached)
 
 
 _Item = TypeVar("_Item", bound=Hashable)

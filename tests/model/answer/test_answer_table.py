@@ -259,6 +259,18 @@ def test_a_limit_is_not_the_disk_s_fault() -> None:
     assert first([SLOW] * 5, use(limits=(limit,)), 95.0).rule == "slow", "it may be the disk"
 
 
+def test_a_limit_is_reached_in_the_mean_of_the_readings() -> None:
+    limit = LimitUse("vda", "/work", "200 reads/s", "io.max")
+    for shares_done, is_reached in (
+        ((0.9, 1.08, 0.99), True), ((0.95, 0.94, 0.96), False), ((0.95,), False), ((1.0,), True),
+    ):  # fmt: skip
+        uses = [use(limits=(replace(limit, share=share),)) for share in shares_done]
+        together = mean_use(uses)
+        assert together is not None and bool(together.limits) is is_reached
+    rarely = mean_use([use(limits=(limit,)), use(), use()])
+    assert rarely is not None and not rarely.limits
+
+
 def test_the_limit_of_the_top_cgroup_is_called_so() -> None:
     limit = LimitUse("vda", "the top cgroup", "200 reads/s", "io.max")
     answer = first([IDLE] * 5, use(limits=(limit,)), 10.0)
