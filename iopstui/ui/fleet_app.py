@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -360,7 +361,8 @@ def run_fleet_screen(
             on_close()
             sweep, last = app.merged_state.experiment, fleet.last
             if sweep is not None and sweep.points:
-                print_after_screen(full_text(sweep, title, app.charset))
+                width = shutil.get_terminal_size().columns
+                print_after_screen(full_text(sweep, title, app.charset, width=width))
             if last is not None and last.exit_lines:
                 print_after_screen("\n".join(last.exit_lines))
 

@@ -18,13 +18,16 @@ from test_fleet_screen import (
 )
 from textual.pilot import Pilot
 
-from iopstui.fleet.fleet_events import FleetRunFinished, FleetRunStarted
+from iopstui.fleet.fleet_events import FleetEvent, FleetRunFinished, FleetRunStarted
 from iopstui.fleet.host_sweep import SweepEvents, host_point
 from iopstui.fleet.merging.merger import Merger
 from iopstui.model.experiment.host_sweep import HostPlan, HostPoint
 from iopstui.model.experiment.plan import expand_plan, parse_axis
+from iopstui.ui.draw.style import UTF8
+from iopstui.ui.experiment.screen import full_text
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet_app import FleetApp
+from iopstui.ui.state.experiment import ExperimentState
 
 
 def plan(axis: str) -> HostPlan:
@@ -161,6 +164,24 @@ async def test_hovering_a_point_shows_its_values_and_a_click_sorts() -> None:
         y = next(y for y, row in enumerate(rows) if "a host" in row and "linear" in row)
         await pilot.click(offset=(rows[y].index("a host") + 2, y))
         await wait_until(pilot, lambda: shows(app, "by a host, largest first"))
+
+
+def test_what_is_printed_after_the_screen_fits_into_80_columns() -> None:
+    events: list[FleetEvent] = []
+    sweep = SweepEvents(plan("hosts=1,2,4,8"), events.append)
+    for step in expand_plan(sweep.plan):
+        sweep.begin(step)
+        sweep.finish(step, point(int(step.settings[0].value)))
+    sweep.end()
+    state = ExperimentState(sweep.plan, 0.0)
+    for event in events:
+        state.apply(event)  # type: ignore[arg-type]
+    lines = full_text(state, "node[01-08]", UTF8, width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "randread-4k on node[01-08]: sweep: done, 4 points"
+    head = next(line for line in lines if "IOPS" in line and "#" in line).split()
+    assert head[:2] == ["#", "hosts"] and head[-1] == "linear"
+    assert lines[-1].split()[:2] == ["4", "8"]
 
 
 SCENES = {"120x36-24-hosts": (120, 36)}

@@ -10,7 +10,7 @@ from textual.binding import Binding
 
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.text import printable
+from iopstui.text import printable, wrapped
 from iopstui.ui.core.clipboard import place_and_time
 from iopstui.ui.core.key import KeyHint, press
 from iopstui.ui.core.messages import KeyClicked
@@ -400,16 +400,19 @@ class ExperimentScreen(CanvasScreen):
 
 def full_text(
     state: ExperimentState, target: str, charset: Charset,
-    view: CompareView | SweepView | None = None,
+    view: CompareView | SweepView | None = None, width: int = COPIED_WIDTH,
 ) -> str:  # fmt: skip
-    """The result on ``target``, then the tables with all of their columns, as ``view`` sorts
-    them."""
+    """The result on ``target``, then the tables with the columns that ``width`` has room for, as
+    ``view`` sorts them. Sentences are wrapped only for a narrower terminal."""
     shown = view or _new_view(state, charset)
     names = [name for name in shown.PANES if name in (*TABLES, "figures")]
-    tables = (shown.rows(name, state, COPIED_WIDTH, MAX_ROWS, 0) for name in names)
+    tables = (shown.rows(name, state, width, MAX_ROWS, 0) for name in names)
     disturbed = any(event.point.disturbed for event in state.points.values())
     note = f"{DISTURBED}  {DISTURBED_MEANING}" if disturbed else ""
     texts = (result_text(state, target), *(rows_text(t[1:]) for t in tables), note)
+    if width < COPIED_WIDTH:
+        lines = texts[0].split("\n")
+        texts = ("\n".join(wrapped(line, 0, 2, width) for line in lines), *texts[1:])
     return "\n\n".join(filter(None, texts))
 
 

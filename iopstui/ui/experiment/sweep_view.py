@@ -215,14 +215,16 @@ def iops_spec(state: ExperimentState) -> XYSpec:
     axis, place = iops_axis(state)
     lines: list[XYLine] = []
     flags: list[Flag] = []
+    names = list(_legend(state, tails=False))
     for drawn_curve in drawn_curves(state):
         points = [(place(e), e.point.iops) for e in drawn_curve.curve.points]
         for (x, _), event in zip(points, drawn_curve.curve.points, strict=True):
             lines += _interval(x, event.point.iops_within, drawn_curve.style)
-        if state.axis.kind == HOSTS and points:
-            law_lines, law_flags = _law(drawn_curve, axis, points)
-            lines, flags = [*law_lines, *lines], flags + law_flags
-        lines.append(XYLine(drawn_curve.mean, tuple(points), drawn_curve.style))
+        law = _law(drawn_curve, axis, points) if state.axis.kind == HOSTS else None
+        if law is not None:
+            lines, names = [law[0], *lines], [*names, law[1]]
+            flags += law[2]
+        lines.append(XYLine(drawn_curve.mean, tuple(points), drawn_curve.style, joined=law is None))
         flags += list(_knee_flags(state, drawn_curve, points))
     return XYSpec(
         f"IOPS against {printable(state.axis.name)}",
@@ -230,7 +232,7 @@ def iops_spec(state: ExperimentState) -> XYSpec:
         plotting.linear_scale([y for line in lines for _, y in line.points], None, True),
         f.axis_number,
         tuple(lines),
-        tuple(_legend(state, tails=False)),
+        tuple(names),
         tuple(flags),
         note=_title_note(state),
         value_text=lambda point: f"{_axis_text(state, axis, point[0])}: {f.number(point[1])} IOPS",
@@ -239,17 +241,21 @@ def iops_spec(state: ExperimentState) -> XYSpec:
 
 def _law(
     drawn_curve: DrawnCurve, axis: XAxis, points: Sequence[tuple[float, float]]
-) -> tuple[list[XYLine], list[Flag]]:
-    """The law of scaling as a line behind the points, and its knee if it was measured."""
+) -> tuple[XYLine, Piece, list[Flag]] | None:
+    """The law of scaling as a line behind the points, its name, and its knee if it was measured;
+    ``None`` if there is none."""
     found = curve_scaling(drawn_curve.curve)
     if found.law is None:
-        return [], []
-    low, high = points[0][0], points[-1][0]
+        return None
+    low, high = min(points)[0], max(points)[0]
     line = XYLine("", tuple(_law_points(found.law, axis, low, high)), DIM)
+    of = f"of {drawn_curve.mean}" if drawn_curve.name else "of scaling"
+    name = (f"   line: law {of}{' (see the result)' if found.doubt else ''}", DIM)
     if found.knee is None or not low <= found.knee <= high:
-        return [line], []
-    name = f"{drawn_curve.mean}: " if drawn_curve.name else ""
-    return [line], [Flag((found.knee, found.law.at(found.knee)), f"{name}knee {found.knee:.3g}")]
+        return line, name, []
+    of = f"{drawn_curve.mean}: " if drawn_curve.name else ""
+    knee = found.knee
+    return line, name, [Flag((knee, found.law.at(knee)), f"{of}knee {knee:.3g}")]
 
 
 def _law_points(
