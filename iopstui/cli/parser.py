@@ -21,6 +21,7 @@ FIO_OPTIONS = frozenset({
 FIO_ALIASES = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
 NEGATIVE_NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
 TIME_AGO = re.compile(r"-\d+(\.\d*)?[smhd]?$")
+GUESS = "did you mean"
 TARGET_OPTIONS = ("--filename", "--file", "--device", "--dev", "--target")
 
 
@@ -116,9 +117,14 @@ class Parser(argparse.ArgumentParser):
         self._exit_with_usage(f"{option} has no value: {value!r} begins with -, as options do",
                               f"if it is meant as the value: {option}={value}")  # fmt: skip
 
-    def report_unknown_option(self, args: Sequence[str]) -> NoReturn:
-        """Exit because of ``args``: an unknown option, and its value."""
-        self._exit_with_usage(f"there is no option {args[0].split('=')[0]}", self.suggestion(args))
+    def report_unknown_option(self, args: Sequence[str], commands: Sequence[str] = ()) -> NoReturn:
+        """Exit because of ``args``: an unknown option, which other ``commands`` have, and its
+        value."""
+        option = args[0].split("=")[0]
+        advice = self.suggestion(args)
+        if commands and (not advice or advice.startswith(GUESS)):
+            advice = f"{_first_three(commands)} {'has' if len(commands) == 1 else 'have'} it"
+        self._exit_with_usage(f"there is no option {option}", advice)
 
     def report_surplus(self, args: Sequence[str]) -> NoReturn:
         """Exit because of ``args``, which are more than the command takes."""
@@ -142,8 +148,7 @@ class Parser(argparse.ArgumentParser):
         """Exit because of ``option`` before a command: only these ``commands`` have it."""
         advice = "no command has it, either"
         if commands:
-            more = ", ".join(commands[1:3]) + (", ..." if len(commands) > 3 else "")
-            more = f" (or {more})" if more else ""
+            more = f" (or {_first_three(commands[1:])})" if commands[1:] else ""
             advice = f"the command must come first: iopstui {commands[0]} {option} ...{more}"
         self._exit_with_usage(f"there is no option {option} before a command", advice)
 
@@ -160,12 +165,11 @@ class Parser(argparse.ArgumentParser):
         for index, arg in enumerate(self.args):
             if arg == "--":
                 break
-            if arg.startswith("-") and arg != "-" and not self.has_option(arg):
+            if arg.startswith("-") and arg != "-" and not self._is_known(arg):
                 return [arg, *(x for x in self.args[index + 1 : index + 2] if x[:1] != "-")]
         return []
 
-    def has_option(self, arg: str) -> bool:
-        """Whether ``arg`` is one of its options, or the beginning of one."""
+    def _is_known(self, arg: str) -> bool:
         name = arg.split("=")[0]
         if arg[1] != "-":  # -o FILE, and -oFILE
             name = arg[:2]
@@ -188,7 +192,12 @@ class Parser(argparse.ArgumentParser):
             matches = [string for string in options if string[2] == option[1]]
         else:
             matches = difflib.get_close_matches(option, options, n=1, cutoff=0.6)
-        return f"did you mean {' or '.join(matches)}?" if matches else ""
+        return f"{GUESS} {' or '.join(matches)}?" if matches else ""
+
+
+def _first_three(commands: Sequence[str]) -> str:
+    names = [f"iopstui {name}" for name in commands[:3]]
+    return ", ".join([*names, "..."] if commands[3:] else names)
 
 
 def _example_for(message: str) -> str:

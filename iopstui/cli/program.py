@@ -205,7 +205,8 @@ def parse_arguments(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
             arguments.target or "hosts" in arguments
         )
         if any(text.startswith("-") for text in rest):
-            subparser.report_unknown_option(subparser.unknown_option() or rest)
+            unknown = subparser.unknown_option() or rest
+            subparser.report_unknown_option(unknown, _commands_with(unknown[0]))
         if not several:
             subparser.report_surplus(rest)
         arguments.target = [*arguments.target, *rest]
@@ -213,12 +214,12 @@ def parse_arguments(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _commands_with(option: str) -> list[str]:
-    """The commands that have this option, in the order of the help."""
+    """The commands that have this very option, in the order of the help."""
     visible = {command.name for command in commands() if not command.hidden}
     return [
         name
         for name, parser in command_parsers().items()
-        if isinstance(parser, Parser) and parser.has_option(option) and name in visible
+        if option.partition("=")[0] in parser._option_string_actions and name in visible
     ]
 
 

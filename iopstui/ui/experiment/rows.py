@@ -37,7 +37,7 @@ RESULT = "result"
 DISTURBED = "~"
 """Mark before a run that was disturbed; the result says by what."""
 DISTURBED_MEANING = (
-    "disturbed: others did more than 5 % of the I/Os or bytes, filled a CPU that it needs, an "
+    "disturbed: others did more than 5 % of the I/Os or bytes, filled a CPU that the job needs, an "
     "interrupt moved, or hosts were missing; the result says which"
 )
 
