@@ -91,12 +91,12 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
     (WAITING, "▲ postgres (812) waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 60.0}, readable=False, devices=frozenset(),
              io_percent=55.0),
-     "▲ postgres (812) waits in state D, most likely for a disk, 60 % of its time, runs 12 %"),
+     "▲ postgres (812) waits in state D, most likely for I/O, 60 % of its time, runs 12 %"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 99.0}, running=0.0, io_percent=4.0),
-     "● postgres (812) is in state D 99 % of its time, hardly for a disk: tasks waited for I/O 4 % "
-     "of the time"),
+     "● postgres (812) is in state D 99 % of its time, hardly for I/O: tasks waited for it 4 % of "
+     "the time"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 99.0}, running=0.0),
-     "● postgres (812) is in state D 99 % of its time, for a disk or for something else: which "
+     "● postgres (812) is in state D 99 % of its time, for I/O or for something else: which "
      "cannot be seen"),
     (replace(WAITING, percents={FROZEN: 100.0}, running=0.0),
      "● postgres (812) is frozen (cgroup freezer) 100 %"),
@@ -120,6 +120,15 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
 ])  # fmt: skip
 def test_a_process(waits: ProcessWaits, text: str) -> None:
     assert report(waits).sentences[0] == text
+
+
+def test_a_process_below_a_limit_waits_for_io_on_the_disk() -> None:
+    pairs = [
+        (situation, replace(answer, rule="limit") if answer.disk == "vdb" else answer)
+        for situation, answer in report().pairs
+    ]
+    sentence = replace(report(WAITING), pairs=pairs).sentences[0]
+    assert sentence == "▲ postgres (812) waits for I/O on vdb 83 % of its time, runs 12 %"
 
 
 @given(st.dictionaries(st.sampled_from([DISK, LOCK, "event"]), st.floats(0, 100), max_size=3),

@@ -117,8 +117,8 @@ class ProcessWaits:
 def _unknown_text(waits: ProcessWaits) -> str:
     is_in = f"is in state D {waits.in_unknown:.0f} % of its time"
     if waits.io_percent is None:
-        return f"{is_in}, for a disk or for something else: which cannot be seen"
-    return (f"{is_in}, hardly for a disk: tasks waited for I/O "
+        return f"{is_in}, for I/O or for something else: which cannot be seen"
+    return (f"{is_in}, hardly for I/O: tasks waited for it "
             f"{waits.io_percent:.0f} % of the time")  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
 def _parts(waits: ProcessWaits, disk: str) -> Iterator[str]:
     if waits.for_disk >= MIN_PERCENT:
         sure = waits.percents.get(DISK, 0.0) >= waits.for_disk / 2
-        what = f"for {disk or 'a disk'}" if sure else "in state D, most likely for a disk,"
+        what = f"for {disk or 'a disk'}" if sure else "in state D, most likely for I/O,"
         yield f"waits {what} {waits.for_disk:.0f} % of its time"
     for kind, text in _TEXTS.items():
         if waits.percents.get(kind, 0.0) >= MIN_PERCENT:
