@@ -42,6 +42,8 @@ class Watch:
         self._parts = parts
         self._session: LiveSession | None = None
         self._lost = 0
+        self.is_to_begin_again = False
+        """Another watch is to follow, of the disks that are there then."""
 
     def begin(self, session: LiveSession) -> None:
         """Start the session, and watch."""
@@ -49,6 +51,11 @@ class Watch:
         if self._parts is not None:
             self._parts.begin(session)
         session.start(self.handle)
+
+    def begin_again(self) -> None:
+        """End, and have another watch follow."""
+        self.is_to_begin_again = True
+        self.events.put(None)
 
     def handle(self, event: Event) -> None:
         """Take one event of the session; never blocks."""

@@ -9,14 +9,16 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from flight_day import START_S, Flight, Load
+from flight_day import START_S, Flight, Load, SimulatedSession
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import Refused
+from iopstui.features.flight import recorder
 from iopstui.features.flight.directory import Ring, stored_files
 from iopstui.features.flight.model.names import Name, parse_name
 from iopstui.recording import writer
@@ -249,3 +251,26 @@ def test_samples_are_whole_in_each_file(tmp_path: Path) -> None:
     with Recording(tmp_path / names(tmp_path)[0]) as recording:
         records = list(recording.records())
     assert sum(isinstance(one, SampleRecord) for one in records) == 12 and not recording.damage
+
+
+def test_a_disk_that_appears_later_begins_another_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flight, calls = Flight(tmp_path), list[str]()
+    proc = tmp_path / "nothing"
+    proc.mkdir()
+    row = "8 0 {} 5 0 40 1 0 0 0 0 0 1 1\n"
+    monkeypatch.setattr(recorder, "read_devices", lambda roots: {})
+    monkeypatch.setattr(
+        recorder, "active_disks", lambda *_: SimpleNamespace(devices_below=("vda", "sdz"))
+    )
+    again = SimulatedSession(flight.clock)
+    flight.recorder.attach(again, lambda: calls.append("again"))  # type: ignore[arg-type]
+    flight.session = again
+    flight.run(12)
+    assert not calls, "no other disk has done I/O"
+    (proc / "diskstats").write_text(row.format("sdz"))
+    flight.run(40)
+    assert calls == ["again"], "once"
+    assert flight.said[-1] == "sdz: recorded from now on, in another file."
+    flight.end()

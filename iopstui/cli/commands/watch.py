@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from iopstui.cli import values
@@ -19,7 +18,7 @@ from iopstui.cli.volume_options import add_volume, read_volume_option
 from iopstui.errors import UsageError
 
 if TYPE_CHECKING:
-    from iopstui.session.live import LiveSession
+    from iopstui.cli.runs.watch_disks import Attach
 
 EPILOG = """\
 TARGET is a block device; a file or directory means the disk, NFS or SMB mount it is on. Without
@@ -70,9 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                        "limits and burst credits")  # fmt: skip
 
 
-def run(
-    arguments: argparse.Namespace, attach: Callable[[LiveSession], object] | None = None
-) -> int:
+def run(arguments: argparse.Namespace, attach: Attach | None = None) -> int:
     """Watch until it is over. ``attach`` as in ``watch``."""
     from iopstui.cli.runs.watch_disks import watch
     from iopstui.model.experiment.run_request import RunRequest

@@ -30,6 +30,8 @@ from iopstui.session.triggered_recordings import TriggeredRecordings
 from iopstui.session.viewer import Viewer
 from iopstui.session.watch import Watch
 
+Attach = Callable[[LiveSession, Callable[[], None]], object]
+
 # the last sample may be of a part of an interval, but not of next to nothing
 MIN_LAST_SAMPLE_SHARE = 0.25
 LAST_SAMPLE_TIMEOUT_S = 1.0
@@ -41,34 +43,48 @@ take most of its CPU time."""
 
 def watch(
     request: RunRequest, kind: str, arguments: argparse.Namespace,
-    attach: Callable[[LiveSession], object] | None = None,
+    attach: Attach | None = None,
 ) -> int:  # fmt: skip
     """The exit code. Data on stdout as ``kind`` ("table", "jsonl", "csv", "influx" or "plain"),
     everything else on stderr; in the end a summary (of a table behind it). ``attach`` gets the
-    session before it starts, and has it read who uses the disks, as for a screen."""
+    session before it starts, and a function that ends it and begins another one, and has it read
+    who uses the disks, as for a screen."""
+    watches: list[Watch] = []
+    signals: StopSignals | None = None
+    left_s = getattr(arguments, "length", None)
     with exporting_sessions(arguments) as export:
-        session, disk_watch = _new_watch(request, arguments, on_screen=attach is not None)
-        export(session)
-        if attach is not None:
-            attach(session)
-        for_s = getattr(arguments, "length", None)
-        plain_every_s = arguments.plain_every if kind == PLAIN else 0.0
-        sink = make_watch_sink(kind, sys.stdout, sys.stderr, session.target, os.uname().nodename,
-                               bool(request.probe), plain_every_s)  # fmt: skip
-        return _watch(kind, sink, for_s, session, disk_watch)
+        while True:
+            session, disk_watch = _new_watch(request, arguments, on_screen=attach is not None)
+            watches[:] = [disk_watch]
+            export(session)
+            if attach is not None:
+                attach(session, disk_watch.begin_again)
+            plain_every_s = arguments.plain_every if kind == PLAIN else 0.0
+            sink = make_watch_sink(kind, sys.stdout, sys.stderr, session.target,
+                                   os.uname().nodename, bool(request.probe),
+                                   plain_every_s)  # fmt: skip
+            if signals is None:
+                signals = StopSignals(lambda: watches[-1].events.put(None), drop_stuck)
+            elif signals.requests:  # while this one was made
+                disk_watch.events.put(None)
+            began_s = monotonic()
+            code = _watch(kind, sink, left_s, session, disk_watch)
+            if not disk_watch.is_to_begin_again or signals.requests:
+                return code
+            left_s = None if left_s is None else max(0.0, left_s - (monotonic() - began_s))
 
 
 def _watch(
     kind: str, sink: EventSink, for_s: float | None, session: LiveSession, disk_watch: Watch
 ) -> int:
-    StopSignals(lambda: disk_watch.events.put(None), drop_stuck)
     try:
         disk_watch.begin(session)
         reached = _handle_events(disk_watch, sink, for_s)
         _last_sample(session, disk_watch, sink, session.interval_s)
         disk_watch.close()
         _drain(disk_watch, sink)
-        _print_summary(session, disk_watch, kind)
+        if not disk_watch.is_to_begin_again:
+            _print_summary(session, disk_watch, kind)
         sink.close()
     except BrokenPipeError:  # the reader has seen enough
         drop()

@@ -14,14 +14,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from iopstui import events
-from iopstui.errors import IopstuiError
+from iopstui.errors import IopstuiError, UsageError
 from iopstui.features.flight.directory import Ring, StoredFile
 from iopstui.features.flight.hour_file import HourFile
 from iopstui.features.flight.model.peaks import PeakFold, busiest_use
 from iopstui.features.flight.thinning import thin
 from iopstui.linux.counters.cgroup_reader import CgroupReader
+from iopstui.linux.counters.procfs import parse_diskstats
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.machine.active_disks import active_disks
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_bytes
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.cgroups.rates import group_rates
 from iopstui.recording.records import RecordedUse
@@ -74,16 +78,29 @@ class FlightRecorder:
         self._group_counts: dict[str, int] | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._begin_again: Callable[[], None] | None = None
+        self._seen_disks: set[str] = set()
 
-    def attach(self, session: LiveSession) -> None:
-        """Record this session, which is about to start."""
-        self._session = session
+    def attach(
+        self, session: LiveSession, begin_again: Callable[[], None] | None = None
+    ) -> None:  # fmt: skip
+        """Record this session, which is about to start. ``begin_again`` is called once when another
+        disk has done I/O; the session that it brings is attached, too."""
+        self._session, self._begin_again = session, begin_again
+        self._seen_disks = self._used_disks()
         self._groups = CgroupReader(session.target.devices_below, self._roots)
-        self._ring.remove_leftovers()
+        self._group_counts = None
+        self._peaks, self._peaks_at, self._use_at = PeakFold(), 0.0, 0.0
+        self._uses, self._newest_use, self._findings, self._answer = [], None, {}, None
+        if self._thread is None:
+            self._ring.remove_leftovers()
+        self._is_opening = True
         self._open()
-        session.add_sink(self.handle)
-        self._thread = threading.Thread(target=self._main, name="flight recorder", daemon=True)
-        self._thread.start()
+        self._is_opening = False
+        session.add_sink(lambda event: self.handle(event) if session is self._session else None)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._main, name="flight recorder", daemon=True)
+            self._thread.start()
 
     def close(self) -> None:
         """The session has ended, which closes the file. A disk that hangs is not waited for."""
@@ -121,7 +138,7 @@ class FlightRecorder:
         if frame.t >= self._use_at + USE_S:
             self._use_at = frame.t
             uses, self._uses = self._uses, []
-            self._jobs.put(lambda: self._note_use(frame.t, uses))
+            self._jobs.put(lambda: self._note_use(session, frame.t, uses))
         self._check_file(frame.wall_ms / 1e3)
 
     def _check_file(self, wall_s: float) -> None:
@@ -200,6 +217,27 @@ class FlightRecorder:
         if found is not None:
             self._thin(*found)
 
+        self._look_for_disks()
+
+    def _look_for_disks(self) -> None:
+        """A disk that had done no I/O when the session began needs a session that knows it."""
+        session, begin_again, used = self._session, self._begin_again, self._used_disks()
+        is_news, self._seen_disks = used - self._seen_disks, self._seen_disks | used
+        if begin_again is None or session is None or not is_news:
+            return
+        with contextlib.suppress(UsageError):
+            now = active_disks(read_devices(self._roots), self._roots).devices_below
+            names = [name for name in now if name not in session.target.tree]
+            if names:
+                self._begin_again = None
+                self._say(f"{printable(', '.join(names))}: recorded from now on, in another file.")
+                begin_again()
+
+    def _used_disks(self) -> set[str]:
+        """The names of all devices that have done I/O."""
+        rows = parse_diskstats(read_bytes(self._roots.proc / "diskstats") or b"").values()
+        return {row.name for row in rows if row.reads or row.writes or row.discards}
+
     def _thin(self, file: StoredFile, every_s: int) -> None:
         try:
             thin(file, every_s)
@@ -209,10 +247,11 @@ class FlightRecorder:
             self._ring.not_thinned.add(file.path)
             self._say(f"{printable(file.path.name)} stays as it is: {printable(str(error))}")
 
-    def _note_use(self, t: float, uses: Sequence[DiskUse]) -> None:
+    def _note_use(self, session: LiveSession, t: float, uses: Sequence[DiskUse]) -> None:
         """Write down who used the disks in the last seconds, if anybody did."""
-        session, reader = self._session, self._groups
-        assert session is not None
+        reader = self._groups
+        if session is not self._session:
+            return  # another one has begun since
         now = reader.read() if reader is not None else None
         before, self._group_counts = self._group_counts, now
         groups = {

@@ -5,12 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iopstui.cli import values
 from iopstui.errors import UsageError
 from iopstui.features.flight.directory import LOCK
 from iopstui.text import printable
+
+if TYPE_CHECKING:
+    from iopstui.session.live import LiveSession
 
 KEEP_S = 7 * 86400.0
 MAX_BYTES = 2 << 30
@@ -73,7 +78,12 @@ def run(arguments: argparse.Namespace) -> int | None:
     recorder = FlightRecorder(ring, print_message)
     arguments.record = None
     try:
-        return watch.run(arguments, recorder.attach)
+
+        def attach(session: LiveSession, begin_again: Callable[[], None]) -> None:
+            # of named disks no others are recorded
+            recorder.attach(session, None if arguments.target else begin_again)
+
+        return watch.run(arguments, attach)
     finally:
         recorder.close()
 
