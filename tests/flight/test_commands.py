@@ -113,6 +113,10 @@ def test_a_directory_without_a_recording(
 ) -> None:
     code, _, err = why(tmp_path, capsys, "--at", "-2h")
     assert code == 2 and "has no flight recording" in err
+    code, _, err = why(tmp_path / "nodir", capsys, "--at", "-2h")
+    assert code == 2 and f"There is no directory {tmp_path}/nodir." in err
+    assert main(["watch", str(tmp_path), "--worst", "3", "--format", "csv"]) == 2
+    assert "--worst has no format csv" in capsys.readouterr().err
 
 
 def test_a_file_is_no_directory_of_a_flight_recording(
@@ -144,6 +148,7 @@ def test_a_report_of_a_span_over_the_end_of_an_hour(
     rows = list(csv.DictReader(out.open()))
     walls = [round(float(row["wall_ms"]) / 1e3) for row in rows]
     assert walls == sorted(set(walls)) and len(walls) >= 119
+    assert 0.0 < float(rows[0]["t"]) <= 2.0, "seconds of the span"
     assert START_S + 3540 <= walls[0] <= START_S + 3542 and walls[-1] == START_S + 3660
     reads = [float(row["kernel.disks.vda.r/s"]) for row in rows if row["kernel.disks.vda.r/s"]]
     assert set(reads[1:55]) == {100.0} and set(reads[-55:]) == {40.0}

@@ -154,6 +154,8 @@ class Flight:
         done = threading.Event()
         self.recorder._jobs.put(done.set)
         done.wait()
+        if self.recorder._thinner is not None:
+            self.recorder._thinner.join()
 
     def end(self) -> None:
         """The session ends as it does live."""

@@ -84,9 +84,11 @@ def is_recorded(place: Path) -> bool:
 
 def no_recording(place: Path) -> UsageError:
     """The error for a directory without a recording."""
-    name = printable(str(place))
-    return UsageError(f"{name} has no flight recording.",
-                      f"To record: sudo iopstui watch --record {name}/")  # fmt: skip
+    name = printable(str(place)).rstrip("/")
+    what = f"{name} has no flight recording."
+    if not os.path.lexists(place):
+        what = f"There is no directory {name}."
+    return UsageError(what, f"To record into it: sudo iopstui watch --record {name}/")
 
 
 def _entries(place: Path) -> list[os.DirEntry[str]]:
@@ -194,13 +196,19 @@ class Ring:
         return None
 
     def remove_leftovers(self) -> None:
-        """Remove what a writer that was killed has left: parts, and files that were thinned."""
+        """Remove what a writer that was killed has left: parts, files that were thinned, and files
+        that nothing was written to."""
+        from iopstui.recording import layout
+
         names = [entry.name for entry in _entries(self.place)]
         kept = {file.name for file in stored_files(self.place)}
         for text in names:
             name = parse_name(text.removesuffix(PART))
             if name is not None and (text.endswith(PART) or name not in kept):
                 _remove(self.place / text)
+        for file in stored_files(self.place):
+            if file.size <= len(layout.MAGIC):
+                _remove(file.path)
 
 
 def _remove(path: Path) -> bool:

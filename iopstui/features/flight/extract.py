@@ -71,14 +71,13 @@ class _Copy:
             index = recording.index()
             if base_s > self._ended_s or base_s + index.end < self._began_s:
                 return ""
-            start_t = index.time_before(self._began_s - base_s)
-            self._copy(recording, base_s, start_t, self._ended_s - base_s)
+            self._copy(recording, base_s)
             return recording.damage
 
-    def _copy(self, recording: Recording, base_s: float, start_t: float, end_t: float) -> None:
+    def _copy(self, recording: Recording, base_s: float) -> None:
         later_ns: int | None = None
         begins_at = 0.0
-        for record in self._records(recording, start_t, end_t):
+        for record in self._records(recording, self._began_s - base_s, self._ended_s - base_s):
             if isinstance(record, SampleRecord):
                 is_first = later_ns is None
                 if later_ns is None:
@@ -94,17 +93,28 @@ class _Copy:
                 self._put_event(shifted(record.value, begins_at)
                                 if hasattr(record.value, "t") else record.value)  # fmt: skip
 
-    def _records(self, recording: Recording, start_t: float, end_t: float) -> Iterator[Record]:
-        """The samples of the span; the devices and what holds at its beginning behind the first."""
+    def _records(self, recording: Recording, began_t: float, end_t: float) -> Iterator[Record]:
+        """The samples of the span and the one before it; behind the first the devices and what
+        holds at its beginning."""
         index = recording.index()
-        place = index.key_before(start_t)
-        waiting = [one for at, one in index.events if at < place]
+        place = index.key_before(index.time_before(began_t))
+        waiting: list[Record] = [one for at, one in index.events if at < place]
+        first: Record | None = None
         for record in recording.records(place):
             if record.t > end_t:
                 return
-            yield record
-            yield from waiting
-            waiting = []
+            if record.t >= began_t:
+                if first is not None:
+                    yield first
+                    yield from waiting
+                    first, waiting = None, []
+                yield record
+                yield from waiting
+                waiting = []
+            elif isinstance(record, SampleRecord):
+                first = record
+            else:
+                waiting.append(record)
 
     @property
     def _t(self) -> float:
@@ -159,7 +169,9 @@ class _Copy:
             return False
         end = form.RecordingEnd(self._t)
         self._put(form.EVENT, self._t, lambda: ["Stopped", encoder(form.RecordingEnd)(end)])
-        self._recorder.close()
+        self._recorder.give_up()
+        while not self._recorder.finished(1.0):
+            continue  # it is not live: on a slow machine the last 200 chunks take a while
         if self._recorder.problem:
             raise IopstuiError(f"The span cannot be copied: {self._recorder.problem}.")
         return self._recorder.samples > 1

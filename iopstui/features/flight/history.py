@@ -13,7 +13,7 @@ from iopstui.features.flight.model.bad_times import BadTime, bad_times
 from iopstui.features.flight.model.stretches import stretches
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.device import BlockDevice
-from iopstui.recording.reader import Recording
+from iopstui.recording.reader import Recording, RecordingTooShort
 from iopstui.recording.records import Peaks, RecordedDevices
 
 MOST = 10
@@ -42,7 +42,8 @@ def read_history(place: Path, began_s: float = 0.0, ended_s: float = float("inf"
     for file in files:
         if file.name.began_s <= ended_s and file.ended_s >= began_s:
             try:
-                with contextlib.suppress(FileNotFoundError):
+                # removed meanwhile, or its writer was killed before the first sample
+                with contextlib.suppress(FileNotFoundError, RecordingTooShort):
                     _read(file, history, began_s, ended_s, is_last=file is files[-1])
             except IopstuiError as error:
                 history.unreadable.append(f"{file.path.name}: {error.message}")

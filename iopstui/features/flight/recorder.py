@@ -1,7 +1,7 @@
 """Record a session to a ring of files: which file, what is in it beside the samples, what is wrong.
 
-The session's thread folds and decides; a thread of its own opens, closes, removes and thins files,
-so a slow disk holds up nothing that is measured.
+The session's thread folds and decides; a thread of its own opens, closes and removes files, another
+one thins them, so a slow disk holds up nothing that is measured.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ class FlightRecorder:
         self._group_counts: dict[str, int] | None = None
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._thinner: threading.Thread | None = None
         self._begin_again: Callable[[], None] | None = None
         self._seen_disks: set[str] = set()
 
@@ -174,8 +175,6 @@ class FlightRecorder:
     # -- the recorder's own thread
 
     def _main(self) -> None:
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
         while (job := self._jobs.get()) is not None:
             try:
                 job()
@@ -214,9 +213,11 @@ class FlightRecorder:
         now_s = self._clock.monotonic_ns() / 1e9 + self._keep_offset_s
         self._ring.tidy(now_s)
         found = self._ring.to_thin(now_s)
-        if found is not None:
-            self._thin(*found)
-
+        if found is not None and (self._thinner is None or not self._thinner.is_alive()):
+            self._thinner = threading.Thread(
+                target=self._thin, args=found, name="thinning", daemon=True
+            )
+            self._thinner.start()
         self._look_for_disks()
 
     def _look_for_disks(self) -> None:
@@ -239,6 +240,10 @@ class FlightRecorder:
         return {row.name for row in rows if row.reads or row.writes or row.discards}
 
     def _thin(self, file: StoredFile, every_s: int) -> None:
+        """In a thread of its own: one that a thread starts has its priority, and what writes the
+        samples must not wait for other programs."""
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
         try:
             thin(file, every_s)
         except FileNotFoundError:

@@ -94,6 +94,9 @@ def _list_worst(arguments: argparse.Namespace) -> int:
     if len(arguments.target) != 1 or arguments.record is not None:
         raise UsageError("--worst needs the directory of one flight recording.",
                          "For example: iopstui watch /var/lib/iopstui --worst 10")  # fmt: skip
+    if arguments.format not in (None, "table", "jsonl"):
+        raise UsageError(f"--worst has no format {arguments.format}.",
+                         "Use --format jsonl, or leave it out for text.")  # fmt: skip
     return list_worst(Path(arguments.target[0]), arguments.worst, arguments.format == "jsonl")
 
 
