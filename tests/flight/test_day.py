@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from iopstui.features.flight import hour_baseline
 from iopstui.features.flight.directory import stored_files
 from iopstui.features.flight.history import read_history
+from iopstui.features.flight.model.bad_times import bad_times
 from iopstui.features.flight.model.peaks import join
 from iopstui.features.flight.past_answer import _of_same_seconds, why_then
 from iopstui.features.flight.span import read_span
@@ -244,3 +245,12 @@ def test_readings_of_other_seconds_accuse_nobody(moved: float, named: bool) -> N
     found = _of_same_seconds(use, seconds)
     assert found is not None and ("vda" in found.users[0].devices) == named
     assert "vdb" in found.users[0].devices
+
+
+def test_a_spike_is_not_left_out_for_a_lower_one_before_it() -> None:
+    def peaks(at: float, ms: float) -> tuple[float, Peaks]:
+        return at, Peaks(at, 10.0, {"vda": DiskPeak(100.0, 1e6, 1.0, 10.0, ms)}, ())
+
+    usual = [peaks(10.0 * n, 1.0) for n in range(1, 50)]
+    [found] = bad_times([], [*usual, peaks(500.0, 40.0), peaks(530.0, 320.0)], 10)
+    assert found.times == 320.0 and found.ended_s == 530.0

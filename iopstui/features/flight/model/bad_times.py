@@ -43,12 +43,11 @@ def bad_times(
     of the same kind the longer ones first."""
     usual = usual_ms(one for _, one in peaks)
     found = [_of(stretch) for stretch in _joined(held)]
-    for at, one in peaks:
-        began_s = at - one.seconds
-        if any(bad.began_s - JOIN_S <= at and began_s <= bad.ended_s + JOIN_S for bad in found):
-            continue
-        spike = _spike(at, one, usual)
-        if spike is not None:
+    spikes = [spike for at, one in peaks if (spike := _spike(at, one, usual)) is not None]
+    # the highest first: it must not be left out for a lower one before it
+    for spike in sorted(spikes, key=lambda one: -one.times):
+        if not any(bad.began_s - JOIN_S <= spike.ended_s and spike.began_s <= bad.ended_s + JOIN_S
+                   for bad in found):  # fmt: skip
             found.append(spike)
     found.sort(key=lambda bad: (RANKS[bad.state], -bad.seconds, -bad.times))
     return found[:most]
