@@ -18,13 +18,15 @@ import recordings as made
 from iopstui import events
 from iopstui.cli.program import main
 from iopstui.errors import Missing, UsageError
-from iopstui.features.reports import rows as parquet_out
+from iopstui.features.reports import rows as report_rows
 from iopstui.features.reports.files import report, write_report, write_report_file
 from iopstui.features.reports.formats import DEFAULT_OPTIONS, ReportOptions
+from iopstui.features.reports.rows import ParquetTable
 from iopstui.model.metrics.fields import find_field
 from iopstui.output.csv_out import RUN_COLUMNS, CsvSink
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import replay_events
+from iopstui.tables import Column
 
 RECORDINGS = Path(__file__).parents[1] / "fixtures" / "recordings"
 LOGS = Path(__file__).parents[1] / "fixtures" / "fiologs"
@@ -67,12 +69,12 @@ def parquet_value(name: str, text: str) -> object:
 
 @pytest.mark.parametrize(
     ("name", "rows"),
-    [("demo", parquet_out.ROWS), ("demo", 10), ("affinity", 5), ("places", 2), ("sweep", 3)],
+    [("demo", report_rows.ROWS), ("demo", 10), ("affinity", 5), ("places", 2), ("sweep", 3)],
 )
 def test_every_cell_equals_that_of_the_csv(
     name: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parquet_out, "ROWS", rows)
+    monkeypatch.setattr(report_rows, "ROWS", rows)
     path = recording_path("demo") if name == "demo" else RECORDINGS / f"{name}.iops"
     expected = csv_rows(path)
     parquet_table = read_table(path)
@@ -99,9 +101,10 @@ def test_types_do_not_depend_on_what_was_measured(path: Path) -> None:
 
 def test_a_recording_without_samples_is_a_table_without_rows() -> None:
     out = io.BytesIO()
-    parquet_out.ParquetSink(out, ["vda"]).close()
+    with ParquetTable(out, [Column("kernel.disks.vda.r/s")], {}):
+        pass
     parquet_table = pyarrow.parquet.read_table(out)
-    assert len(parquet_table) == 0 and "kernel.disks.vda.r/s" in parquet_table.column_names
+    assert len(parquet_table) == 0 and parquet_table.column_names == ["kernel.disks.vda.r/s"]
 
 
 def test_each_column_has_unit_and_meaning(path: Path) -> None:
@@ -186,7 +189,7 @@ def test_without_pyarrow_the_command_to_install_it_is_shown(
     assert "pyarrow is missing" in stderr and f"{sys.executable} -m pip install pyarrow" in stderr
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(Missing, match="pyarrow"):
-        parquet_out.ParquetSink(io.BytesIO())
+        ParquetTable(io.BytesIO(), [], {})
 
 
 def test_inputs_without_rows_per_second_are_refused(tmp_path: Path) -> None:

@@ -124,10 +124,7 @@ def _first(data: ReportData, scales: Scales, times: Times, marks: Marks) -> list
               [Curve("fio", "fio", _points(data, "fio")),
                Curve(device, "device", _points(data, "device"))],
               scales.iops, units.number, times, marks),
-        chart("Latency of all I/Os (logarithmic): " + _bins_of(data),
-              [Curve(name, style, _points(data, name, top=name != "p50"))
-               for name, style in LATENCIES],
-              scales.latency, units.latency, times, marks),
+        chart(_latency_title(data), _latencies(data), scales.latency, units.latency, times, marks),
     ]  # fmt: skip
 
 
@@ -135,8 +132,13 @@ def _device(data: ReportData) -> str:
     return data.header.target.name if data.header.target.devices_below else "device"
 
 
-def _bins_of(data: ReportData) -> str:
-    return "fio's " + (data.runs[0].bins_of if data.runs else "clat")
+def _latency_title(data: ReportData) -> str:
+    bins_of = data.runs[0].bins_of if data.runs else "clat"
+    return f"Latency of all I/Os (logarithmic): fio's {bins_of}"
+
+
+def _latencies(data: ReportData) -> list[Curve]:
+    return [Curve(name, style, _points(data, name, top=name != "p50")) for name, style in LATENCIES]
 
 
 def _kernel(data: ReportData, scales: Scales, times: Times, marks: Marks) -> list[str]:
@@ -199,10 +201,7 @@ def _wait_curves(data: ReportData) -> list[Curve]:
 
 def _foreign(data: ReportData, scales: Scales, times: Times) -> list[str]:
     """Charts of fio's documents or logs over time; empty if they have none."""
-    latencies = [
-        Curve(name, style, _points(data, name, top=name != "p50")) for name, style in LATENCIES
-    ]
-    title = "Latency of all I/Os (logarithmic): " + _bins_of(data)
+    latencies, title = _latencies(data), _latency_title(data)
     if not _values([data], [name for name, _ in LATENCIES]):
         latencies = [Curve("mean", "fio", _points(data, "mean"))]
         title = "Mean latency (logarithmic); averages give no percentiles"

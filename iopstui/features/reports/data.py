@@ -53,7 +53,11 @@ def _report_object(data: ReportData) -> dict[str, Any]:
         "side_by_side": [asdict(row) for row in data.rows],
         "wait_without_job": _waits(data.idle_waits.value),
         "findings": [
-            {"t": finding.t, **asdict(finding.finding), "ceased": _ends(data, place)}
+            {
+                "t": finding.t,
+                **asdict(finding.finding),
+                "ceased": asdict(data.finding_ends[place]) if place in data.finding_ends else None,
+            }
             for place, finding in enumerate(data.findings)
         ],
         "slowest": [
@@ -76,13 +80,8 @@ def _report_object(data: ReportData) -> dict[str, Any]:
 
 def _overview(data: ReportData) -> dict[str, Any]:
     first = overview(data)
-    return {
-        "state": first.state or None,
-        "reason": first.reason,
-        "measured": first.measured,
-        "answer": first.answer or None,
-        "compared": first.compared or None,
-    }
+    names = ("state", "reason", "measured", "answer", "compared")
+    return {name: getattr(first, name) or None for name in names}
 
 
 def _run(data: ReportData, run: Run) -> dict[str, Any]:
@@ -128,8 +127,3 @@ def _shares(run: Run) -> dict[str, Any]:
 
 def _waits(waits: Waits | None) -> dict[str, Any] | None:
     return None if waits is None else as_object(WAITS, waits)
-
-
-def _ends(data: ReportData, place: int) -> dict[str, Any] | None:
-    ends = data.finding_ends.get(place)
-    return asdict(ends) if ends is not None else None

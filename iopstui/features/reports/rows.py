@@ -16,7 +16,7 @@ from math import isnan
 from typing import Any, BinaryIO
 
 from iopstui.errors import UsageError
-from iopstui.events import Event, FrameReady
+from iopstui.events import FrameReady
 from iopstui.features.reports.foreign import Source, load_foreign_report
 from iopstui.features.reports.redact import opened
 from iopstui.features.reports.report_data import ReportData
@@ -139,16 +139,20 @@ class ParquetTable:
         if len(self._rows[0]) >= ROWS:
             self._write_rows()
 
-    def close(self) -> None:
-        """Write the remaining rows and the end of the table."""
-        if self._rows[0]:
-            self._write_rows()
-        self._writer.close()
+    def __enter__(self) -> ParquetTable:
+        return self
 
-    def abandon(self) -> None:
-        """End a table that is no good, so that pyarrow doesn't try to later."""
-        with contextlib.suppress(OSError, ValueError):
-            self._writer.close()
+    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
+        """Write the remaining rows and the end of the table."""
+        try:
+            if failed is None:
+                if self._rows[0]:
+                    self._write_rows()
+                self._writer.close()
+        finally:
+            # a table that is no good is ended, so that pyarrow doesn't try to later
+            with contextlib.suppress(OSError, ValueError):
+                self._writer.close()
 
     def _write_rows(self) -> None:
         arrays = [
@@ -176,40 +180,6 @@ class ParquetTable:
         ]
         beside = {"schema": str(SCHEMA), "fields": json.dumps(descriptions), **about}
         return self._arrow.schema(fields, {f"iopstui.{key}": beside[key] for key in beside})
-
-
-class ParquetSink:
-    """Writes a row a frame of these devices to ``out``, as ParquetTable does: ``utc`` is a time,
-    ``step`` a whole number, ``flags`` a text as in CSV ("" for none). ``layers``,
-    ``share_source`` and ``on_nvme`` as of session_columns."""
-
-    def __init__(
-        self,
-        out: BinaryIO,
-        devices: Sequence[str] = (),
-        about: Mapping[str, str] | None = None,
-        layers: Sequence[str] = (),
-        share_source: str = "",
-        on_nvme: bool = False,
-    ) -> None:
-        self._paths = list(session_columns(devices, layers, share_source, on_nvme))
-        self._figures = Figures(self._paths)
-        self._table = ParquetTable(out, [*map(_column, self._paths)], about or {})
-
-    def handle(self, event: Event) -> None:
-        """Take a row if the event is a frame."""
-        if isinstance(event, FrameReady):
-            frame = event.frame
-            values = zip(self._paths, self._figures.from_frame(frame), strict=True)
-            self._table.row(_cell(path, value, frame.wall_ms) for path, value in values)
-
-    def close(self) -> None:
-        """Write the remaining rows and the end of the table."""
-        self._table.close()
-
-    def abandon(self) -> None:
-        """End a table that is no good."""
-        self._table.abandon()
 
 
 def instant(wall_ms: float) -> datetime:
@@ -245,18 +215,15 @@ def write_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
         )
     with opened(source.path, redact) as recording:
         recording.skip_unneeded_fields(ROWS_WITHOUT)
-        target = recording.header.target
-        about = _about(recording.header)
-        shares, nvme = target.share_source, target.on_nvme
-        sink = ParquetSink(out, target.devices_below, about, target.tree, shares, nvme)
-        fold = ReplayFold(recording.header)
-        try:
+        header, target = recording.header, recording.header.target
+        paths = list(session_columns(target.devices_below, target.tree, target.share_source,
+                                     target.on_nvme))  # fmt: skip
+        figures, fold = Figures(paths), ReplayFold(header)
+        with ParquetTable(out, [*map(_column, paths)], _about(header)) as table:
             for event in replay_events(recording, fold):
-                sink.handle(event)
-            sink.close()
-        except BaseException:
-            sink.abandon()
-            raise
+                if isinstance(event, FrameReady):
+                    values = zip(paths, figures.from_frame(event.frame), strict=True)
+                    table.row(_cell(path, value, event.frame.wall_ms) for path, value in values)
         print_why_incomplete(recording, fold)
 
 

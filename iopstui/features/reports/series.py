@@ -125,7 +125,7 @@ def _heat_row(key: int) -> int:
     return math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
 
 
-def _heat_rows(bins: Mapping[int, int]) -> dict[int, int]:
+def heat_rows(bins: Mapping[int, int]) -> dict[int, int]:
     """I/Os by row: a tenth as many as there are buckets."""
     rows: dict[int, int] = {}
     for key, count in bins.items():
@@ -154,7 +154,7 @@ class Heat:
                 self._now = last
             self._added.add(bins)
             return
-        rows = _heat_rows(bins)
+        rows = heat_rows(bins)
         for column in range(first, last + 1):
             self._count(column, rows)
 
@@ -166,7 +166,7 @@ class Heat:
 
     def _settle(self) -> None:
         added, self._added = self._added, BinsTotal()
-        self._count(self._now, _heat_rows(added.bins))
+        self._count(self._now, heat_rows(added.bins))
 
     def _count(self, column: int, rows: Mapping[int, int]) -> None:
         for row, count in rows.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -13,7 +12,7 @@ from iopstui.events import FindingReported
 from iopstui.features.reports.experiment import Experiment
 from iopstui.features.reports.report_data import FindingEnds, ReportData
 from iopstui.features.reports.run import Run
-from iopstui.features.reports.series import HEAT_ROWS_PER_DECADE
+from iopstui.features.reports.series import HEAT_ROWS_PER_DECADE, heat_rows
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
@@ -308,10 +307,7 @@ def run_title(run: Run) -> str:
 
 def histogram_table(run: Run) -> Table:
     """The latencies of all I/Os of a run, eight rows to a power of ten."""
-    counts: dict[int, int] = {}
-    for key, count in run.all_bins.items():
-        row = math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
-        counts[row] = counts.get(row, 0) + count
+    counts = heat_rows(run.all_bins)
     total, passed, rows = sum(counts.values()), 0, []
     for row, count in sorted(counts.items()):
         passed += count

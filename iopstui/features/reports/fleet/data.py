@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any
 
 from iopstui.errors import UsageError
 from iopstui.features.reports.redact import REDACTED, Redactor
-from iopstui.features.reports.series import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
+from iopstui.features.reports.series import HEAT_COLUMNS, heat_rows
 from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.fleet_events import FLEET, FLEET_OVER
 from iopstui.fleet.hosts.clocks import start_spread
@@ -152,8 +151,8 @@ def _is_length(value: Any) -> bool:
 MAX_MESSAGES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
+@dataclass(slots=True)
+class FleetRun:
     """One run of a fleet.
 
     ``job`` is "" if the hosts only watched. ``hosts`` were to run it, ``finished`` of them did.
@@ -162,53 +161,45 @@ class RunRow:
     number: int
     job: str
     hosts: int
-    finished: int
-    totals: HostSums
-    ending: str
-    messages: tuple[str, ...]
+    finished: int = 0
+    totals: HostSums = field(default_factory=HostSums)
+    ending: str = "not seen"
+    messages: tuple[str, ...] = ()
 
 
-class _Run:
-    def __init__(self, row: Object, number: int, interval_s: float) -> None:
-        names = row.get("hosts")
-        self.number = number
-        self.job = printable(str(row.get("job") or ""))
-        self.hosts = len(names) if isinstance(names, list) else 0
-        self.end_row: Object = {}
-        self.merger = Merger(interval_s)
-
-    def row(self) -> RunRow:
-        for _ in self.merger.finish():
-            pass
-        messages = self.end_row.get("said")
-        shown = messages[:MAX_MESSAGES] if isinstance(messages, list) else []
-        return RunRow(
-            self.number, self.job, self.hosts, certify_merge(self.merger).finished,
-            self.merger.run_sums(), printable(str(self.end_row.get("how") or "not seen")),
-            tuple(printable(str(message)) for message in shown),
-        )  # fmt: skip
-
-
-def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[RunRow]:
+def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[FleetRun]:
     """Runs in labelled lines, each from its beginning."""
-    run: _Run | None = None
-    number = 0
+    run: FleetRun | None = None
+    merger = Merger(interval_s)
     for name, row in rows:
         kind = row.get("event")
         if kind == FLEET:
             if run is not None:
-                yield run.row()
-            number += 1
-            run = _Run(row, number, interval_s)
+                yield _added_up(run, merger)
+            hosts = row.get("hosts")
+            count = len(hosts) if isinstance(hosts, list) else 0
+            number = run.number + 1 if run is not None else 1
+            run = FleetRun(number, printable(str(row.get("job") or "")), count)
+            merger = Merger(interval_s)
         elif kind == FLEET_OVER and run is not None:
-            run.end_row = row
+            said = row.get("said")
+            said = said[:MAX_MESSAGES] if isinstance(said, list) else []
+            run.ending = printable(str(row.get("how") or "not seen"))
+            run.messages = tuple(printable(str(message)) for message in said)
         elif run is not None:
             with contextlib.suppress(MalformedRow):
-                run.merger.feed(name, row)
-            for _ in run.merger.close_seconds(early=False):
+                merger.feed(name, row)
+            for _ in merger.close_seconds(early=False):
                 pass
     if run is not None:
-        yield run.row()
+        yield _added_up(run, merger)
+
+
+def _added_up(run: FleetRun, merger: Merger) -> FleetRun:
+    for _ in merger.finish():
+        pass
+    run.finished, run.totals = certify_merge(merger).finished, merger.run_sums()
+    return run
 
 
 KERNEL = (DiskRates.r_s, DiskRates.w_s, DiskRates.aqu_sz)
@@ -251,8 +242,7 @@ class FleetHeat:
             for (column, row), count in cells.items():
                 self._count(column // 2, row, count)
         for bins in histograms:
-            for key, count in bins.items():
-                row = math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
+            for row, count in heat_rows(bins).items():
                 self._count(place // self.width, row, count)
 
     def _count(self, column: int, row: int, count: int) -> None:
@@ -278,7 +268,7 @@ class FleetReportData:
     hosts: dict[str, HostTimeline] = field(default_factory=dict)
     totals: HostSums = field(default_factory=HostSums)
     certificate: MergeCertificate = field(default_factory=MergeCertificate)
-    runs: list[RunRow] = field(default_factory=list)
+    runs: list[FleetRun] = field(default_factory=list)
     broken_lines: int = 0
     omissions: tuple[tuple[str, str], ...] = ()
     _begins: list[list[tuple[float, float]]] = field(default_factory=lambda: [[]])

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from iopstui import __version__
 from iopstui import format as units
 from iopstui.errors import UsageError
+from iopstui.features.reports.charts import LATENCIES
 from iopstui.features.reports.fleet.data import (
     KERNEL,
     FleetHeat,
@@ -155,7 +156,6 @@ def which_seconds(data: FleetReportData) -> str:
 
 
 READS, WRITES, QUEUE = (figure.name for figure in KERNEL)
-CHARTED_PERCENTILES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 Figures = Mapping[str, float | None]
 
 
@@ -195,7 +195,7 @@ def _of_fio(data: FleetReportData, times: Times) -> Iterator[str]:
     rates = [curve for curve in curves if _values([curve])]
     yield chart("IOPS of all counted hosts", rates, linear(_values(rates)), units.number,
                 times)  # fmt: skip
-    ranks = _curves(data, CHARTED_PERCENTILES, lambda row: row.latencies)
+    ranks = _curves(data, LATENCIES, lambda row: row.latencies)
     if _values(ranks):
         yield chart("Latency of all I/Os of all hosts (logarithmic)", ranks,
                     logarithmic(_values(ranks)), units.latency, times)  # fmt: skip

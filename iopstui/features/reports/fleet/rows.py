@@ -132,16 +132,11 @@ def write_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
     """Write the rows as Parquet. Missing (exit 5) without pyarrow."""
     require_packages(PACKAGE)
     about = {"version": __version__, "file": REDACTED if redact else printable(path.name)}
-    table = ParquetTable(out, [*columns()], about)
     when = [column.id for column in columns()].index("wall_ms")
     rows = _Rows(path, redact)
-    try:
+    with ParquetTable(out, [*columns()], about) as table:
         for cells in rows:
             # the time itself in place of its text
             cells[when + 1] = instant(cells[when]) if cells[when + 1] else None
             table.row(cells)
-        table.close()
-    except BaseException:
-        table.abandon()
-        raise
     rows.print_omissions()
