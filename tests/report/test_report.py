@@ -37,6 +37,7 @@ from iopstui.features.reports.svg import (
     WIDTH,
     Curve,
     Scale,
+    Times,
     chart,
     heat,
     linear,
@@ -669,7 +670,7 @@ def test_a_gap_breaks_the_line(
     values: list[tuple[float, float | None]],
 ) -> None:
     values.sort(key=lambda value: value[0])
-    text = chart("t", [Curve("a", "fio", values)], Scale(0, 1e9), str, 100.0)
+    text = chart("t", [Curve("a", "fio", values)], Scale(0, 1e9), str, Times(0.0, 100.0))
     root = ET.fromstring(text)
     lines = [p.get("d", "") for p in root.iter("path") if p.get("class", "").startswith("line")]
     measured = [value is not None for _, value in values]
@@ -682,15 +683,15 @@ def test_a_gap_breaks_the_line(
 
 
 def test_a_heat_map_shows_the_one_slow_io_among_thousands() -> None:
-    text = heat("t", {(3, 48): 100_000, (3, 56): 1}, (48, 56), 120, 8, str, 10.0)
+    text = heat("t", {(3, 48): 100_000, (3, 56): 1}, (48, 56), 120, 8, str, Times(0.0, 10.0))
     classes = {p.get("class") for p in ET.fromstring(text).iter("path")}
     assert {"h0", "h5"} <= classes
-    assert heat("t", {}, (0, 0), 120, 8, str, 10.0) == ""
+    assert heat("t", {}, (0, 0), 120, 8, str, Times(0.0, 10.0)) == ""
 
 
 def test_labels_of_marks_do_not_overlap() -> None:
     marks = [(float(t), "a long word or two") for t in range(10)]
-    text = chart("t", [], Scale(0, 1), str, 100.0, marks)
+    text = chart("t", [], Scale(0, 1), str, Times(0.0, 100.0), marks)
     flags = [e for e in ET.fromstring(text).iter("text") if e.get("class") == "flag"]
     starts = [float(e.get("x", "0")) for e in flags]
     size: Callable[[ET.Element], float] = lambda e: 5.5 * len(e.text or "")  # noqa: E731

@@ -19,7 +19,7 @@ from test_report import page, rendered, text_of
 
 from iopstui import events
 from iopstui.features.reports.series import append, empty, values_of
-from iopstui.features.reports.svg import Curve, linear, stacked
+from iopstui.features.reports.svg import Curve, Times, linear, stacked
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame, FrameBuilder
 from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.waits import Waits
@@ -171,7 +171,7 @@ def test_areas_are_stacked_and_add_up() -> None:
     upper = Curve("above", "fio", [(0.0, 1.0), (1.0, 1.0), (2.0, None), (3.0, 2.0)])
     lower = Curve("vda", "device", [(0.0, 3.0), (1.0, 1.0), (2.0, None), (3.0, 2.0)])
     scale = linear([4.0])
-    corners = area_corners(stacked("t", [upper, lower], scale, str, 3.0))
+    corners = area_corners(stacked("t", [upper, lower], scale, str, Times(0.0, 3.0)))
     below, above = corners["device"], corners["fio"]
     assert [y for _, y in below[:2]] == [round(scale.y(3.0), 1), round(scale.y(1.0), 1)]
     assert [y for _, y in above[:2]] == [round(scale.y(4.0), 1), round(scale.y(2.0), 1)]
@@ -184,8 +184,10 @@ def test_areas_are_stacked_and_add_up() -> None:
 def test_a_wait_place_without_ios_has_no_area() -> None:
     empty_one = Curve("CPU", "p999", [(0.0, 0.0), (1.0, 0.0)])
     full = Curve("vda", "device", [(0.0, 1.0), (1.0, 1.0)])
-    assert set(area_corners(stacked("t", [empty_one, full], linear([1.0]), str, 1.0))) == {"device"}
-    assert "area" not in stacked("t", [], linear([]), str, 1.0)
+    assert set(
+        area_corners(stacked("t", [empty_one, full], linear([1.0]), str, Times(0.0, 1.0)))
+    ) == {"device"}
+    assert "area" not in stacked("t", [], linear([]), str, Times(0.0, 1.0))
 
 
 def test_many_devices_are_drawn_as_the_busiest_and_others(path: Path) -> None:

@@ -46,10 +46,6 @@ class Times:
         return LEFT + (WIDTH - LEFT - RIGHT) * min(1.0, max(0.0, share))
 
 
-def _times_of(times: Times | float) -> Times:
-    return times if isinstance(times, Times) else Times(0.0, times)
-
-
 @dataclass(frozen=True, slots=True)
 class Scale:
     """Values to heights. ``log`` needs ``low`` above 0."""
@@ -113,12 +109,10 @@ def chart(
     curves: Sequence[Curve],
     scale: Scale,
     unit: Unit,
-    times: Times | float,
+    times: Times,
     marks: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """A picture of lines over time, of ``times`` (a number: so many seconds from 0 on). A gap in
-    the values is a gap in the line."""
-    times = _times_of(times)
+    """A picture of lines over time. A gap in the values is a gap in the line."""
     parts = [*_frame(title, scale, unit, times), *_marks(marks, times)]
     for curve in curves:
         path = _path(curve.points, scale, times)
@@ -133,12 +127,11 @@ def stacked(
     curves: Sequence[Curve],
     scale: Scale,
     unit: Unit,
-    times: Times | float,
+    times: Times,
     marks: Sequence[tuple[float, str]] = (),
 ) -> str:
     """Areas on top of each other, the first at the top. All curves have the same seconds; where
     none has a value there is a gap. Names stand at the height of the last second that has much."""
-    times = _times_of(times)
     parts = _frame(title, scale, unit, times)
     labels = []
     floor = [(t, 0.0) for t, _ in curves[0].points] if curves else []
@@ -191,14 +184,13 @@ def heat(
     columns: int,
     per_decade: int,
     unit: Unit,
-    times: Times | float,
+    times: Times,
     marks: Sequence[tuple[float, str]] = (),
     covered: Times | None = None,
 ) -> str:
     """Latency over time; the stronger the colour, the more of that moment's I/Os. ``rows`` are
     the lowest and the highest that the picture has room for, ``covered`` the time that the
     ``columns`` hold (``None``: all of ``times``)."""
-    times = _times_of(times)
     covered = covered or times
     if not cells:
         return ""
