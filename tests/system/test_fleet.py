@@ -160,13 +160,16 @@ def test_a_sweep_over_the_number_of_hosts(tmp_path: Path) -> None:
                    "--min-hosts", "2", "--expect", "each.iops<=0", "--record", str(record),
                    runtime=1)  # fmt: skip
     assert result.returncode == 4, result.stderr
-    first, second, law = events(result.stdout)
+    rows = events(result.stdout)
+    first, second = (row["point"] for row in rows if row["event"] == "point_finished")
+    (law,) = (row for row in rows if row["event"] == "scaling")
     assert first["met"] is second["met"] is False
     assert "hosts=1: FAIL  each.iops<=0" in result.stderr
     assert "at the worst; not met by h1, h2" in result.stderr
     assert (first["hosts"], second["hosts"]) == (1, 2) and first["linear"] == 1.0
-    assert set(first["each"]) == {"h1"} and set(second["each"]) == {"h1", "h2"}
-    assert sum(second["each"].values()) == pytest.approx(second["iops"], rel=1e-6)
+    each = second["iops_by_host"]
+    assert set(first["iops_by_host"]) == {"h1"} and set(each) == {"h1", "h2"}
+    assert sum(each.values()) == pytest.approx(second["iops"], rel=1e-6)
     assert law["points"] == [[1, first["iops"]], [2, second["iops"]]]
     assert "needs 4 points" in law["doubt"] and law["knee"] is None
     assert find_leftovers(tmp_path) == []
