@@ -56,24 +56,22 @@ class HostPoint(Point):
         """I/Os per second of a host, their mean."""
         return self.iops / self.hosts
 
-    @property
-    def iops_lowest(self) -> float | None:
-        """I/Os per second of the slowest host."""
-        return min(self.iops_by_host.values(), default=None)
 
-    @property
-    def iops_highest(self) -> float | None:
-        """I/Os per second of the fastest host."""
-        return max(self.iops_by_host.values(), default=None)
+def _lowest(event: Any) -> float | None:
+    return min(event.point.iops_by_host.values(), default=None)
+
+
+def _highest(event: Any) -> float | None:
+    return max(event.point.iops_by_host.values(), default=None)
 
 
 _OWN = {one.name: one for one in fields(HostPoint)}
 OF_HOSTS: Mapping[str, Figure] = {figure.name: figure for figure in (
     Figure("iops_host", "1/s", "I/Os per second of a host, their mean", "point/iops_host",
            title="a host"),
-    Figure("iops_lowest", "1/s", "I/Os per second of the slowest host", "point/iops_lowest",
+    Figure("iops_lowest", "1/s", "I/Os per second of the slowest host", _lowest,
            title="lowest", rank=7),
-    Figure("iops_highest", "1/s", "I/Os per second of the fastest host", "point/iops_highest",
+    Figure("iops_highest", "1/s", "I/Os per second of the fastest host", _highest,
            title="highest", width=7, rank=7),
     _OWN["linear"].metadata[FIGURE]("linear", part="point/linear"),
 )}  # fmt: skip
