@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from pathlib import Path
 
 from iopstui.linux.activity.task_waits import TaskWaits
 from iopstui.linux.process.processes import cpu_s, thread_cpu_s
@@ -34,3 +35,17 @@ def test_a_thread_is_looked_at_alone() -> None:
         thread.join()
     assert (alone.of, alone.threads) == (os.getpid(), 1)
     assert process.of == 0 and process.threads >= 2
+
+
+def test_a_process_whose_cgroup_used_up_its_cpu_time(tmp_path: Path) -> None:
+    roots = Roots.under(tmp_path)
+    group = roots.sys / "fs/cgroup/work"
+    for place in (roots.proc / "7", roots.proc / "7/task", group):
+        place.mkdir(parents=True)
+    (roots.proc / "7/cgroup").write_text("0::/work\n")
+    (roots.proc / "7/stat").write_text("7 (x) R 1 " + "0 " * 40)
+    (group / "cpu.stat").write_text("throttled_usec 100\n")
+    waits = TaskWaits(7, {}, roots)
+    assert not waits.result().reached_quota
+    (group / "cpu.stat").write_text("throttled_usec 900\n")
+    assert waits.result().reached_quota

@@ -102,6 +102,8 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "● postgres (812) is frozen (cgroup freezer) 100 %"),
     (replace(WAITING, state="T", percents={}),
      "● postgres (812) is stopped by a signal (SIGCONT lets it go on)"),
+    (replace(WAITING, percents={}, ready=90.0, running=10.0, reached_quota=True),
+     "● postgres (812) waits for a CPU 90 % (its cgroup reached its CPU quota), runs 10 %"),
     (replace(WAITING, threads=9),
      "▲ postgres (812), at least one of 9 threads, waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, pid=833, of=812),

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from iopstui.linux.activity.disk_use import command_of
+from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.process.processes import children, process_of, task_stat
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, list_names, read_text
+from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
 from iopstui.model.answer.kernel_threads import role
 from iopstui.model.answer.process import ProcessWaits, place_kind, waits_off_cpus
 from iopstui.model.answer.use import ELSEWHERE
@@ -40,6 +41,8 @@ class TaskWaits:
         self._places: Counter[str] = Counter()
         self._times: dict[str, tuple[int, int]] = {}
         self._first_times: dict[str, tuple[int, int]] = {}
+        self._cpu_stats = cpu_stat_files(roots, str(pid))
+        self._throttled_us = self._throttled()
         self._began = time.monotonic()
         self._ended = self._began
         self._threads = 1
@@ -123,7 +126,12 @@ class TaskWaits:
             not self._state or os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
             frozenset(self._devices), self._parent, tuple(self._children()),
             self._role(), self._of, self._threads,
+            reached_quota=self._throttled() > self._throttled_us,
         )  # fmt: skip
+
+    def _throttled(self) -> int:
+        """Microseconds for which its cgroup, or one above it, had used up its CPU time."""
+        return sum(parse_throttled_us(read_bytes(file) or b"") or 0 for file in self._cpu_stats)
 
     def _role(self) -> str:
         numbers = {f"{d.major}:{d.minor}": name for name, d in self._known.items()}

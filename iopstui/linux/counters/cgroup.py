@@ -46,15 +46,15 @@ def parse_memberships(text: str) -> tuple[Membership, ...]:
     return tuple(Membership(controllers, path) for controllers, _, path in rests)
 
 
-def membership_text(roots: Roots) -> str:
-    """/proc/self/cgroup; empty if it can't be read."""
-    return decode(read_bytes(roots.proc / "self/cgroup") or b"")
+def membership_text(roots: Roots, process: str = "self") -> str:
+    """/proc/PID/cgroup; empty if it can't be read."""
+    return decode(read_bytes(roots.proc / process / "cgroup") or b"")
 
 
-def cpu_stat_files(roots: Roots) -> tuple[Path, ...]:
-    """cpu.stat of this process's cgroup and of every one above it, nearest first."""
+def cpu_stat_files(roots: Roots, process: str = "self") -> tuple[Path, ...]:
+    """cpu.stat of a process's cgroup and of every one above it, nearest first."""
     files: list[Path] = []
-    for membership in parse_memberships(membership_text(roots)):
+    for membership in parse_memberships(membership_text(roots, process)):
         path = "" if membership.outside else membership.path
         for top in hierarchy_roots(roots, membership, "cpu"):
             files += (place / "cpu.stat" for place in group_and_parents(top, path))

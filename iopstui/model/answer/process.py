@@ -79,6 +79,8 @@ class ProcessWaits:
     of: int = 0
     threads: int = 1
     io_percent: float | None = None
+    reached_quota: bool = False
+    """Its cgroup used up the CPU time that it may have."""
 
     @property
     def name(self) -> str:
@@ -156,7 +158,8 @@ def _parts(waits: ProcessWaits, disk: str) -> Iterator[str]:
         names = f" {', '.join(waits.children[:3])}" if waits.children else ""
         yield f"waits for its child{names} {waits.percents[CHILD]:.0f} %"
     if (waits.ready or 0.0) >= MIN_PERCENT:
-        yield f"waits for a CPU {waits.ready:.0f} %"
+        quota = " (its cgroup reached its CPU quota)" * waits.reached_quota
+        yield f"waits for a CPU {waits.ready:.0f} %{quota}"
     if (waits.running or 0.0) >= MIN_PERCENT:
         yield f"runs {waits.running:.0f} %"
     if waits.unclear:
