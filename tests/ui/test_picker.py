@@ -279,8 +279,13 @@ async def test_keys_sort_by_a_column_and_reverse_the_order() -> None:
         assert names(app) == ["nvme0n1", "sda"]
 
 
-async def test_a_recent_recording_is_played_with_enter() -> None:
-    recorder = PickerCalls()
+async def test_a_recent_recording_is_played_with_enter(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with make_picker(recorder := PickerCalls()).run_test(size=(120, 36)) as pilot:
+        app = await open_picker(pilot)
+        await pilot.press("tab", "enter")
+        await settle(pilot)
+        assert "/srv/first.iops" in render_pictures(app)[".txt"] and not recorder.names, "is gone"
+    monkeypatch.setattr("iopstui.ui.parts.target.playable", lambda path: None)
     async with make_picker(recorder).run_test(size=(120, 36)) as pilot:
         app = await open_picker(pilot)
         text = render_pictures(app)[".txt"]
@@ -331,7 +336,8 @@ async def test_a_recording_is_chosen_or_typed() -> None:
         await open_picker(pilot)
         await pilot.press("o", *"broken", "enter")
         await settle(pilot)
-    assert recorder.names == ["/srv/broken.iops"]
+        assert isinstance(app.screen, Prompt) and "broken.iops" in render_pictures(app)[".txt"]
+    assert not recorder.names, "a file that can't be read ends no screen"
 
 
 @pytest.mark.parametrize("path", ["/srv/a b.iops", "./a.iops", "../a.iops", "~/a.iops"])

@@ -129,7 +129,10 @@ class TargetKeys(Part):
         if choice.action == home.DEMO:
             self._play(DEMO_NAME)
         elif choice.action == home.OPEN:
-            self._play(choice.paths[0])
+            if reason := why_not_playable(choice.paths[0]):
+                self._open_picker(reason)
+            else:
+                self._play(choice.paths[0])
         else:
             if self.port.session is not None:
                 self._on_close()
@@ -147,7 +150,9 @@ class TargetKeys(Part):
             return
 
         def chosen(value: str | None) -> None:
-            if value in recent:
+            if value in recent and (reason := why_not_playable(recent[value])):
+                self._ask_for_recording(recent[value], reason)
+            elif value in recent:
                 self._play(recent[value])
             elif value is not None:
                 self._ask_for_recording("" if value == OTHER_FILE else value)
@@ -155,14 +160,14 @@ class TargetKeys(Part):
         charset = self.port.charset
         self.port.push(Choice(OPEN_TITLE, [*recent], "", charset, other=OTHER_FILE), chosen)
 
-    def _ask_for_recording(self, begun: str = "") -> None:
+    def _ask_for_recording(self, begun: str = "", reason: str = "") -> None:
         from iopstui.ui.dialogs.prompt import Prompt
 
         def typed(value: str | None) -> None:
             if value is not None:
                 self._play(os.path.expanduser(value.strip()))
 
-        text = "Path of a recording (made with S on a dashboard, or by run --record)."
+        text = reason or "Path of a recording (made with S on a dashboard, or by run --record)."
         prompt = Prompt(OPEN_TITLE, text, "", playable, self.port.charset, typed=begun)
         self.port.push(prompt, typed)
 
@@ -242,6 +247,15 @@ def activity_text(state: LiveState) -> str:
     fio = state.fio_now
     rate = f", {f.number(fio.total.iops)} IOPS" if fio is not None else ""
     return f"{running_text(state)} runs{rate}"
+
+
+def why_not_playable(text: str) -> str:
+    """Why this is no recording; "" if it is one. It may have changed since it was listed."""
+    try:
+        playable(text)
+    except IopstuiError as error:
+        return f"{error.message} {error.hint}".strip()
+    return ""
 
 
 def playable(text: str) -> None:
