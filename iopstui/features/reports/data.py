@@ -52,14 +52,7 @@ def _report_object(data: ReportData) -> dict[str, Any]:
         "runs": [_run(data, run) for run in data.runs],
         "side_by_side": [asdict(row) for row in data.rows],
         "wait_without_job": _waits(data.idle_waits.value),
-        "findings": [
-            {
-                "t": finding.t,
-                **asdict(finding.finding),
-                "ceased": asdict(data.finding_ends[place]) if place in data.finding_ends else None,
-            }
-            for place, finding in enumerate(data.findings)
-        ],
+        "findings": _findings(data),
         "slowest": [
             as_object(SLOW_REQUEST, SlowRequest(each, t)) for t, each in data.slowest.all()
         ],
@@ -76,6 +69,18 @@ def _report_object(data: ReportData) -> dict[str, Any]:
             **{name: [value for _, value in points] for name, points in series.items()},
         },
     }
+
+
+def _findings(data: ReportData) -> list[dict[str, Any]]:
+    ends = data.finding_ends
+    return [
+        {
+            "t": finding.t,
+            **asdict(finding.finding),
+            "ceased": asdict(ends[place]) if place in ends else None,
+        }
+        for place, finding in enumerate(data.findings)
+    ]
 
 
 def _overview(data: ReportData) -> dict[str, Any]:
