@@ -148,9 +148,10 @@ def _event(event_type: type, strict: bool) -> Keys:
 
 
 def _point(of: type[Point], strict: bool) -> Keys:
-    """A run of a sweep, with the figures that are the sweep's own."""
-    own = ("in_flight", *(OF_HOSTS if of is HostPoint else ()))
-    figures = record({**dict.fromkeys(own, NUMBER), **of_dataclass(of, strict)}, strict)
+    """A run of a sweep or a comparison; ``in_flight`` is the sweep's own."""
+    own = dict.fromkeys(OF_HOSTS if of is HostPoint else (), NUMBER)
+    figures = record({**own, **of_dataclass(of, strict)}, strict)
+    figures["properties"]["in_flight"] = NUMBER
     keys = {**_event(PointFinished, strict), "point": figures}
     del keys["outcomes"]
     return keys
