@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 
-from iopstui.features.flight.directory import LOCK, SERVICE_DIRECTORY, stored_files
+from iopstui.features.flight.directory import SERVICE_DIRECTORY, is_recorded, stored_files
 from iopstui.format import duration
 from iopstui.linux.roots import Roots
 from iopstui.preflight.doctor import Check
@@ -31,7 +30,7 @@ def check(roots: Roots) -> Check | None:
         return Check(NAME, OK, f"{UNIT} is installed; only root sees its recordings",
                      f"sudo iopstui why /{STATE} --at TIME")  # fmt: skip
     files = stored_files(state)
-    if not _is_held(os.path.join(state, LOCK)):
+    if not is_recorded(state):
         enabled = os.path.lexists(top / "etc/systemd/system/multi-user.target.wants" / UNIT)
         if enabled:
             return Check(NAME, LACKS, f"{UNIT} is enabled and does not record",
@@ -43,17 +42,3 @@ def check(roots: Roots) -> Check | None:
     size = sum(file.size for file in files) >> 20
     length = duration(3600 * ((time.time() - files[0].name.began_s) // 3600))
     return Check(NAME, OK, f"records to /{STATE}: the last {length}, {size} MiB")
-
-
-def _is_held(lock: str) -> bool:
-    try:
-        fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(fd)
-    return False
