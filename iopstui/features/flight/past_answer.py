@@ -19,6 +19,7 @@ from iopstui.format import print_line
 from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, Answer
 from iopstui.model.answer.judge import Pair, Seen, judge
 from iopstui.model.answer.use import DiskUse, mean_use
+from iopstui.model.answer.who import are_alike
 from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
 from iopstui.output.pages.why import Report, why_json, why_lines
@@ -27,8 +28,6 @@ from iopstui.text import printable
 
 LATE_S = 3.0
 """An answer begins and ends so much later than what it is of: most of five seconds must be so."""
-ALIKE = 1.25
-"""Rates of a disk that differ by more are of different seconds."""
 MAX_LINES = 12
 MAX_GROUPS = 3
 
@@ -76,7 +75,7 @@ def _of_same_seconds(use: DiskUse | None, frames: Sequence[Frame]) -> DiskUse | 
         rates = [(frame.disks[name], frame.seconds or 0.0)
                  for frame in frames if name in frame.disks]  # fmt: skip
         did_s = sum((rate.data_s or 0.0) * length for rate, length in rates) / (seconds or 1.0)
-        if rates and not did_s / ALIKE <= read_s + written_s <= did_s * ALIKE:
+        if rates and not are_alike(did_s, read_s + written_s):
             users = (replace(user, devices=user.devices - {name}) for user in use.users)
             use = replace(use, users=tuple(users))
     return use

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from iopstui import format as units
 from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.situation import Situation
-from iopstui.model.answer.who import moved_s, who_rows
+from iopstui.model.answer.who import are_alike, moved_s, who_rows
 
 MAX_LINES = 5
 LITTLE = 10.0
 """Percent of the time that tasks may wait for something that is excluded."""
 CPU_IDLE = 10.0
-ALIKE = 1.25
-"""Rates that differ by more are told apart."""
 
 
 def evidence(s: Situation, answer: Answer) -> list[str]:
@@ -61,11 +59,9 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
 
 
 def _in_other_seconds(s: Situation) -> str:
-    """Who uses the disk is read over seconds of its own, in which it may have done more or less."""
+    """What the disk did while it was read who uses it, where that is not what it did here."""
     did_s = moved_s(s.disk, s.below, s.use)
-    if s.bytes_s and s.bytes_s / ALIKE <= did_s <= s.bytes_s * ALIKE:
-        return ""
-    return f", while {s.disk} did {units.size(did_s)}/s"
+    return "" if are_alike(s.bytes_s, did_s) else f", while {s.disk} did {units.size(did_s)}/s"
 
 
 def excluded(s: Situation, answer: Answer) -> list[str]:

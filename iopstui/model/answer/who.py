@@ -17,6 +17,8 @@ ALL, LITTLE_SHARE = 0.995, 0.005
 READS, WRITES = 0, 1
 MIN_FOR_P50, MIN_FOR_P99 = 10, 100
 """Of fewer requests than these a percentile is chance."""
+ALIKE = 1.25
+"""Rates of a disk that differ by more are of different seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,12 @@ def combined_shares(disks: Mapping[str, Collection[str]], use: DiskUse | None) -
                 one, share=bytes_s / total, bytes_s=bytes_s, at_least=at_least
             )
     return tuple(sorted(together.values(), key=lambda one: (-one.share, one.pid or 0)))
+
+
+def are_alike(one_s: float, other_s: float) -> bool:
+    """Whether two rates of a disk may be of the same seconds: who uses it is read over seconds of
+    its own."""
+    return one_s / ALIKE <= other_s <= one_s * ALIKE
 
 
 def moved_s(disk: str, below: Collection[str], use: DiskUse | None) -> float:
