@@ -14,6 +14,7 @@ from iopstui.model.experiment.load_curve import (
     conclusions,
     curves_along,
     disturbed_line,
+    expectation_lines,
     load_axis,
     load_curves,
 )
@@ -108,11 +109,8 @@ class HostPlan(Plan):
             lines += conclusions(points, load_curves(self, points))
         elif disturbed := disturbed_line(points):
             lines.append(disturbed)
-        judged = [event.point.met for event in points if event.point.met is not None]
-        if judged:
-            met = f"{sum(judged)} of {counted(len(judged), 'point')}"
-            lines.append(f"expectations: {met} met all of theirs")
-        return tuple(lines)
+        met = [event.point.met for event in points if event.point.met is not None]
+        return tuple(lines + expectation_lines(met))
 
 
 def curve_scaling(curve: LoadCurve[Any]) -> Scaling:

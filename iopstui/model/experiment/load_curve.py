@@ -357,10 +357,14 @@ def conclusions(
             f"{', '.join(unsteady[:12])}{' ...' if len(unsteady) > 12 else ''}; measure longer"
         )
     judged = [event.outcomes for event in points if event.outcomes]
-    if judged:
-        passed = sum(all(outcome.passed for outcome in outcomes) for outcomes in judged)
-        lines.append(f"expectations: {passed} of {counted(len(judged), 'point')} met all of theirs")
-    return lines
+    met = [all(outcome.passed for outcome in outcomes) for outcomes in judged]
+    return lines + expectation_lines(met)
+
+
+def expectation_lines(met: Sequence[bool]) -> list[str]:
+    """How many of the points with expectations met them, in a line; none without such points."""
+    points = counted(len(met), "point")
+    return [f"expectations: {sum(met)} of {points} met all of theirs"] if met else []
 
 
 # -- credible?
