@@ -88,6 +88,57 @@ def test_disturbed_runs_count_only_where_hardly_an_io_was_slow() -> None:
     assert starved.search is not None and not starved.search.runs and not starved._ended
 
 
+class NeighbourAbove(MadeRuns):
+    """Runs from ``rate`` on have slow I/Os and are disturbed, ``times`` at most."""
+
+    def __init__(self, rate: float, times: int = 100) -> None:
+        super().__init__(())
+        self.rate, self.times = rate, times
+
+    def _measure(self, request: RunRequest, *rest: object) -> Row:
+        asked = float(request.overrides["rate_iops"])
+        spoils = asked >= self.rate and self.times > 0
+        self.times -= spoils
+        self.left = [row(asked, 0 if asked < 1500 else 900, spoiled="a neighbour")]
+        if spoils:
+            self.left = [row(asked, 300, spoiled="a neighbour")]
+        return super()._measure(request)
+
+    def look(self) -> list[float]:
+        """The rates until the search ends by itself."""
+        assert self.search is not None
+        while len(self.rows) < 50 and self._in_a_row < limit_runner.MAX_SPOILED:
+            step = self.search.next()
+            if step is None:
+                break
+            self._take(step, None)
+        return [one.asked or 0.0 for one in self.rows]
+
+
+def test_a_lower_rate_is_tried_where_runs_are_disturbed_again_and_again() -> None:
+    made = NeighbourAbove(600)
+    rates = made.look()
+    assert rates[:3] == [1000, 1000, 500] and len(rates) < 8 and max(rates[2:]) < 1000
+    kept = [one.asked or 0.0 for one in made.rows if not one.left_out]
+    assert kept and 600 / 1.25 < max(kept) < 600
+    assert made.search is not None
+    answer = conclude(made.search, "b", made._spoiled.values(), "", len(rates) - len(kept))  # type: ignore[arg-type]
+    assert answer.text.startswith(f"can't tell: {max(kept):,.0f}/s keeps it even so; too many runs")
+
+
+def test_a_neighbour_at_every_rate_ends_the_search_soon() -> None:
+    made = NeighbourAbove(0)
+    assert made.look() == [1000, 1000, 500, 250]
+    assert made.search is not None
+    answer = conclude(made.search, "b", made._spoiled.values(), "", 4)  # type: ignore[arg-type]
+    assert answer.kind == "unsure" and "too many runs were disturbed" in answer.text
+
+
+def test_a_disturbance_that_passes_lowers_no_rate() -> None:
+    rates = NeighbourAbove(0, times=1).look()
+    assert rates[:2] == [1000, 1000] and min(rates) == 1000
+
+
 def test_a_fio_that_sends_no_more_ends_the_search() -> None:
     made = MadeRuns([row(1000, 0), row(1900, 0, done=1500.0)]).take_all()
     answer = conclude(made.search, "b", (), made._ended)  # type: ignore[arg-type]

@@ -202,6 +202,7 @@ class LimitRunner:
         counts = not row.spoiled or (row.share <= HARMLESS * self.setup.allowed)
         if not counts or (row.spoiled and run.is_behind):
             self._leave_out(DISTURBED)
+            self.search.disturbed.append(asked)
             times = sum(one.asked == asked and one.left_out == DISTURBED for one in self.rows)
             often = f" ({times} times)" if times > 1 else ""
             self._spoiled[asked, DISTURBED] = (

@@ -21,7 +21,8 @@ MORE = 1.3
 STEP_S = 60
 MAX_CHANGES = 1
 CAUSES = "the end of a burst, a cache that filled, throttling"
-MAX_SPOILED = 3
+MAX_SPOILED = 4
+"""Runs in a row: the rate, again, and two lower ones."""
 INTERRUPTED = "interrupted"
 DISTURBED = "too many runs were disturbed. Next: end what the lines above name, and start it again"
 
@@ -42,7 +43,7 @@ class Answer:
 def conclude(
     search: Search, bound: str, spoiled: Sequence[str], ended: str = "", spoiled_runs: int = 0
 ) -> Answer:
-    """``bound`` as the user wrote it; ``spoiled`` says why ``spoiled_runs`` were not counted;
+    """``bound`` as the user wrote it; ``spoiled`` says why ``spoiled_runs`` do not count;
     ``ended`` why no more could be measured ("": the answer, or the time)."""
     found = search.estimate()
     notes = [f"The disk changed: {change} ({CAUSES}). The limit is that of afterwards."
@@ -71,8 +72,10 @@ def _result(
     runs = search.runs
     if len(search.changes) > MAX_CHANGES:
         return UNSURE, "can't tell: what the disk can do changed while it was measured"
-    if spoiled >= MAX_SPOILED and found.half_width > WIDE:
-        return UNSURE, f"can't tell: {DISTURBED}"
+    if found.half_width > WIDE and (search.disturbed or spoiled >= MAX_SPOILED):
+        kept = [run.asked for run in runs if run.keeps]
+        least = f"{max(kept):,.0f}/s keeps it even so; " if kept else ""
+        return UNSURE, f"can't tell: {least}{DISTURBED}"
     if search.is_never_kept:
         lowest = min(run.asked for run in runs)
         return NEVER, f"{bound} is not kept at any rate: not even at {lowest:,.0f}/s"

@@ -20,6 +20,8 @@ SLOWED = 0.9
 """A device that falls behind at less than this share of what it did before is slower now."""
 LIKELY = 3.84
 """Twice the log-likelihood ratio of 95 %."""
+REPEATED = 2
+"""Times in a row that runs may be disturbed before a lower rate is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Search:
     runs: list[Run] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
     """What a run contradicts of the runs before it."""
+    disturbed: list[float] = field(default_factory=list)
+    """Rates of runs that something else disturbed, since one as fast was not."""
 
     @property
     def is_never_kept(self) -> bool:
@@ -51,6 +55,7 @@ class Search:
     def add(self, run: Run) -> None:
         """Count a run. Where it contradicts those before it, the device has changed, and what it
         did before counts no longer."""
+        self.disturbed = [rate for rate in self.disturbed if rate > run.asked]
         most, self.capacity = self.capacity, max(self.capacity, run.rate)
         self.runs = [replace(each, capacity=self.capacity) for each in (*self.runs, run)]
         change, first = self._change(self.runs[-1], most)
@@ -76,8 +81,24 @@ class Search:
         """By the runs so far."""
         return estimate(self.runs)
 
+    @property
+    def ceiling(self) -> float:
+        """The rate from which on runs are disturbed again and again."""
+        return min(self.disturbed) if len(self.disturbed) >= REPEATED else math.inf
+
     def next(self) -> Step | None:
         """The next run; ``None``: the answer is narrow enough, or there is none below."""
+        step, ceiling = self._wanted(), self.ceiling
+        if step is None or step.rate < ceiling:
+            return step
+        # what disturbs may do no harm at a lower rate, where hardly an I/O is slow
+        kept = [run.asked for run in self.runs if run.asked < ceiling and run.share <= run.allowed]
+        rate = math.sqrt(max(kept) * ceiling) if kept else ceiling / DOWN
+        is_found = kept and ceiling < max(kept) * APART
+        return None if is_found or rate < self.lowest else Step(rate, step.seconds)
+
+    def _wanted(self) -> Step | None:
+        """The next run, if nothing is disturbed."""
         if not self.runs:
             return Step(self.first, SHORT_S)
         found = estimate(self.runs)
