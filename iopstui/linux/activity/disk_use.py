@@ -78,7 +78,7 @@ class DiskUseReader:
             swap_s=_growth(vm, vm_before, ("pswpin", "pswpout"), seconds),
             cpu_some=None if cpu is None or cpu_before is None
             else min(100.0, (cpu - cpu_before) / 1e4 / seconds),
-            boot_ms=_since_boot(counts), up_s=self._uptime(),
+            boot_ms=_since_boot(counts), boot_in_flight=_depths_since_boot(counts), up_s=self._uptime(),
         )  # fmt: skip
 
     def _users(
@@ -177,6 +177,12 @@ def _since_boot(counts: Mapping[str, DiskCounters]) -> dict[str, float]:
         if row.reads + row.writes > 0 and row.read_ms is not None and row.write_ms is not None:
             means[name] = (row.read_ms + row.write_ms) / (row.reads + row.writes)
     return means
+
+
+def _depths_since_boot(counts: Mapping[str, DiskCounters]) -> dict[str, float]:
+    """How many requests were in flight while one was."""
+    return {name: row.weighted_ms / row.io_ms for name, row in counts.items()
+            if row.io_ms and row.weighted_ms is not None}  # fmt: skip
 
 
 def _growth(

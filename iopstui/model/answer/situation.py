@@ -38,6 +38,8 @@ VERY_DEEP_FACTOR = 0.2
 QUEUE_FACTOR, QUEUED_MS = 4.0, 0.5
 """With so many in flight they wait, too, if they take so many times as long as alone, and at least
 so long."""
+SINGLE_DEPTH = 2.0
+"""A time that was measured with fewer in flight is that of a request alone, nearly."""
 VERY_SLOW_FACTOR = 4.0
 """Without a queue a device that takes so many times as long as that is slow itself."""
 TRANSFER_BYTES_S = 200 << 20
@@ -60,6 +62,14 @@ class Usual(NamedTuple):
 
     text: str
     times: float
+
+
+class AloneTime(NamedTuple):
+    """A request alone takes at most ``ms``; ``is_known``: and hardly less. With many in flight, most of
+    a longer time may be waiting for each other, in the device too."""
+
+    ms: float
+    is_known: bool
 
 
 class HourMedian(NamedTuple):
@@ -243,14 +253,23 @@ class Situation:
     @cached_property
     def slow_ms(self) -> float:
         """From which mean on requests of this size wait for this kind of device."""
+        return SLOW_MS[self.kind] + self._transfer_ms
+
+    @cached_property
+    def _transfer_ms(self) -> float:
         requests = self.reads_s + self.writes_s
         size = self.bytes_s / requests if requests else 0.0
-        return SLOW_MS[self.kind] + 1e3 * size / TRANSFER_BYTES_S
+        return 1e3 * size / TRANSFER_BYTES_S
 
     @cached_property
     def queue_share(self) -> float:
         """Part of the seconds in which requests waited behind others."""
         return self._share(self._waits_in_queue)
+
+    @cached_property
+    def unclear_share(self) -> float:
+        """Part of the seconds in which many were in flight, and perhaps waited for each other."""
+        return self._share(self._may_wait_in_queue)
 
     @cached_property
     def slow_share(self) -> float:
@@ -266,24 +285,39 @@ class Situation:
         least_ms = self.slow_ms
         if in_flight >= VERY_DEEP_QUEUE:
             least_ms -= (1 - VERY_DEEP_FACTOR) * SLOW_MS[self.kind]
-            if self.alone_ms is not None and mean_ms >= QUEUE_FACTOR * self.alone_ms:
+            if self._takes_several_times(mean_ms):
                 least_ms = min(least_ms, QUEUED_MS)
-        rests = rates.util is not None and rates.util < BUSY_UTIL
-        return in_flight >= DEEP_QUEUE and mean_ms >= least_ms and not rests
+        return in_flight >= DEEP_QUEUE and mean_ms >= least_ms and not _rests(rates)
+
+    def _may_wait_in_queue(self, rates: DiskRates) -> bool:
+        in_flight, _, mean_ms = self._waited(rates)
+        if in_flight < VERY_DEEP_QUEUE or mean_ms < QUEUED_MS or _rests(rates):
+            return False
+        return not any(alone.is_known for alone in self.alone)
+
+    def _takes_several_times(self, mean_ms: float) -> bool:
+        return bool(self.alone) and mean_ms >= QUEUE_FACTOR * min(self.alone).ms
 
     @cached_property
-    def alone_ms(self) -> float | None:
-        """How long a request takes without the queue before the device: as the probe measured it,
-        else the mean since boot."""
-        ios = waited_ns = 0.0
+    def alone(self) -> list[AloneTime]:
+        """How long a request takes alone: as the probe measured it, and the mean since boot (large ones
+        may take longer). Of a loop device the time in the device has the queue of its threads in
+        it, of a virtual one that of its host."""
+        times = []
+        ios = waited_ns = seconds = 0.0
         for frame in self.frames:
             stats = frame.probe.combined([self.disk]) if frame.probe is not None else None
             if stats is not None and stats.device.mean_ns is not None:
                 ios += stats.device.ios
                 waited_ns += stats.device.ios * stats.device.mean_ns
-        if ios >= MIN_FOR_P99:
-            return waited_ns / ios / 1e6
-        return self.use.boot_ms.get(self.disk) if self.use is not None else None
+                seconds += stats.seconds
+        if ios >= MIN_FOR_P99 and seconds:
+            times.append(AloneTime(waited_ns / ios / 1e6, waited_ns / 1e9 / seconds < SINGLE_DEPTH))
+        boot_ms = self.use.boot_ms.get(self.disk) if self.use is not None else None
+        if boot_ms is not None and self.use is not None:
+            depth = self.use.boot_in_flight.get(self.disk, SINGLE_DEPTH)
+            times.append(AloneTime(boot_ms + self._transfer_ms, depth < SINGLE_DEPTH))
+        return times
 
     def _is_slow_alone(self, rates: DiskRates) -> bool:
         in_flight, ios_s, mean_ms = self._waited(rates)
@@ -370,6 +404,10 @@ def _kind(device: BlockDevice | None) -> str:
     if device.kind != "scsi" or device.transport not in ("sata", "sas", "ata", "usb"):
         return "unknown"
     return {True: "disk", False: "flash"}.get(bool(device.queue.rotational), "unknown")
+
+
+def _rests(rates: DiskRates) -> bool:
+    return rates.util is not None and rates.util < BUSY_UTIL
 
 
 def _mean(values: Sequence[float | None]) -> float:

@@ -355,6 +355,17 @@ def write_back(s: Situation) -> Answer | None:
     )  # fmt: skip
 
 
+def unclear(s: Situation) -> Answer | None:
+    """Many requests are in flight. Whether the device does them at the same time nobody measured."""
+    if s.unclear_share < MOST_SECONDS:
+        return None
+    return Answer(
+        s.disk, "unclear", GOOD,
+        f"{s.disk}{s.layer} is in use: {_mean(s)}, {units.size(s.bytes_s)}/s, {_count(s.in_flight)} "
+        f"in flight{_usual(s)}; whether they wait for each other cannot be told", UNKNOWN, _who(s),
+    )  # fmt: skip
+
+
 def busy(s: Situation) -> Answer | None:
     """Much I/O that is answered as fast as such a disk does."""
     if (s.busy or 0.0) < BUSY and s.in_flight < IN_USE:
@@ -432,6 +443,7 @@ TABLE: Sequence[Row] = (
     slower_than_usual,
     degraded,
     write_back,
+    unclear,
     busy,
 )
 

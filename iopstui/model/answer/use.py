@@ -106,6 +106,8 @@ class DiskUse:
     cpu_some: float | None = None
     boot_ms: Mapping[str, float] = field(default_factory=dict)
     """Mean milliseconds of all requests since boot, by disk."""
+    boot_in_flight: Mapping[str, float] = field(default_factory=dict)
+    """How many were in flight while at least one was, on average since boot."""
     up_s: float | None = None
 
 

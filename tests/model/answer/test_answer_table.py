@@ -25,6 +25,7 @@ from iopstui.model.findings.advice import advise
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import CpuFrame, Frame
+from iopstui.model.metrics.probe import LatencyStats, ProbeInterval, RequestStats
 from iopstui.model.rates import CpuLoad
 
 MIB = 1 << 20
@@ -334,11 +335,44 @@ def test_bursts_of_write_back_between_which_the_disk_rests_are_no_queue() -> Non
     assert first([mixed] * 5, use(write_back=1e9), 5.0).state == GOOD, "slow are the kernel's alone"
 
 
-def test_a_fast_disk_s_queue_is_known_by_what_a_request_takes_alone() -> None:
-    queued = changed(rates(16000, 16000, 0), r_await=0.94, w_await=0.94, aqu_sz=30.0, util=100.0)
-    assert first([queued] * 5, use(write_back=0.0)).state == GOOD, "it may be as fast as it is"
-    assert first([queued] * 5, use(write_back=0.0, boot_ms={"vda": 0.15})).rule == "queue"
-    assert first([queued] * 5, use(write_back=0.0, boot_ms={"vda": 0.6})).state == GOOD
+MANY = changed(rates(16000, 16000, 0), r_await=0.94, w_await=0.94, aqu_sz=30.0, util=100.0)
+
+
+@pytest.mark.parametrize(
+    ("boot_ms", "boot_in_flight", "device_ms", "rule"),
+    [
+        # (ms since boot, in flight meanwhile, ms in the device) → what 30 in flight for 0.94 ms are
+        (None, None, None, "unclear"),
+        (0.15, 1.1, None, "queue"),
+        (0.15, 20.0, None, "queue"),
+        (0.6, 1.1, None, "busy"),
+        (0.6, 20.0, None, "unclear"),
+        (0.6, None, None, "unclear"),
+        # the time in a loop device has its own queue in it: it says no more than the user knows
+        (0.15, 1.1, 0.9, "queue"),
+        (0.6, 1.1, 0.9, "busy"),
+        (0.6, 20.0, 0.9, "unclear"),
+        # the device does one after another, the others wait before it
+        (0.6, 20.0, 0.03, "queue"),
+        (None, None, 0.03, "queue"),
+    ],
+)
+def test_a_fast_disk_s_queue_is_known_by_what_a_request_takes_alone(
+    boot_ms: float | None, boot_in_flight: float | None, device_ms: float | None, rule: str
+) -> None:
+    boot = {"vda": boot_ms} if boot_ms is not None else {}
+    depth = {"vda": boot_in_flight} if boot_in_flight is not None else {}
+    seconds = frames([{"vda": MANY}] * 5)
+    if device_ms is not None:
+        parts = {"read": RequestStats(1.0, LatencyStats.from_bins({int(device_ms * 1e6): 32000}))}
+        counted = ProbeInterval(1.0, 0.0, (), {"vda": parts}, {}, (), None, None, 0, 0, 0,
+                                None, None)  # fmt: skip
+        seconds = [replace(one, probe=counted) for one in seconds]
+    seen_use = use(write_back=0.0, boot_ms=boot, boot_in_flight=depth)
+    answer = judge(Seen(ONE, seconds, DEVICES, use=seen_use))[0][1]
+    assert answer.rule == rule
+    assert answer.verdict == {"queue": WAITS, "busy": NOTHING, "unclear": UNKNOWN}[rule]
+    assert ("quick" in answer.text) is (rule == "busy")
 
 
 def test_too_short_unsteady_and_gone() -> None:

@@ -94,7 +94,8 @@ def busiest_use(uses: Sequence[DiskUse]) -> DiskUse | None:
         for name, (read_s, write_s, in_flight) in use.disks.items()
     }
     boot_ms = {name: round(ms, 3) for name, ms in use.boot_ms.items()}
-    return replace(use, users=users, disks=disks, boot_ms=boot_ms)
+    depths = {name: round(depth, 1) for name, depth in use.boot_in_flight.items()}
+    return replace(use, users=users, disks=disks, boot_ms=boot_ms, boot_in_flight=depths)
 
 
 def slowest(requests: Iterable[Exemplar]) -> list[Exemplar]:
