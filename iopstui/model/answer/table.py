@@ -215,7 +215,7 @@ def full_queue(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "queue", WARNING,
         f"{s.disk}{s.layer} is busy: I/Os take {_mean(s)} with {_count(s.in_flight)} in flight"
-        f"{_usual(s)}{held}", WAITS, who, layer_step or step,
+        f"{_usual(s)}{held}{_cpus_text(s)}", WAITS, who, layer_step or step,
     )  # fmt: skip
 
 
@@ -227,7 +227,7 @@ def slow_device(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "slow", WARNING,
         f"{s.disk}{s.layer} answers slowly: {_mean(s)} with {_count(s.in_flight)} in flight"
-        f"{_usual(s)}{held}", WAITS, _who(s), step or advise("slow", s.disk),
+        f"{_usual(s)}{held}{_cpus_text(s)}", WAITS, _who(s), step or advise("slow", s.disk),
     )  # fmt: skip
 
 
@@ -284,10 +284,8 @@ def waits_elsewhere(s: Situation) -> Answer | None:
 
 def cpus_full(s: Situation) -> Answer | None:
     """Tasks wait for a CPU, not for the disk."""
-    waited = s.use.cpu_some if s.use is not None else None
-    if not s.cpus_idle or max(s.cpus_idle) >= LITTLE_IDLE or (waited or 0.0) < MUCH_CPU_WAIT:
-        return None
-    if s.in_flight >= IN_USE:
+    waited = _waited_for_cpu(s)
+    if not waited or s.in_flight >= IN_USE:
         return None
     cleared = s.in_flight < HARDLY_USED and not _blocked_text(s)
     begin = "Not the disk: the" if cleared else "The"
@@ -296,6 +294,13 @@ def cpus_full(s: Situation) -> Answer | None:
         f"{begin} CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
         f"{_quiet_text(s).removesuffix('; nothing waits')}", who=_who(s), next=advise("cpu-users"),
     )  # fmt: skip
+
+
+def _waited_for_cpu(s: Situation) -> float:
+    """Percent of the time in which a task waited for a CPU, where the CPUs are full; else 0."""
+    waited = (s.use.cpu_some if s.use is not None else None) or 0.0
+    full = s.cpus_idle and max(s.cpus_idle) < LITTLE_IDLE
+    return waited if full and waited >= MUCH_CPU_WAIT else 0.0
 
 
 def unsteady(s: Situation) -> Answer | None:
@@ -502,6 +507,11 @@ def _mean(s: Situation) -> str:
     return f"{units.milliseconds(s.mean_ms)} on average" if s.mean_ms else "less than 1 ms"
 
 
+def _cpus_text(s: Situation) -> str:
+    """Completions wait for a CPU as well, and what a loop device or dm-crypt does in between."""
+    return "; the CPUs are full, which may be why" if _waited_for_cpu(s) else ""
+
+
 def _is_quick(s: Situation) -> bool:
     """Short for such a disk, p99 too, and not several times what its requests took since boot."""
     since_boot = s.use.boot_ms.get(s.disk) if s.use is not None else None
@@ -509,7 +519,7 @@ def _is_quick(s: Situation) -> bool:
     slowest_ms = 0.0 if s.p99_ns is None else s.p99_ns / 1e6
     return (
         s.mean_ms is not None and s.mean_ms < most
-        and slowest_ms < VERY_SLOW_FACTOR * SLOW_MS[s.kind]
+        and slowest_ms < VERY_SLOW_FACTOR * SLOW_MS[s.kind] and s.unclear_share <= FEW_SECONDS
     )  # fmt: skip
 
 
@@ -574,7 +584,7 @@ def _resync(s: Situation) -> tuple[str, Advice] | None:
     """(who, what to do) where md rebuilds or checks an array that has this disk."""
     for name, state in s.conditions.devices.items():
         array = state.array
-        if array is None or array.action in ("idle", "frozen", "none", ""):
+        if array is None or not array.is_syncing:
             continue
         if name in s.below or s.disk in s.lower.get(name, ()):
             return f"{array.action} of {name} (md) reads and writes it", advise(

@@ -73,6 +73,11 @@ class Array:
     members: int | None = None
     chunk: int | None = None
 
+    @property
+    def is_syncing(self) -> bool:
+        """Whether md reads and writes the members by itself."""
+        return self.action not in ("idle", "frozen", "none", "")
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:

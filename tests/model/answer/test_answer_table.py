@@ -197,7 +197,10 @@ def test_full_cpus_are_no_news_of_an_idle_disk_beside_one_in_use() -> None:
     waits = use(cpu_some=90.0)
     for used, rules in ((HOG, ["queue", "quiet"]), (IDLE, ["cpu", "quiet"])):
         seconds = [replace(one, cpus=full) for one in frames([{"vda": used, "dm-0": IDLE}] * 5)]
-        assert [one.rule for _, one in judge(Seen(both, seconds, DEVICES, use=waits))] == rules
+        answers = [one for _, one in judge(Seen(both, seconds, DEVICES, use=waits))]
+        assert [one.rule for one in answers] == rules
+        assert answers[0].text.endswith("; the CPUs are full, which may be why") is (used is HOG)
+    assert "CPUs" not in first([HOG] * 5, waits).text, "nobody measured how full they are"
 
 
 def test_full_cpus_do_not_clear_a_disk_that_requests_are_in_most_of_the_time() -> None:

@@ -274,12 +274,20 @@ def busy_device(evidence: Evidence) -> Finding | None:
             f"{device.name}: {letter}_await {units.latency(flow.queue / flow.ios_s * 1e9)} at "
             f"aqu-sz {fmean(rates.aqu_sz or 0.0 for rates in seconds):.0f}, device util "
             f"{min(rates.util or 0.0 for rates in seconds):.0f} %, {units.number(flow.ios_s)} "
-            f"{letter}/s ({kind}): other programs keep its queue full (it may be "
-            "write-back of an earlier one)",
+            f"{letter}/s ({kind}): {_who_fills(kind, device, evidence)}",
             FIND_PROGRAM,
             "u",
         )
     return None
+
+
+def _who_fills(kind: str, device: BlockDevice, evidence: Evidence) -> str:
+    for name, state in evidence.conditions.devices.items():
+        lower = next((link.below for link in evidence.links if link.name == name), ())
+        if state.array is not None and state.array.is_syncing and device.name in (name, *lower):
+            return f"{state.array.action} of {name} (md) and programs keep its queue full"
+    write_back = "programs, or write-back of what they wrote before, keep"
+    return f"{write_back if kind == 'writes' else 'programs keep'} its queue full"
 
 
 def _is_overloaded(rates: DiskRates) -> bool:

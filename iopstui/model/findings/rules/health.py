@@ -24,7 +24,6 @@ MEMORY_WAIT_PERCENT = 10.0
 IO_WAIT_PERCENT = 20.0
 # a link is in question once half of what it can carry is used
 LINK_USE_SHARE = 0.5
-IDLE_STATES = frozenset({"idle", "frozen", "none", ""})
 
 
 def device_temperature(evidence: Evidence) -> Finding | None:
@@ -184,11 +183,11 @@ def degraded_array(evidence: Evidence) -> Finding | None:
     """An md array that is being rebuilt or checked, or lacks members."""
     for name, state in evidence.conditions.devices.items():
         md = state.array
-        if md is None or (md.action in IDLE_STATES and not md.degraded):
+        if md is None or not (md.is_syncing or md.degraded):
             continue
         of_members = f" of {md.members}" if md.members else ""
         missing = f"{md.degraded}{of_members} members missing (degraded)" if md.degraded else ""
-        doing = f"{md.action} under way" if md.action not in IDLE_STATES else ""
+        doing = f"{md.action} under way" if md.is_syncing else ""
         # one that lies above what is measured is named with its member
         member = next((device.name for device in evidence.tree if name in device.holders), "")
         if member and all(device.name != name for device in evidence.tree):

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device, disk, fio, fired, seconds
 
+from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.answer import answer_question
-from iopstui.model.findings.conditions import Conditions, CpuState, DeviceState
+from iopstui.model.findings.conditions import Array, Conditions, CpuState, DeviceState
 from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
 from iopstui.model.findings.finding import Finding, period_text
@@ -185,6 +186,23 @@ def test_another_program_s_queue_is_told_without_a_job() -> None:
     frames = seconds(3, step=0, disks={"vda": disk(0.0, 2_800, wait=45.0, aqu=128.0, util=100.0)})
     found = fired(busy_device(Evidence(tuple(frames), devices=[device()])))
     assert "vda: w_await 45.0 ms at aqu-sz 128, device util 100 %, 2.80k w/s" in found.text
+    assert found.text.endswith(
+        "programs, or write-back of what they wrote before, keep its queue full"
+    )
+
+
+def test_reads_that_fill_a_queue_are_no_write_back_and_a_resync_is_no_program() -> None:
+    frames = seconds(3, step=0, disks={"vda": disk(2_800, 0.0, wait=45.0, aqu=128.0, util=100.0)})
+    evidence = Evidence(tuple(frames), devices=[device()])
+    assert fired(busy_device(evidence)).text.endswith("(reads): programs keep its queue full")
+    for action, who in (
+        ("check", "check of md0 (md) and programs keep"),
+        ("idle", "programs keep"),
+    ):
+        array = Conditions(devices={"md0": DeviceState(array=Array(action, 0, 2))})
+        links = (DeviceLinks("md0", ("vda",)),)
+        found = fired(busy_device(replace(evidence, conditions=array, links=links)))
+        assert found.text.endswith(f"(reads): {who} its queue full")
 
 
 @pytest.mark.parametrize("changes", [{"wait": 2.0}, {"aqu": 1.0}, {"util": 60.0}])
