@@ -78,7 +78,8 @@ class DiskUseReader:
             swap_s=_growth(vm, vm_before, ("pswpin", "pswpout"), seconds),
             cpu_some=None if cpu is None or cpu_before is None
             else min(100.0, (cpu - cpu_before) / 1e4 / seconds),
-            boot_ms=_since_boot(counts), boot_in_flight=_depths_since_boot(counts), up_s=self._uptime(),
+            boot_ms=_since_boot(counts), boot_in_flight=_depths_since_boot(counts),
+            up_s=self._uptime(),
         )  # fmt: skip
 
     def _users(

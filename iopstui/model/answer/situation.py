@@ -65,8 +65,8 @@ class Usual(NamedTuple):
 
 
 class AloneTime(NamedTuple):
-    """A request alone takes at most ``ms``; ``is_known``: and hardly less. With many in flight, most of
-    a longer time may be waiting for each other, in the device too."""
+    """A request alone takes at most ``ms``; ``is_known``: and hardly less. What was measured with
+    many in flight may be waiting for each other, in the device too."""
 
     ms: float
     is_known: bool
@@ -300,9 +300,9 @@ class Situation:
 
     @cached_property
     def alone(self) -> list[AloneTime]:
-        """How long a request takes alone: as the probe measured it, and the mean since boot (large ones
-        may take longer). Of a loop device the time in the device has the queue of its threads in
-        it, of a virtual one that of its host."""
+        """How long a request takes alone: as the probe measured it, and the mean since boot (large
+        ones may take longer). The time in a loop device has the queue of its threads in it, that in
+        a virtual disk the queue of its host."""
         times = []
         ios = waited_ns = seconds = 0.0
         for frame in self.frames:

@@ -361,13 +361,14 @@ def write_back(s: Situation) -> Answer | None:
 
 
 def unclear(s: Situation) -> Answer | None:
-    """Many requests are in flight. Whether the device does them at the same time nobody measured."""
+    """Many requests are in flight. Nobody measured whether the device does them together."""
     if s.unclear_share < MOST_SECONDS:
         return None
     return Answer(
         s.disk, "unclear", GOOD,
-        f"{s.disk}{s.layer} is in use: {_mean(s)}, {units.size(s.bytes_s)}/s, {_count(s.in_flight)} "
-        f"in flight{_usual(s)}; whether they wait for each other cannot be told", UNKNOWN, _who(s),
+        f"{s.disk}{s.layer} is in use: {_mean(s)}, {units.size(s.bytes_s)}/s, "
+        f"{_count(s.in_flight)} in flight{_usual(s)}; whether they wait for each other cannot be "
+        "told", UNKNOWN, _who(s),
     )  # fmt: skip
 
 
