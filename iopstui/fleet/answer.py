@@ -70,7 +70,14 @@ def _finding(findings: Sequence[Finding]) -> Answer | None:
     if not ordered:
         return None
     found = ordered[0]
-    return Answer("", f"{FINDING}{found.rule}", WARNING, found.text, UNKNOWN, next=found.advice)
+    return Answer(
+        printable(found.disk),
+        f"{FINDING}{found.rule}",
+        WARNING,
+        found.text,
+        UNKNOWN,
+        next=found.advice,
+    )
 
 
 def _host(state: FleetState) -> Answer | None:

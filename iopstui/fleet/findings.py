@@ -182,11 +182,13 @@ def find_own_limit(evidence: FleetEvidence) -> Finding | None:
     name = min(flat, key=lambda host: means[host])
     return Finding(
         "own limit",
-        f"{_names_text(flat)} {_has_text(flat)} own limit: a steady {f.number(means[name])} IOPS "
+        f"{_names_text(_first(name, flat))} {_has_text(flat)} own limit: a steady "
+        f"{f.number(means[name])} IOPS "
         f"(±{100 * _cv(evidence.iops(name)):.1f} %) while the others do about {f.number(middle)} "
         "and vary. So the others' load is not the cause; it may be a volume's or cgroup's cap, or "
         "a slower link",
         advise("another-host"),
+        disk=name,
     )
 
 
@@ -210,6 +212,7 @@ def find_shared_path(evidence: FleetEvidence) -> Finding | None:
         f"{f.number(fmean(sums))} (±{100 * _cv(sums):.1f} %). The path may be a switch port, a "
         "controller or a node",
         advise("one-alone"),
+        disk=first,
     )
 
 
@@ -230,11 +233,12 @@ def find_straggler(evidence: FleetEvidence) -> Finding | None:
     means, usual = evidence.means(IOPS), _median_without(evidence, IOPS, slow)
     return Finding(
         "straggler",
-        f"straggler {_names_text([name, *(host for host in candidates if host != name)])}: "
+        f"straggler {_names_text(_first(name, candidates))}: "
         f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in each of {MIN_SECONDS} "
         f"s, where the others have {f.number(usual)} and {f.latency(middle)}; "
         + _device_evidence(evidence, name, slow),
         advise("host"),
+        disk=name,
     )
 
 
@@ -276,6 +280,7 @@ def find_slow_device(evidence: FleetEvidence) -> Finding | None:
         f"{f.latency(middle)}, though it has no more load ({f.number(rates[name])}/s, the others "
         f"{f.number(load)}/s). The cause is the disk or what is behind it",
         advise("host"),
+        disk=name,
     )
 
 
@@ -384,6 +389,11 @@ def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
 
 def _rate_text(figure: str, value: float) -> str:
     return f"{f.number(value / MIB)} MiB/s" if figure == BW else f"{f.number(value)} IOPS"
+
+
+def _first(name: str, names: Sequence[str]) -> list[str]:
+    """The names, with this one first: the figures are its."""
+    return [name, *(other for other in names if other != name)]
 
 
 def _names_text(names: Sequence[str]) -> str:

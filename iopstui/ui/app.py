@@ -475,6 +475,7 @@ class IopstuiApp(KeysInOrder):
                 case ExperimentStarted():
                     experiment_started = True
             changed = True
+        changed |= self.after_events()
         # in a replay the footer shows the position
         if changed or self.actions.mode == REPLAY:
             self.refresh_footer()
@@ -482,6 +483,10 @@ class IopstuiApp(KeysInOrder):
             self.experiments.show_screen()
         self.feed.paint_if_due()
         self.collect_garbage()
+
+    def after_events(self) -> bool:
+        """All events have been applied; True if the footer's keys may be others now."""
+        return False
 
     def _notify_terminal(self, event: Event) -> None:
         """Have the terminal tell that a run or an experiment ended, or what was found."""

@@ -7,21 +7,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
-from iopstui.events import AnswerGiven, ExperimentStarted, FindingReported, FrameReady
 from iopstui.fio.library import ShippedJob
-from iopstui.fleet.answer import fleet_answer, is_due
-from iopstui.fleet.findings import fleet_evidence, list_findings
-from iopstui.fleet.fleet_state import FleetState
 from iopstui.fleet.host_sweep import job_seconds
-from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.session import FleetSession
 from iopstui.model.experiment.plan import Plan
 from iopstui.safety.signals import handling_stop_signals
+from iopstui.text import printable
 from iopstui.ui.actions import Actions, Part
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
-from iopstui.ui.core.messages import Controller, EventsWaiting
+from iopstui.ui.core.messages import Controller
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import Charset
@@ -29,15 +25,14 @@ from iopstui.ui.experiment.screen import full_text
 from iopstui.ui.fleet.background import FleetExperiments
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.dashboard import FleetDashboard
-from iopstui.ui.fleet.host import HostDashboard, HostView
-from iopstui.ui.fleet.keys import ABOUT_JOBS, NOT_IN_FLEET, FleetKeys
+from iopstui.ui.fleet.keys import NOT_IN_FLEET, FleetKeys
 from iopstui.ui.fleet.report_keys import FleetReportKeys
+from iopstui.ui.fleet.source import HostsSource
 from iopstui.ui.fleet_keys import (
     FLEET_BINDINGS,
     FLEET_REPLAY_BINDINGS,
     FLEET_SCREEN_BINDINGS,
     HELP,
-    HOST_SCREEN_BINDINGS,
 )
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
@@ -55,15 +50,9 @@ SHOW_AGE_AFTER_S = 2.0
 
 
 class FleetScreen(FleetDashboard):
-    """Dashboard of all hosts, with its keys."""
+    """The dashboard with its keys."""
 
     BINDINGS = FLEET_SCREEN_BINDINGS
-
-
-class HostScreen(HostDashboard):
-    """Dashboard of one host, with its keys."""
-
-    BINDINGS = HOST_SCREEN_BINDINGS
 
 
 class FleetApp(IopstuiApp):
@@ -87,10 +76,6 @@ class FleetApp(IopstuiApp):
         self.fleet = fleet
         self._recording = recording
         self._plan = plan
-        self.fleet_state = FleetState()
-        self.fleet_screen: FleetDashboard | None = None
-        self.merged_state = LiveState()
-        self.host_view: HostView | None = None
         self._watch_only = job is None and not replay
         super().__init__(
             Backend(
@@ -109,23 +94,22 @@ class FleetApp(IopstuiApp):
             no_experiments=NONE_RECORDED if replay else NO_JOB_TO_SWEEP,
         )
         self.experiments.place = fleet.title
-        self.actions = Actions([*self._parts(), *self.extra_parts()], self.missing_actions())
 
-    def _parts(self) -> list[Part]:
+    def _make_parts(self, backend: Backend, first: FirstView, no_experiments: str) -> None:
+        super()._make_parts(backend, first, no_experiments)
         port = self.port
-        keys = FleetKeys(
-            port,
-            lambda: self.fleet_screen,
-            self.open_host,
-            self.close_host,
-            lambda: self._watch_only,
-            lambda: self.fleet.runs,
-        )
-        return [
-            self.jobs, self.view, self.experiments, KernelKeys(port, self.jobs, self.experiments),
-            PanelKeys(port), PictureKeys(port), LeaveKeys(port, self.action_quit), keys,
-            FleetReportKeys(port, self._recording),
-        ]  # fmt: skip
+        self.feature_parts = []
+        self.source = HostsSource(port, self.fleet)
+        self._hosts_keys = FleetKeys(port, self.source, self._watch_only)
+        self.actions = Actions(
+            [
+                self.jobs, self.view, self.experiments,
+                KernelKeys(port, self.jobs, self.experiments), PanelKeys(port), PictureKeys(port),
+                LeaveKeys(port, self.action_quit), self._hosts_keys,
+                FleetReportKeys(port, self._recording), *self.extra_parts(),
+            ],
+            self.missing_actions(),
+        )  # fmt: skip
 
     def _experiments(self, session: Controller) -> FleetExperiments:
         """Sweeps of this fleet."""
@@ -144,29 +128,16 @@ class FleetApp(IopstuiApp):
         return NOT_IN_FLEET
 
     @property
-    def main_dashboard(self) -> Dashboard | None:
-        """All hosts, whichever is shown."""
-        return self.fleet_screen
-
-    @property
     def state(self) -> LiveState:
         """State of all hosts, whichever is shown."""
-        return self.merged_state
-
-    @property
-    def controller(self) -> Controller | None:
-        """The fleet, whichever host is shown."""
-        return self.fleet if self.port.session is not None else None
+        return self.source.all
 
     # -- start and end
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
-        """Make the dashboard of all hosts."""
-        self.merged_state = state
-        self.fleet_screen = FleetScreen(
-            self.fleet, state, self.fleet_state, self.charset, self.strip
-        )
-        return self.fleet_screen
+        """Make the dashboard, with the totals of all hosts."""
+        self.source.all = state
+        return FleetScreen(self.source, state, self.charset, self.strip)
 
     def _open_dashboard(self, session: Controller) -> None:
         super()._open_dashboard(session)
@@ -197,107 +168,32 @@ class FleetApp(IopstuiApp):
 
     def next_job(self) -> str:
         """Name of the job that r would run."""
-        return self.jobs.job if not self._watch_only else ""
+        return "" if self._watch_only or self._hosts_keys.on_host else self.jobs.job
 
     def refresh_footer(self) -> None:
-        """Refresh the footer without the keys that do nothing: on one host's screen those for all
-        hosts, without a job those of jobs."""
-        super().refresh_footer()
-        if self.dashboard is None:
-            return
-        idle = {
-            " ".join(key.label for key in action.keys)
-            for action, _ in self.actions.by_id.values()
-            if (self.host_view is not None and action.measures)
-            or (self._watch_only and action.id in ABOUT_JOBS)
-        }
-        hints = [hint for hint in self.dashboard.hints if hint.key not in idle]
-        self.dashboard.show_keys(hints, "" if self.host_view is not None else self.next_job())
+        """Refresh the footer without the keys that do nothing now."""
+        if self.dashboard is not None:
+            idle = {
+                " ".join(key.label for key in action.keys)
+                for action, _ in self.actions.by_id.values()
+                if self._hosts_keys.does_nothing(action)
+            }
+            hints = self.actions.footer(self.actions.mode)
+            self.dashboard.show_keys(
+                [hint for hint in hints if hint.key not in idle], printable(self.next_job())
+            )
 
     # -- events
 
-    def on_events_waiting(self, message: EventsWaiting) -> None:
-        """Takes in all that has come, then paints once."""
-        events, has_jumped = self.feed.take()
-        if has_jumped:
-            self.restart_state()
-        experiment_started = False
-        for event in events:
-            self.merged_state.apply(event)
-            if isinstance(event, FrameReady):
-                self.feed.note_frame()
-            experiment_started |= isinstance(event, ExperimentStarted)
-        self._apply_events()
-        self.refresh_footer()
-        if experiment_started:
-            self.experiments.show_screen()
-        self.feed.paint_if_due()
-        self.collect_garbage()
-
-    def _apply_events(self) -> None:
-        events, host = self.fleet.events, self.host_view
-        while events:
-            event = events.popleft()
-            self.fleet_state.apply(event)
-            if host is not None and host.apply(event):
-                self._follow_host_state(host)
-            if isinstance(event, MergedInterval):
-                self._report_findings(event)
-
-    def _report_findings(self, second: MergedInterval) -> None:
-        if not is_due(self.fleet_state, second):
-            return
-        state, evidence = self.merged_state, fleet_evidence(self.fleet_state, second.interval_s)
-        findings = list_findings(evidence)
-        for finding in findings:
-            state.apply(FindingReported(state.t, finding))
-        answer = fleet_answer(self.fleet_state, evidence, findings)
-        if answer is not None:
-            state.apply(AnswerGiven(state.t, answer))
-
-    def _follow_host_state(self, host: HostView) -> None:
-        """Follow its state, which is replaced when its session begins again."""
-        if self.port.state is not host.state:
-            self.port.restart_state(host.state)
+    def after_events(self) -> bool:
+        """Take in what came of single hosts, too."""
+        self.source.take_events()
+        return True
 
     def restart_state(self) -> None:
         """Start with a fresh state: another position of the recording follows."""
-        self.close_host()
-        if self.fleet_screen is not None:
-            self.merged_state = LiveState(self.fleet.target.opened)
-            self.port.restart_state(self.merged_state)
-
-    # -- one host
-
-    def open_host(self, name: str) -> None:
-        """Show one host, and have it send all it measures."""
-        host_state = self.fleet_state.hosts.get(name)
-        if host_state is None or self.host_view is not None:
-            return
-        if host_state.session is None:
-            self.port.show_message("info", f"no data from {name} yet")
-            return
-        second = self.fleet_state.second
-        interval = second.interval_s if second is not None else 1.0
-        frame = self.fleet.runs.frames.get(name)
-        view = self.host_view = HostView(host_state, frame, self.fleet_state.number, interval)
-        dashboard = HostScreen(view, self.charset, self.strip)
-        self.port.begin(view.controller, view.state, dashboard)
-        self.push_screen(dashboard)
-        self.fleet.runs.detail(name, True)
-        self.refresh_footer()
-
-    def close_host(self) -> None:
-        """Back to all of them."""
-        host, fleet_screen, dashboard = self.host_view, self.fleet_screen, self.port.dashboard
-        if host is None or fleet_screen is None:
-            return
-        self.host_view = None
-        self.fleet.runs.detail(host.name, False)
-        self.port.begin(self.fleet, self.merged_state, fleet_screen)
-        if dashboard is not None and dashboard.is_current:
-            self.pop_screen()
-        self.refresh_footer()
+        if self.dashboard is not None:
+            self.source.restart()
 
 
 class FleetReplayApp(RecordingApp, FleetApp):
@@ -334,7 +230,7 @@ class FleetReplayApp(RecordingApp, FleetApp):
 
     def next_job(self) -> str:
         """The job that was recorded."""
-        return self.fleet.job or ""
+        return "" if self._hosts_keys.on_host else self.fleet.job or ""
 
 
 def run_fleet_screen(
@@ -359,7 +255,7 @@ def run_fleet_screen(
             app.close_all()
             fleet.close()
             on_close()
-            sweep, last = app.merged_state.experiment, fleet.last
+            sweep, last = app.state.experiment, fleet.last
             if sweep is not None and sweep.points:
                 width = shutil.get_terminal_size().columns
                 print_after_screen(full_text(sweep, title, app.charset, width=width))

@@ -3,13 +3,10 @@ machine."""
 
 from __future__ import annotations
 
-from textual.binding import Binding
-
 from iopstui.ui.actions import Part, bindings, bindings_of_screen
-from iopstui.ui.core.key import press
 from iopstui.ui.fleet.keys import NOT_IN_FLEET, FleetKeys
 from iopstui.ui.fleet.report_keys import FleetReportKeys
-from iopstui.ui.keys import DASHBOARD_BINDINGS, REPLAY_ONLY
+from iopstui.ui.keys import REPLAY_ONLY
 from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
@@ -31,4 +28,3 @@ FLEET_ACTIONS = (
 FLEET_BINDINGS = bindings(FLEET_ACTIONS)
 FLEET_REPLAY_BINDINGS = bindings((*FLEET_ACTIONS, *REPLAY_ONLY))
 FLEET_SCREEN_BINDINGS = bindings_of_screen((*FLEET_ACTIONS, *REPLAY_ONLY))
-HOST_SCREEN_BINDINGS = [*DASHBOARD_BINDINGS, Binding("escape,q", "app." + press("close_host"))]

@@ -40,8 +40,9 @@ from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.modal import Modal
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.fleet.controller import FleetController
-from iopstui.ui.fleet.host import HostView
+from iopstui.ui.fleet.dashboard import FleetDashboard
 from iopstui.ui.fleet.hosts import HostsView
+from iopstui.ui.fleet.source import HostView
 from iopstui.ui.fleet_app import SHOW_AGE_AFTER_S, FleetApp, FleetReplayApp
 
 Object = dict[str, Any]
@@ -219,13 +220,17 @@ async def test_each_of_four_hosts_has_a_row_and_can_be_opened() -> None:
         await pilot.press("escape")
         await wait_until(pilot, lambda: shows(app, "3 of 4 hosts"))
         assert runs.details[-1] == ("node03", False)
-        await pilot.press("up", "enter")
+        # the host of the answer is the first
+        await pilot.press("up", "up", "enter")
         await wait_until(
             pilot, lambda: shows(app, "node02 lost: its connection has ended /mnt/shared")
         )
         # its charts end where it did
-        assert app.host_view is not None and app.host_view.state.history.end == pytest.approx(10.0)
-        await pilot.press("escape")
+        one = app.source.one
+        assert one is not None and one.state.history.end == pytest.approx(10.0)
+        # q leads back, too
+        await pilot.press("q")
+        assert app.source.one is None
         await pilot.press("q")
     assert runs.closed and app.return_code == 0
 
@@ -275,7 +280,8 @@ async def test_hosts_are_sorted_by_the_clicked_column(size: tuple[int, int]) -> 
         await settle(pilot)
         runs.play(25)
         await settle(pilot)
-        assert listed(app) == ["node01", "node02", "node03", "node04"]
+        assert shows(app, "o: node02, then by name")
+        assert listed(app) == ["node02", "node01", "node03", "node04"]
         await click(pilot, "p99")
         assert shows(app, "o: highest p99 first") and listed(app)[0] == "node03"
         await click(pilot, "p99")
@@ -284,7 +290,7 @@ async def test_hosts_are_sorted_by_the_clicked_column(size: tuple[int, int]) -> 
         assert listed(app)[2] == "node03"
         await click(pilot, "host")
         await click(pilot, "host")
-        assert listed(app) == ["node04", "node03", "node02", "node01"]
+        assert listed(app) == ["node02", "node04", "node03", "node01"]
         await click(pilot, "state")
         assert shows(app, "o: worst state first") and listed(app)[0] == "node02"
         await click(pilot, "node04", times=2)
@@ -297,10 +303,11 @@ async def test_o_and_capital_o_sort_by_every_column_from_both_ends() -> None:
         await settle(pilot)
         runs.play(25)
         await settle(pilot)
-        orders = []
+        board, orders = app.dashboard, []
+        assert isinstance(board, FleetDashboard)
         for _ in range(9):
             await pilot.press("o")
-            orders.append(app.fleet_screen.hosts.order if app.fleet_screen else "")
+            orders.append(board.hosts.order)
         assert orders == ["worst", "iops", "bw", "wait", "await", "util", "state", "odd", "name"]
         await pilot.press("o", "o")
         assert shows(app, "o: least IOPS first") and listed(app)[0] == "node03"
@@ -336,7 +343,9 @@ async def test_device_percentiles_of_the_hosts_with_a_probe(
         await pilot.press("h", "h")
         await wait_until(pilot, lambda: shows(app, "Device latency"))
         await pilot.press("down", "enter")
-        await wait_until(pilot, lambda: shows(app, "on nvme0n1") and shows(app, "device p50"))
+        await wait_until(pilot, lambda: shows(app, "on nvme0n1") and shows(app, "Device latency"))
+        await pilot.press("h")
+        assert shows(app, "device p50")
         await pilot.press("escape", "q")
 
 
@@ -401,7 +410,7 @@ async def test_a_page_over_the_end_of_a_run_leaves_no_stale_picture() -> None:
         await pilot.press("space")
         # all that has changed is sent to the terminal, though no second comes any more
         await wait_until(
-            pilot, lambda: app.fleet_screen is not None and not app.fleet_screen.canvas.has_changes
+            pilot, lambda: app.dashboard is not None and not app.dashboard.canvas.has_changes
         )
         assert shows(app, "FROZEN")
 
@@ -428,12 +437,12 @@ async def test_a_recording_is_played_and_searched() -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await wait_until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29"))
         assert shows(app, "run 1: ") and not shows(app, "r runs it again")
-        last = app.fleet_state.number
+        last = app.source.hosts.number
         # it begins with the end of the first second
-        assert last == START_S + 29 and app.merged_state.history.end == pytest.approx(29.0)
+        assert last == START_S + 29 and app.source.all.history.end == pytest.approx(29.0)
         await pilot.press("home")
         await wait_until(
-            pilot, lambda: shows(app, "REPLAY 0:29 / 0:29") and app.fleet_state.number == last
+            pilot, lambda: shows(app, "REPLAY 0:29 / 0:29") and app.source.hosts.number == last
         )
         await pilot.press("r")
         assert shows(app, "this is a recording")
@@ -473,10 +482,10 @@ async def test_a_host_stays_open_when_the_recording_is_stepped() -> None:
         await pilot.press("right")
         await wait_until(pilot, lambda: shows(app, "REPLAY 0:10 / 0:29"))
         await pilot.press("enter")
-        await wait_until(pilot, lambda: app.host_view is not None)
+        await wait_until(pilot, lambda: app.source.one is not None)
         await pilot.press("full_stop", "right")
         await wait_until(pilot, lambda: shows(app, "REPLAY 0:21 / 0:29"))
-        assert app.host_view is not None
+        assert app.source.one is not None
         await pilot.press("left")
         await wait_until(pilot, lambda: shows(app, "REPLAY 0:11 / 0:29"))
 
@@ -566,7 +575,7 @@ async def test_changing_a_tunable_on_all_hosts_asks_first_and_names_the_disks() 
             pilot, lambda: shows(app, "nomerges is 1 on 1 host: node01; nomerges is not")
         )
         assert shows(app, "not changed on node02 (lost)")
-        assert app.merged_state.initial_tunables["nomerges"] == {"node01 sda": "0"}
+        assert app.source.all.initial_tunables["nomerges"] == {"node01 sda": "0"}
 
 
 def test_an_opened_host_continues_after_its_run_and_restarts_with_the_next() -> None:
@@ -611,8 +620,8 @@ async def test_disks_are_watched_between_runs_and_the_result_stays_visible() -> 
         # the figures age while nothing arrives
         app.feed._last_frame_s -= 3000
         app.feed.paint_if_old(SHOW_AGE_AFTER_S)
-        assert app.fleet_screen is not None and (app.fleet_screen.own_cost.age_s or 0) >= 3000
-        await pilot.press("enter")
+        assert app.dashboard is not None and (app.dashboard.own_cost.age_s or 0) >= 3000
+        await pilot.press("down", "enter")
         await wait_until(pilot, lambda: shows(app, "node01 /dev/nvme0n1"))
 
 
@@ -640,8 +649,8 @@ async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
         await settle(pilot)
         runs.play(4)
         await settle(pilot)
-        board = app.fleet_screen
-        assert board is not None
+        board = app.dashboard
+        assert isinstance(board, FleetDashboard)
         for key, tab in (("1", 0), ("4", 3), ("tab", 4), ("shift+tab", 3)):
             await pilot.press(key)
             assert board.tab == tab and not board.hosts.filter_text, "no letters of a filter"
@@ -649,6 +658,6 @@ async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
         await settle(pilot)
         assert board.tabbed and board.panels["runs"].shown
         await pilot.press("0", "4", "enter")
-        await wait_until(pilot, lambda: app.host_view is not None)
+        await wait_until(pilot, lambda: app.source.one is not None)
         await pilot.press("2")
         assert app.dashboard is not None and app.dashboard.tab == 1

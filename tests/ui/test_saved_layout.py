@@ -138,7 +138,7 @@ async def test_a_fleet_s_layout_is_restored(saved: SavedPreferences) -> None:
     app, runs = make_app(four_hosts())
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        board = app.fleet_screen
+        board = app.dashboard
         assert board is not None and str(board.saved_layout) == saved[0][1]
         # also with one host opened: what is kept is the board of all
         runs.play(3)
@@ -146,7 +146,7 @@ async def test_a_fleet_s_layout_is_restored(saved: SavedPreferences) -> None:
         await pilot.press("4", "k")
         await settle(pilot)
         await pilot.press("enter")
-        await wait_until(pilot, lambda: app.host_view is not None)
+        await wait_until(pilot, lambda: app.source.one is not None)
         app.save_layout()
         await pilot.press("escape", "q")
     assert saved[1:] == [("fleet-layout", "heat-map 2s by-iops reversed rows")]

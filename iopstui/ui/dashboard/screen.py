@@ -134,6 +134,8 @@ class Dashboard(CanvasScreen):
     """Whether its layout is saved for the next start."""
     has_heat_cells = True
     """Whether cells of the heat map can be chosen."""
+    regions = ("iops", "latency", "fio", "cpus")
+    """The regions of the first tabs; the kernel's panel is in that of fio's."""
     layout_key = "layout"
     """The configuration's key of the layout."""
     _steps_placed = _users_placed = False
@@ -446,7 +448,7 @@ class Dashboard(CanvasScreen):
 
     def _is_visible(self, tab: int) -> bool:
         plan = self._plan
-        names = ("iops", "latency", "fio", "cpus", *(p.name for p in self.panes if p.tab))
+        names = (*self.regions, *(p.name for p in self.panes if p.tab))
         return plan is not None and plan.box(names[tab]).height > 0
 
     def show_heat(self, enabled: bool) -> None:
@@ -728,9 +730,9 @@ class Dashboard(CanvasScreen):
 
     def index_of(self, name: str) -> int:
         """The tab of a panel, by its name."""
-        regions = {"iops": 0, "latency": 1, "fio": 2, "kernel": 2, "cpus": 3}
-        if name in regions:
-            return regions[name]
+        region = "fio" if name == "kernel" else name
+        if region in self.regions:
+            return self.regions.index(region)
         with_tab = [panel.name for panel in self.panes if panel.tab]
         return len(layout.TABS) + with_tab.index(name) if name in with_tab else 0
 

@@ -124,7 +124,9 @@ class FleetController:
     def __init__(self, runs: FleetRuns, title: str, job: str | None) -> None:
         self.runs = runs
         self.title = title
-        self.target = Target(DEVICE, title, ALL_DEVICES, (ALL_DEVICES,))
+        self._all = self.target = Target(DEVICE, title, ALL_DEVICES, (ALL_DEVICES,))
+        self.host = ""
+        """The one that is shown."""
         self.devices: Mapping[str, BlockDevice] = {}
         self.events: deque[FleetEvent] = deque()
         self.bind = False
@@ -158,6 +160,10 @@ class FleetController:
         return self._watching
 
     # -- from the screen
+
+    def show(self, host: str = "", target: Target | None = None) -> None:
+        """Show what this host measures, or all of them."""
+        self.host, self.target = host, target or self._all
 
     def start(self, sink: Callable[[Event], None]) -> None:
         """``sink`` is called in the thread of the runs."""
@@ -193,11 +199,6 @@ class FleetController:
         """Tunables of all hosts' disks, as the hosts report them."""
         tunables = self.runs.settings.by_host
         return merged_tunables({host: tunables[host] for host in sorted(tunables, key=natural_key)})
-
-    @property
-    def host(self) -> str:
-        """No single one."""
-        return ""
 
     def topology(self) -> Topology:
         """Empty: the hosts may have different topologies."""

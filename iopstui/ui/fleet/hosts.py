@@ -115,6 +115,7 @@ class HostsView:
         self._map = HostMap(charset)
         self._listed_hosts: list[HostState] = []
         self._selected_name: str | None = None
+        self._odd = self._shown = ""
         self._sort_cache: tuple[object, int, list[HostState]] = (None, 0, [])
         self._filter_cache: tuple[object, list[HostState]] = (None, [])
         self._hosts: dict[str, HostState] = {}
@@ -175,9 +176,12 @@ class HostsView:
 
     def _sorted_hosts(self, hosts: list[HostState], order: str, second: int) -> list[HostState]:
         """Sort only every few seconds, so that rows can be read."""
-        key = (id(hosts), len(hosts), order, self.reverse)
+        key = (id(hosts), len(hosts), order, self.reverse, self._odd)
         if self._sort_cache[0] != key or not 0 <= second - self._sort_cache[1] < SORT_INTERVAL_S:
-            self._sort_cache = (key, second, order_hosts(hosts, order, second, self.reverse))
+            ordered = order_hosts(hosts, order, second, self.reverse)
+            if order == NAME:
+                ordered.sort(key=lambda host: printable(host.name) != self._odd)
+            self._sort_cache = (key, second, ordered)
         return self._sort_cache[2]
 
     def is_map(self, hosts: int, rows: int) -> bool:
@@ -195,17 +199,23 @@ class HostsView:
             self._filter_cache = (key, sort_hosts(matching, NAME, 0))
         return self._filter_cache[1]
 
-    def rows(self, fleet: FleetState, second: int, width: int, height: int) -> list[Row]:
-        """The panel, as of this second."""
+    def rows(
+        self, fleet: FleetState, second: int, width: int, height: int, odd: str = "",
+        shown: str = "",
+    ) -> list[Row]:  # fmt: skip
+        """The panel, as of this second. By name the ``odd`` host is the first. While one is
+        ``shown`` the hosts are rows."""
+        self._odd, self._shown = odd, shown
         hosts = self.matching_hosts(fleet)
         as_map = self.is_map(len(hosts), height - 2)
         self.effective_order = WORST if as_map and self.order == NAME else self.order
+        as_map = as_map and not shown
         title = self._title(fleet, hosts, as_map, width)
         if not hosts:
             text = "no host has all of these words" if self.filter_text else "no host yet"
             return pad([title, message(width, self._charset, text)], height, width)
         if not as_map:
-            ordered = self._sorted_hosts(hosts, self.order, second)
+            ordered = self._sorted_hosts(hosts, self.effective_order, second)
             self._list_origin = (0, 1)
             body = self._list_rows(fleet, ordered, second, width, height - 1)
             return pad([title, *body], height, width)
@@ -220,6 +230,8 @@ class HostsView:
         count = f"{len(hosts)} of {total}" if len(hosts) < total else f"{total}"
         pieces: list[Piece] = [("Hosts", BOLD), (f" {count}", None)]
         right = f"o: {order_text(self.effective_order, not fleet.watching, self.reverse)}"
+        if self._odd and self.order == self.effective_order == NAME:
+            right = right.replace("by name", f"{self._odd}, then by name")
         if self.filter_text:
             pieces.append((f"  filter: {self.filter_text}", WARNING))
         if fleet.between_runs and fleet.has_second:
@@ -288,7 +300,8 @@ class HostsView:
         selected: bool,
     ) -> Row:
         row = Line(width, self._charset)
-        style = SELECTED if selected else BOLD
+        odd = printable(host.name) == self._odd
+        style = SELECTED if selected else WARNING if odd else BOLD
         row.extend(
             _first_cells(table.row(printable(host.name), host, label_style=style), table.used_width)
         )

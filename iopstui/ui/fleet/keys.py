@@ -1,17 +1,16 @@
-"""Keys of a fleet's screen: select a host, open it, sort the hosts."""
+"""Keys of a fleet's screen: select a host, show it, sort the hosts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from iopstui.ui.actions import ANYWHERE, EXPERIMENT, IDLE, REPLAY, RUNNING, Action, Footer, Part
 from iopstui.ui.core.key import Key
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.ui.fleet.controller import FleetRuns
     from iopstui.ui.fleet.dashboard import FleetDashboard
+    from iopstui.ui.fleet.source import HostsSource
 
 OPEN_HOST_POSITIONS = {IDLE: 25, RUNNING: 25, REPLAY: 25}
 ONE_HOST = "one host is shown; Esc returns to all hosts, where keys act on all"
@@ -33,80 +32,69 @@ NOT_IN_FLEET = frozenset({
 
 
 class FleetKeys(Part):
-    """``fleet_screen`` is the dashboard of all hosts; ``open_host`` and ``close_host`` show one
-    host."""
+    """Keys of the dashboard of ``source``. ``watch_only``: there is no job in this session."""
 
-    def __init__(
-        self,
-        port: Port,
-        fleet_screen: Callable[[], FleetDashboard | None],
-        open_host: Callable[[str], None],
-        close_host: Callable[[], None],
-        watching: Callable[[], bool],
-        runs: Callable[[], FleetRuns],
-    ) -> None:
+    def __init__(self, port: Port, source: HostsSource, watch_only: bool) -> None:
         super().__init__(port)
-        self._fleet_screen = fleet_screen
-        self._open_host = open_host
-        self._close_host = close_host
-        self._watch_only = watching
-        self._runs = runs
+        self._source = source
+        self._watch_only = watch_only
 
     @property
     def on_host(self) -> bool:
         """Whether one host is shown."""
-        return self.port.dashboard is not None and self.port.dashboard is not self._fleet_screen()
+        return self._source.one is not None
+
+    @property
+    def _screen(self) -> FleetDashboard:
+        return cast("FleetDashboard", self.port.dashboard)
 
     def refuses(self, action: Action) -> bool:
         """Refuse actions on all hosts while one is shown, and jobs if none was named."""
         if self.on_host and (action.measures or action.id == "sweep"):
             self.port.show_message("info", ONE_HOST)
             return True
-        if action.id in ABOUT_JOBS and self._watch_only():
+        if action.id in ABOUT_JOBS and self._watch_only:
             self.port.show_message("info", NO_JOB_HERE)
             return True
         return False
 
+    def does_nothing(self, action: Action) -> bool:
+        """Whether the footer leaves it out: what is for all hosts while one is shown, jobs if none
+        was named."""
+        return (self.on_host and action.measures) or (self._watch_only and action.id in ABOUT_JOBS)
+
     def move(self, by: int) -> None:
-        """The next host, or the one before."""
-        screen = self._fleet_screen()
-        if screen is not None and not self.on_host:
-            screen.hosts.move(by)
-            screen.paint(even_if_frozen=True)
+        """The next host, or the one before; while one is shown, show that one."""
+        self._screen.hosts.move(by)
+        if self.on_host:
+            self.open()
+        self._screen.paint(even_if_frozen=True)
 
     def open(self) -> None:
         """Show the host under the cursor."""
-        screen = self._fleet_screen()
-        host = screen.hosts.selected if screen is not None and not self.on_host else None
+        host = self._screen.hosts.selected
         if host is not None:
-            self._open_host(host.name)
+            self._source.show(host.name)
 
     def show_all_hosts(self) -> None:
         """Go from a host to all hosts."""
-        if self.on_host:
-            self._close_host()
+        self._source.show_all()
 
     def order(self) -> None:
         """Sort the hosts in the next order."""
-        screen = self._fleet_screen()
-        if screen is not None and not self.on_host:
-            order = screen.hosts.next_order(not self._watch_only())
-            self.port.show_message("info", f"hosts: {order}")
-            screen.paint(even_if_frozen=True)
+        self._tell_order(self._screen.hosts.next_order(not self._watch_only))
 
     def reverse_order(self) -> None:
         """Reverse the order."""
-        screen = self._fleet_screen()
-        if screen is not None and not self.on_host:
-            order = screen.hosts.reverse_order(not self._watch_only())
-            self.port.show_message("info", f"hosts: {order}")
-            screen.paint(even_if_frozen=True)
+        self._tell_order(self._screen.hosts.reverse_order(not self._watch_only))
+
+    def _tell_order(self, order: str) -> None:
+        self.port.show_message("info", f"hosts: {order}")
+        self._screen.paint(even_if_frozen=True)
 
     def settings(self) -> None:
         """List the tunables of all hosts' disks; each change has to be confirmed."""
-        if self.on_host:
-            return
-        if not self._runs().request_settings():
+        if not self._source.fleet.runs.request_settings():
             self.port.show_message("info", NO_HOSTS)
             return
         session = self.port.session
@@ -125,11 +113,11 @@ class FleetKeys(Part):
         from iopstui.fleet.hosts.host_tunables import plan_tunable_change
         from iopstui.ui.fleet.confirm_change import ConfirmTunableChange, no_hosts_reason
 
-        runs, screen = self._runs(), self._fleet_screen()
-        if runs.settings.is_pending or screen is None:
+        runs = self._source.fleet.runs
+        if runs.settings.is_pending:
             self.port.show_message("info", "still waiting for the hosts")
             return
-        hosts = sorted(screen.fleet_state.hosts, key=natural_key)
+        hosts = sorted(self._source.hosts.hosts, key=natural_key)
         change = plan_tunable_change(hosts, runs.settings.by_host, name, value)
         if not change.hosts:
             self.port.show_message(
@@ -143,14 +131,11 @@ class FleetKeys(Part):
 
     def toggle_map(self) -> None:
         """Switch between rows and a map."""
-        screen = self._fleet_screen()
-        if screen is not None and not self.on_host:
-            box = screen.panels["cpus"].box
-            is_map = screen.hosts.is_map(
-                len(screen.hosts.matching_hosts(screen.fleet_state)), box.height - 2
-            )
-            screen.hosts.as_map = not is_map
-            screen.paint(even_if_frozen=True)
+        hosts, box = self._screen.hosts, self._screen.panels["hosts"].box
+        hosts.as_map = not hosts.is_map(
+            len(hosts.matching_hosts(self._source.hosts)), box.height - 2
+        )
+        self._screen.paint(even_if_frozen=True)
 
     ACTIONS = (
         Action(
@@ -158,12 +143,16 @@ class FleetKeys(Part):
             help="next host, previous host", place=10, term="up down",
         ),
         Action(
-            "open_host", (Key("enter", "enter"),), open, title="Open the host under the cursor",
-            help="the selected host, with its CPUs, devices and findings", place=20,
+            "open_host", (Key("enter", "enter"),), open, title="Show the host under the cursor",
+            help="the figures of the selected host, with its CPUs and findings, in place of the "
+                 "totals; up and down then show the next one", place=20,
             footer=(
                 Footer("open host", OPEN_HOST_POSITIONS,
                        when=lambda keys: not keys.on_host, key="Enter"),
             ),
+        ),
+        Action(
+            "leave_host", (Key("q", "q"),), show_all_hosts, applies=lambda keys: keys.on_host,
         ),
         Action(
             "close_host", (Key("escape", "escape"),), show_all_hosts,
