@@ -235,6 +235,28 @@ async def test_each_of_four_hosts_has_a_row_and_can_be_opened() -> None:
     assert runs.closed and app.return_code == 0
 
 
+async def test_up_and_down_show_the_next_host_while_one_is_shown() -> None:
+    app, runs = make_app(four_hosts())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        runs.play(25)
+        await settle(pilot)
+        await pilot.press("enter")
+        board = app.dashboard
+        assert isinstance(board, FleetDashboard)
+        # its charts come first, and the hosts are where they were
+        assert board.tab == 0 and shows(app, "[ 1 IOPS ]") and shows(app, "5 CPUs")
+        await pilot.press("down")
+        await settle(pilot)
+        assert runs.details == [("node02", True), ("node02", False), ("node01", True)]
+        assert shows(app, "› node01") and shows(app, "device ░░")
+        assert app.port.state is not app.source.all
+        await pilot.press("escape")
+        await settle(pilot)
+        assert app.port.state is app.source.all and runs.details[-1] == ("node01", False)
+        assert board.tab == 3 and shows(app, "[ 4 Hosts ]") and not shows(app, "CPUs")
+
+
 def listed(app: FleetApp) -> list[str]:
     """Host names from top to bottom."""
     rows = (line.strip("│ ").split() for line in screen_text(app).splitlines())

@@ -68,6 +68,10 @@ class FleetDashboard(TypeToFilter, Dashboard):
         "one, and Esc all again. o and O change the order, k switches map and rows."
     )
 
+    _of_one = False
+    """Whether one host is shown; ``_other_tab`` is the one of all, then."""
+    _other_tab = 0
+
     def __init__(
         self, source: HostsSource, state: LiveState, charset: Charset, strip: Strip
     ) -> None:
@@ -98,7 +102,12 @@ class FleetDashboard(TypeToFilter, Dashboard):
         self.unfreeze()
         self.span, self.overlay.steps = None, ()
         super().restart_state(state)
-        self.tab = min(self.tab, HOSTS_TAB)
+        of_one = self.source.one is not None
+        several = not of_one or len(self.controller.target.devices_below) > 1
+        self.charts[0].rename(["devices" if several else "device", "fio"])
+        if of_one != self._of_one:
+            self._of_one = of_one
+            self.tab, self._other_tab = self._other_tab, self.tab
         # on one host letters are keys again, and Esc leads to all hosts of the filter
         self._typing = self.source.one is None and bool(self.filter_text)
         self._show_panes()
@@ -114,7 +123,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
     def saved_layout(self) -> FleetLayout:
         """Layout to keep for the next start."""
         hosts = self.hosts
-        tab = self.tab if self.source.one is None else min(self.tab, HOSTS_TAB)
+        tab = self._other_tab if self._of_one else self.tab
         return FleetLayout(
             SAVED_PANELS[tab], self.heat_enabled, self.percentiles_enabled, self.column_seconds,
             hosts.order, hosts.reverse, hosts.as_map,

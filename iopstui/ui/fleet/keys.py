@@ -50,18 +50,15 @@ class FleetKeys(Part):
 
     def refuses(self, action: Action) -> bool:
         """Refuse actions on all hosts while one is shown, and jobs if none was named."""
-        if self.on_host and (action.measures or action.id == "sweep"):
-            self.port.show_message("info", ONE_HOST)
-            return True
-        if action.id in ABOUT_JOBS and self._watch_only:
-            self.port.show_message("info", NO_JOB_HERE)
-            return True
-        return False
+        refused = self.does_nothing(action)
+        if refused:
+            self.port.show_message("info", ONE_HOST if self.on_host else NO_JOB_HERE)
+        return refused
 
     def does_nothing(self, action: Action) -> bool:
-        """Whether the footer leaves it out: what is for all hosts while one is shown, jobs if none
-        was named."""
-        return (self.on_host and action.measures) or (self._watch_only and action.id in ABOUT_JOBS)
+        """Whether it is for all hosts while one is shown, or about jobs where none was named."""
+        for_all = action.measures or action.id == "sweep"
+        return (self.on_host and for_all) or (self._watch_only and action.id in ABOUT_JOBS)
 
     def move(self, by: int) -> None:
         """The next host, or the one before; while one is shown, show that one."""
@@ -141,6 +138,8 @@ class FleetKeys(Part):
         Action(
             "move_host", (Key("down", "down", 1), Key("up", "up", -1)), move,
             help="next host, previous host", place=10, term="up down",
+            footer=(Footer("next host", {IDLE: 2, RUNNING: 2, REPLAY: 2}, key="↑ ↓",
+                           when=lambda keys: keys.on_host),),
         ),
         Action(
             "open_host", (Key("enter", "enter"),), open, title="Show the host under the cursor",
