@@ -163,8 +163,9 @@ class FleetKeys(Part):
         ),
         Action(
             "order_hosts", (Key("o", "o"),), order, title="Hosts: another order",
-            help="order of the hosts: name, slowest then outliers, each column, outliers. A click "
-                 "on a column's title sorts by it, a second click reverses", place=40,
+            help="order of the hosts: name (the one of the answer first), slowest then outliers, "
+                 "each column, outliers. A click on a column's title sorts by it, a second click "
+                 "reverses", place=40,
             footer=(Footer("order", {IDLE: 26, RUNNING: 26, REPLAY: 26},
                            when=lambda keys: not keys.on_host),),
         ),
