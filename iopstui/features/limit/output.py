@@ -19,17 +19,9 @@ def limit_text(
     width: int,
 ) -> str:  # fmt: skip
     """The curve, lowest rate first, the job as it is beside it, and in the end the answer."""
-    keep = setup.keep
-    head = ("RATE/S", keep.path[-1].upper(), f"OVER {latency(keep.required)}", "SECONDS",
-            "IN FLIGHT", "")  # fmt: skip
-    counted = sorted(rows, key=lambda row: row.asked or 0.0)
-    cells = [head, *(_cells(row, setup.allowed) for row in counted)]
-    if closed is not None:
-        cells.append(_cells(closed, setup.allowed))
     job = f"{setup.run.job} on {setup.target.name}"
-    lines = [printable(f"{job}, random arrivals (open loop): {keep.text}"), ""]
-    lines += aligned(cells, right=range(5))
-    lines.append("")
+    lines = [printable(f"{job}, random arrivals (open loop): {setup.keep.text}"), ""]
+    lines += [*table_lines(setup, rows, closed), ""]
     for note in answer.notes:
         lines += _wrapped(note, width)
     if saturated:
@@ -37,10 +29,21 @@ def limit_text(
     return "\n".join([*lines, *_wrapped(f"{answer.text}", width)])
 
 
+def table_lines(
+    setup: LimitSetup, rows: Sequence[Row], closed: Row | None
+) -> list[str]:  # fmt: skip
+    """Its heading, then a line for each run, lowest rate first, and in the end the job as it is."""
+    keep = setup.keep
+    head = ("RATE/S", keep.path[-1].upper(), f"OVER {latency(keep.required)}", "SECONDS",
+            "IN FLIGHT", "")  # fmt: skip
+    shown = sorted(rows, key=lambda row: row.asked or 0.0) + ([closed] if closed else [])
+    return [*aligned([head, *(_cells(row, setup.allowed) for row in shown)], right=range(5))]
+
+
 def _cells(row: Row, allowed: float) -> tuple[str, ...]:
     kept = "keeps it" if row.share <= allowed else "too slow"
     if row.asked is None:
-        kept = "the job as it is (closed loop)"
+        kept = "as it is (closed loop)"
     elif row.left_out:
         kept = row.left_out
     elif row.full_s and row.share <= allowed:

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from iopstui.cli.options import run_request
 from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
-from iopstui.errors import EXIT_OK, UsageError
+from iopstui.errors import EXIT_OK
 from iopstui.features.limit.model.answer import FOUND, UNSURE
 from iopstui.features.limit.output import limit_json, limit_text
 from iopstui.features.limit.runner import LimitRunner
-from iopstui.features.limit.setup import command_line, plan_lines, set_up
+from iopstui.features.limit.setup import command_line, plan_lines, require_whole_seconds, set_up
 from iopstui.format import print_line
 from iopstui.linux.roots import Roots
 from iopstui.model.experiment.verdict import Check, Verdict
@@ -25,9 +25,7 @@ from iopstui.safety.signals import StopSignals
 def run_limit(arguments: argparse.Namespace) -> int:
     """The exit code. The table or JSON on stdout, everything else on stderr."""
     request = replace(run_request(arguments), job=arguments.job)
-    if request.interval_s != 1:
-        raise UsageError("limit compares seconds, so --interval can't be changed here.",
-                         "Leave it out.")  # fmt: skip
+    require_whole_seconds(request.interval_s)
     setup = set_up(request, arguments.keep, arguments.time)
     stream = sys.stdout if arguments.dry_run else sys.stderr
     for line in plan_lines(setup):

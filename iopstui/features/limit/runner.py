@@ -17,7 +17,7 @@ from iopstui.features.limit.model.answer import (
     Answer,
     conclude,
 )
-from iopstui.features.limit.model.estimate import Run, Second
+from iopstui.features.limit.model.estimate import Estimate, Run, Second
 from iopstui.features.limit.model.load import may_be_full
 from iopstui.features.limit.model.search import SHORT_S, Search, Step
 from iopstui.features.limit.setup import SETTLE_S, LimitSetup
@@ -125,17 +125,25 @@ class _Collector:
 
 
 class LimitRunner:
-    """``rows`` are the runs so far; ``notify`` gets a line for each."""
+    """``rows`` are the runs so far; ``notify`` gets a line for each. ``found`` is the estimate by
+    them, ``step`` what is measured now. A ``session`` is borrowed from a screen, which passes its
+    events on."""
 
     def __init__(
-        self, setup: LimitSetup, sink: Callable[[Event], None], notify: Callable[[str], None]
-    ) -> None:
+        self, setup: LimitSetup, sink: Callable[[Event], None], notify: Callable[[str], None],
+        session: LiveSession | None = None,
+    ) -> None:  # fmt: skip
         self.setup = setup
         self.rows: list[Row] = []
         self.closed: Row | None = None
         self.search: Search | None = None
-        session = LiveSession(setup.target, setup.devices, setup.job_target, setup.run, NOBODY)
-        self.loop = RunLoop(session, sink)
+        self.found: Estimate | None = None
+        self.step: Step | None = None
+        self.loop = RunLoop(
+            session
+            or LiveSession(setup.target, setup.devices, setup.job_target, setup.run, NOBODY),
+            sink, borrowed=session is not None,
+        )  # fmt: skip
         self._notify = notify
         self._spoiled: dict[tuple[float, str], str] = {}
         self._in_a_row = 0
@@ -148,6 +156,7 @@ class LimitRunner:
         began, shared = time.monotonic(), None
         self.loop.start()
         try:
+            self.loop.end_job()
             if self.setup.uses_scratch and self.setup.job_target is not None:
                 shared = SharedScratch([Path(p.path) for p in self.setup.job_target.places])
             lent = LentScratch(shared.scratch, DEFAULT_BYTES) if shared else None
@@ -178,7 +187,9 @@ class LimitRunner:
             length = run_length_s(SETTLE_S, step.seconds, self.setup.run.interval_s)
             if time.monotonic() + length + OVERHEAD_S > end:
                 break
+            self.step = step
             self._take(step, lent)
+            self.found = self.search.estimate()
             if self._in_a_row >= MAX_SPOILED or len(self.search.changes) > MAX_CHANGES:
                 break
 

@@ -30,7 +30,7 @@ from iopstui.model.figures.latency import BY_PERCENTILE
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.fio import jobfile
 from iopstui.preflight.job import prepare
-from iopstui.preflight.targets import choose_targets
+from iopstui.preflight.targets import ChosenTargets, choose_targets
 from iopstui.recording.writer import check_creatable
 from iopstui.session.fio.write_budget import max_writes_text
 from iopstui.text import printable
@@ -88,16 +88,34 @@ class LimitSetup:
         return replace(self.run, overrides={**self.run.overrides, **options, **timed})
 
 
+def require_whole_seconds(interval_s: float) -> None:
+    """UsageError for a session whose figures are not of a second each."""
+    if interval_s != 1:
+        raise UsageError("limit compares seconds, so --interval can't be changed here.",
+                         "Leave it out.")  # fmt: skip
+
+
 def set_up(run: RunRequest, keep: str, time_s: float) -> LimitSetup:
     """Check everything before anything runs. UsageError, Refused or Missing."""
-    fio = find_fio()
+    find_fio()
     devices = read_devices(Roots())
+    targets = choose_targets(run.targets, run.job, devices, Roots())
+    if run.record:
+        check_creatable(Path(run.record))
+    return set_up_on(targets, devices, run, keep, time_s)
+
+
+def set_up_on(
+    targets: ChosenTargets, devices: Mapping[str, BlockDevice], run: RunRequest, keep: str,
+    time_s: float,
+) -> LimitSetup:  # fmt: skip
+    """The same where the targets are chosen already."""
+    target, job_target = targets
     for name in run.overrides:
         if name in _TIMES:
             raise UsageError(f"--set {name}: each run is as long as the search needs.",
                              "Leave it out. --time limits the whole search.")  # fmt: skip
         check_name(name, f"--set {name}")
-    target, job_target = choose_targets(run.targets, run.job, devices, Roots())
     sections = job_sections(run.job, run.overrides)
     text = jobfile.with_overrides(read_job(find_job(run.job)), run.overrides)
     shape = shape_of(text)
@@ -106,17 +124,15 @@ def set_up(run: RunRequest, keep: str, time_s: float) -> LimitSetup:
             f"{printable(run.job)} has {len(sections)} jobs, and a rate is that of one.",
             "Put the job to measure into a job file of its own.",
         )
-    expectation = _parse_keep(keep, target, sections)
+    expectation = parse_keep(keep, target, sections)
     reason = why_no_open_loop(shape, sections[0].options)
     if reason is not None:
         raise UsageError(f"{printable(run.job)} can't be sent at a rate: {reason[0]}.", reason[1])
-    if run.record:
-        check_creatable(Path(run.record))
     setup = LimitSetup(
         run, expectation, open_loop(shape, sections[0], largest_block(sections[0])), shape, time_s,
         target, job_target, devices, describe_job(text), bool(shape.writes),
     )  # fmt: skip
-    private = private_directory()
+    fio, private = find_fio(), private_directory()
     try:
         for request in (setup.closed_loop(SHORT_S), setup.request(PREVIEW_RATE, SHORT_S, 1)):
             prepare(request, job_target, fio, private, devices, Roots()).close()
@@ -125,7 +141,7 @@ def set_up(run: RunRequest, keep: str, time_s: float) -> LimitSetup:
     return setup
 
 
-def _parse_keep(text: str, target: Target, sections: tuple[jobfile.Section, ...]) -> Expectation:
+def parse_keep(text: str, target: Target, sections: tuple[jobfile.Section, ...]) -> Expectation:
     """UsageError for anything but an upper bound of a percentile of fio's latency."""
     try:
         expectation = parse_expectations((text,), 0.0, target, [sections])[0]

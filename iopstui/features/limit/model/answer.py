@@ -24,7 +24,7 @@ CAUSES = "the end of a burst, a cache that filled, throttling"
 MAX_SPOILED = 4
 """Runs in a row: the rate, again, and two lower ones."""
 INTERRUPTED = "interrupted"
-DISTURBED = "too many runs were disturbed. Next: end what the lines above name, and start it again"
+DISTURBED = "too many runs were disturbed. Next: end what disturbed them, and start it again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _result(
         return NO_LIMIT, f"no limit found up to {highest:,.0f}/s: {why}"
     if found.low is None or found.high is None or found.half_width > WIDE:
         why = ended if ended == INTERRUPTED else "too unsteady to say"
-        return UNSURE, f"can't tell: {why} ({_range(found)} in the time there was)"
+        return UNSURE, f"can't tell: {why} ({range_text(found)} in the time there was)"
     return FOUND, f"{_rates(found.low, found.high)} (95 %)"
 
 
@@ -95,7 +95,8 @@ def _rates(low: float, high: float) -> str:
     return f"{unit * int(low / unit):,} to {unit * -int(-high // unit):,}/s"
 
 
-def _range(found: Estimate) -> str:
+def range_text(found: Estimate) -> str:
+    """ "909 to 990/s at 95 %", "above 931/s": as far as it is known."""
     if found.low is not None and found.high is not None:
         return f"{_rates(found.low, found.high)} at 95 %"
     if found.high is not None:

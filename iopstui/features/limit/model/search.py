@@ -45,6 +45,7 @@ class Search:
     """What a run contradicts of the runs before it."""
     disturbed: list[float] = field(default_factory=list)
     """Rates of runs that something else disturbed, since one as fast was not."""
+    _found: Estimate | None = None
 
     @property
     def is_never_kept(self) -> bool:
@@ -63,6 +64,7 @@ class Search:
             self.changes.append(change)
             self.capacity = run.rate
             self.runs = [replace(each, capacity=run.rate) for each in self.runs[first:]]
+        self._found = estimate(self.runs)
 
     def _change(self, run: Run, most: float) -> tuple[str, int]:
         """What has changed ("": nothing), and the first run that is about the device as it is."""
@@ -79,7 +81,7 @@ class Search:
 
     def estimate(self) -> Estimate | None:
         """By the runs so far."""
-        return estimate(self.runs)
+        return self._found
 
     @property
     def ceiling(self) -> float:
@@ -101,7 +103,7 @@ class Search:
         """The next run, if nothing is disturbed."""
         if not self.runs:
             return Step(self.first, SHORT_S)
-        found = estimate(self.runs)
+        found = self._found
         assert found is not None
         rates = [run.asked for run in self.runs]
         low, high = found.low, found.high
