@@ -49,12 +49,12 @@ def test_short_names() -> None:
 def test_home_names_the_disk_that_needs_attention_first() -> None:
     home = HomeAnswer()
     quiet = {"sda": rates(), "sdb": rates()}
-    assert [home.feed(quiet, DEVICES) for _ in range(2)] == [None, None]
-    idle = home.feed(quiet, DEVICES)
+    assert [home.feed(t, quiet, DEVICES) for t in (1, 2)] == [None, None]
+    idle = home.feed(3, quiet, DEVICES)
     assert idle is not None and idle.text == "2 disks are idle; nothing waits"
-    for _ in range(6):
-        answer = home.feed({"sda": rates(50, 0, 1), "sdb": HOG, "sdb1": HOG}, DEVICES)
+    for t in range(4, 10):
+        answer = home.feed(t, {"sda": rates(50, 0, 1), "sdb": HOG, "sdb1": HOG}, DEVICES)
     assert answer is not None and (answer.disk, answer.state) == ("sdb", WARNING)
-    for _ in range(6):
-        answer = home.feed({"sda": rates(50, 0, 1), "sdb": rates()}, DEVICES)
+    for t in range(10, 16):
+        answer = home.feed(t, {"sda": rates(50, 0, 1), "sdb": rates()}, DEVICES)
     assert answer is not None and (answer.disk, answer.state) == ("sda", GOOD)

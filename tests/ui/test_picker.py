@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import ui_fakes as fakes
-from disks import changed
+from disks import changed, disk_of
 from evidence_frames import disk
 from test_app import settle
 from test_hotplug import names, words
@@ -124,6 +124,19 @@ async def test_the_activity_of_disks_is_shown_beside_them() -> None:
         assert names(app) == ["sda"] and row_of(app) == ["300", "0", "3.00", "42 %"]
 
 
+async def test_home_still_shows_the_last_minute_after_watching() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        app.screen._tick()  # type: ignore[attr-defined]
+        await pilot.press("enter")
+        await settle(pilot)
+        assert not isinstance(app.screen, HomeScreen)
+        await pilot.press("escape")
+        await open_picker(pilot)
+        last = str(app.screen.query_one(DataTable).get_row("/dev/sda")[-1])
+        assert "▄" in last, "42 % before it watched"
+
+
 async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
     async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
         app = await open_picker(pilot)
@@ -232,6 +245,11 @@ def test_the_last_minute_shows_its_worst_seconds() -> None:
         activity.add(changed(LOAD, util=100.0 if second == 59 else 0.0), 3.0 + second)
     assert activity.sparkline(10) == "▁" * 9 + "█" and activity.mean == pytest.approx(100 / 60)
     assert activity.sparkline(10, PLAIN_BARS).isascii()
+    # the user was elsewhere for half a minute, and then a reading came two seconds late
+    activity.add(changed(LOAD, util=100.0), 93.0)
+    assert activity.sparkline(60) == "▁" * 28 + "█" + " " * 30 + "█"
+    activity.add(disk_of(3.0, util=50.0), 96.0)
+    assert activity.sparkline(60).endswith(" █▅▅▅") and activity.mean == pytest.approx(350 / 30)
 
 
 @pytest.mark.parametrize(("key", "screen"), [("r", "JobChooser"), ("w", "Dashboard")])

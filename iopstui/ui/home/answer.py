@@ -21,16 +21,16 @@ class HomeAnswer:
 
     def __init__(self) -> None:
         self._frames: deque[Frame] = deque(maxlen=WINDOW)
-        self._t = 0.0
 
     def feed(
-        self, rates: Mapping[str, DiskRates], devices: Mapping[str, BlockDevice]
+        self, t: float, rates: Mapping[str, DiskRates], devices: Mapping[str, BlockDevice]
     ) -> Answer | None:
-        """The answer of the last seconds; ``None`` before there are enough."""
-        self._t += 1.0
+        """The answer of the last seconds, of which the newest ended at ``t``; ``None`` before there
+        are enough."""
         disks = {name: row for name, row in rates.items() if _is_disk(devices.get(name))}
+        seconds = max((row.seconds for row in disks.values()), default=1.0)
         self._frames.append(
-            Frame(seq=0, step=0, t=self._t, wall_ms=0.0, seconds=1.0, flags=frozenset(), fio=None,
+            Frame(seq=0, step=0, t=t, wall_ms=0.0, seconds=seconds, flags=frozenset(), fio=None,
                   fio_age_s=None, skew_ms=None, disks=disks)
         )  # fmt: skip
         if len(self._frames) < ENOUGH_SECONDS or not disks:

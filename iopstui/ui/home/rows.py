@@ -65,14 +65,19 @@ class Activity:
 
     def __init__(self) -> None:
         self._utils: deque[float | None] = deque(maxlen=MEAN_SECONDS)
+        self._t: float | None = None
         self.rates: DiskRates | None = None
         self.history = new_history()
 
     def add(self, rates: DiskRates | None, t: float) -> None:
-        """Add the rates of the second that ended at ``t``."""
-        self.rates = rates
-        self._utils.append(rates.util if rates is not None else None)
-        self.history.add(t, 1.0, chart_values(rates))
+        """Add the rates of the time that ended at ``t``. Seconds before it in which nobody looked
+        stay empty."""
+        seconds, util = (1.0, None) if rates is None else (rates.seconds, rates.util)
+        missed = 0 if self._t is None else round(t - seconds - self._t)
+        self._utils.extend([None] * min(missed, MEAN_SECONDS))
+        self._utils.extend([util] * max(1, min(round(seconds), MEAN_SECONDS)))
+        self.rates, self._t = rates, t
+        self.history.add(t, seconds, chart_values(rates))
 
     @property
     def mean(self) -> float:

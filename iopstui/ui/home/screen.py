@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 
 from rich.style import Style
 from rich.table import Table
@@ -122,7 +123,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     ``loads`` returns the disks' rates and is called each second. ``actions`` are those possible
     here. ``opened``: the session that goes on meanwhile, the first row of the list. ``error`` is
     shown at the top. ``open_dialog`` opens the dialogs of ``DIALOG_ACTIONS``; ``busiest`` finds the
-    busiest process and is called now and then."""
+    busiest process and is called now and then. ``activity`` has what was measured of the disks
+    when the screen was here before."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("f5,ctrl+r", "rescan", "Rescan"),
@@ -162,6 +164,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         opened: OpenSession | None = None,
         open_dialog: Callable[[str], None] | None = None,
         busiest: BusiestProcess | None = None,
+        activity: dict[str, Activity] | None = None,
     ) -> None:
         super().__init__()
         self._discover = discover
@@ -176,7 +179,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._error = error
         self._first_run = first_run
         self._devices: Mapping[str, BlockDevice] | None = None
-        self._activity: dict[str, Activity] = {}
+        self._activity = {} if activity is None else activity
         self._marked: list[str] = []
         self._texts: dict[str, tuple[str, str]] = {}
         """Model and mount point of each device."""
@@ -412,15 +415,15 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         """Update the disks' figures of this second; only changed cells are drawn."""
         if self._loads is None:
             return
-        rates = self._loads()
+        rates, now_s = self._loads(), monotonic()
         self._ticks += 1
         if self._busiest is not None and self._busiest.due and not self._reading_processes:
             self._reading_processes = True
             self.run_worker(self._read_processes, thread=True, group="processes")
         for name in self._devices or ():
             activity = self._activity.setdefault(name, Activity())
-            activity.add(rates.get(name), self._ticks * LIVE_S)
-        self._last_answer = self._answer.feed(rates, self._devices or {})
+            activity.add(rates.get(name), now_s)
+        self._last_answer = self._answer.feed(now_s, rates, self._devices or {})
         if self.app.screen is self:
             self._show_answer(self._last_answer)
             self._show_loads()

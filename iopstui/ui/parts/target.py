@@ -20,6 +20,7 @@ from iopstui.ui.port import Port
 from iopstui.ui.state.live import LiveState
 
 if TYPE_CHECKING:
+    from iopstui.ui.home.rows import Activity
     from iopstui.ui.home.screen import HomeChoice, OpenSession
 
 DEMO_NAME = "demo"
@@ -49,6 +50,7 @@ class TargetKeys(Part):
         self._begin_action = begin
         self._first_run = first_run
         self._pick = True
+        self._disk_activity: dict[str, Activity] = {}
 
     def begin(self, targets: Sequence[str], pick: bool) -> None:
         """Open ``targets``, or the home screen. Without a home screen, an error ends the screen."""
@@ -66,6 +68,7 @@ class TargetKeys(Part):
             backend.discover, self.port.charset, reason, backend.watch, backend.loads,
             self._offered_actions(), self._first_run,
             backend.recent, self._open_session(), self._open_over_home, backend.busiest,
+            self._disk_activity,
         )  # fmt: skip
         self.port.push(picker, self._picked)
 
