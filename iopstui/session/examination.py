@@ -74,7 +74,7 @@ class Examination:
                 frame = builder.feed(raw)
                 use = users.take()
                 users.ask(frame.t, self.devices, tasks=True)
-                self._conditions = conditions.take() or self._conditions
+                self.note_conditions(conditions.take())
                 conditions.ask(frame.t, self.devices, target.tree)
                 if number:
                     self.frames.append(frame)
@@ -90,7 +90,13 @@ class Examination:
             if probe is not None:
                 probe.close()
 
+    def note_conditions(self, read: Conditions | None) -> None:
+        """Conditions that were read; counters of errors are compared with the first ones."""
+        self._conditions = read or self._conditions
+        self._first_conditions = self._first_conditions or read
+
     _conditions: Conditions = field(default_factory=Conditions)
+    _first_conditions: Conditions | None = None
     _hours: HourBaseline | None = None
 
     @property
@@ -101,7 +107,8 @@ class Examination:
         tree = [self.devices[name] for name in self.target.tree if name in self.devices]
         evidence = Evidence(
             self.frames, devices=devices, conditions=self._conditions,
-            start_conditions=self._conditions, tree=tree, links=self.target.links,
+            start_conditions=self._first_conditions or self._conditions, tree=tree,
+            links=self.target.links,
         )  # fmt: skip
         return Seen(
             self.target,

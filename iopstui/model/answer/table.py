@@ -37,7 +37,7 @@ from iopstui.model.answer.situation import (
 from iopstui.model.answer.use import TOP_GROUP
 from iopstui.model.answer.who import MAIN_SHARE, who_text
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
-from iopstui.model.findings.finding import period_text
+from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
 
@@ -139,14 +139,23 @@ def silent(s: Situation) -> Answer | None:
 def finding(s: Situation) -> Answer | None:
     """A finding that no figure of a disk shows."""
     for found in s.findings:
-        if found.rule in SPECIFIC and (not found.disk or found.disk in s.below):
+        if found.rule in SPECIFIC and _is_about(found, s):
             state = CRITICAL if severity_of(found) == CRITICAL_FINDING else WARNING
-            waits = found.rule not in ("iostats", "hot", "media-errors")
+            # a command that failed may be a monitor's
+            waits = found.rule not in ("iostats", "hot", "media-errors", "scsi-errors")
+            waits = waits or max(s.queue_share, s.slow_share) >= MOST_SECONDS
             return Answer(
                 s.disk, f"{FINDING}{found.rule}", state, found.text, WAITS if waits else UNKNOWN,
                 next=found.advice,
             )  # fmt: skip
     return None
+
+
+def _is_about(found: Finding, s: Situation) -> bool:
+    """Whether a finding is about this disk: it names one below, or there are no others."""
+    if found.disk or s.disk not in s.devices:
+        return found.disk in ("", *s.below)
+    return all(name in s.below for name in (s.frames[-1].disks if s.frames else ()))
 
 
 def ended(s: Situation) -> Answer | None:

@@ -442,12 +442,26 @@ def test_a_finding_of_a_run_has_the_seconds_that_its_figures_are_of() -> None:
     assert answer.text.startswith("Another program uses the same disk: 18.0k of")
 
 
-def test_a_volume_s_limit_is_no_answer_for_another_disk() -> None:
+def test_what_is_found_of_one_disk_is_no_answer_for_another() -> None:
     seconds = frames([{"vda": HOG}] * 5)
     for disk, answered in (("vda", True), ("nvme9n9", False), ("", True)):
         found = Finding("volume-limit", "for at least 312 ms of each second ...", disk=disk)
         answer = judge(Seen(ONE, seconds, DEVICES, findings=[found]))[0][1]
         assert ("312 ms" in answer.text) == answered
+    both = Target(DEVICE, "/dev/vda:/dev/dm-0", "vda", ("vda", "dm-0"), parts=(
+        replace_target("vda"), replace_target("dm-0")))  # fmt: skip
+    seconds = frames([{"vda": IDLE, "dm-0": IDLE}] * 5)
+    for rule, disk, accused in (("scsi-errors", "vda", ["vda"]), ("iostats", "", [])):
+        found = Finding(rule, "...", disk=disk)
+        pairs = judge(Seen(both, seconds, DEVICES, findings=[found]))
+        assert [one.disk for _, one in pairs if one.state != GOOD] == accused
+
+
+def test_failed_commands_are_told_and_prove_no_wait() -> None:
+    found = Finding("scsi-errors", "vda ended 3 commands with an error ...", disk="vda")
+    for load, verdict in ((IDLE, UNKNOWN), (HOG, WAITS)):
+        seen = Seen(ONE, frames([{"vda": load}] * 5), DEVICES, findings=[found])
+        assert judge(seen)[0][1].verdict == verdict
 
 
 def test_several_readings_are_one() -> None:

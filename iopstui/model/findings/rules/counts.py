@@ -69,6 +69,7 @@ def no_iostats(evidence: Evidence) -> Finding | None:
         f"{device_names_text(silent)} {has} iostats=0: the kernel does not count {its} I/Os, "
         f"so {its} figures mean nothing",
         advise("iostats", silent[0].disk or silent[0].name),
+        disk=silent[0].name if len(silent) == 1 else "",
     )
 
 

@@ -38,8 +38,15 @@ def drive_throttling(evidence: Evidence) -> Finding | None:
             f"{name} {' and '.join(parts)} since the run began (SMART){now}: figures before and "
             "after are those of two different drives",
             advise("cool"),
+            disk=_namespace(name, evidence),
         )
     return None
+
+
+def _namespace(controller: str, evidence: Evidence) -> str:
+    """The only disk of this controller among those looked at; "" if it has several."""
+    names = [device.name for device in evidence.tree if device.name.startswith(f"{controller}n")]
+    return names[0] if len(names) == 1 else ""
 
 
 def _throttling_texts(reading: DriveReading) -> Iterator[str]:
@@ -67,6 +74,7 @@ def media_errors(evidence: Evidence) -> Finding | None:
                 f"{reading.counts['media_errors']:,} in its life (SMART): data could not be read, "
                 "or was wrong",
                 advise("error-log", name),
+                disk=_namespace(name, evidence),
             )
     return None
 
@@ -81,6 +89,7 @@ def drive_wear(evidence: Evidence) -> Finding | None:
                 f"{name}: {' and '.join(parts)} (SMART): its performance may not be that of a "
                 "healthy drive",
                 advise("health", name),
+                disk=_namespace(name, evidence),
             )
     return None
 
@@ -109,6 +118,7 @@ def write_amplification(evidence: Evidence) -> Finding | None:
             f"{units.size(host)} from the hosts: write amplification {factor:.1f}"
             f"{_writes_per_day_text(evidence, reading)}",
             advise("amplification"),
+            disk=_namespace(name, evidence),
         )
     return None
 

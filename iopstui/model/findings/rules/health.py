@@ -37,6 +37,7 @@ def device_temperature(evidence: Evidence) -> Finding | None:
             f"{name} is at {heat.current:.0f} °C, its limit is {heat.limit:.0f} °C: it may "
             "throttle itself",
             advise("cool"),
+            disk=name,
         )
     return None
 
@@ -59,6 +60,7 @@ def slow_link(evidence: Evidence) -> Finding | None:
                 f"x{link.max_width} {link.max_speed:g} GT/s, about {units.size(carries)}/s, and "
                 f"{units.size(figures.bytes_s)}/s go through it: the link may be the limit",
                 advise("link"),
+                disk=device.name,
             )
     return None
 
@@ -88,6 +90,7 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
                 f"{units.clock(evidence.start_conditions.t)}: "
                 "retries and error handling count as latency",
                 advise("log"),
+                disk=name,
             )
     return None
 
@@ -108,6 +111,7 @@ def nvme_errors(evidence: Evidence) -> Finding | None:
                 f"{'; '.join(parts)} since {units.clock(evidence.start_conditions.t)} (the "
                 "kernel's diag counters): retries and recovery count as latency",
                 advise("log"),
+                disk=name,
             )
     return None
 
@@ -211,5 +215,6 @@ def lost_paths(evidence: Evidence) -> Finding | None:
             "paths",
             f"{name} has lost {len(state.lost_paths)} of its {state.paths} paths: {paths}",
             advise("paths"),
+            disk=name,
         )
     return None

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from watch_frames import frame, rates
+
+from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.findings.conditions import Conditions, DeviceState
+from iopstui.session.examination import Examination
+
+
+def test_errors_count_from_the_first_look_on(tmp_path: Path) -> None:
+    devices = {"sda": BlockDevice("sda", "/dev/sda", 8, 0, "scsi", 1 << 30)}
+    examination = Examination(
+        Target(DEVICE, "/dev/sda", "sda", ("sda",)), devices, Roots.under(tmp_path)
+    )
+    for t, errors in ((1.0, 3), (2.0, None), (3.0, 5)):
+        state = {"sda": DeviceState(errors=errors)}
+        examination.note_conditions(Conditions(t, state) if errors else None)
+    examination.frames.append(frame(4.0, {"sda": rates()}))
+    found = examination.seen.findings
+    assert [(one.rule, one.disk) for one in found] == [("scsi-errors", "sda")]
+    assert found[0].text.startswith("sda ended 2 commands with an error (ioerr_cnt) since 0:01")
