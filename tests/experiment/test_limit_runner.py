@@ -66,6 +66,8 @@ def test_a_queue_that_may_have_been_full_is_repeated_deeper() -> None:
     depths = [int(request.overrides["iodepth"]) for request in made.asked]
     assert depths == [160, 640]
     assert made.asked[0].overrides["randseed"] != made.asked[1].overrides["randseed"]
+    again = MadeRuns([row(1000, 0)]).take_all()
+    assert again.asked[0].overrides["randseed"] != made.asked[0].overrides["randseed"]
     assert [one.left_out for one in made.rows] == ["repeated with a deeper queue", ""]
     assert made.search is not None and len(made.search.runs) == 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -147,7 +148,8 @@ class LimitRunner:
         self._notify = notify
         self._spoiled: dict[tuple[float, str], str] = {}
         self._in_a_row = 0
-        self._number = 0
+        # other arrivals in each search: two with the same ones would err alike
+        self._seed = random.randrange(1 << 30)
         self._ended = ""
 
     def run(self) -> Answer:
@@ -199,8 +201,8 @@ class LimitRunner:
         assert self.search is not None
         asked = self.setup.load.asked(step.rate)
         for deeper in range(MAX_DEEPER + 1):
-            self._number += 1
-            request = self.setup.request(asked, step.seconds, self._number, deeper)
+            self._seed += 1
+            request = self.setup.request(asked, step.seconds, self._seed, deeper)
             row = self._measure(request, asked, step.seconds, lent)
             next_depth = self.setup.load.depth(asked, self.setup.bound_s, deeper + 1)
             is_deepest = row.depth == next_depth

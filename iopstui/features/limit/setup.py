@@ -77,10 +77,10 @@ class LimitSetup:
         """The run of the job as it is."""
         return self._timed({}, seconds)
 
-    def request(self, rate: float, seconds: float, number: int, deeper: int = 0) -> RunRequest:
+    def request(self, rate: float, seconds: float, seed: int, deeper: int = 0) -> RunRequest:
         """The run at a rate; ``deeper`` makes its queue so many steps deeper."""
         depth = self.load.depth(rate, self.bound_s, deeper)
-        return self._timed(self.load.options(rate, depth, number), seconds)
+        return self._timed(self.load.options(rate, depth, seed), seconds)
 
     def _timed(self, options: Mapping[str, str], seconds: float) -> RunRequest:
         length_ms = round(1000 * run_length_s(SETTLE_S, seconds, self.run.interval_s))
