@@ -1,6 +1,6 @@
 # make run: everything from a fresh clone to the live screen. make test: all checks.
 .POSIX:
-.PHONY: help run dist dist-check test bench golden truth recordings scoreboard simulate faults faults-long monitoring engines fuzz mutants lint format lock clean report-look docs site pictures release web
+.PHONY: help run dist dist-check test bench golden truth recordings scoreboard simulate virtual faults faults-long monitoring engines fuzz mutants lint format lock clean report-look docs site pictures release web
 
 help:
 	@echo 'make run     install what is missing, then watch a safe job on a scratch file here'
@@ -13,6 +13,7 @@ help:
 	@echo 'make recordings  tests of the figures with all 59 recordings of fio, not with twelve (3 minutes)'
 	@echo 'make scoreboard  check the findings in known situations created on this machine (root)'
 	@echo 'make simulate  count how often comparisons, gates and limits are wrong (20 minutes)'
+	@echo 'make virtual  fit and limit on disks with a known answer, in guests in virtual time (a night; root)'
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; creates its own devices)'
 	@echo 'make faults-long  the long fault tests: many cycles, all of fio'"'"'s examples'
 	@echo 'make monitoring  feed the exports to real Prometheus, node_exporter and InfluxDB'
@@ -72,6 +73,11 @@ scoreboard:
 simulate:
 	@.ci/setup test
 	.venv/bin/python tests/simulate
+
+# VIRTUAL="--kernel FILE --modules DIR" names a kernel other than the one that runs
+virtual:
+	@.ci/setup test
+	.venv/bin/python tests/virtual $(VIRTUAL)
 
 # IOPSTUI_LAB="COMMAND" runs tests with failing hardware in a virtual machine (tests/faults/test_lab.py)
 faults:

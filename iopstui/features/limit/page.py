@@ -19,7 +19,7 @@ from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.xy_chart import XYChart, XYLine, XYSpec, linear_axis
 from iopstui.ui.draw.rows import Line, Row, message, wrap
-from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P99, WARNING, Charset
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, ERROR, FIO, MARK, P99, WARNING, Charset
 
 COUNTS, LEFT_OUT, CLOSED = "o", "x", "C"
 MIN_CHART, TABLE_ROWS = 8, 9
@@ -115,14 +115,14 @@ def curve_spec(runner: LimitRunner) -> XYSpec:
         plotting.log_scale([bound, *(ns for _, ns in (*counted, *others, *alone))], None, True),
         f.axis_latency,
         (
-            XYLine("", ((axis.low, bound), (axis.high, bound)), WARNING),
+            XYLine("", ((axis.low, bound), (axis.high, bound)), ERROR),
             XYLine(LEFT_OUT, tuple(others), DIM, joined=False),
             XYLine(COUNTS, tuple(counted), P99),
             XYLine(CLOSED, tuple(alone), DEVICE, joined=False),
         ),
-        ((f"{COUNTS} {tail}", P99), (f"   line: {f.latency(bound)}", WARNING),
-         *(((f"   {CLOSED} as it is (closed loop)", DEVICE),) if alone else ()),
-         *((("   verticals: limit, 95 %", MARK),) if ends else ()),
+        ((f"{COUNTS} {tail}", P99), (f"   ─ {f.latency(bound)}", ERROR),
+         *((("   │ limit, 95 %", MARK),) if ends else ()),
+         *(((f"   {CLOSED} closed loop", DEVICE),) if alone else ()),
          *(((f"   {LEFT_OUT} left out", DIM),) if others else ())),
         verticals=tuple(ends),
         note="" if points else "no rate measured yet",
