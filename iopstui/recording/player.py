@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from iopstui.errors import UsageError
 from iopstui.format import clock
+from iopstui.text import printable
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 SLOWEST, FASTEST = 0.1, 1000.0
+_CLOCK = re.compile(r"([0-9]{1,4}:){0,2}[0-9]{1,7}([.][0-9]{1,3})?")
 
 
 class Timed(Protocol):
@@ -85,6 +89,25 @@ class Player(ABC, Generic[Item, Event]):
     def time_text(self, t: float) -> str:
         """A second of the recording for people."""
         return clock(t)
+
+    time_example = "1:30, 1:02:03, 90"
+
+    def time_of(self, text: str) -> float:
+        """The second of the recording that people mean. UsageError for what is no time, or not in
+        the recording."""
+        t = self._second_of(text.strip())
+        if not 0.0 <= t < self.end + 1.0:
+            raise UsageError(f"Nothing was recorded at {printable(text)}.",
+                             f"{self.time_text(0.0)} to {self.time_text(self.end)}")  # fmt: skip
+        return t
+
+    def _second_of(self, text: str) -> float:
+        if not _CLOCK.fullmatch(text):
+            raise UsageError(f"{printable(text)!r} is not a time.", f"Like {self.time_example}")
+        seconds = 0.0
+        for part in text.split(":"):
+            seconds = 60 * seconds + float(part)
+        return seconds
 
     # -- what the screen asks for
 

@@ -91,6 +91,10 @@ def test_the_position_is_a_time_of_the_day(recorded: Path, monkeypatch: pytest.M
     time.tzset()
     session = FlightReplay(recorded)
     assert session.time_text(120) == "27 Sep 03:00:00"
+    # the last 03:00 that was recorded, whatever day it is
+    assert session.time_of("03:00") == session.time_of("2026-09-27 03:00") == 120
+    with pytest.raises(UsageError, match="Nothing was recorded at 2026-09-26 03:00"):
+        session.time_of("2026-09-26 03:00")
     session.close()
 
 

@@ -79,6 +79,30 @@ async def test_a_click_on_the_bar_goes_to_that_second(size: tuple[int, int]) -> 
         await wait_until(pilot, lambda: app.session.at < 1.0)
 
 
+async def test_g_goes_to_a_time_that_is_typed() -> None:
+    app = replay(paused=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await wait_until(pilot, lambda: seq(app) == 0)
+        await pilot.press("g", *"1:00", "enter")
+        await settle(pilot)
+        assert shows(app, "Nothing was recorded at 1:00. 0:00 to 0:43")
+        await pilot.press(*["backspace"] * 4, *"0:20", "enter")
+        await wait_until(pilot, lambda: app.session.at == 20 and app.state.t > 18)
+
+
+@pytest.mark.parametrize(
+    ("text", "second"), [("20", 20.0), ("0:20", 20.0), ("0:00:41.5", 41.5), ("42", 42.0)]
+)
+def test_times_of_a_recording(text: str, second: float) -> None:
+    assert ReplaySession(made.EARLIER_DEMO).time_of(text) == second
+
+
+@pytest.mark.parametrize("text", ["", "x", "1:2:3:4", "-5", "1e1", "nan", ":30", "9" * 400, "1:00"])
+def test_what_is_no_time_of_a_recording(text: str) -> None:
+    with pytest.raises(UsageError):
+        ReplaySession(made.EARLIER_DEMO).time_of(text)
+
+
 async def test_a_recording_is_compared_with_the_volume() -> None:
     session = ReplaySession(made.EARLIER_DEMO, 1000.0)
     session.paused = True

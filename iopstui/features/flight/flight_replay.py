@@ -12,6 +12,7 @@ from iopstui import events
 from iopstui.errors import IopstuiError
 from iopstui.features.flight.directory import StoredFile, no_recording, stored_files
 from iopstui.features.flight.history import read_history
+from iopstui.features.flight.model.times import parse_time
 from iopstui.recording.reader import EventRecord, Record, Recording, SampleRecord
 from iopstui.recording.replay import CONTEXT, ReplayFold, ReplaySession
 from iopstui.recording.writer import shifted
@@ -53,6 +54,12 @@ class FlightReplay(ReplaySession):
     def time_text(self, t: float) -> str:
         """The day and time, as the clock said here: "27 Sep 02:14:05"."""
         return datetime.fromtimestamp(self._began[0] + t).strftime("%d %b %H:%M:%S")
+
+    time_example = "02:14, 2026-11-27 02:14"
+
+    def _second_of(self, text: str) -> float:
+        """Without a day it is the last time that was recorded."""
+        return parse_time(text, self._ended_s, "go to") - self._began[0]
 
     def _number(self, moment_s: float) -> int:
         """Which file is of this moment, or the last one before it."""

@@ -96,6 +96,20 @@ class ReplayKeys(Part):
             at = self._session.at + MARK_REACHED_S
             self._session.seek(next((t for t in times if t > at), times[0]))
 
+    def ask_time(self) -> None:
+        """Ask for the time to go to."""
+        from iopstui.ui.dialogs.prompt import Prompt
+
+        session = self._session
+        text = (f"Recorded: {session.time_text(0.0)} to {session.time_text(session.end)}. "
+                f"Type a time, like {session.time_example}.")  # fmt: skip
+        prompt = Prompt("Go to", text, "", session.time_of, self.port.charset)
+        self.port.push(prompt, self._go_to_time)
+
+    def _go_to_time(self, text: str | None) -> None:
+        if text is not None:
+            self._session.seek(self._session.time_of(text))
+
     def next_second(self, by: int) -> None:
         """Choose a cell of the heat map in the next or the previous second."""
         dashboard = self.port.dashboard
@@ -153,6 +167,10 @@ class ReplayKeys(Part):
         ),
         Action(
             "next_mark", (Key("n", "n"),), next_mark, help="to the next mark", place=35,
+        ),
+        Action(
+            "go_to", (Key("g", "g"),), ask_time, title="Go to a time", help="to a time that you type",
+            place=36,
         ),
         Action(
             "speed", (Key("less_than_sign", "<", False), Key("greater_than_sign", ">", True)),
