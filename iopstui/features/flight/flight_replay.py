@@ -18,6 +18,9 @@ from iopstui.recording.replay import CONTEXT, ReplayFold, ReplaySession
 from iopstui.recording.writer import shifted
 
 PAUSE_S = 5.0
+LOOKBACK_S = 300.0
+"""So much of the charts is there after a jump. 15 minutes, as of other recordings, take a second of
+CPU to read for one disk."""
 
 
 class FlightReplay(ReplaySession):
@@ -37,7 +40,7 @@ class FlightReplay(ReplaySession):
         self._flight_marks: Sequence[tuple[float, str]] = ()
         start_s = self._began[-1] if at_s is None else at_s
         super().__init__(self._files[self._number(start_s)].path, speed)
-        self.path = place
+        self.path, self.lookback_s = place, LOOKBACK_S
         self._goal = min(max(0.0, start_s - self._began[0]), self.end)
         threading.Thread(target=self._find_marks, name="worst times", daemon=True).start()
 
