@@ -169,8 +169,8 @@ class ReplayKeys(Part):
             "next_mark", (Key("n", "n"),), next_mark, help="to the next mark", place=35,
         ),
         Action(
-            "go_to", (Key("g", "g"),), ask_time, title="Go to a time", help="to a time that you type",
-            place=36,
+            "go_to", (Key("g", "g"),), ask_time, title="Go to a time",
+            help="to a time that you type", place=36,
         ),
         Action(
             "speed", (Key("less_than_sign", "<", False), Key("greater_than_sign", ">", True)),
