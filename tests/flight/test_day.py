@@ -22,10 +22,13 @@ from iopstui.features.flight.directory import stored_files
 from iopstui.features.flight.history import read_history
 from iopstui.features.flight.model.bad_times import bad_times
 from iopstui.features.flight.model.peaks import join
-from iopstui.features.flight.past_answer import _of_same_seconds, why_then
+from iopstui.features.flight.model.stretches import Stretch
+from iopstui.features.flight.past_answer import _of_same_seconds, _with_recorded, why_then
 from iopstui.features.flight.span import read_span
 from iopstui.features.flight.thinning import thin
 from iopstui.features.flight.usual import usual_at
+from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording.reader import Recording, SampleRecord
 from iopstui.recording.records import DiskPeak, Peaks
@@ -245,6 +248,15 @@ def test_readings_of_other_seconds_accuse_nobody(moved: float, named: bool) -> N
     found = _of_same_seconds(use, seconds)
     assert found is not None and ("vda" in found.users[0].devices) == named
     assert "vdb" in found.users[0].devices
+
+
+@pytest.mark.parametrize(("state", "text"), [("good", "of all"), ("warning", "of a moment")])
+def test_figures_of_a_good_time_are_of_all_of_it(state: str, text: str) -> None:
+    recorded = Answer("vda", "busy", state, "of a moment", who="cp (42) does 97 % of its bytes")
+    judged = Answer("vda", "busy", state, "of all")
+    situation = Situation("vda", [], ["vda"])
+    [(_, answer)] = _with_recorded([(situation, judged)], Stretch(0.0, 60.0, recorded))
+    assert answer.text == text
 
 
 def test_a_spike_is_not_left_out_for_a_lower_one_before_it() -> None:

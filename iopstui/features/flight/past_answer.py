@@ -18,6 +18,7 @@ from iopstui.features.flight.usual import Usual, usual_at
 from iopstui.format import print_line
 from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, Answer
 from iopstui.model.answer.judge import Pair, Seen, judge
+from iopstui.model.answer.table import ENDED, idle_seconds
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.answer.who import are_alike
 from iopstui.model.means import median
@@ -59,6 +60,10 @@ def _report(span: Span, main: Stretch | None) -> Report:
     use = _of_same_seconds(mean_use([use for _, use in part.uses]), frames)
     seen = Seen(span.header.target, frames, span.devices, use=use, findings=findings)
     pairs = judge(seen)
+    if pairs and pairs[0][1].rule == ENDED:
+        # a time that is over is not asked about its last seconds
+        used = frames[: len(frames) - idle_seconds(pairs[0][0])]
+        pairs = judge(replace(seen, frames=used))
     if main is not None:
         pairs = _with_recorded(pairs, main)
     verdict = pairs[0][1].verdict if pairs else UNKNOWN
@@ -82,14 +87,15 @@ def _of_same_seconds(use: DiskUse | None, frames: Sequence[Frame]) -> DiskUse | 
 
 
 def _with_recorded(pairs: list[Pair], main: Stretch) -> list[Pair]:
-    """The recorded answer first, with the situation of its disk."""
+    """The recorded answer first, with the situation of its disk: it may name who did it. Where all
+    was well its figures are of a moment, and those of the whole time count."""
     of_disk = [pair for pair in pairs if pair[1].disk == main.answer.disk]
     if not of_disk:
         return pairs
     situation, judged = of_disk[0]
     others = [pair for pair in pairs if pair[1].disk != main.answer.disk]
     agrees = is_same(judged, main.answer) and judged.verdict == main.answer.verdict
-    agrees = agrees and (judged.who != "" or main.answer.who == "")
+    agrees = agrees and (judged.state == GOOD or judged.who != "" or main.answer.who == "")
     return [(situation, judged if agrees else main.answer), *others]
 
 

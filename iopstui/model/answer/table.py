@@ -42,7 +42,7 @@ from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
 
 SILENT_S = 2.0
-ENDED_SECONDS = 3
+ENDED, ENDED_SECONDS = "ended", 3
 """So many seconds without I/O, and what came before has ended."""
 MUCH_PRESSURE = 20.0
 """Percent of the time in which a task waited for I/O that must have a place."""
@@ -158,13 +158,19 @@ def _is_about(found: Finding, s: Situation) -> bool:
     return all(name in s.below for name in (s.frames[-1].disks if s.frames else ()))
 
 
-def ended(s: Situation) -> Answer | None:
-    """The I/O has ended: what is true of the seconds before is no longer so."""
+def idle_seconds(s: Situation) -> int:
+    """How many of the last seconds had hardly any I/O."""
     count = len(s.seconds)
     while count and (s.seconds[count - 1].aqu_sz or 0.0) < HARDLY_USED:
         if s.seconds[count - 1].in_flight:
             break
         count -= 1
+    return len(s.seconds) - count
+
+
+def ended(s: Situation) -> Answer | None:
+    """The I/O has ended: what is true of the seconds before is no longer so."""
+    count = len(s.seconds) - idle_seconds(s)
     rest = s.seconds[count:]
     if len(rest) < ENDED_SECONDS or not count:
         return None
@@ -174,7 +180,7 @@ def ended(s: Situation) -> Answer | None:
     state = "has hardly any I/O" if any(one.ios_s for one in rest) else "is idle: no I/O"
     waited = max(s.queue_share, s.slow_share) > FEW_SECONDS
     return Answer(
-        s.disk, "ended", GOOD,
+        s.disk, ENDED, GOOD,
         f"{s.disk} {state} for {sum(one.seconds for one in rest):.0f} s; before that "
         f"{_mean(before)}, {units.size(before.bytes_s)}/s, {_count(before.in_flight)} in flight",
         UNKNOWN if waited else NOTHING, _who(s).replace(" does ", " did "),
