@@ -222,6 +222,19 @@ def test_panels_have_exactly_the_required_size(width: int, height: int) -> None:
         assert [len(line) for line in text(rows).splitlines()] == [width] * height
 
 
+def test_a_second_without_a_reading_of_the_kernel_is_not_the_first_one() -> None:
+    unread = {"seconds": None, "disks": {}, "cpus": {}}
+    late = FrameReady(2, replace(fakes.frame(2), **unread))
+    for events, words in (
+        ([FrameReady(0, replace(fakes.frame(0), seq=0, **unread))], "rates need two"),
+        ([ready(1), late], "not measured in this second"),
+    ):
+        live_state = state(*events)
+        shown = [kernel_panel.rows(live_state, fakes.ON_PARTITION, 120, 6, UTF8),
+                 cpus(live_state, 120, 8)]  # fmt: skip
+        assert all(words in text(rows) for rows in shown)
+
+
 def test_kernel_panel_has_a_row_for_each_device_below() -> None:
     live_state = state(ready(2, tree=("nvme0n1p1", "nvme0n1")))
     panel = text(kernel_panel.rows(live_state, fakes.ON_PARTITION, 120, 6, UTF8))

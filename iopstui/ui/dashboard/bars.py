@@ -307,7 +307,7 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
         return line.add(" kernel ", DEVICE).add("sees no block device", DIM).build()
     line.add(f" {printable(target.name)[:10]} ", DEVICE)
     if disk is None:
-        first = state.frame is None or state.frame.seconds is None
+        first = state.frame is None or state.frame.seq == 0
         return line.add("no rates yet" if first else "not measured now").build()
     return line.add(_disk_text(disk, several=len(target.devices_below) > 1)).build()
 

@@ -155,6 +155,13 @@ class LiveState:
         self.mark_intervals = MarkIntervals()
 
     @property
+    def why_no_rates(self) -> str:
+        """Why the newest second has no figures of the kernel."""
+        if self.frame is None or self.frame.seq == 0:
+            return "first sample; rates need two"
+        return "not measured in this second"
+
+    @property
     def probe_frame(self) -> Frame | None:
         """The newest frame with counts of the probe; ``None`` if that is long ago: the probe is
         off, or has ended."""

@@ -76,7 +76,7 @@ def rows(
     maps = queue_map(disks, state.frame, topology)
     title = rule(width, charset, ("CPUs, this second", BOLD), right=_irq_note(maps))
     if state.frame is None or not state.frame.cpus:
-        text = message(width, charset, "first sample; rates need two")
+        text = message(width, charset, state.why_no_rates)
         return pad([title, text], height, width)
     words = "; ".join(filter(None, (before_text(state), note(maps))))
     notes = wrap(width, charset, words)

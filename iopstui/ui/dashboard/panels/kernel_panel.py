@@ -119,7 +119,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
         return wrap(width, charset, f"No disk figures: {why}.", None)
     frame = state.frame
     if frame is None or frame.seconds is None:
-        return [message(width, charset, "first sample; rates need two")]
+        return [message(width, charset, state.why_no_rates)]
     several, layers = len(target.devices_below) > 1, target.layers
     labels = [_label(layer) for layer in layers] + [
         SUM_OF.format(len(target.devices_below))

@@ -65,7 +65,7 @@ def rows(state: LiveState, target: Target, width: int, charset: Charset) -> list
     """The rows below the title."""
     frame = state.frame
     if frame is None or frame.seconds is None:
-        return [message(width, charset, "first sample; rates need two")]
+        return [message(width, charset, state.why_no_rates)]
     mount = message(width, charset, _mount_text(target))
     share = frame.share
     if share is None:
