@@ -51,7 +51,7 @@ def test_home_names_the_disk_that_needs_attention_first() -> None:
     quiet = {"sda": rates(), "sdb": rates()}
     assert [home.feed(t, quiet, DEVICES) for t in (1, 2)] == [None, None]
     idle = home.feed(3, quiet, DEVICES)
-    assert idle is not None and idle.text == "2 disks are idle; nothing waits"
+    assert idle is not None and idle.text == "2 disks are idle: nothing is in flight"
     for t in range(4, 10):
         answer = home.feed(t, {"sda": rates(50, 0, 1), "sdb": HOG, "sdb1": HOG}, DEVICES)
     assert answer is not None and (answer.disk, answer.state) == ("sdb", WARNING)

@@ -307,7 +307,8 @@ def cpus_full(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "cpu", GOOD,
         f"{begin} CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
-        f"{_quiet_text(s).removesuffix('; nothing waits')}", who=_who(s), next=advise("cpu-users"),
+        f"{_quiet_text(s).removesuffix(f'; {_NOTHING_WAITS}')}", who=_who(s),
+        next=advise("cpu-users"),
     )  # fmt: skip
 
 
@@ -489,12 +490,12 @@ def _idle_waits(s: Situation) -> str:
     """A process on a frozen file system is blocked, and does not count as waiting for I/O."""
     waited = s.waited_percent
     blocked = _blocked_text(s, "is blocked", "are blocked")
+    if waited is None:
+        return blocked or "nothing is in flight"
     if (waited or 0.0) >= WAITED_PERCENT or ((waited or 0.0) >= SOME_WAIT_PERCENT and not blocked):
         return f"tasks wait for I/O {waited:.0f} % of the time, but it has none"
     if not blocked:
-        return "nothing waits"
-    if waited is None:
-        return blocked
+        return _nothing(s)
     some = f"tasks wait for I/O {waited:.0f} % of the time" if waited >= SOME_WAIT_PERCENT else ""
     return f"{some or 'no task waits for I/O'}, but {blocked}"
 
@@ -505,7 +506,17 @@ def _nothing_waits(s: Situation) -> str:
         return f"no queue ({units.number(s.in_flight)} in flight)"
     if waited >= SOME_WAIT_PERCENT:
         return f"tasks wait for I/O {waited:.0f} % of the time"
-    return "nothing waits"
+    return _nothing(s)
+
+
+def _nothing(s: Situation) -> str:
+    """What is so if no task waits for I/O (PSI): one that is blocked otherwise, as on a frozen file
+    system, is seen only where tasks were looked at."""
+    looked = s.use is not None and s.use.with_tasks
+    return _NOTHING_WAITS if looked else "no task waits for I/O"
+
+
+_NOTHING_WAITS = "nothing waits"
 
 
 def _latency(s: Situation) -> str:

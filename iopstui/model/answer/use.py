@@ -126,6 +126,7 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
     return replace(
         last, seconds=seconds, users=_mean_users(uses, seconds),
         disks={name: _mean_rates(name, uses, seconds) for name in names},
+        with_tasks=any(use.with_tasks for use in uses),
         blocked=_often([use.blocked for use in uses if use.with_tasks]),
         ring_waiters=_often([use.ring_waiters for use in uses if use.with_tasks]),
         limits=_reached(uses),

@@ -38,7 +38,7 @@ class HomeAnswer:
         active = [name for name in disks if any(map(_does_io, self._rates_of(name)))]
         if not active:
             looked = f.counted(len(disks), "disk is idle", "disks are idle")
-            return Answer("", "quiet", GOOD, f"{looked}; nothing waits")
+            return Answer("", "quiet", GOOD, f"{looked}: nothing is in flight")
         places = [_place(devices[name], devices) for name in active]
         seen = Seen(combine_targets(places), list(self._frames), devices)
         return judge(seen)[0][1]

@@ -106,6 +106,28 @@ def test_innocent_loads_accuse_nobody(disks: list[DiskRates], pressure: float) -
     assert (answer.state, answer.verdict) == (GOOD, NOTHING), answer
 
 
+@pytest.mark.parametrize(
+    ("seen_use", "pressure", "words"),
+    [
+        (None, None, "nothing is in flight"),
+        (use(), None, "nothing is in flight"),
+        (None, 0.0, "no task waits for I/O"),
+        (use(with_tasks=False), 0.0, "no task waits for I/O"),
+        (use(), 0.0, "nothing waits"),
+        (use(blocked=(BlockedTask(7, "dd"),)), 0.0, "no task waits for I/O, but dd (7) is blocked"),
+    ],
+)
+def test_nothing_waits_is_said_where_tasks_were_looked_at(
+    seen_use: DiskUse | None, pressure: float | None, words: str
+) -> None:
+    assert first([IDLE] * 5, seen_use, pressure).text.endswith(f"; {words}")
+
+
+def test_one_reading_of_tasks_is_enough_to_have_looked() -> None:
+    mean = mean_use([use(with_tasks=True), use(with_tasks=False)])
+    assert mean is not None and mean.with_tasks
+
+
 def test_no_request_takes_0_ns() -> None:
     """Of a few quick ones the kernel counts 0 ms."""
     told = first([changed(rates(5, 0, 0), r_await=0.0)] * 5).text
@@ -147,7 +169,7 @@ def test_nothing_completes() -> None:
 def test_a_disk_with_a_request_is_not_idle() -> None:
     begun = changed(IDLE, in_flight=3)
     assert first([IDLE, IDLE, begun]).text == "vda: no I/O completed in 3 s; 3 in flight"
-    assert first([IDLE] * 5).text == "vda is idle: no I/O for 5 s; nothing waits"
+    assert first([IDLE] * 5).text == "vda is idle: no I/O for 5 s; nothing is in flight"
     elsewhere = first([IDLE] * 5, use(remote=True), 80.0).text
     assert elsewhere.endswith("tasks wait for I/O 80 % of the time, but it has none")
 
