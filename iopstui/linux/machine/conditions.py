@@ -26,6 +26,7 @@ from iopstui.linux.devices.health.driver_health import (
 )
 from iopstui.linux.devices.health.pcie import LinkFiles, find_link, read_link
 from iopstui.linux.devices.health.temperature import Sensor, Temperatures, find_sensors
+from iopstui.linux.machine.kernel_log import KernelLog
 from iopstui.linux.machine.topology import online_cpus, read_nodes
 from iopstui.linux.nvme.diag import read_nvme_counters
 from iopstui.linux.roots import Roots
@@ -134,6 +135,7 @@ class ConditionsFiles:
         self._nodes: Mapping[int, int] = {}
         self._files: dict[str, _DeviceFiles] = {}
         self._readings = 0
+        self._log = KernelLog(roots.dev / "kmsg")
 
     def read(
         self, devices: Devices, names: Sequence[str], t: float, cpus: Sequence[int] = ()
@@ -141,7 +143,12 @@ class ConditionsFiles:
         """Read the conditions of these devices and CPUs (none given: all that are online). ``t`` is
         seconds. Never fails, but lasts as long as a disk takes to tell its temperature."""
         states, nodes = self._cpus(cpus)
-        return Conditions(t, self._devices(devices, names, t), states, nodes)
+        logged = self._log.errors(t)
+        return Conditions(t, self._devices(devices, names, t), states, nodes, logged=logged)
+
+    def close(self) -> None:
+        """Nothing is read again."""
+        self._log.close()
 
     def _cpus(self, cpus: Sequence[int]) -> tuple[Mapping[int, CpuState], Mapping[int, int]]:
         online = online_cpus(self._roots)

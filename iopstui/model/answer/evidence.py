@@ -71,6 +71,8 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
         causes.append(f"full CPUs (at least {min(s.cpus_idle):.0f} % idle)")
     if s.memory_percent is not None and s.memory_percent < LITTLE:
         causes.append("short memory")
+    if s.conditions.logged is not None and not any(n in s.below for n in s.conditions.logged):
+        causes.append("errors in the kernel's log")
     looked = s.use is not None and s.use.limits_readable and not s.use.outer_groups
     if looked and s.use is not None and not s.use.limits:
         causes.append("I/O limits of cgroups")
@@ -85,6 +87,8 @@ def not_seen(s: Situation, no_probe: str = "") -> list[str]:
     if s.use is not None and s.use.hidden and not s.use.as_root:
         hidden = units.counted(s.use.hidden, "process", "processes")
         missing.append(f"the I/O of {hidden} of other users (root sees it)")
+    if s.use is not None and not s.use.as_root and s.conditions.logged is None:
+        missing.append("errors in the kernel's log (root reads it)")
     if s.use is not None and not s.use.limits_readable:
         missing.append("I/O limits of cgroups (no hierarchy that has them is mounted here)")
     elif s.use is not None and s.use.outer_groups:

@@ -58,9 +58,9 @@ LOWER_SHARE = 0.25
 """A layer holds the requests if the devices below it have less than this part of them."""
 MUCH_SLOWER, SLOWER_MS = 4.0, 1.0
 """So many times the usual, and at least so long, is worth a warning."""
-SPECIFIC = ("io-errors", "scsi-errors", "media-errors", "paths", "thermal", "nfs-stalled",
-            "smb-stalled", "nfs-retrans", "nfs-server", "nfs-queue", "smb-server", "net-loss",
-            "net-window", "net-full", "iostats", "hot", "volume-limit")  # fmt: skip
+SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths", "thermal",
+            "nfs-stalled", "smb-stalled", "nfs-retrans", "nfs-server", "nfs-queue", "smb-server",
+            "net-loss", "net-window", "net-full", "iostats", "hot", "volume-limit")  # fmt: skip
 """Findings that say more than any row below theirs."""
 
 
@@ -142,7 +142,13 @@ def finding(s: Situation) -> Answer | None:
         if found.rule in SPECIFIC and _is_about(found, s):
             state = CRITICAL if severity_of(found) == CRITICAL_FINDING else WARNING
             # a command that failed may be a monitor's
-            waits = found.rule not in ("iostats", "hot", "media-errors", "scsi-errors")
+            waits = found.rule not in (
+                "iostats",
+                "hot",
+                "media-errors",
+                "scsi-errors",
+                "kernel-errors",
+            )
             waits = waits or max(s.queue_share, s.slow_share) >= MOST_SECONDS
             return Answer(
                 s.disk, f"{FINDING}{found.rule}", state, found.text, WAITS if waits else UNKNOWN,

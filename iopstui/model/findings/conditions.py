@@ -134,11 +134,21 @@ class ProcessLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedErrors:
+    """How many errors of a device the kernel has logged since its log is read, when the last one
+    was (the session's clock), and in which words."""
+
+    count: int
+    t: float
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
 class Conditions:
     """Everything at one moment; ``t`` in seconds of the session's clock. ``devices`` by name: those
     that jobs work on and what is below them. ``nodes``: CPU -> NUMA node, as far as known.
-    ``processes`` are other programs that do I/O, the busiest first, ``groups`` the cgroups that do;
-    ``None``: not read."""
+    ``processes`` are other programs that do I/O, the busiest first, ``groups`` the cgroups that do,
+    ``logged`` errors in the kernel's log, by device; ``None``: not read."""
 
     t: float = 0.0
     devices: Mapping[str, DeviceState] = field(default_factory=dict)
@@ -146,3 +156,4 @@ class Conditions:
     nodes: Mapping[int, int] = field(default_factory=dict)
     processes: tuple[ProcessLoad, ...] | None = None
     groups: tuple[GroupRates, ...] | None = None
+    logged: Mapping[str, LoggedErrors] | None = None

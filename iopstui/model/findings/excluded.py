@@ -26,6 +26,8 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "irq-moved": "interrupts spread over several CPUs",
     "irq-outside": "queues whose CPUs are offline",
     "job-cpu": "polling jobs; a device that is full as well, or in write-back",
+    "kernel-errors": "errors before the run; operations that a device does not have; errors 30 s "
+    "ago",
     "layer": "cgroup limits that bind (above); jobs that use the CPUs themselves",
     "link": "links with spare capacity",
     "media-errors": "errors before the run",

@@ -33,6 +33,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "irq-moved": (INFO, "The device's interrupt moved to another CPU"),
     "irq-outside": (INFO, "The interrupt runs on a CPU without a job"),
     "job-cpu": (WARNING, "The job's CPU is the limit, not the disk"),
+    "kernel-errors": (CRITICAL, "The kernel logs I/O errors of the disk"),
     "layer": (INFO, "I/Os wait in a layer above the disk"),
     "link": (WARNING, "The PCIe link runs below its maximum"),
     "media-errors": (CRITICAL, "The drive reports media errors"),

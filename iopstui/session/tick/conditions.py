@@ -68,6 +68,8 @@ class ConditionsReader:
         """Forget what was read. A reading that is under way is not waited for: nothing is left open
         behind it."""
         self._closed = True
+        if self._files is not None and not (self._thread and self._thread.is_alive()):
+            self._files.close()
 
     def _read_in_thread(
         self,
@@ -90,6 +92,8 @@ class ConditionsReader:
             if groups:
                 conditions = replace(conditions, groups=self._cgroups(names))
             self._results.append(conditions)
+            if self._closed:
+                self._files.close()
 
     def _cgroups(self, names: Sequence[str]) -> tuple[GroupRates, ...] | None:
         """The cgroups' I/O since the reading before; ``None`` at the first one."""

@@ -24,6 +24,8 @@ MEMORY_WAIT_PERCENT = 10.0
 IO_WAIT_PERCENT = 20.0
 # a link is in question once half of what it can carry is used
 LINK_USE_SHARE = 0.5
+RECENT_S = 30.0
+LOG_WIDTH = 72
 
 
 def device_temperature(evidence: Evidence) -> Finding | None:
@@ -92,6 +94,25 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
                 advise("log"),
                 disk=name,
             )
+    return None
+
+
+def logged_errors(evidence: Evidence) -> Finding | None:
+    """Errors of a disk that the kernel logged since the run began, if the last one is recent."""
+    known = {device.name: device.disk or device.name for device in evidence.tree}
+    now, before = evidence.conditions.logged or {}, evidence.start_conditions.logged or {}
+    for name, errors in now.items():
+        count = errors.count - (before[name].count if name in before else 0)
+        if count <= 0 or name not in known or evidence.conditions.t - errors.t > RECENT_S:
+            continue
+        return Finding(
+            "kernel-errors",
+            f"the kernel logged {units.counted(count, 'error')} of {name} since "
+            f"{units.clock(evidence.start_conditions.t)}, the last one: "
+            f"{units.cut(errors.last, LOG_WIDTH)}",
+            advise("log"),
+            disk=known[name],
+        )
     return None
 
 

@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device, disk, fio, fired, seconds
 
-from iopstui.model.findings.conditions import Array, Conditions, DeviceState, Link, Temperature
+from iopstui.model.findings.conditions import (
+    Array,
+    Conditions,
+    DeviceState,
+    Link,
+    LoggedErrors,
+    Temperature,
+)
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.rules import health as health_rules
 
@@ -169,3 +176,25 @@ def test_failed_commands_of_a_namespace_are_errors() -> None:
     assert (
         "nvme2n1: 1 command failed since" in fired(health_rules.nvme_errors(ailing(*states))).text
     )
+
+
+def logged(count: int, t: float, name: str = "vda") -> Conditions:
+    line = (
+        f"I/O error, dev {name}, sector 49672 op 0x1:(WRITE) flags 0x3000 phys_seg 1 prio class 2"
+    )
+    return Conditions(t=40.0, logged={name: LoggedErrors(count, t, line)})
+
+
+def test_errors_that_the_kernel_logged_since_the_run_began() -> None:
+    evidence = replace(
+        ailing(DeviceState()), tree=[device()], start_conditions=Conditions(2.0, logged={})
+    )
+    found = fired(health_rules.logged_errors(replace(evidence, conditions=logged(12, 39.0))))
+    assert found.disk == "vda" and found.text == (
+        "the kernel logged 12 errors of vda since 0:02, the last one: I/O error, dev vda, "
+        "sector 49672 op 0x1:(WRITE) flags 0x3000 phys_seg 1…"
+    )
+    for other in (logged(12, 9.0), logged(12, 39.0, "vdb"), Conditions(t=40.0)):
+        assert health_rules.logged_errors(replace(evidence, conditions=other)) is None
+    before = replace(evidence, start_conditions=logged(12, 1.0), conditions=logged(12, 39.0))
+    assert health_rules.logged_errors(before) is None
