@@ -28,7 +28,7 @@ from iopstui.model.findings.evidence import Evidence
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
 from iopstui.session.hour_baseline import FIRST_AT_S, HourBaseline
-from iopstui.session.tick.conditions import ConditionsReader
+from iopstui.session.tick.conditions import ConditionsReader, with_arrays
 from iopstui.session.tick.disk_use import UseWatch
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Examination:
                 use = users.take()
                 users.ask(frame.t, self.devices, tasks=True)
                 self.note_conditions(conditions.take())
-                conditions.ask(frame.t, self.devices, target.tree)
+                conditions.ask(frame.t, self.devices, with_arrays(target.tree, self.devices))
                 if number:
                     self.frames.append(frame)
                     self.uses += [use] if use is not None else []

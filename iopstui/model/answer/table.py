@@ -619,11 +619,18 @@ def _resync(s: Situation) -> tuple[str, Advice] | None:
         array = state.array
         if array is None or not array.is_syncing:
             continue
-        if name in s.below or s.disk in s.lower.get(name, ()):
+        if name in s.below or s.disk in _members(s, name):
             return f"{array.action} of {name} (md) reads and writes it", advise(
                 "resync", name, "20000"
             )
     return None
+
+
+def _members(s: Situation, array: str) -> set[str]:
+    """The devices that an array is made of; of partitions, their disks too."""
+    slaves = s.devices[array].slaves if array in s.devices else ()
+    disks = [s.devices[name].disk for name in slaves if name in s.devices]
+    return {*slaves, *filter(None, disks), *s.lower.get(array, ())}
 
 
 def _is_swap(s: Situation, name: str) -> bool:

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 MAX_PROCESSES = 30
 
 
+def with_arrays(tree: Sequence[str], devices: Mapping[str, BlockDevice]) -> tuple[str, ...]:
+    """These devices and the md arrays that they are members of, which work on them, too."""
+    arrays = [holder for name in tree if name in devices for holder in devices[name].holders
+              if holder in devices and devices[holder].kind == "md"]  # fmt: skip
+    return tuple(dict.fromkeys((*tree, *arrays)))
+
+
 class ConditionsReader:
     """Reads conditions in the background; poll it from time to time. For one thread, which never
     blocks."""

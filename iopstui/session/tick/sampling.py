@@ -34,7 +34,7 @@ from iopstui.model.samples import (
 from iopstui.model.sources import Counters
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.hour_baseline import HourBaseline
-from iopstui.session.tick.conditions import ConditionsReader
+from iopstui.session.tick.conditions import ConditionsReader, with_arrays
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.disk_use import UseWatch
 from iopstui.session.tick.drives import DriveReader
@@ -309,10 +309,7 @@ class Sampling:
             cpus = sorted({job.cpu for job in frame.jobs})
             job_pids = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
             tree, devices = self._context.target.tree, self._context.devices
-            # an array that a disk is a member of works on it, too
-            arrays = [holder for name in tree if name in devices for holder in devices[name].holders
-                      if holder in devices and devices[holder].kind == "md"]  # fmt: skip
-            names = tuple(dict.fromkeys((*tree, *arrays)))
+            names = with_arrays(tree, devices)
             self._conditions.ask(frame.t, devices, names, cpus, job_pids, groups)
 
     def _pinning_warnings(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:

@@ -344,6 +344,19 @@ def test_a_resync_is_named() -> None:
     assert "resync of vda (md)" in first([HOG] * 5, conditions=array).who
 
 
+def test_a_resync_is_named_of_a_member_that_is_looked_at_alone() -> None:
+    state = Conditions(devices={"md0": DeviceState(array=Array("resync", 0, 2))})
+    seconds = frames([{"vda": HOG}] * 5)
+    for slaves in (("vda", "vdb"), ("vda1", "vdb1")):
+        md = BlockDevice("md0", "/dev/md0", 9, 0, "md", 1 << 30, slaves=slaves)
+        part = BlockDevice("vda1", "/dev/vda1", 254, 1, "virtio-blk", 1 << 30, disk="vda")
+        seen = Seen(ONE, seconds, {**DEVICES, "md0": md, "vda1": part}, state)
+        assert judge(seen)[0][1].who == "resync of md0 (md) reads and writes it"
+    other = BlockDevice("md0", "/dev/md0", 9, 0, "md", 1 << 30, slaves=("vdc", "vdb"))
+    seen = Seen(ONE, seconds, {**DEVICES, "md0": other}, state)
+    assert "resync" not in judge(seen)[0][1].who
+
+
 def test_a_degraded_array_is_told_though_nothing_waits() -> None:
     array = Conditions(devices={"vda": DeviceState(array=Array("idle", 1, 2))})
     answer = first([IDLE] * 5, conditions=array)

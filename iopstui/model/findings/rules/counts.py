@@ -284,8 +284,8 @@ def busy_device(evidence: Evidence) -> Finding | None:
 
 def _who_fills(kind: str, device: BlockDevice, evidence: Evidence) -> str:
     for name, state in evidence.conditions.devices.items():
-        lower = next((link.below for link in evidence.links if link.name == name), ())
-        if state.array is not None and state.array.is_syncing and device.name in (name, *lower):
+        concerned = name in (device.name, *device.holders)
+        if state.array is not None and state.array.is_syncing and concerned:
             return f"{state.array.action} of {name} (md) and programs keep its queue full"
     write_back = "programs, or write-back of what they wrote before, keep"
     return f"{write_back if kind == 'writes' else 'programs keep'} its queue full"

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device, disk, fio, fired, seconds
 
-from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.answer import answer_question
 from iopstui.model.findings.conditions import Array, Conditions, CpuState, DeviceState
 from iopstui.model.findings.diagnosis import diagnose
@@ -200,8 +199,8 @@ def test_reads_that_fill_a_queue_are_no_write_back_and_a_resync_is_no_program() 
         ("idle", "programs keep"),
     ):
         array = Conditions(devices={"md0": DeviceState(array=Array(action, 0, 2))})
-        links = (DeviceLinks("md0", ("vda",)),)
-        found = fired(busy_device(replace(evidence, conditions=array, links=links)))
+        member = replace(device(), holders=("md0",))
+        found = fired(busy_device(replace(evidence, conditions=array, devices=[member])))
         assert found.text.endswith(f"(reads): {who} its queue full")
 
 
