@@ -12,6 +12,8 @@ from program import iopstui
 
 from iopstui.errors import UsageError
 from iopstui.events import Event, FrameReady, StepStarted
+from iopstui.features.fit import neighbours
+from iopstui.features.fit import runner as fit_runner
 from iopstui.features.fit import setup as fit
 from iopstui.features.fit.library import read_programs
 from iopstui.features.fit.model.judgement import UNDECIDED
@@ -26,6 +28,9 @@ PROGRAMS = read_programs(Path("/nowhere"))
 def any_file_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """Temporary files of tests may be in memory."""
     monkeypatch.setattr(fit, "IN_MEMORY", ())
+    # whoever uses this machine's disks is not what is tested
+    monkeypatch.setattr(neighbours, "IDLE_S", 0.0)
+    monkeypatch.setattr(fit_runner, "DiskLoads", lambda: dict)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     (tmp_path / "disk").mkdir()

@@ -20,7 +20,7 @@ MODULES = (
     "null_blk",
 )  # fmt: skip
 PARAMETERS = {
-    "scsi_debug": "ndelay=1000000 random=1 dev_size_mb=256 max_queue=1",
+    "scsi_debug": "ndelay=1000000 random=1 dev_size_mb=400 max_queue=1",
     "null_blk": "nr_devices=0",
 }
 LONGEST_S = 3600.0

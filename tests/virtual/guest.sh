@@ -1,6 +1,5 @@
 # Runs in the guest as its only program; see __main__.py. /out is the host's directory of results.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8
-export PYTHONDONTWRITEBYTECODE=1
 mount -t tmpfs run /run
 mkdir -p /out /run/mnt
 mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=none out /out
@@ -39,7 +38,7 @@ queue() {
   echo 256 > $dir/size; echo 1 > $dir/power
   node n0
   echo mq-deadline > /sys/block/n0/queue/scheduler
-  echo 4096 > /sys/block/n0/queue/nr_requests
+  echo 2048 > /sys/block/n0/queue/nr_requests
   settle
 }
 
@@ -53,11 +52,11 @@ sync_truth() { # NAME DELAY
   end "$1" $?
   rm -f /run/mnt/truth
 }
-rate_truth() { # NAME NS RATE
+rate_truth() { # NAME NS RATE SECONDS
   queue "$2"
   fio --name=r --filename=/dev/n0 --readonly --rw=randread --bs=4k --direct=1 --ioengine=libaio \
     --iodepth=4000 --rate_iops="$3" --rate_process=poisson --randrepeat=0 --randseed=$RANDOM \
-    --time_based --ramp_time=2 --runtime=200 --output-format=json+ > "/out/$1.json"
+    --time_based --ramp_time=2 --runtime="$4" --output-format=json+ > "/out/$1.json"
   end "$1" $?
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +12,12 @@ from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
 from iopstui.features.fit.model.judgement import Figure, Judgement, Row, SyncTime, judge
 from iopstui.features.fit.model.program import Program
 from iopstui.features.fit.model.unseen import share_of_all
+from iopstui.features.fit.neighbours import Loads, Neighbours
 from iopstui.features.fit.setup import SCRATCH_FILE, SETTLE_S, FitSetup
 from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
+from iopstui.linux.machine.load import DiskLoads
 from iopstui.model.experiment.baseline import MIN_INTERVALS, BatchMeans
 from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.point import SettlingFilter
@@ -41,9 +43,11 @@ class FitRunner:
     a program begins, ``sink`` the session's events."""
 
     def __init__(
-        self, setup: FitSetup, sink: Callable[[Event], None], notify: Callable[[str], None]
-    ) -> None:
+        self, setup: FitSetup, sink: Callable[[Event], None], notify: Callable[[str], None],
+        loads: Loads | None = None,
+    ) -> None:  # fmt: skip
         self.setup = setup
+        self._loads = loads or DiskLoads()
         self.judgements: list[Judgement] = []
         session = LiveSession(setup.target, setup.devices, setup.target, setup.run, NOBODY)
         self.loop = RunLoop(session, sink)
@@ -80,10 +84,16 @@ class FitRunner:
             program, SettlingFilter(SETTLE_S, self.setup.seconds_of(program)),
             DisturbanceMeter(session.target, shape_of(job)),
         )  # fmt: skip
+        around = Neighbours(self._loads, session.target.tree, lambda: self.loop.interrupted)
+        around.watch("before")
         finished = self.loop.run(lambda: session.run_request(request, lent), meters.take)
         if not self.loop.complete(finished):
             return False
-        self.judgements.append(meters.judgement(session.target.device or "the disk"))
+        # what it has not synced is not written any more
+        file.unlink(missing_ok=True)
+        around.watch("after")
+        disk = session.target.device or "the disk"
+        self.judgements.append(meters.judgement(disk, around.reasons))
         return True
 
 
@@ -148,11 +158,12 @@ class ProgramMeters:
         if second.bins:
             self._seconds.append(second.bins)
 
-    def judgement(self, disk: str) -> Judgement:
-        """What the run says."""
+    def judgement(self, disk: str, neighbours: Sequence[str] = ()) -> Judgement:
+        """What the run says; ``neighbours`` are sentences on what others did around it."""
         program = self._program
         disturbed = [
             *self._disturbances.result().reasons,
+            *neighbours,
             *(text for rule, text in MACHINE_RULES.items() if rule in self._rules),
         ]
         rows = [Row(one.name, self._figure(one.path), means=one.means) for one in program.shown]

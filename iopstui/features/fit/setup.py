@@ -27,7 +27,7 @@ from iopstui.recording.writer import check_creatable
 from iopstui.text import printable
 
 JOB, SCRATCH_FILE = "fit", "fit.scratch"
-SETTLE_S, OVERHEAD_S = 2.0, 2.0
+SETTLE_S, OVERHEAD_S = 2.0, 5.0
 IN_MEMORY = ("tmpfs", "ramfs")
 FAST_SYNCS, FAST_BYTES = 10_000, 1_000_000_000
 """A second, of a fast disk, for what may be written."""
