@@ -16,8 +16,8 @@ from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().with_name("guest.sh")
 MODULES = (
-    "virtio_pci", "9p", "9pnet_virtio", "overlay", "configfs", "ext4", "sd_mod", "scsi_debug",
-    "null_blk",
+    "virtio_pci", "9p", "9pnet_virtio", "overlay", "configfs", "crc32c_generic", "ext4", "sd_mod",
+    "scsi_debug", "null_blk",
 )  # fmt: skip
 PARAMETERS = {
     "scsi_debug": "ndelay=1000000 random=1 dev_size_mb=400 max_queue=1",
