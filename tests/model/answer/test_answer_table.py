@@ -204,6 +204,20 @@ def test_times_that_are_long_for_this_very_disk_are_not_called_quick() -> None:
         assert first([some] * 5, use(boot_ms={"vda": boot_ms})).text.startswith(begin)
 
 
+def test_a_queue_is_not_called_quick_where_nobody_knows_the_time_without_it() -> None:
+    some = changed(rates(3000, 3000, 2), aqu_sz=12.0, util=100.0)
+    few = changed(rates(300, 300, 2), aqu_sz=1.2, util=100.0)
+    single = {"boot_ms": {"vda": 1.8}, "boot_in_flight": {"vda": 1.1}}
+    for load, seen_use, quick in (
+        (some, None, False),
+        (some, use(boot_ms={"vda": 1.8}, boot_in_flight={"vda": 9.0}), False),
+        (some, use(**single), True),
+        (few, None, True),
+    ):
+        answer = first([load] * 5, seen_use)
+        assert answer.rule == "busy" and ("quick" in answer.text) is quick
+
+
 def test_a_disk_whose_slowest_requests_take_long_is_not_called_quick() -> None:
     some = changed(rates(300, 300, 3), aqu_sz=1.8, util=60.0)
     for p99_ns, quick in ((52_000_000, False), (9_000_000, True)):
