@@ -22,6 +22,7 @@ from iopstui.model.findings.conditions import (
     Conditions,
     CpuState,
     DeviceState,
+    FileSystemErrors,
     IoLimit,
     Link,
     Temperature,
@@ -84,6 +85,18 @@ def test_every_device_has_what_its_kind_tells(tree: Tree) -> None:
             alignment_offset=0,
         ),
     }
+
+
+def test_the_newest_error_that_ext4_noted_on_a_partition(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", lambda: 1_000_012.5)
+    for name, count, at in (("sda", "0", "0"), ("sda1", "2", "1000000")):
+        tree.sys(f"fs/ext4/{name}/errors_count", f"{count}\n")
+        tree.sys(f"fs/ext4/{name}/last_error_time", f"{at}\n")
+    found = read(tree, "sda", "md0").devices
+    assert found["sda"].file_system == FileSystemErrors("sda1", 2, 12.5)
+    assert found["md0"].file_system is None
 
 
 def test_a_partition_has_what_its_disk_has_and_a_beginning_of_its_own(tree: Tree) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from iopstui.linux.devices.health.driver_health import (
     paths_of,
     read_array,
     read_errors,
+    read_ext4_errors,
     read_lost_paths,
     read_queue_depth,
 )
@@ -196,6 +198,7 @@ class ConditionsFiles:
             paths=len(paths_of(device)),
             suspended=device.kind == "dm" and read_int(f"{place.directory}/dm/suspended") == 1,
             nvme=read_nvme_counters(self._roots, device),
+            file_system=read_ext4_errors(device, self._roots, time.time()),
         )
 
     def _temperature(self, sensors: Sequence[Sensor], t: float) -> Temperature | None:

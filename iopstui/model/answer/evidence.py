@@ -72,7 +72,7 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
     if s.memory_percent is not None and s.memory_percent < LITTLE:
         causes.append("short memory")
     if s.conditions.logged is not None and not any(n in s.below for n in s.conditions.logged):
-        causes.append("errors in the kernel's log")
+        causes.append("new errors in the kernel's log")
     looked = s.use is not None and s.use.limits_readable and not s.use.outer_groups
     if looked and s.use is not None and not s.use.limits:
         causes.append("I/O limits of cgroups")

@@ -80,6 +80,16 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
+class FileSystemErrors:
+    """Errors that the ext4 on device ``name`` noted in its superblock since it was last checked,
+    and how many seconds ago the last one was."""
+
+    name: str
+    count: int
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceState:
     """Static facts of a block device. ``queue_depth`` is what a SCSI disk takes at once
     (device/queue_depth). ``limits`` are those of cgroups; ``iocost_wait_us`` is how long iocost has
@@ -87,7 +97,8 @@ class DeviceState:
     disk (io.cost.qos). ``errors`` (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's
     counters. ``lost_paths`` names a multipath device's paths that are not usable, with their state.
     ``alignment_offset`` is the disk's or partition's, in bytes, 0 if aligned.
-    ``suspended``: a device-mapper device lets nothing pass (dm/suspended). ``nvme`` has the
+    ``suspended``: a device-mapper device lets nothing pass (dm/suspended). ``file_system`` has the
+    last error of one on the device or a partition of it. ``nvme`` has the
     NVME_COUNTERS of a namespace, its paths and its controllers, by object."""
 
     queue_depth: int | None = None
@@ -104,6 +115,7 @@ class DeviceState:
     alignment_offset: int | None = None
     suspended: bool = False
     nvme: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    file_system: FileSystemErrors | None = None
 
 
 @dataclass(frozen=True, slots=True)

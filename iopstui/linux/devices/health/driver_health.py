@@ -1,7 +1,8 @@
 """Health of a device as the SCSI, md and multipath drivers report it.
 
 Sources: Documentation/scsi/scsi_mid_low_api.rst and drivers/scsi/scsi_sysfs.c (ioerr_cnt,
-iotmo_cnt, state), Documentation/admin-guide/md.rst, drivers/nvme/host/sysfs.c (state).
+iotmo_cnt, state), Documentation/ABI/testing/sysfs-fs-ext4, Documentation/admin-guide/md.rst,
+drivers/nvme/host/sysfs.c (state).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from iopstui.linux.devices.health.temperature import USABLE
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_int, read_count, read_text
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.findings.conditions import Array
+from iopstui.model.findings.conditions import Array, FileSystemErrors
 from iopstui.text import printable
 
 # its files are gone, but it was there when the devices were read
@@ -60,6 +61,18 @@ def read_errors(disk: str) -> tuple[int | None, int | None]:
         parse_hex(read_text(f"{disk}/device/ioerr_cnt") or ""),
         parse_hex(read_text(f"{disk}/device/iotmo_cnt") or ""),
     )
+
+
+def read_ext4_errors(device: BlockDevice, roots: Roots, now_s: float) -> FileSystemErrors | None:
+    """The newest error on the device or a partition of it; ``now_s`` is the time of day."""
+    found = []
+    for name in (device.name, *device.partitions):
+        place = f"{roots.sys}/fs/ext4/{name.replace('/', '!')}"
+        count = read_count(f"{place}/errors_count")
+        at = read_count(f"{place}/last_error_time")
+        if count and at:
+            found.append(FileSystemErrors(name, count, max(0.0, now_s - at)))
+    return min(found, key=lambda one: one.age_s, default=None)
 
 
 def paths_of(device: BlockDevice) -> tuple[str, ...]:

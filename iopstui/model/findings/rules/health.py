@@ -26,6 +26,8 @@ IO_WAIT_PERCENT = 20.0
 LINK_USE_SHARE = 0.5
 RECENT_S = 30.0
 LOG_WIDTH = 72
+RECENT_ERROR_S = 600.0
+"""A superblock keeps its errors until it is checked; old ones say nothing of these seconds."""
 
 
 def device_temperature(evidence: Evidence) -> Finding | None:
@@ -98,8 +100,10 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
 
 
 def logged_errors(evidence: Evidence) -> Finding | None:
-    """Errors of a disk that the kernel logged since the run began, if the last one is recent."""
+    """Recent errors of a disk or of the file system on it: in the kernel's log since the run began,
+    or noted by ext4."""
     known = {device.name: device.disk or device.name for device in evidence.tree}
+    known |= {part: device.name for device in evidence.tree for part in device.partitions}
     now, before = evidence.conditions.logged or {}, evidence.start_conditions.logged or {}
     for name, errors in now.items():
         count = errors.count - (before[name].count if name in before else 0)
@@ -113,6 +117,20 @@ def logged_errors(evidence: Evidence) -> Finding | None:
             advise("log"),
             disk=known[name],
         )
+    return _file_system_errors(evidence)
+
+
+def _file_system_errors(evidence: Evidence) -> Finding | None:
+    for name, state in evidence.conditions.devices.items():
+        noted = state.file_system
+        if noted is not None and noted.age_s <= RECENT_ERROR_S:
+            return Finding(
+                "kernel-errors",
+                f"ext4 on {noted.name} noted {units.counted(noted.count, 'error')}, the last one "
+                f"{units.duration(noted.age_s)} ago: it may be read-only since then",
+                advise("log"),
+                disk=name,
+            )
     return None
 
 

@@ -9,6 +9,7 @@ from iopstui.model.findings.conditions import (
     Array,
     Conditions,
     DeviceState,
+    FileSystemErrors,
     Link,
     LoggedErrors,
     Temperature,
@@ -196,5 +197,20 @@ def test_errors_that_the_kernel_logged_since_the_run_began() -> None:
     )
     for other in (logged(12, 9.0), logged(12, 39.0, "vdb"), Conditions(t=40.0)):
         assert health_rules.logged_errors(replace(evidence, conditions=other)) is None
+    whole = replace(evidence, tree=[replace(device(), partitions=("vda1",))])
+    part = health_rules.logged_errors(replace(whole, conditions=logged(1, 39.0, "vda1")))
+    assert part is not None and part.disk == "vda", "a file system is on its partition"
     before = replace(evidence, start_conditions=logged(12, 1.0), conditions=logged(12, 39.0))
     assert health_rules.logged_errors(before) is None
+
+
+def test_an_error_that_ext4_noted_a_while_ago_is_no_news() -> None:
+    for age_s, told in ((12.0, True), (7200.0, False)):
+        found = health_rules.logged_errors(
+            ailing(DeviceState(file_system=FileSystemErrors("vda1", 2, age_s)))
+        )
+        assert (found is not None) is told
+        if found is not None:
+            assert found.disk == "vda" and found.text == (
+                "ext4 on vda1 noted 2 errors, the last one 12 s ago: it may be read-only since then"
+            )
