@@ -24,6 +24,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import DRIVES, NVME
+from iopstui.model.metrics.nvme_diag import SOURCE as DIAG
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.shares.share import SOURCE as NFS
 from iopstui.model.metrics.shares.smb import SOURCE as SMB
@@ -108,6 +109,7 @@ def _points(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], Mappi
         if kernel[name] is not None:
             yield name, {}, kernel[name]
     yield from _tagged(AWS, "device", kernel[AWS] or {})
+    yield from _tagged(DIAG, "object", kernel[DIAG] or {})
     yield from _tagged(NVME, "drive", (row[NVME] or {}).get(DRIVES, {}))
     for device, kinds in (row[DEVICE] or {}).get("disks", {}).items():
         for name, tags, values in _tagged(DEVICE, "direction", kinds):

@@ -15,6 +15,7 @@ from trees import VIRTUAL, Tree, virtio_disk
 from iopstui.linux.devices.kernel import read_kernel
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.machine.conditions import ConditionsFiles
+from iopstui.linux.nvme.diag import counter_reader
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_cpu_list, read_text
 from iopstui.model.findings.conditions import (
@@ -356,3 +357,8 @@ def test_nvme_counters_of_a_head_its_paths_and_their_controllers(tree: Tree) -> 
         "nvme2": {"reset_count": 1, "reconnect_count": 0},
     }
     assert states["nvme0n1"].nvme == {} == states["sda"].nvme, "older kernels have no such files"
+    assert counter_reader(tree.roots, devices.values())() == {
+        "command_error_count nvme1n1": 4, "multipath_failover_count nvme1c1n1": 2,
+        "reset_count nvme2": 1, "reconnect_count nvme2": 0,
+    }  # fmt: skip
+    assert counter_reader(tree.roots, [devices["nvme0n1"], devices["sda"]])() is None

@@ -89,7 +89,7 @@ def test_missing_figures_are_null_not_zero() -> None:
         "disks": {}, "total": None, "cpus": {}, "irqs": {},
         "pressure": {"some": None, "full": None}, "memory": {"some": None, "full": None},
         "power": {"package": None, "dram": None, "platform": None},
-        "nfs": None, "smb": None, "cgroups": None, "tcp": None, "aws": None,
+        "nfs": None, "smb": None, "cgroups": None, "tcp": None, "aws": None, "nvme_diag": None,
     }  # fmt: skip
     assert first["seconds"] is None
 

@@ -64,6 +64,18 @@ def test_an_aws_volume_s_own_latencies_are_below_those_that_the_kernel_counts() 
     assert told in page_text(state, PARTS, 120)
 
 
+def test_what_the_kernel_counts_of_nvme_paths_is_below_the_latencies() -> None:
+    state = probed()
+    frame = state.probe_frame
+    assert frame is not None
+    assert "kernel's count" not in page_text(state, PARTS, 120)
+    for counted, told in (({"command_retry": 3.0}, "nvme0c1n1: 3 commands retried"),
+                          ({"command_retry": 0.0}, "no retry, error or failover")):  # fmt: skip
+        now = replace(frame, t=frame.t + 1, seconds=1.0, nvme_diag={"nvme0c1n1": counted})
+        state.apply(FrameReady(now.t, now))
+        assert f"The kernel's count of this second: {told}." in page_text(state, PARTS, 120)
+
+
 def test_the_page_shows_what_is_off_and_what_is_starting() -> None:
     assert "Press P" in " ".join(page_text(LiveState(), (), 80).split())
     assert "is starting" in page_text(LiveState(), (LATENCY,), 80)

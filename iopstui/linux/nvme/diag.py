@@ -6,14 +6,14 @@ was at hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from iopstui.linux.devices.health.driver_health import paths_of
 from iopstui.linux.nvme.health import controllers_of
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_count
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.findings.conditions import NVME_COUNTERS
+from iopstui.model.metrics.nvme_diag import NVME_COUNTERS, counter_name
 
 
 def read_nvme_counters(roots: Roots, device: BlockDevice) -> dict[str, Mapping[str, int]]:
@@ -34,3 +34,20 @@ def read_nvme_counters(roots: Roots, device: BlockDevice) -> dict[str, Mapping[s
         if known:
             counters[name] = known
     return counters
+
+
+def counter_reader(
+    roots: Roots, devices: Iterable[BlockDevice]
+) -> Callable[[], dict[str, int] | None]:
+    """What reads the counters of all these by model/metrics/nvme_diag.py's names; ``None`` where
+    there are none."""
+    disks = [device for device in devices if device.kind == "nvme" and not device.hidden]
+
+    def read() -> dict[str, int] | None:
+        objects: dict[str, Mapping[str, int]] = {}
+        for disk in disks:
+            objects |= read_nvme_counters(roots, disk)
+        return {counter_name(file, name): value for name, values in objects.items()
+                for file, value in values.items()} or None  # fmt: skip
+
+    return read

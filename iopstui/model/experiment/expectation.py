@@ -23,6 +23,7 @@ from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import LATENCIES, Meter, is_measurable
 from iopstui.model.metrics.frame import WRONG_LATENCY, Frame
 from iopstui.model.metrics.nvme import NVME
+from iopstui.model.metrics.nvme_diag import SOURCE as DIAG
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
 
 if TYPE_CHECKING:
@@ -228,7 +229,7 @@ def _matching_fields(name: str, tree: Sequence[str]) -> Iterator[Field]:
     fillings: Mapping[tuple[str, ...], Sequence[str]] = {
         ("kernel", "disks"): tree, ("kernel", TOTAL): tree[:1], (DEVICE, "disks"): tree,
         (WAIT, "layers"): tree, ("kernel", "cpus"): (cpu[1],) if cpu else (),
-        ("kernel", AWS): [name for name in tree if name.startswith("nvme")],
+        ("kernel", DIAG): (), ("kernel", AWS): [name for name in tree if name.startswith("nvme")],
         ("kernel", "nfs", "others"): operations, ("kernel", "smb", "others"): operations,
     }  # fmt: skip
     for field in FIELDS:

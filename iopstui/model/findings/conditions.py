@@ -12,19 +12,6 @@ from iopstui.model.cgroups.rates import GroupRates
 READ_IOPS, WRITE_IOPS = "riops", "wiops"
 READ_BYTES, WRITE_BYTES = "rbps", "wbps"
 
-NVME_COUNTERS: Mapping[str, tuple[str, str]] = {
-    "reset_count": ("reset", "resets"),
-    "reconnect_count": ("reconnect", "reconnects"),
-    "multipath_failover_count": ("failover", "failovers"),
-    "command_retry_count": ("command retried", "commands retried"),
-    "command_error_count": ("command failed", "commands failed"),
-    "io_requeue_no_usable_path_count": ("I/O queued again for lack of a usable path",
-                                        "I/Os queued again for lack of a usable path"),
-    "io_fail_no_available_path_count": ("I/O failed for lack of a path",
-                                        "I/Os failed for lack of a path"),
-}  # fmt: skip
-"""Files in diag/ of an NVMe controller, path or namespace, with what one and several of it are."""
-
 
 @dataclass(frozen=True, slots=True)
 class IoLimit:
@@ -98,8 +85,8 @@ class DeviceState:
     counters. ``lost_paths`` names a multipath device's paths that are not usable, with their state.
     ``alignment_offset`` is the disk's or partition's, in bytes, 0 if aligned.
     ``suspended``: a device-mapper device lets nothing pass (dm/suspended). ``file_system`` has the
-    last error of one on the device or a partition of it. ``nvme`` has the
-    NVME_COUNTERS of a namespace, its paths and its controllers, by object."""
+    last error of one on the device or a partition of it. ``nvme`` has the counters of a namespace,
+    its paths and its controllers, by object (model/metrics/nvme_diag.py)."""
 
     queue_depth: int | None = None
     limits: tuple[IoLimit, ...] = ()

@@ -26,6 +26,8 @@ from iopstui.model.metrics.aws import VolumeGrowth, volume_growths
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame, CpuFrames, CpuInterval
 from iopstui.model.metrics.cpus.irq_rates import IrqRates
 from iopstui.model.metrics.cpus.job_load import Sent, SentBytes, job_load
+from iopstui.model.metrics.nvme_diag import SOURCE as DIAG
+from iopstui.model.metrics.nvme_diag import diag_rates
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.metrics.shares.share import SOURCE as NFS
 from iopstui.model.metrics.shares.share import Share, share_rates
@@ -107,7 +109,8 @@ class Frame:
     figures of the NFS or SMB mounts that the jobs work on (``None``: none, or not measured),
     ``groups`` the cgroups that did I/O on their disks, the busiest first (``None``: not read),
     ``connections`` those to the servers that the target is on (``None``: none, or not read),
-    ``aws`` what AWS volumes count themselves, by disk (``None``: none, or not read).
+    ``aws`` what AWS volumes count themselves, by disk (``None``: none, or not read), ``nvme_diag``
+    the rates of new kernels' counters of NVMe objects (model/metrics/nvme_diag.py; ``None`` ditto).
     """
 
     seq: int
@@ -135,6 +138,7 @@ class Frame:
     groups: tuple[GroupRates, ...] | None = None
     connections: tuple[Connection, ...] | None = None
     aws: Mapping[str, VolumeGrowth] | None = None
+    nvme_diag: Mapping[str, Mapping[str, float]] | None = None
     beside: Frame | None = None
 
     @property
@@ -476,6 +480,7 @@ def _kernel_figures(
         "groups": group_rates(now.get(GROUPS), before.get(GROUPS), seconds),
         "connections": connections(now.get(TCP), before.get(TCP), seconds),
         "aws": volume_growths(now.get(AWS), before.get(AWS)),
+        "nvme_diag": diag_rates(now.get(DIAG), before.get(DIAG), seconds),
     }  # fmt: skip
 
 

@@ -32,6 +32,8 @@ from iopstui.model.metrics.cpus.cpu_frames import CPU
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import NVME
 from iopstui.model.metrics.nvme import ROWS as DRIVE_ROWS
+from iopstui.model.metrics.nvme_diag import ROWS as DIAG_ROWS
+from iopstui.model.metrics.nvme_diag import SOURCE as DIAG
 from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.probe import PROBE as PROBE_ROWS
 from iopstui.model.metrics.probe import ProbedRequests
@@ -97,6 +99,8 @@ KERNEL: Rows = (
     Part(TCP, CONNECTION, "connections", many=IN_LIST, source="sock_diag"),
     Part(GROUPS, GROUP, "groups", many=IN_LIST, source="cgroup v2"),
     Part(AWS, VOLUME, many=BY_KEY, about="this AWS volume", source="NVMe log page D0h"),
+    Part(DIAG, DIAG_ROWS, many=BY_KEY, about="this NVMe controller, path or namespace",
+         source="diag/ in sysfs"),
 )  # fmt: skip
 JOB: Rows = (
     Figure("index", "", "number of the job, in the order fio started them"),

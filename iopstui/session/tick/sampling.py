@@ -20,6 +20,7 @@ from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.nvme_diag import SOURCE as DIAG
 from iopstui.model.metrics.shares.smb import SOURCE as SMB
 from iopstui.model.metrics.slow.stalls import StallWatch
 from iopstui.model.network.connections import SOURCE as TCP
@@ -126,7 +127,7 @@ class Sampling:
             from iopstui.linux.network.connections import ConnectionReader
 
             more_sources[TCP] = ConnectionReader(servers).read
-        more_sources |= self._aws_volumes()
+        more_sources |= self._aws_volumes() | self._nvme_diag()
         nfs = () if target.smb_shares else distinct_file_systems(target.shares, roots)
         return KernelSampler(roots, target.tree, irqs, shares=nfs, more_sources=more_sources)
 
@@ -140,6 +141,17 @@ class Sampling:
 
         volumes = volumes_of(context.roots, context.devices, context.target.tree)
         return {AWS: VolumeReader(context.roots, volumes).read} if volumes else {}
+
+    def _nvme_diag(self) -> dict[str, Callable[[], Counters | None]]:
+        context = self._context
+        if not context.target.on_nvme:
+            return {}
+        from iopstui.linux.nvme.diag import counter_reader
+
+        tree = [context.devices[name] for name in context.target.tree if name in context.devices]
+        read = counter_reader(context.roots, tree)
+        # most kernels have none
+        return {DIAG: read} if read() else {}
 
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from iopstui import format as units
 from iopstui.model.findings.advice import advise
-from iopstui.model.findings.conditions import NVME_COUNTERS, DeviceState, Link
+from iopstui.model.findings.conditions import DeviceState, Link
 from iopstui.model.findings.cpu_accounts import memory_wait_percent
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
@@ -18,6 +18,7 @@ from iopstui.model.findings.evidence import (
 from iopstui.model.findings.figures import device_figures
 from iopstui.model.findings.finding import Finding
 from iopstui.model.means import fmean
+from iopstui.model.metrics.nvme_diag import diag_texts
 
 # percent of the time in which some task waits for memory
 MEMORY_WAIT_PERCENT = 10.0
@@ -142,7 +143,7 @@ def nvme_errors(evidence: Evidence) -> Finding | None:
         parts = [
             f"{nvme}: {', '.join(texts)}"
             for nvme, counts in state.nvme.items()
-            if (texts := [*_nvme_texts(nvme, before.get(nvme, {}), counts)])
+            if (texts := [*diag_texts(nvme, _growths(before.get(nvme, {}), counts))])
         ]
         if parts:
             return Finding(
@@ -153,16 +154,6 @@ def nvme_errors(evidence: Evidence) -> Finding | None:
                 disk=name,
             )
     return None
-
-
-def _nvme_texts(name: str, before: Mapping[str, int], now: Mapping[str, int]) -> Iterator[str]:
-    for counter, (one, several) in NVME_COUNTERS.items():
-        # a controller's failed commands may be no I/O: a page that a monitor asked for
-        if counter == "command_error_count" and name.rpartition("nvme")[2].isdecimal():
-            continue
-        growth = _growth(before.get(counter), now.get(counter))
-        if growth:
-            yield units.counted(growth, one, several)
 
 
 def io_errors(evidence: Evidence) -> Finding | None:
@@ -220,6 +211,10 @@ def idle_io_uring(evidence: Evidence) -> Finding | None:
 
 def _growth(before: int | None, now: int | None) -> int:
     return 0 if before is None or now is None else max(0, now - before)
+
+
+def _growths(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    return {counter: _growth(before.get(counter), value) for counter, value in now.items()}
 
 
 def degraded_array(evidence: Evidence) -> Finding | None:

@@ -10,6 +10,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.figures.figure import by_name
 from iopstui.model.metrics.aws import VolumeGrowth
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.nvme_diag import NVME_COUNTERS, diag_texts, figure_name
 from iopstui.model.metrics.probe import (
     KINDS,
     MATRIX,
@@ -162,7 +163,21 @@ def _latencies(frame: Frame, probe: ProbeInterval, width: int, charset: Charset)
         volume = (frame.aws or {}).get(name)
         if volume is not None:
             table_rows += wrap(width, charset, _volume_text(volume), DIM)
+    table_rows += wrap(width, charset, _diag_text(frame), DIM) if frame.nvme_diag else []
     return [*table_rows, message(width, charset, "")]
+
+
+def _diag_text(frame: Frame) -> str:
+    """What the kernel counts of NVMe controllers, paths and namespaces in this second."""
+    parts = []
+    for name, rates in (frame.nvme_diag or {}).items():
+        growths = {file: round(rates.get(figure_name(file), 0.0) * (frame.seconds or 0.0))
+                   for file in NVME_COUNTERS}  # fmt: skip
+        texts = [*diag_texts(name, growths)]
+        if texts:
+            parts.append(f"{printable(name)}: {', '.join(texts)}")
+    said = "; ".join(parts) or "no retry, error or failover"
+    return f"The kernel's count of this second: {said}."
 
 
 def _volume_text(volume: VolumeGrowth) -> str:
