@@ -287,7 +287,10 @@ class Situation:
             least_ms -= (1 - VERY_DEEP_FACTOR) * SLOW_MS[self.kind]
             if self._takes_several_times(mean_ms):
                 least_ms = min(least_ms, QUEUED_MS)
-        return in_flight >= DEEP_QUEUE and mean_ms >= least_ms and not _rests(rates)
+        # a few reads wait behind many writes as well
+        behind = in_flight >= SLOW_IN_FLIGHT and (rates.aqu_sz or 0.0) >= 2 * DEEP_QUEUE
+        deep = in_flight >= DEEP_QUEUE or behind
+        return deep and mean_ms >= least_ms and not _rests(rates)
 
     def _may_wait_in_queue(self, rates: DiskRates) -> bool:
         in_flight, _, mean_ms = self._waited(rates)
@@ -321,7 +324,8 @@ class Situation:
 
     def _is_slow_alone(self, rates: DiskRates) -> bool:
         in_flight, ios_s, mean_ms = self._waited(rates)
-        few = SLOW_IN_FLIGHT <= in_flight < 2 * DEEP_QUEUE and ios_s >= MIN_IOS_S
+        most = max(in_flight, rates.aqu_sz or 0.0)
+        few = in_flight >= SLOW_IN_FLIGHT and most < 2 * DEEP_QUEUE and ios_s >= MIN_IOS_S
         return few and mean_ms >= VERY_SLOW_FACTOR * self.slow_ms
 
     def _waited(self, rates: DiskRates) -> tuple[float, float, float]:

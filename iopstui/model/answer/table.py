@@ -368,7 +368,7 @@ def degraded(s: Situation) -> Answer | None:
 def write_back(s: Situation) -> Answer | None:
     """Writes that are most likely the page cache's, for which programs hardly wait. The bytes that
     the kernel writes back are known of all disks together, so they prove nothing of this one."""
-    if not s.writes_only or s.in_flight < DEEP_QUEUE or s.writes_are_waited_for or _is_short(s):
+    if not s.writes_only or s.in_flight < DEEP_QUEUE or s.writes_are_waited_for or _is_quick(s):
         return None
     verdict, end = UNKNOWN, "whether programs wait for them is not known"
     if s.use is not None and s.use.write_back is not None:
@@ -547,20 +547,15 @@ def _cpus_text(s: Situation) -> str:
 
 
 def _is_quick(s: Situation) -> bool:
-    """Short, and not because nobody knows how much shorter it is without a queue."""
-    queued = s.in_flight >= DEEP_QUEUE and (s.mean_ms or 0.0) >= QUEUED_MS
-    return _is_short(s) and not (queued and not any(alone.is_known for alone in s.alone))
-
-
-def _is_short(s: Situation) -> bool:
-    """Short for such a disk, p99 too, and not several times what its requests took since boot."""
+    """Short for such a disk, p99 too, and not several times what its requests took since boot.
+    Where nobody knows what they take without a queue, only very short ones are."""
     since_boot = s.use.boot_ms.get(s.disk) if s.use is not None else None
     most = min(SLOW_MS[s.kind], QUEUE_FACTOR * since_boot if since_boot else SLOW_MS[s.kind])
     slowest_ms = 0.0 if s.p99_ns is None else s.p99_ns / 1e6
-    return (
-        s.mean_ms is not None and s.mean_ms < most
-        and slowest_ms < VERY_SLOW_FACTOR * SLOW_MS[s.kind]
-    )  # fmt: skip
+    if s.mean_ms is None or s.mean_ms >= most:
+        return False
+    known = any(alone.is_known or s.in_flight < DEEP_QUEUE for alone in s.alone)
+    return (s.mean_ms < QUEUED_MS or known) and slowest_ms < VERY_SLOW_FACTOR * SLOW_MS[s.kind]
 
 
 def _count(value: float) -> str:

@@ -212,7 +212,9 @@ def test_a_queue_is_not_called_quick_where_nobody_knows_the_time_without_it() ->
         (some, None, False),
         (some, use(boot_ms={"vda": 1.8}, boot_in_flight={"vda": 9.0}), False),
         (some, use(**single), True),
-        (few, None, True),
+        (few, None, False),
+        (few, use(**single), True),
+        (changed(few, r_await=0.4, w_await=0.4), None, True),
     ):
         answer = first([load] * 5, seen_use)
         assert answer.rule == "busy" and ("quick" in answer.text) is quick
@@ -221,7 +223,8 @@ def test_a_queue_is_not_called_quick_where_nobody_knows_the_time_without_it() ->
 def test_a_disk_whose_slowest_requests_take_long_is_not_called_quick() -> None:
     some = changed(rates(300, 300, 3), aqu_sz=1.8, util=60.0)
     for p99_ns, quick in ((52_000_000, False), (9_000_000, True)):
-        situation = Situation("vda", frames([{"vda": some}] * 5), ("vda",), DEVICES)
+        usual = use(boot_ms={"vda": 2.0})
+        situation = Situation("vda", frames([{"vda": some}] * 5), ("vda",), DEVICES, use=usual)
         situation.__dict__["p99_ns"] = p99_ns  # as the probe measured it
         assert ("quick" in decide(situation).text) is quick
 
@@ -385,6 +388,15 @@ def test_bursts_of_write_back_between_which_the_disk_rests_are_no_queue() -> Non
     assert first([bursts] * 5, use(write_back=1e7), 40.0).state == GOOD
     mixed = changed(rates(5000, 100, 0), r_await=0.1, w_await=150.0, aqu_sz=15.0, util=90.0)
     assert first([mixed] * 5, use(write_back=1e9), 5.0).state == GOOD, "slow are the kernel's alone"
+
+
+def test_reads_behind_the_page_cache_s_writes_wait_in_a_queue_and_for_no_slow_device() -> None:
+    mixed = changed(rates(20, 1600, 0), r_await=35.0, w_await=25.0, aqu_sz=40.7, util=100.0)
+    assert first([mixed] * 5, use(write_back=1e9), 2.0).rule == "queue"
+    alone = changed(mixed, w_s=0.0, writes=0, aqu_sz=0.7)
+    assert first([alone] * 5, use(write_back=1e9), 2.0).rule == "slow"
+    quick = changed(mixed, r_await=3.0)
+    assert first([quick] * 5, use(write_back=1e9), 2.0).state == GOOD
 
 
 MANY = changed(rates(16000, 16000, 0), r_await=0.94, w_await=0.94, aqu_sz=30.0, util=100.0)
