@@ -8,7 +8,9 @@ its job, ``session_sink`` options by which others read what is measured, ``who_p
 uses a disk, ``doctor_check`` a check of the machine,
 ``recording_directory`` directories that are recorded to, ``hour_baseline`` what is usual at this
 hour, ``screen_part`` keys of the live screen,
-``completion`` values that Tab completes.
+``completion`` values that Tab completes, ``config_keys`` keys of the configuration,
+``screen_help`` sections of the help, ``json_documents`` schemas, ``report_source`` reports on files
+of its own.
 """
 
 from __future__ import annotations

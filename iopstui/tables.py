@@ -1,7 +1,7 @@
 """Tables: columns with an id, a title, a width and a format.
 
 A producer declares its columns once. They are shown as lines of text, as rows of the screen
-(``ui/draw/rows.py``), as HTML or Markdown (``features/reports/markup.py``), or written to flat
+(``ui/draw/rows.py``), as HTML or Markdown (``output/page/markup.py``), or written to flat
 files (CSV, Parquet).
 """
 

@@ -80,11 +80,6 @@ def fio_options() -> Iterator[Candidate]:
         yield Candidate(f"{name}=", meaning)
 
 
-def host_counts() -> Iterator[Candidate]:
-    """The axis of a fleet."""
-    yield Candidate("hosts=", "the first 1, 2, 4 ... hosts in turn")
-
-
 def files() -> Iterator[Candidate]:
     """Whatever the shell finds."""
     yield Candidate(FILES)
@@ -111,7 +106,6 @@ VALUES: Mapping[str, CandidateSource] = {
     "DIR|PROGRAM": files,
     "--set": fio_options,
     "--axis": _both(tunables, fio_options),
-    "fleet --axis": host_counts,
     "--variant": _both(tunables, fio_options),
     "--knob": tunables,
     "--expect": fields,

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui.cli import values
+from iopstui.discovery import feature_modules
 
 if TYPE_CHECKING:
     from iopstui.cli.flat_toml import Entry, Value
@@ -49,15 +50,6 @@ def _layout(text: str) -> str:
 
     try:
         return str(parse_layout(text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _fleet_layout(text: str) -> str:
-    from iopstui.ui.fleet.saved_layout import parse_fleet_layout
-
-    try:
-        return str(parse_fleet_layout(text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
@@ -110,7 +102,11 @@ KEYS: Mapping[str, Key] = {
     "nice": Key(int, values.nice_value, RUNS, "0"),
     "format": Key(str, _format, ("run", "sweep", "compare"), values.EXPERIMENT_FORMATS[0]),
     "layout": Key(str, _layout, ("live", "replay"), "all panels"),
-    "fleet-layout": Key(str, _fleet_layout, ("fleet", "replay"), "hosts by name"),
+    **{
+        name: Key(str, *entry)
+        for module in feature_modules("config_keys")
+        for name, entry in module.KEYS.items()
+    },
 }
 COMMANDS = {command for key in KEYS.values() for command in key.commands}
 

@@ -8,6 +8,7 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Sequence
 from inspect import isawaitable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
@@ -104,7 +105,7 @@ class IopstuiApp(KeysInOrder):
     ``replay``: a recording is played; ``no_experiments`` says why none can be run.
     """
 
-    CSS_PATH = "iopstui.tcss"
+    CSS_PATH = Path(__file__).with_name("iopstui.tcss")
     TITLE = "iopstui"
     help_first = ""
     """The title of the help's section that is about this program's own keys."""

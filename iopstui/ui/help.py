@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from iopstui.discovery import feature_modules
 from iopstui.model.answer.tracker import WINDOW
 from iopstui.model.figures.disk import DiskRates
 from iopstui.tables import Column
@@ -14,6 +15,8 @@ from iopstui.ui.keys import FEATURE_PARTS, LIVE_ACTIONS, REPLAY_ONLY
 from iopstui.ui.parts import replay
 
 Section = tuple[str, tuple[tuple[str, str], ...]]
+HELPS = [*feature_modules("screen_help")]
+"""Of features with screens of their own: ``ACTIONS`` below a ``TITLE``, and ``PANELS``."""
 
 SCREENS: tuple[Section, ...] = (
     *(part.HELP for part in FEATURE_PARTS if part.HELP[0]),
@@ -125,25 +128,7 @@ PANELS: tuple[Section, ...] = (
             (f"util% {DiskRates.aqu_sz.name}", "means of the device over the run"),
         ),
     ),
-    (
-        "hosts (iopstui fleet HOSTS)",
-        (
-            ("97 of 100 hosts", "hosts in the totals of this second; missing hosts are not "
-                                "counted as 0"),
-            ("p99", "of the host's I/Os in this second; await: mean time of its device's "
-                    "requests; util%: of its device, – if it has several"),
-            ("state", "connects, ready, runs, late (silent for 2.5 s), missing (no figures for "
-                      "this second), partly (less than 80 % of it), lost (connection ended), "
-                      "failed, done, stopped, idle (between two runs), left out (never became "
-                      "ready)"),
-            ("last minute", "its IOPS, on one scale for all hosts"),
-            ("p99 / median", "in the map: the darker, the farther the worst host of the row is "
-                             "from the median of all hosts in that second; ?: not measured"),
-            ("slowest, then outliers", "lost hosts, the highest p99, then the farthest from the "
-                                     "median in IOPS or p99 over the last seconds"),
-            ("started within", "time between the first and the last start of fio, by one clock"),
-        ),
-    ),
+    *(section for module in HELPS for section in module.PANELS),
     (
         "Notes next to the figures",
         (
@@ -161,14 +146,12 @@ PANELS: tuple[Section, ...] = (
 def help_sections(first: str = "", in_replay: bool = False) -> tuple[Section, ...]:
     """Return all sections in the order of the help screen; ``first`` is the title of the first
     section. ``in_replay``: without keys that do nothing in a recording."""
-    from iopstui.ui import fleet_keys
-
     keys = [action for action in LIVE_ACTIONS if not in_replay or replay.works_in_replay(action)]
     sections = (
         ("Keys", help_rows(keys)),
         *SCREENS,
         (replay.HELP, help_rows(REPLAY_ONLY)),
-        (fleet_keys.HELP, help_rows(fleet_keys.FLEET_ONLY)),
+        *((module.TITLE, help_rows(module.ACTIONS)) for module in HELPS),
         *PANELS,
     )
     return tuple(sorted(sections, key=lambda section: section[0] != first))

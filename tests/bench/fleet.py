@@ -18,12 +18,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from iopstui.cli.fleet.agent import compact_frame, trim_frame
 from iopstui.events import FrameReady
-from iopstui.fleet.hosts.json_objects import parse_object
-from iopstui.fleet.hosts.orders import LINES, SUMS
-from iopstui.fleet.merging.merger import Merger
-from iopstui.output.fleet.sinks import TotalLines
+from iopstui.features.fleet.hosts.json_objects import parse_object
+from iopstui.features.fleet.hosts.orders import LINES, SUMS
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.output.sinks import TotalLines
+from iopstui.features.fleet.program.agent import compact_frame, trim_frame
 from iopstui.output.jsonl import event_object
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import replay_events

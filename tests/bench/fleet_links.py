@@ -25,8 +25,8 @@ from fleet import demo
 from terminal import Terminal, cpu_s
 
 from iopstui import __version__
-from iopstui.fleet.hosts import member
-from iopstui.fleet.hosts.link import Link
+from iopstui.features.fleet.hosts import member
+from iopstui.features.fleet.hosts.link import Link
 from iopstui.output.jsonl import dumps, session_object
 
 Object = dict[str, Any]

@@ -26,16 +26,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 import fleet
 from terminal import Terminal, cpu_s
 
-from iopstui.cli.fleet.agent import compact_frame, trim_frame
-from iopstui.fleet.fleet_events import (
+from iopstui.features.fleet.fleet_events import (
     FleetEvent,
     FleetRunStarted,
     HostFiguresBatch,
     HostRow,
     collect_figures,
 )
-from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
-from iopstui.fleet.merging.merger import Merger
+from iopstui.features.fleet.hosts.host_tunables import HostTunableChange, HostTunables
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.program.agent import compact_frame, trim_frame
 
 Object = dict[str, Any]
 SLOW, PAIR, LOST = 17, (3, 7), 11
@@ -63,7 +63,7 @@ def scaled(row: Object, share: float, slower: float) -> Object:
 
 
 class MadeUp:
-    """Runs of so many hosts (ui/fleet/controller.py, FleetRuns)."""
+    """Runs of so many hosts (features/fleet/screen/controller.py, FleetRuns)."""
 
     live = True
 
@@ -166,8 +166,8 @@ class MadeUp:
 
 
 def show(hosts: int, spent: str = "") -> None:
-    from iopstui.ui.fleet.controller import FleetController
-    from iopstui.ui.fleet_app import FleetApp
+    from iopstui.features.fleet.screen.app import FleetApp
+    from iopstui.features.fleet.screen.controller import FleetController
 
     runs = MadeUp(hosts, os.open(spent, os.O_WRONLY) if spent else -1)
     fleet_controller = FleetController(runs, f"node[1-{hosts}]", "randread-4k")

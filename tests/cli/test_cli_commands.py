@@ -19,10 +19,10 @@ from iopstui.cli import program
 from iopstui.cli.program import build_parser, parse_arguments
 from iopstui.cli.registry import commands
 from iopstui.errors import EXIT_USAGE
+from iopstui.features.fleet.merging.figures import parse_fleet_expectation
 from iopstui.features.lessons.play.library import find_lesson
 from iopstui.fio.library import find_job
 from iopstui.fio.options import parse_options
-from iopstui.fleet.merging.figures import parse_fleet_expectation
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.plan import parse_axis, parse_variant
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from fio_recordings import LOGS
 
-from iopstui.cli.commands import fleet, replay
+from iopstui.cli.commands import replay
 from iopstui.cli.program import build_parser
 from iopstui.errors import UsageError
+from iopstui.features.fleet.commands import fleet
 
 
 @pytest.mark.parametrize("form", ["table", None])

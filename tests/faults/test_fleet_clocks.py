@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from program import ROOT
 
-from iopstui.cli.fleet.agent_orders import launch_command
-from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions, start_spread_ms
-from iopstui.fleet.hosts.nodes import parse_nodes
-from iopstui.fleet.merging.merger import Merger
+from iopstui.features.fleet.fleet import Fleet, FleetCallbacks, FleetOptions, start_spread_ms
+from iopstui.features.fleet.hosts.nodes import parse_nodes
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.program.agent_orders import launch_command
 
 FAR = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'}"
 AHEAD_S = {"h1": 0, "h2": 100_000, "h3": -7}

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from iopstui.fleet.hosts import conversation
-from iopstui.fleet.hosts.conversation import Conversation, parse_order
-from iopstui.fleet.hosts.host_disks import disk_conflicts, duplicate_machines
+from iopstui.features.fleet.hosts import conversation
+from iopstui.features.fleet.hosts.conversation import Conversation, parse_order
+from iopstui.features.fleet.hosts.host_disks import disk_conflicts, duplicate_machines
 
 WITHIN_S = 30.0
 

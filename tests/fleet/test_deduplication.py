@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, stream
 
 from iopstui.cli.program import main
-from iopstui.fleet.deduplication import Deduplicator, without_repeats
-from iopstui.fleet.merging.merger import Merger
-from iopstui.output.fleet.labelled_rows import merged_streams
-from iopstui.output.fleet.sinks import merged_object
+from iopstui.features.fleet.deduplication import Deduplicator, without_repeats
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.output.labelled_rows import merged_streams
+from iopstui.features.fleet.output.sinks import merged_object
 
 
 def whole(sources: Sequence[Sequence[Row]], once: Deduplicator) -> Row:

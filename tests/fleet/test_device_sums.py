@@ -13,18 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
-from iopstui.cli.fleet.agent import compact_frame, trim_frame
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
-from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
-from iopstui.fleet.merging.encoded_frame import EncodedFrame
-from iopstui.fleet.merging.figures import AbortCondition, figure, parse_fleet_expectation
-from iopstui.fleet.merging.histogram_text import to_wire
-from iopstui.fleet.merging.merger import MergedInterval, Merger
-from iopstui.fleet.merging.row_events import event_of
-from iopstui.fleet.merging.sums import MAX_IN_BIN, MalformedRow
+from iopstui.features.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
+from iopstui.features.fleet.merging.encoded_frame import EncodedFrame
+from iopstui.features.fleet.merging.figures import AbortCondition, figure, parse_fleet_expectation
+from iopstui.features.fleet.merging.histogram_text import to_wire
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.row_events import event_of
+from iopstui.features.fleet.merging.sums import MAX_IN_BIN, MalformedRow
+from iopstui.features.fleet.output.sinks import (
+    merged_object,
+    second_object,
+    session_object,
+    totals_sink,
+)
+from iopstui.features.fleet.program.agent import compact_frame, trim_frame
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
-from iopstui.output.fleet.sinks import merged_object, second_object, session_object, totals_sink
 
 KINDS = ("read", "write", "discard")
 

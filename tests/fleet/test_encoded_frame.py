@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, direction, frame, frames, stream
 
-from iopstui.cli.fleet.agent import compact_frame, trim_frame
-from iopstui.fleet.hosts.json_objects import parse_object
-from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.encoded_frame import (
+from iopstui.features.fleet.hosts.json_objects import parse_object
+from iopstui.features.fleet.merging.certificate import certify_merge
+from iopstui.features.fleet.merging.encoded_frame import (
     MANY,
     MAX_TEXT,
     NUMBER,
@@ -27,9 +26,9 @@ from iopstui.fleet.merging.encoded_frame import (
     FrameSum,
     encode_frame,
 )
-from iopstui.fleet.merging.histogram_text import KEYS
-from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.sums import (
+from iopstui.features.fleet.merging.histogram_text import KEYS
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.merging.sums import (
     KERNEL_NUMBERS,
     LATENCIES,
     WITH_BINS,
@@ -39,7 +38,8 @@ from iopstui.fleet.merging.sums import (
     LatencySum,
     MalformedRow,
 )
-from iopstui.output.fleet.sinks import merged_object, second_object
+from iopstui.features.fleet.output.sinks import merged_object, second_object
+from iopstui.features.fleet.program.agent import compact_frame, trim_frame
 
 number = st.integers(0, (1 << NUMBER_BITS) - 1)
 bins = st.dictionaries(st.sampled_from(KEYS), st.integers(1, (1 << 24) - 1), max_size=20)

@@ -7,12 +7,17 @@ from typing import Any
 import pytest
 from test_fleet_findings import healthy, noisy
 
-from iopstui.fleet.answer import fleet_answer
-from iopstui.fleet.findings import WINDOW_SECONDS, fleet_evidence, list_findings
-from iopstui.fleet.fleet_events import FleetRunStarted, HostFigures, HostRow, HostStateChanged
-from iopstui.fleet.fleet_state import LOST, FleetState
-from iopstui.fleet.merging.merger import MergedInterval
-from iopstui.fleet.merging.row_events import read_answer
+from iopstui.features.fleet.answer import fleet_answer
+from iopstui.features.fleet.findings import WINDOW_SECONDS, fleet_evidence, list_findings
+from iopstui.features.fleet.fleet_events import (
+    FleetRunStarted,
+    HostFigures,
+    HostRow,
+    HostStateChanged,
+)
+from iopstui.features.fleet.fleet_state import LOST, FleetState
+from iopstui.features.fleet.merging.merger import MergedInterval
+from iopstui.features.fleet.merging.row_events import read_answer
 from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING, Answer
 
 BAD = {"disk": "vda", "rule": "queue", "state": "warning", "text": "vda is busy",

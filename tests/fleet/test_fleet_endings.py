@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from json_schema import check_line
 
-from iopstui.cli.fleet import run_planner
-from iopstui.cli.fleet.record_file import RecordFile
 from iopstui.cli.program import main
-from iopstui.fleet import fleet as fleets
-from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
-from iopstui.fleet.hosts.nodes import parse_nodes
-from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.merger import Merger
+from iopstui.features.fleet import fleet as fleets
+from iopstui.features.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
+from iopstui.features.fleet.hosts.nodes import parse_nodes
+from iopstui.features.fleet.merging.certificate import certify_merge
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.program import run_planner
+from iopstui.features.fleet.program.record_file import RecordFile
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 

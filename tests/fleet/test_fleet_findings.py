@@ -6,10 +6,15 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from iopstui.fleet.findings import WINDOW_SECONDS, FleetEvidence, fleet_evidence, list_findings
-from iopstui.fleet.fleet_events import FleetRunStarted, HostFigures, HostRow
-from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState
-from iopstui.fleet.merging.merger import MergedInterval
+from iopstui.features.fleet.findings import (
+    WINDOW_SECONDS,
+    FleetEvidence,
+    fleet_evidence,
+    list_findings,
+)
+from iopstui.features.fleet.fleet_events import FleetRunStarted, HostFigures, HostRow
+from iopstui.features.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState
+from iopstui.features.fleet.merging.merger import MergedInterval
 
 Rate = Callable[[int], float]
 

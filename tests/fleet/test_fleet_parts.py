@@ -17,10 +17,15 @@ import pytest
 from made import START_MS, Row, frame
 
 from iopstui.errors import UsageError
-from iopstui.fleet.hosts.link import LONGEST_LINE, Link
-from iopstui.fleet.hosts.program_copy import BOOT, bundle, remote_command
-from iopstui.fleet.merging.figures import AbortCondition, figure, full_name, parse_fleet_expectation
-from iopstui.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.hosts.link import LONGEST_LINE, Link
+from iopstui.features.fleet.hosts.program_copy import BOOT, bundle, remote_command
+from iopstui.features.fleet.merging.figures import (
+    AbortCondition,
+    figure,
+    full_name,
+    parse_fleet_expectation,
+)
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 
 
 def seconds(*ios: int) -> list[MergedInterval]:
@@ -98,9 +103,12 @@ def test_what_is_brought_along_is_small_and_needs_nothing() -> None:
     with zipfile.ZipFile(io.BytesIO(zlib.decompress(data))) as file:
         names = file.namelist()
     assert (
-        "iopstui/fleet/hosts/program_copy.py" in names and "iopstui/jobs/randread-4k.fio" in names
+        "iopstui/features/fleet/hosts/program_copy.py" in names
+        and "iopstui/jobs/randread-4k.fio" in names
     )
-    assert not [name for name in names if name.startswith("iopstui/ui/")]
+    assert not [name for name in names if "/ui/" in name or "/screen/" in name]
+    others = [name for name in names if name.startswith("iopstui/features/")]
+    assert {name.split("/")[2] for name in others} == {"__init__.py", "fleet"}
     assert bundle() == data
 
 

@@ -14,17 +14,17 @@ from typing import cast
 
 import pytest
 
-from iopstui.cli.fleet.agent_orders import AgentOrders, launch_command, new_record_path
-from iopstui.cli.fleet.screen import FleetRecorder
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
-from iopstui.fleet import fleet_state
-from iopstui.fleet.fleet import LATE_AFTER_S, Fleet, FleetCallbacks, FleetOptions
-from iopstui.fleet.fleet_events import FleetEvent, FleetRunFinished, FleetRunStarted
-from iopstui.fleet.host_sweep import RunVerdict
-from iopstui.fleet.hosts.member import GREETED, LAUNCHED, OVER, STARTED, Member
-from iopstui.fleet.hosts.nodes import parse_nodes
-from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.session import (
+from iopstui.features.fleet import fleet_state
+from iopstui.features.fleet.fleet import LATE_AFTER_S, Fleet, FleetCallbacks, FleetOptions
+from iopstui.features.fleet.fleet_events import FleetEvent, FleetRunFinished, FleetRunStarted
+from iopstui.features.fleet.host_sweep import RunVerdict
+from iopstui.features.fleet.hosts.member import GREETED, LAUNCHED, OVER, STARTED, Member
+from iopstui.features.fleet.hosts.nodes import parse_nodes
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.program.agent_orders import AgentOrders, launch_command, new_record_path
+from iopstui.features.fleet.program.screen import FleetRecorder
+from iopstui.features.fleet.session import (
     FleetSession,
     PlannedRun,
     failed_hosts,
@@ -134,7 +134,7 @@ def planned(begun: FleetRunStarted, stays: bool) -> PlannedRun:
 def test_after_a_run_the_hosts_are_watched_until_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("iopstui.fleet.session.PAUSE_BEFORE_WATCHING_S", 0.01)
+    monkeypatch.setattr("iopstui.features.fleet.session.PAUSE_BEFORE_WATCHING_S", 0.01)
     told: queue.Queue[FleetEvent] = queue.Queue()
 
     def heard() -> tuple[type, bool]:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made import frames, stream
 
-from iopstui.fleet import fleet_state as s
-from iopstui.fleet.fleet_events import (
+from iopstui.features.fleet import fleet_state as s
+from iopstui.features.fleet.fleet_events import (
     FleetRunFinished,
     FleetRunStarted,
     HostFigures,
@@ -19,8 +19,8 @@ from iopstui.fleet.fleet_events import (
     HostStateChanged,
     host_figures,
 )
-from iopstui.fleet.fleet_state import FigureHistory, FleetState, HostState
-from iopstui.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.fleet_state import FigureHistory, FleetState, HostState
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 
 Put = list[tuple[int, float]]
 

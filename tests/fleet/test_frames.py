@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import recordings as made
 
-from iopstui.cli.fleet.agent import compact_frame, trim_frame
 from iopstui.events import (
     Event,
     FindingReported,
@@ -18,7 +17,8 @@ from iopstui.events import (
     StallFound,
     StepStarted,
 )
-from iopstui.fleet.merging.row_events import event_of, target_of
+from iopstui.features.fleet.merging.row_events import event_of, target_of
+from iopstui.features.fleet.program.agent import compact_frame, trim_frame
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.slow.stalls import Stall

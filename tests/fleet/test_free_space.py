@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iopstui.fleet.hosts.free_space import (
+from iopstui.features.fleet.hosts.free_space import (
     SpaceNeed,
     measure_space_needs,
     overcommit_messages,

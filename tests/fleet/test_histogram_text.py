@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.fleet.merging import histogram_text
-from iopstui.fleet.merging.histogram_text import KEYS, column_sums, from_wire, to_wire
+from iopstui.features.fleet.merging import histogram_text
+from iopstui.features.fleet.merging.histogram_text import KEYS, column_sums, from_wire, to_wire
 from iopstui.model.histogram import bucket_key
 
 bins = st.dictionaries(st.sampled_from(KEYS), st.integers(1, 1 << 60), max_size=40)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
-from iopstui.fleet.hosts import host_tunables as s
-from iopstui.fleet.hosts.host_tunables import (
+from iopstui.features.fleet.hosts import host_tunables as s
+from iopstui.features.fleet.hosts.host_tunables import (
     HostTunable,
     HostTunableResult,
     HostTunables,

@@ -14,9 +14,9 @@ import yaml
 
 from iopstui.cli.program import main
 from iopstui.errors import Missing, UsageError
-from iopstui.fleet.engines import kubernetes
-from iopstui.fleet.engines.kubernetes import PodSelection, parse_pod
-from iopstui.fleet.engines.manifest import ManifestOptions, render_manifest
+from iopstui.features.fleet.engines import kubernetes
+from iopstui.features.fleet.engines.kubernetes import PodSelection, parse_pod
+from iopstui.features.fleet.engines.manifest import ManifestOptions, render_manifest
 
 Row = dict[str, Any]
 

@@ -11,14 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, finals, frame, frames, stream
 
-from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.merger import MergedInterval, Merger
-from iopstui.fleet.merging.sums import MalformedRow
+from iopstui.features.fleet.merging.certificate import certify_merge
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.sums import MalformedRow
+from iopstui.features.fleet.output.labelled_rows import merged_streams
+from iopstui.features.fleet.output.sinks import merged_object, second_object, session_object
+from iopstui.features.fleet.output.wording import ending
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.histogram import merge, percentile_name, percentiles
-from iopstui.output.fleet.labelled_rows import merged_streams
-from iopstui.output.fleet.sinks import merged_object, second_object, session_object
-from iopstui.output.fleet.wording import ending
 
 
 def merged(streams: Sequence[Sequence[Row]], label: str = "all") -> list[Row]:

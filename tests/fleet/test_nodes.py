@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopstui.errors import Missing, UsageError
-from iopstui.fleet.hosts.nodes import Node, parse_nodes
+from iopstui.features.fleet.hosts.nodes import Node, parse_nodes
 
 
 def names(text: str) -> list[str]:
@@ -102,7 +102,7 @@ all: sed 's/.*: //' $CFGDIR/groups
 list: sed 's/:.*//' $CFGDIR/groups
 """
 ASKED = (
-    "import sys; from iopstui.fleet.hosts.nodes import parse_nodes\n"
+    "import sys; from iopstui.features.fleet.hosts.nodes import parse_nodes\n"
     "for text in sys.argv[1:]:\n"
     "    try: print(*(node.name for node in parse_nodes(text)))\n"
     "    except Exception as error: print(type(error).__name__)"

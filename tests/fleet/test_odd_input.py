@@ -18,22 +18,22 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
 from iopstui import __version__
-from iopstui.cli.fleet.record_file import RecordFile
-from iopstui.cli.fleet.run_reporter import FleetRunReporter
 from iopstui.errors import UsageError
-from iopstui.fleet.fleet import start_spread_ms
-from iopstui.fleet.hosts import member as members
-from iopstui.fleet.hosts.clocks import ClockOffset
-from iopstui.fleet.hosts.host_disks import disk_conflicts
-from iopstui.fleet.hosts.member import MAX_TEXT, Member
-from iopstui.fleet.hosts.nodes import Node
-from iopstui.fleet.hosts.orders import is_order
-from iopstui.fleet.merging import merger as mergers
-from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.sums import MalformedRow
-from iopstui.output.fleet.labelled_rows import line_rows, merged_streams
-from iopstui.output.fleet.sinks import totals_sink
+from iopstui.features.fleet.fleet import start_spread_ms
+from iopstui.features.fleet.hosts import member as members
+from iopstui.features.fleet.hosts.clocks import ClockOffset
+from iopstui.features.fleet.hosts.host_disks import disk_conflicts
+from iopstui.features.fleet.hosts.member import MAX_TEXT, Member
+from iopstui.features.fleet.hosts.nodes import Node
+from iopstui.features.fleet.hosts.orders import is_order
+from iopstui.features.fleet.merging import merger as mergers
+from iopstui.features.fleet.merging.certificate import certify_merge
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.merging.sums import MalformedRow
+from iopstui.features.fleet.output.labelled_rows import line_rows, merged_streams
+from iopstui.features.fleet.output.sinks import totals_sink
+from iopstui.features.fleet.program.record_file import RecordFile
+from iopstui.features.fleet.program.run_reporter import FleetRunReporter
 
 HUGE = 10**400
 ODD = (

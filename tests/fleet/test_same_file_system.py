@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iopstui.fleet.hosts.free_space import SpaceNeed, overcommit_messages
-from iopstui.fleet.hosts.same_file_system import (
+from iopstui.features.fleet.hosts.free_space import SpaceNeed, overcommit_messages
+from iopstui.features.fleet.hosts.same_file_system import (
     MAX_SEARCHED_MARKS,
     find_marks,
     join_shared,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Missing, UsageError
-from iopstui.fleet.engines.slurm import SLURM, queue_position_text, slurm_hosts
+from iopstui.features.fleet.engines.slurm import SLURM, queue_position_text, slurm_hosts
 
 AROUND = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-4]"}
 SALLOC = """#!/bin/sh

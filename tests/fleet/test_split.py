@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.cli.fleet.agent_orders import AgentOrders
 from iopstui.cli.program import main
-from iopstui.fleet.hosts.host_disks import disk_conflicts
-from iopstui.fleet.hosts.nodes import parse_nodes
+from iopstui.features.fleet.hosts.host_disks import disk_conflicts
+from iopstui.features.fleet.hosts.nodes import parse_nodes
+from iopstui.features.fleet.program.agent_orders import AgentOrders
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 

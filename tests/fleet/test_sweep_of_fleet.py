@@ -17,16 +17,13 @@ from json_schema import check_line
 from made import stream
 from test_fleet_session import WITHIN_S, Made
 
-from iopstui.cli.commands import fleet as command
-from iopstui.cli.fleet.host_sweep import sweep_plan
-from iopstui.cli.fleet.record_file import run_over_object, run_started_object
-from iopstui.cli.fleet.screen import FleetRecorder, FleetRunPlanner
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, UsageError
 from iopstui.events import ExperimentFinished, PointFailed, PointFinished, PointStarted
-from iopstui.fleet.fleet import Fleet
-from iopstui.fleet.fleet_events import FleetEvent, FleetRunStarted
-from iopstui.fleet.fleet_state import IDLE, FleetState
-from iopstui.fleet.host_sweep import (
+from iopstui.features.fleet.commands import fleet as command
+from iopstui.features.fleet.fleet import Fleet
+from iopstui.features.fleet.fleet_events import FleetEvent, FleetRunStarted
+from iopstui.features.fleet.fleet_state import IDLE, FleetState
+from iopstui.features.fleet.host_sweep import (
     RunVerdict,
     SweepEvent,
     SweepEvents,
@@ -34,11 +31,14 @@ from iopstui.fleet.host_sweep import (
     job_seconds,
     sweep_exit_code,
 )
-from iopstui.fleet.hosts.host_tunables import HostTunables
-from iopstui.fleet.hosts.nodes import parse_nodes
-from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.replay import FleetReplay
-from iopstui.fleet.session import FleetSession, PlannedRun
+from iopstui.features.fleet.hosts.host_tunables import HostTunables
+from iopstui.features.fleet.hosts.nodes import parse_nodes
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.program.host_sweep import sweep_plan
+from iopstui.features.fleet.program.record_file import run_over_object, run_started_object
+from iopstui.features.fleet.program.screen import FleetRecorder, FleetRunPlanner
+from iopstui.features.fleet.replay import FleetReplay
+from iopstui.features.fleet.session import FleetSession, PlannedRun
 from iopstui.model.experiment.host_sweep import HostPlan, HostPoint, SweptPoint, usual_counts
 from iopstui.model.experiment.plan import expand_plan, parse_axis
 from iopstui.output.experiment.sinks import experiment_sink

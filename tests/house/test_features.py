@@ -109,11 +109,11 @@ async def texts():
         await pilot.pause()
         print(*sorted(pilot.app.targets._offered_actions()))
 asyncio.run(texts())
-print(keys.markdown(), help.SCREENS, screen.FIRST_RUN)
+print(keys.markdown(), help.help_sections(), screen.FIRST_RUN)
 """
 
 
-@pytest.mark.parametrize("feature", ["lessons", "diskspd", "reports"])
+@pytest.mark.parametrize("feature", ["lessons", "diskspd", "reports", "fleet"])
 def test_keys_of_a_missing_feature_are_on_no_screen(feature: str, tmp_path: Path) -> None:
     result = run(program_without([feature], tmp_path), "-c", HOME_SCREEN)
     assert result.returncode == 0, result.stderr
@@ -121,6 +121,7 @@ def test_keys_of_a_missing_feature_are_on_no_screen(feature: str, tmp_path: Path
     assert {"watch", "sweep"} <= set(actions.split()) and "read" in texts
     assert ("lessons" in actions) == ("lesson" in texts) == (feature != "lessons")
     assert ("HTML report" in texts) == (feature != "reports")
+    assert ("iopstui fleet HOSTS" in texts) == (feature != "fleet")
 
 
 def test_the_contract_of_the_core_names_all_of_it() -> None:

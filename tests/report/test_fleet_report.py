@@ -19,12 +19,12 @@ import pytest
 from json_schema import check
 
 from iopstui.errors import UsageError
+from iopstui.features.fleet.report.data import FleetHeat, interval_of, load_fleet_report
 from iopstui.features.reports.files import rendered, report, write_report
-from iopstui.features.reports.fleet.data import FleetHeat, interval_of, load_fleet_report
 from iopstui.features.reports.formats import DEFAULT_OPTIONS, ReportOptions
-from iopstui.features.reports.series import HEAT_ROWS_PER_DECADE
 from iopstui.model.histogram import bucket_key
-from iopstui.output.fleet.labelled_rows import is_fleet
+from iopstui.output.page.svg import HEAT_ROWS_PER_DECADE
+from iopstui.recording.host_lines import is_fleet
 
 START_MS = 1_800_000_000_000.0
 SLOW, FAST = bucket_key(9_000_000), bucket_key(100_000)

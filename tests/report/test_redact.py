@@ -20,7 +20,6 @@ from test_fleet_report import FAST, finished, frame
 from iopstui import events
 from iopstui.features.reports.files import rendered, report
 from iopstui.features.reports.formats import DEFAULT_OPTIONS, FORMATS, TEXTS, ReportOptions
-from iopstui.features.reports.redact import REDACTED, Redactor
 from iopstui.model.answer.answer import WARNING, Answer
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.target import FILE, TargetPath, combine_targets
@@ -28,6 +27,7 @@ from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.findings.diagnosis import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
+from iopstui.recording.redact import REDACTED, Redactor
 from iopstui.recording.writer import Recorder, RecordingBuffer
 
 HOST = "build-17.example"

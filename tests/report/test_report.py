@@ -32,7 +32,12 @@ from iopstui.features.reports.formats import TEXTS
 from iopstui.features.reports.report_data import load_report_data
 from iopstui.features.reports.run import Run
 from iopstui.features.reports.series import points
-from iopstui.features.reports.svg import (
+from iopstui.format import MISSING, number
+from iopstui.model.figures.disk import DiskRates
+from iopstui.model.findings.diagnosis import Finding
+from iopstui.model.metrics.slow.stalls import Stall
+from iopstui.model.metrics.summary import fio_summary
+from iopstui.output.page.svg import (
     HEIGHT,
     WIDTH,
     Curve,
@@ -43,11 +48,6 @@ from iopstui.features.reports.svg import (
     linear,
     logarithmic,
 )
-from iopstui.format import MISSING, number
-from iopstui.model.figures.disk import DiskRates
-from iopstui.model.findings.diagnosis import Finding
-from iopstui.model.metrics.slow.stalls import Stall
-from iopstui.model.metrics.summary import fio_summary
 from iopstui.recording import layout as form
 from iopstui.recording.reader import recording_path
 from iopstui.recording.writer import Recorder, RecordingBuffer

@@ -19,11 +19,11 @@ from test_report import page, rendered, text_of
 
 from iopstui import events
 from iopstui.features.reports.series import append, empty, values_of
-from iopstui.features.reports.svg import Curve, Times, linear, stacked
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame, FrameBuilder
 from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.samples import RawSample
+from iopstui.output.page.svg import Curve, Times, linear, stacked
 
 HEAD = ("run", "in flight", "waiting for a CPU", "above the device", "vda")
 

@@ -20,8 +20,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from iopstui.cli.fleet.merge_rows import merge_files
 from iopstui.errors import IopstuiError
+from iopstui.features.fleet.program.merge_rows import merge_files
 from iopstui.features.reports.files import report
 from iopstui.features.selftest.judge import judge_bundle
 from iopstui.features.selftest.output import selftest_text
@@ -157,7 +157,7 @@ def outputs(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def check_outputs(name: str, content: bytes) -> None:
-    sys.modules["iopstui.cli.fleet.merge_rows"].__dict__["_malformed_hosts"].clear()
+    sys.modules["iopstui.features.fleet.program.merge_rows"].__dict__["_malformed_hosts"].clear()
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / name
         path.write_bytes(content)

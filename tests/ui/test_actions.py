@@ -11,10 +11,10 @@ from experiment_fakes import FakeLaboratory
 from experiment_fakes import make as make_experiments
 from textual.binding import Binding
 
+from iopstui.features.fleet.screen.app import FLEET_ACTIONS
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.actions import EXPERIMENT, FIRST_QUIET_POSITION, LESSON, Action, Footer
 from iopstui.ui.core.key import Key
-from iopstui.ui.fleet_keys import FLEET_ACTIONS
 from iopstui.ui.help import help_sections
 from iopstui.ui.keys import (
     DASHBOARD_BINDINGS,

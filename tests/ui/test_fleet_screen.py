@@ -14,8 +14,7 @@ from test_app import screen_text, settle, shows
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from iopstui.cli.fleet.agent import compact_frame
-from iopstui.fleet.fleet_events import (
+from iopstui.features.fleet.fleet_events import (
     FleetEvent,
     FleetMessage,
     FleetRunFinished,
@@ -24,26 +23,27 @@ from iopstui.fleet.fleet_events import (
     HostStateChanged,
     host_figures,
 )
-from iopstui.fleet.fleet_state import IOPS, FleetState, HostState
-from iopstui.fleet.hosts.host_tunables import (
+from iopstui.features.fleet.fleet_state import IOPS, FleetState, HostState
+from iopstui.features.fleet.hosts.host_tunables import (
     HostTunableChange,
     HostTunableResult,
     HostTunables,
     tunables_object,
 )
-from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.replay import FleetReplay
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.program.agent import compact_frame
+from iopstui.features.fleet.replay import FleetReplay
+from iopstui.features.fleet.screen.app import SHOW_AGE_AFTER_S, FleetApp, FleetReplayApp
+from iopstui.features.fleet.screen.controller import FleetController
+from iopstui.features.fleet.screen.dashboard import FleetDashboard
+from iopstui.features.fleet.screen.hosts import HostsView
+from iopstui.features.fleet.screen.source import HostView
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.histogram import bucket_key
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.modal import Modal
 from iopstui.ui.draw.style import UTF8
-from iopstui.ui.fleet.controller import FleetController
-from iopstui.ui.fleet.dashboard import FleetDashboard
-from iopstui.ui.fleet.hosts import HostsView
-from iopstui.ui.fleet.source import HostView
-from iopstui.ui.fleet_app import SHOW_AGE_AFTER_S, FleetApp, FleetReplayApp
 
 Object = dict[str, Any]
 START_S = 1_800_000_000

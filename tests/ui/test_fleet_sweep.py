@@ -18,15 +18,15 @@ from test_fleet_screen import (
 )
 from textual.pilot import Pilot
 
-from iopstui.fleet.fleet_events import FleetEvent, FleetRunFinished, FleetRunStarted
-from iopstui.fleet.host_sweep import SweepEvents, host_point
-from iopstui.fleet.merging.merger import Merger
+from iopstui.features.fleet.fleet_events import FleetEvent, FleetRunFinished, FleetRunStarted
+from iopstui.features.fleet.host_sweep import SweepEvents, host_point
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.screen.app import FleetApp
+from iopstui.features.fleet.screen.controller import FleetController
 from iopstui.model.experiment.host_sweep import HostPlan, HostPoint
 from iopstui.model.experiment.plan import expand_plan, parse_axis
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.experiment.screen import full_text
-from iopstui.ui.fleet.controller import FleetController
-from iopstui.ui.fleet_app import FleetApp
 from iopstui.ui.state.experiment import ExperimentState
 
 

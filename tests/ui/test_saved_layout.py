@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from test_app import do, make, running, settle, shows
 from test_fleet_screen import four_hosts, make_app, wait_until
 
+from iopstui.features.fleet.screen.hosts import ORDERS
+from iopstui.features.fleet.screen.saved_layout import PANELS as FLEET_PANELS
+from iopstui.features.fleet.screen.saved_layout import FleetLayout, parse_fleet_layout
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, SavedLayout, parse_layout
 from iopstui.ui.dashboard.panels import registry
 from iopstui.ui.dashboard.screen import Dashboard
-from iopstui.ui.fleet.hosts import ORDERS
-from iopstui.ui.fleet.saved_layout import PANELS as FLEET_PANELS
-from iopstui.ui.fleet.saved_layout import FleetLayout, parse_fleet_layout
 
 SavedPreferences = list[tuple[str, str | bool]]
 

@@ -37,8 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Play a recording on the screen, or write it as data."""
-    from iopstui.output.fleet.labelled_rows import is_fleet
-
     refuse_theme(arguments)
     if arguments.volume and (arguments.format or arguments.plain):
         raise UsageError("--volume draws the limits of a volume on the screen's charts.",
@@ -48,10 +46,6 @@ def run(arguments: argparse.Namespace) -> int:
         from iopstui.cli.runs.follow_recording import follow_recording
 
         return follow_recording(arguments)
-    if is_fleet(Path(arguments.file)):
-        if arguments.volume:
-            raise UsageError("--volume is for the recording of one machine.", "Leave it out.")
-        return _replay_fleet(arguments)
     _check_recording(Path(arguments.file))
     kind = arguments.format or ("plain" if arguments.plain else None)
     if kind:
@@ -65,19 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
     return run_replay(
         arguments.file, arguments.speed, arguments.theme, read_volume_option(arguments)
     )
-
-
-def _replay_fleet(arguments: argparse.Namespace) -> int:
-    if arguments.format:
-        raise UsageError(
-            "Use `iopstui merge` to add up the lines of many hosts.",
-            f"iopstui merge {printable(arguments.file)} --format {arguments.format}",
-        )
-    require_terminal(f"iopstui merge {printable(arguments.file)}")
-    require_for_screen(arguments)
-    from iopstui.cli.fleet.screen import show_recording
-
-    return show_recording(Path(arguments.file), arguments.speed, arguments.theme)
 
 
 def _check_recording(path: Path) -> None:

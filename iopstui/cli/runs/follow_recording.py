@@ -13,8 +13,8 @@ from iopstui.cli.terminal import print_message, require_for_screen, require_term
 from iopstui.cli.volume_options import read_volume_option
 from iopstui.errors import UsageError
 from iopstui.linux.process.private import private_directory, remove
-from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.recording.follow import POLL_S, FollowSession, InputCopy, wait_for_first_sample
+from iopstui.recording.host_lines import is_fleet
 from iopstui.recording.reader import recording_path
 
 STDIN = "-"

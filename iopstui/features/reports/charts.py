@@ -11,8 +11,6 @@ from iopstui.features.reports.experiment import Experiment
 from iopstui.features.reports.report_data import ReportData
 from iopstui.features.reports.run import Run
 from iopstui.features.reports.series import (
-    HEAT_COLUMNS,
-    HEAT_ROWS_PER_DECADE,
     QUEUE,
     WAIT_ABOVE,
     WAIT_CACHE,
@@ -22,7 +20,13 @@ from iopstui.features.reports.series import (
     WAIT_UNSENT,
     points,
 )
-from iopstui.features.reports.svg import (
+from iopstui.model.experiment.load_curve import LOAD_OPTIONS, LoadCurve
+from iopstui.model.experiment.plan import variant_letter
+from iopstui.model.metrics.waits import CACHE, UNSENT
+from iopstui.output.page.svg import (
+    HEAT_COLUMNS,
+    HEAT_ROWS_PER_DECADE,
+    LATENCIES,
     MAX_CURVES,
     STYLES,
     Curve,
@@ -38,12 +42,8 @@ from iopstui.features.reports.svg import (
     stacked,
     xy_chart,
 )
-from iopstui.model.experiment.load_curve import LOAD_OPTIONS, LoadCurve
-from iopstui.model.experiment.plan import variant_letter
-from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.text import printable
 
-LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 IOPS, BUSY = ("fio", "device"), ("busiest", "busy", "job_cpu")
 OTHER_PLACES = {
     WAIT_CPU: ("CPU", "p999"), WAIT_ABOVE: ("above", "fio"), WAIT_UNKNOWN: ("unknown", "other"),

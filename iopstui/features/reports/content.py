@@ -10,7 +10,15 @@ from iopstui.features.reports import comparisons, words
 from iopstui.features.reports import experiment as experiment_pages
 from iopstui.features.reports.charts import Scales, charts, experiment_charts
 from iopstui.features.reports.experiment import Experiment
-from iopstui.features.reports.markup import (
+from iopstui.features.reports.overview import overview
+from iopstui.features.reports.report_data import ReportData
+from iopstui.features.reports.run import Run
+from iopstui.features.reports.series import QUEUE, points
+from iopstui.model.figures.figure import by_name
+from iopstui.model.metrics.probe import SLOW_REQUEST, SlowRequest
+from iopstui.model.metrics.slow.common_properties import common_properties
+from iopstui.model.metrics.slow.slow_ios import slow_ios
+from iopstui.output.page.markup import (
     Block,
     Bullets,
     Charts,
@@ -24,14 +32,6 @@ from iopstui.features.reports.markup import (
     list_with_heading,
     markdown_of,
 )
-from iopstui.features.reports.overview import overview
-from iopstui.features.reports.report_data import ReportData
-from iopstui.features.reports.run import Run
-from iopstui.features.reports.series import QUEUE, points
-from iopstui.model.figures.figure import by_name
-from iopstui.model.metrics.probe import SLOW_REQUEST, SlowRequest
-from iopstui.model.metrics.slow.common_properties import common_properties
-from iopstui.model.metrics.slow.slow_ios import slow_ios
 from iopstui.session.run_rows import MARK_COLUMNS, run_columns
 from iopstui.tables import Column, Table
 from iopstui.text import printable

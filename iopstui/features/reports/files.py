@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from iopstui.discovery import feature_modules
 from iopstui.errors import EXIT_OK, UsageError
-from iopstui.features.reports.fleet.page import ROWS, fleet_report, write_fleet
 from iopstui.features.reports.foreign import Source, credible, sources
 from iopstui.features.reports.formats import (
     DEFAULT,
@@ -20,13 +21,15 @@ from iopstui.features.reports.formats import (
     display_name,
     or_list,
 )
-from iopstui.output.fleet.labelled_rows import is_fleet
+from iopstui.features.reports.tables import TABLES
+from iopstui.output.page.source import ReportSource
 from iopstui.recording.foreign import RECORDING, detect_file_kind
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.safety.output_files import write_whole
 from iopstui.text import printable, safe_text
 
 LONG_SECONDS = 10_000
+NO_AGAINST = "--against compares runs of one machine, and this is a fleet's recording."
 
 
 def report(
@@ -44,8 +47,8 @@ def report(
     if by_rows and (out is None or out == "-"):
         _check_no_terminal(kind)
     _announce(paths)
-    # a row for each second of each host is too much to be kept
-    by_rows = by_rows or (kind in ROWS and any(map(is_fleet, paths)))
+    # rows of a source that makes them one by one may be too many to be kept
+    by_rows = by_rows or (kind in TABLES and _own_source(paths) is not None)
     if out is None or out == "-":
         if not by_rows:
             encoding = sys.stdout.encoding or "utf-8"
@@ -129,8 +132,15 @@ def kind_of(out: str | None) -> str:
 def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_OPTIONS) -> str:
     """The report's text. Raises UsageError if a file is neither a recording nor a result of fio, or
     one that can't be."""
-    if any(map(is_fleet, paths)):
-        return fleet_report(paths, kind, options)
+    own = _own_source(paths)
+    if own is not None and kind in TABLES:
+        out = io.BytesIO()
+        write_report(paths, kind, options, out)
+        return out.getvalue().decode()
+    if own is not None:
+        if options.against is not None:
+            raise UsageError(NO_AGAINST, "Leave out --against.")
+        return own.rendered(own.only_file(paths), kind, options.redact)
     found_sources, chosen = _sources_and_format(paths, kind)
     assert chosen.render is not None, kind
     with credible(found_sources):
@@ -139,13 +149,20 @@ def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_
 
 def write_report(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
     """Write a report piece by piece; errors as of ``rendered``."""
-    if any(map(is_fleet, paths)):
-        write_fleet(paths, kind, options, out)
+    own = _own_source(paths)
+    if own is not None:
+        TABLES[kind](own, own.only_file(paths), options.redact, out)
         return
     found_sources, chosen = _sources_and_format(paths, kind)
     assert chosen.stream is not None, kind
     with credible(found_sources):
         chosen.stream(found_sources, options, out)
+
+
+def _own_source(paths: Sequence[Path]) -> ReportSource | None:
+    """The feature that makes its own report of these files."""
+    modules = feature_modules("report_source")
+    return next((module for module in modules if any(map(module.takes, paths))), None)
 
 
 def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:

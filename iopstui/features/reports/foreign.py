@@ -13,7 +13,6 @@ from typing import Any
 from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.features.reports.blocks import Block
-from iopstui.features.reports.redact import REDACTED, Redactor
 from iopstui.features.reports.report_data import ReportData, add_block, add_row
 from iopstui.features.reports.run import Run
 from iopstui.features.reports.series import Heat
@@ -40,6 +39,7 @@ from iopstui.recording.foreign import (
     read_log_file,
     read_results,
 )
+from iopstui.recording.redact import REDACTED, Redactor
 from iopstui.text import printable
 
 

@@ -18,7 +18,6 @@ from iopstui.features.reports.blocks import (
     segments,
 )
 from iopstui.features.reports.experiment import Experiment
-from iopstui.features.reports.redact import opened
 from iopstui.features.reports.run import Run
 from iopstui.features.reports.series import Heat, Series, append, empty, extend
 from iopstui.model import histogram
@@ -32,6 +31,7 @@ from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form
 from iopstui.recording.reader import EventRecord, Recording
+from iopstui.recording.redact import opened
 from iopstui.recording.replay import ReplayFold, why_incomplete
 from iopstui.session.run_rows import add_mark_event, add_run_event
 from iopstui.text import printable

@@ -18,7 +18,6 @@ from typing import Any, BinaryIO
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
 from iopstui.features.reports.foreign import Source, load_foreign_report
-from iopstui.features.reports.redact import opened
 from iopstui.features.reports.report_data import ReportData
 from iopstui.format import utc, utc_datetime
 from iopstui.linux.process.packages import missing_package_error, require_packages
@@ -33,6 +32,7 @@ from iopstui.recording import layout as form
 from iopstui.recording.layout import RecordedDevices
 from iopstui.recording.partial_samples import ROWS_WITHOUT
 from iopstui.recording.reader import Recording
+from iopstui.recording.redact import opened
 from iopstui.recording.replay import ReplayFold, replay_events, sysfs_text, why_incomplete
 from iopstui.tables import FIGURE, TIME, WHOLE, WORDS, Column
 from iopstui.text import printable

@@ -6,13 +6,13 @@ import math
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from math import nan
 
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.cpus.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
+from iopstui.output.page.svg import HEAT_COLUMNS, heat_rows
 
 QUEUE = DiskRates.aqu_sz.name
 SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", QUEUE, "busy", "busiest",
@@ -114,24 +114,6 @@ def _joined(values: Sequence[tuple[float, float]], top: bool) -> float | None:
     if top:
         return max(value for value, _ in values)
     return sum(value * weight for value, weight in values) / sum(weight for _, weight in values)
-
-
-HEAT_COLUMNS = 120
-HEAT_ROWS_PER_DECADE = 8
-
-
-@lru_cache(4096)
-def _heat_row(key: int) -> int:
-    return math.floor(math.log10(max(key, 1)) * HEAT_ROWS_PER_DECADE)
-
-
-def heat_rows(bins: Mapping[int, int]) -> dict[int, int]:
-    """I/Os by row: a tenth as many as there are buckets."""
-    rows: dict[int, int] = {}
-    for key, count in bins.items():
-        row = _heat_row(key)
-        rows[row] = rows.get(row, 0) + count
-    return rows
 
 
 @dataclass

@@ -12,7 +12,6 @@ from iopstui.events import FindingReported
 from iopstui.features.reports.experiment import Experiment
 from iopstui.features.reports.report_data import FindingEnds, ReportData
 from iopstui.features.reports.run import Run
-from iopstui.features.reports.series import HEAT_ROWS_PER_DECADE, heat_rows
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
@@ -29,6 +28,7 @@ from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.samples import DIRECTIONS
+from iopstui.output.page.svg import HEAT_ROWS_PER_DECADE, heat_rows
 from iopstui.output.summary import FINAL_RANKS, FINAL_RATES, interruption, reconciliation, syncs_of
 from iopstui.output.watch.share_table import columns_of
 from iopstui.recording import layout as form

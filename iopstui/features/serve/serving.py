@@ -26,8 +26,8 @@ from iopstui.features.serve.screen_process import ScreenProcess
 from iopstui.features.serve.viewer_host import ViewerHost, screen_environment
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.model.volumes.promised import PromisedFigures
-from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.recording.follow import wait_for_first_sample
+from iopstui.recording.host_lines import is_fleet
 from iopstui.recording.reader import recording_path
 from iopstui.safety import streams
 from iopstui.safety.signals import handling_stop_signals

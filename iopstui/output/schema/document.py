@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 
+from iopstui.discovery import feature_modules
 from iopstui.linux.devices.health.smart import DiskHealth
 from iopstui.linux.devices.zones import Zones
 from iopstui.linux.nvme.topology import DriveFacts, NamespaceTopology
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.pages.nvme import PATH
-from iopstui.output.schema.fleet_report import fleet_report_schema
 from iopstui.output.schema.lines import line_schemas
 from iopstui.output.schema.notation import (
     BOOLEAN,
@@ -62,7 +62,11 @@ def _documents(strict: bool) -> dict[str, Schema]:
         "devices": _devices(strict),
         "jobs": {"anyOf": [array(job), job]},
         "fields": record({"schema": {"const": SCHEMA}, "fields": array(field)}, strict),
-        "fleet_report": fleet_report_schema(strict),
+        **{
+            name: make(strict)
+            for module in feature_modules("json_documents")
+            for name, make in module.DOCUMENTS.items()
+        },
         "report": record(
             {"report": version, "iopstui": TEXT, "recordings": array(_report())}, strict
         ),

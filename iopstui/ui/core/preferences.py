@@ -19,7 +19,7 @@ class Preferences:
         self.layout = ""
         """The dashboard's layout (saved_layout.py) in the configuration."""
         self.fleet_layout = ""
-        """The layout of a fleet's dashboard (fleet/saved_layout.py)."""
+        """The layout of a fleet's dashboard (its feature checks it)."""
         self.previewing = False
         """True while a choice is only previewed, not saved."""
         self.remember: Callable[[str, str | bool], object] = lambda key, value: None

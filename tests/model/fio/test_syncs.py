@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from iopstui.errors import UsageError
+from iopstui.features.fleet.merging.figures import parse_fleet_expectation
+from iopstui.features.fleet.merging.row_events import frame_of
 from iopstui.fio.stream.status import parse_status
-from iopstui.fleet.merging.figures import parse_fleet_expectation
-from iopstui.fleet.merging.row_events import frame_of
 from iopstui.model import histogram
 from iopstui.model.experiment.expectation import (
     ExpectationChecker,

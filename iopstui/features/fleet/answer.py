@@ -1,0 +1,146 @@
+"""The one sentence on many hosts: the odd one first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from iopstui import format as units
+from iopstui.features.fleet.findings import FleetEvidence, fleet_evidence, list_findings
+from iopstui.features.fleet.fleet_events import (
+    FleetRunStarted,
+    HostFiguresBatch,
+    HostRow,
+    collect_figures,
+)
+from iopstui.features.fleet.fleet_state import ABSENT_STATES, IOPS, LEFT_OUT, FleetState, HostState
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.model.answer.answer import (
+    CRITICAL,
+    FINDING,
+    GOOD,
+    RANKS,
+    UNKNOWN,
+    WARNING,
+    Answer,
+)
+from iopstui.model.findings.advice import advise
+from iopstui.model.findings.finding import Finding
+from iopstui.model.means import median
+from iopstui.text import printable
+
+EVERY_SECONDS, MANY_HOSTS, SELDOM_SECONDS = 2, 100, 10
+"""Seconds between two searches for findings; the last one with more than ``MANY_HOSTS``."""
+OF_ONE_HOST = ("straggler", "slow device", "own limit", "one path")
+MAX_NAMED = 3
+
+
+def is_due(state: FleetState, second: MergedInterval) -> bool:
+    """Whether findings are looked for in this second."""
+    every = SELDOM_SECONDS if len(state.hosts) > MANY_HOSTS else EVERY_SECONDS
+    return second.number % every == 0 and bool(second.counted)
+
+
+def fleet_answer(
+    state: FleetState, evidence: FleetEvidence, findings: Sequence[Finding]
+) -> Answer | None:
+    """The answer on the newest second: who is missing, what differs between hosts, what single
+    hosts say, else what was looked at; ``None`` before there is a second."""
+    if state.second is None:
+        return None
+    return _absent(state) or _finding(findings) or _host(state) or _quiet(state, evidence)
+
+
+def _absent(state: FleetState) -> Answer | None:
+    absent = [host for host in state.hosts.values()
+              if host.state in ABSENT_STATES and host.state != LEFT_OUT]  # fmt: skip
+    if not absent:
+        return None
+    first = min(absent, key=lambda host: (not host.error, host.sort_key))
+    reason = f" ({printable(host_error)})" if (host_error := first.error) else ""
+    more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+    count = f"{len(state.hosts) - len(absent)} of {len(state.hosts)} hosts are measured"
+    return Answer(printable(first.name), "absent", CRITICAL,
+                  f"{printable(first.name)}{reason}{more}: no figures; {count}", UNKNOWN,
+                  next=advise("host"))  # fmt: skip
+
+
+def _finding(findings: Sequence[Finding]) -> Answer | None:
+    ordered = sorted(findings, key=lambda found: found.rule not in OF_ONE_HOST)
+    if not ordered:
+        return None
+    found = ordered[0]
+    return Answer(
+        printable(found.disk),
+        f"{FINDING}{found.rule}",
+        WARNING,
+        found.text,
+        UNKNOWN,
+        next=found.advice,
+    )
+
+
+def _host(state: FleetState) -> Answer | None:
+    """What the host says of itself that needs attention most."""
+    bad = [host for host in state.hosts.values()
+           if host.answer is not None and host.answer.state != GOOD]  # fmt: skip
+    if not bad:
+        return None
+
+    def rank(host: HostState) -> tuple[int, object]:
+        return RANKS[host.answer.state if host.answer is not None else GOOD], host.sort_key
+
+    first, *others = sorted(bad, key=rank)
+    answer = first.answer
+    assert answer is not None
+    named = ", ".join(printable(host.name) for host in others[:MAX_NAMED])
+    more = f", {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
+    rest = f"; also need attention: {named}{more}" if others else ""
+    name = printable(first.name)
+    return Answer(name, f"host-{answer.rule}", answer.state, f"{name}: {answer.text}{rest}",
+                  answer.verdict, answer.who, answer.next)  # fmt: skip
+
+
+def _quiet(state: FleetState, evidence: FleetEvidence) -> Answer:
+    second = state.second
+    assert second is not None
+    means = evidence.means(IOPS)
+    text = f"{second.counted} of {second.expected} hosts measured"
+    if len(means) > 1:
+        total, middle = sum(means.values()), median(means.values())
+        text += f": {units.number(total)} I/Os/s together"
+        name = max(means, key=lambda host: (abs(means[host] - middle), host))
+        if len(means) > 2 and means[name] != middle:
+            text += (
+                f"; furthest from the middle ({units.number(middle)}) is {printable(name)} with "
+                f"{units.number(means[name])}"
+            )
+    return Answer("", "hosts", GOOD, text, UNKNOWN)
+
+
+class FleetAnswers:
+    """Follows a fleet without a screen; ``second`` returns the answer if it is another one."""
+
+    def __init__(self, merger: Merger, hosts: Sequence[str], watching: bool) -> None:
+        self._figures = collect_figures(merger)
+        self._state = FleetState()
+        self._state.apply(FleetRunStarted(1, tuple(hosts), 0.0, watching=watching))
+        self.last: Answer | None = None
+
+    def note_row(self, name: str, row: dict[str, Any]) -> None:
+        """A host has sent this line."""
+        self._state.apply(HostRow(name, row))
+
+    def second(self, second: MergedInterval) -> Answer | None:
+        """A second is over."""
+        state = self._state
+        state.apply(HostFiguresBatch(tuple(self._figures)))
+        self._figures.clear()
+        state.apply(second)
+        if not is_due(state, second):
+            return None
+        evidence = fleet_evidence(state, second.interval_s)
+        answer = fleet_answer(state, evidence, list_findings(evidence))
+        before, self.last = self.last, answer
+        is_news = answer is not None and (before is None or before.key != answer.key)
+        return answer if is_news else None

@@ -1,0 +1,1 @@
+"""TODO: name this folder."""

@@ -1,0 +1,17 @@
+"""Keys of the configuration that only a fleet has: check, commands, and what is shown without."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def _layout(text: str) -> str:
+    from iopstui.features.fleet.screen.saved_layout import parse_fleet_layout
+
+    try:
+        return str(parse_fleet_layout(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+KEYS = {"fleet-layout": (_layout, ("fleet", "replay"), "hosts by name")}

@@ -1,0 +1,152 @@
+"""Skip duplicate lines: a file appended to itself, or a copy of another file.
+
+A frame is known by its host and by what its clocks said, to the microsecond: its time in its
+session and its wall clock. Totals of other mergers, and lines that begin and end a run, are known
+by all that is in them.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from iopstui.features.fleet.fleet_events import FLEET, FLEET_OVER
+
+Object = dict[str, Any]
+LabelledRow = tuple[str, Object]
+_COUNTED_EVENTS = ("frame", "total", "merged")
+_DECISIVE_EVENTS = (*_COUNTED_EVENTS, "step_finished", "ended")
+
+
+class _SessionFrames:
+    """The frames of one session of a host's from one ``source``: 16 bytes for each.
+    ``is_copy``: its last frame had come before."""
+
+    def __init__(self, source: int) -> None:
+        self.source = source
+        self.is_copy = False
+        self._times = array("d")
+        self._walls = array("d")
+
+    def contains(self, t: float, wall_ms: float) -> bool:
+        index = bisect_left(self._times, t)
+        same_time = index < len(self._times) and self._times[index] == t
+        return same_time and self._walls[index] == wall_ms
+
+    def add(self, t: float, wall_ms: float) -> None:
+        # one that is behind is refused by the merger
+        if not self._times or t > self._times[-1]:
+            self._times.append(t)
+            self._walls.append(wall_ms)
+
+
+class Deduplicator:
+    """Detects repeated lines. ``is_repeat`` returns whether a line is a repetition, and keeps track
+    of the stream; ``repeat_counts`` has the repeated frames and totals of each host."""
+
+    def __init__(self) -> None:
+        self.repeat_counts: dict[str, int] = {}
+        self._sessions: dict[str, list[_SessionFrames]] = {}
+        self._current: dict[tuple[int, str], _SessionFrames] = {}
+        self._row_hashes: dict[str, set[int]] = {}
+        self._origins: dict[tuple[int, str], int] = {}
+
+    def is_repeat(self, source: int, name: str, row: Object) -> bool:
+        """Whether a line of the ``source``-th stream is a repetition; ``name`` is the host's."""
+        kind = row.get("event")
+        if kind in ("total", "merged"):
+            return self._count_repeat(name, self._is_repeated_row(name, row))
+        if kind in (FLEET, FLEET_OVER):
+            return self._is_repeated_row(name, row)
+        if kind == "session":
+            self._begin_session(source, name)
+            return False
+        if kind == "frame":
+            return self._count_repeat(name, self._is_repeated_frame(source, name, row))
+        current = self._current.get((source, name))
+        return current is not None and current.is_copy
+
+    def has_session(self, name: str) -> bool:
+        """Whether a session of this host was seen."""
+        return name in self._sessions
+
+    def origin(self, source: int, name: str) -> int:
+        """The stream of which ``source`` has a copy as far as this host goes; itself if of none."""
+        return self._origins.get((source, name), source)
+
+    def _begin_session(self, source: int, name: str) -> _SessionFrames:
+        frames = self._current[source, name] = _SessionFrames(self.origin(source, name))
+        self._sessions.setdefault(name, []).append(frames)
+        return frames
+
+    def _is_repeated_frame(self, source: int, name: str, row: Object) -> bool:
+        t, wall_ms = row.get("t"), row.get("wall_ms")
+        try:
+            clocks = float(t), float(wall_ms)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            return False  # the merger refuses it
+        current = self._current.get((source, name)) or self._begin_session(source, name)
+        original = next(
+            (session for session in self._sessions[name] if session.contains(*clocks)), None
+        )
+        current.is_copy = original is not None
+        if original is not None:
+            self._origins[source, name] = original.source
+        else:
+            current.add(*clocks)
+        return original is not None
+
+    def _is_repeated_row(self, name: str, row: Object) -> bool:
+        try:
+            digest = hash(json.dumps(row))
+        except RecursionError:
+            return False
+        hashes = self._row_hashes.setdefault(name, set())
+        is_repeat = digest in hashes
+        hashes.add(digest)
+        return is_repeat
+
+    def _count_repeat(self, name: str, is_repeat: bool) -> bool:
+        if is_repeat:
+            self.repeat_counts[name] = self.repeat_counts.get(name, 0) + 1
+        return is_repeat
+
+
+def without_repeats(
+    rows: Iterable[LabelledRow], deduplicator: Deduplicator
+) -> Iterator[LabelledRow]:
+    """The lines of one stream without those that came before."""
+    return (
+        labelled for _, labelled, is_repeat in mark_repeats(rows, deduplicator) if not is_repeat
+    )
+
+
+def mark_repeats(
+    rows: Iterable[LabelledRow], deduplicator: Deduplicator
+) -> Iterator[tuple[int, LabelledRow, bool]]:
+    """Each line, its place, and whether it came before. What stands between the beginning of a
+    host's later session and its first frame is a copy if that is, and waits for it."""
+    waiting: dict[str, list[tuple[int, LabelledRow]]] = {}
+
+    def settled(name: str, is_copy: bool) -> Iterator[tuple[int, LabelledRow, bool]]:
+        for index, labelled in waiting.pop(name, ()):
+            yield index, labelled, is_copy
+
+    for index, labelled in enumerate(rows):
+        name, row = labelled
+        kind = row.get("event")
+        later_session = kind == "session" and deduplicator.has_session(name)
+        is_repeat = deduplicator.is_repeat(0, name, row)
+        if later_session or (name in waiting and kind not in _DECISIVE_EVENTS):
+            yield from settled(name, False) if later_session else ()
+            waiting.setdefault(name, []).append((index, labelled))
+            continue
+        # another run: what waits was no copy
+        for host in [*waiting] if kind == FLEET and not is_repeat else [name]:
+            yield from settled(host, is_repeat and kind in _COUNTED_EVENTS)
+        yield index, labelled, is_repeat
+    for host in [*waiting]:
+        yield from settled(host, False)

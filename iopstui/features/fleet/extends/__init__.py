@@ -1,0 +1,1 @@
+"""What a fleet adds to commands of one machine."""

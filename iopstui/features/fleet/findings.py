@@ -1,0 +1,406 @@
+"""Findings about many hosts, each as a sentence with its numbers.
+
+Each rule is a pure function from ``FleetEvidence`` to a ``Finding`` or ``None``. It fires only on
+what all of the last ``MIN_SECONDS`` seconds show, and excludes what could look the same: a slow
+host is not one that shares a path, a limit that hosts share is not one that each has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from iopstui import format as f
+from iopstui.features.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState, natural_key
+from iopstui.features.fleet.merging.sums import Object
+from iopstui.model.findings.advice import advise
+from iopstui.model.findings.finding import Finding
+from iopstui.model.means import fmean, median, pstdev
+from iopstui.model.sizes import MIB
+from iopstui.text import printable
+
+T = TypeVar("T")
+MIN_SECONDS, WINDOW_SECONDS = 8, 20
+"""Seconds that a rule looks at, and those that say how much a rate varies, or two against each
+other."""
+SETTLING_SECONDS = 2
+"""Seconds after the start that say nothing yet."""
+SLOW_HOST_SHARE = 0.8
+SLOWER_FACTOR = 2.0
+"""A straggler's p99 is at least so many times the others'; so is the await of a device that is to
+blame, and that of a slow device in each of the seconds."""
+MAX_FLAT_CV, MIN_VARYING_CV = 0.02, 0.04
+MAX_VARIANCE_SHARE = 0.2
+OPPOSITE_CORRELATION = -0.7
+MAX_PAIRED = 12
+MAX_NAMED = 3
+START_SPREAD_MS = 250.0
+FULL_UTIL = 90.0
+SLOW_DEVICE_FACTOR = 4.0
+PACING_OPTIONS = ("rate", "thinktime")
+"""Options of a job that keep it from doing what it can."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetEvidence:
+    """The last ``WINDOW_SECONDS`` seconds of the hosts that were in the last ``MIN_SECONDS``: their
+    figures by name (``FIGURES`` of fleet_state.py), the ``sums`` of all in each second, and the
+    ``start_spread`` (ms, error, hosts). ``fio``: the figures are those of one job on all; else of
+    whatever runs. ``has_pacing``: the job itself has a rate (rate_iops ...)."""
+
+    hosts: Mapping[str, Mapping[str, Sequence[float | None]]]
+    sums: Mapping[str, Sequence[float | None]]
+    start_spread: tuple[float, float, int] | None
+    fio: bool
+    interval_s: float = 1.0
+    has_pacing: bool = False
+    _means: dict[str, dict[str, float]] = field(default_factory=dict)
+    _cache: dict[object, object] = field(default_factory=dict)
+
+    def cached(self, calculate: Callable[[FleetEvidence], T]) -> T:
+        """The result of a calculation, made once for each key; several rules need the same figures
+        of a thousand hosts."""
+        if calculate not in self._cache:
+            self._cache[calculate] = calculate(self)
+        return self._cache[calculate]  # type: ignore[return-value]
+
+    def means(self, figure: str) -> Mapping[str, float]:
+        """Means of each host that has the figure in all of the last ``MIN_SECONDS`` seconds."""
+        if figure not in self._means:
+            means = self._means[figure] = {}
+            for name, figures in self.hosts.items():
+                values = _complete_values(figures[figure][-MIN_SECONDS:])
+                if values:
+                    means[name] = fmean(values)
+        return self._means[figure]
+
+    def iops(self, name: str) -> list[float]:
+        """IOPS of one host in the ``WINDOW_SECONDS`` seconds; empty if it misses one."""
+        return _complete_values(self.hosts[name][IOPS])
+
+
+def fleet_evidence(state: FleetState, interval_s: float = 1.0) -> FleetEvidence:
+    """Evidence of the newest second and those before it in the same run."""
+    last = state.number + 1
+    start = (state.run_start or 0) + (0 if state.watching else SETTLING_SECONDS)
+    first = last - WINDOW_SECONDS
+    gap = [None] * max(0, min(WINDOW_SECONDS, start - first))
+    first += len(gap)
+    hosts = {}
+    if last - first >= MIN_SECONDS:
+        for name, host in state.hosts.items():
+            if host.history[IOPS].at(last - 1) is None:
+                continue
+            history = {
+                figure: [*gap, *series.between(first, last)]
+                for figure, series in host.history.items()
+            }
+            if all(value is not None for value in history[IOPS][-MIN_SECONDS:]):
+                hosts[name] = history
+    sums = {name: [*gap, *series.between(first, last)] for name, series in state.sums.items()}
+    paced = any(_has_pacing_option(host.step) for host in state.hosts.values())
+    return FleetEvidence(hosts, sums, state.spread(), not state.watching, interval_s, paced)
+
+
+def _has_pacing_option(step: Object | None) -> bool:
+    options = (step or {}).get("options")
+    return isinstance(options, dict) and any(
+        str(name).startswith(PACING_OPTIONS) for name in options
+    )
+
+
+def list_findings(evidence: FleetEvidence) -> list[Finding]:
+    """Return all findings that hold, most important first."""
+    return [finding for rule in RULES if (finding := evidence.cached(rule)) is not None]
+
+
+def find_start_spread(evidence: FleetEvidence) -> Finding | None:
+    """Hosts that begin apart can't be compared in the seconds in which some don't run yet."""
+    if evidence.start_spread is None:
+        return None
+    spread, error, hosts = evidence.start_spread
+    if spread - error < START_SPREAD_MS * evidence.interval_s:
+        return None
+    return Finding(
+        "start spread",
+        f"the hosts did not start together: fio started up to {f.latency(spread * 1e6)} apart on "
+        f"{hosts} hosts (clock error at most {f.latency(error * 1e6)}). Do not compare their first "
+        "and last seconds, because not all of them ran then",
+        advise("slow-start"),
+    )
+
+
+def find_common_limit(evidence: FleetEvidence) -> Finding | None:
+    """The sum stands still while each host's share moves: what one gains another loses."""
+    if not evidence.fio or len(evidence.hosts) < 2:
+        return None
+    for figure in (BW, IOPS):
+        sums = _complete_values(evidence.sums[figure])
+        if not sums or not fmean(sums) or _cv(sums) > MAX_FLAT_CV:
+            continue
+        shares = [_complete_values(figures[figure]) for figures in evidence.hosts.values()]
+        if not all(shares):
+            continue
+        spreads = [(fmean(share), pstdev(share)) for share in shares]
+        independent_variance = sum(deviation**2 for _, deviation in spreads)
+        typical_cv = median(deviation / mean if mean > 0 else 0.0 for mean, deviation in spreads)
+        pairs = zip(shares, spreads, strict=True)
+        headroom = sum(max(share) >= 1.05 * mean for share, (mean, _) in pairs) / len(shares)
+        if typical_cv < MIN_VARYING_CV or headroom < 0.9:
+            continue
+        if pstdev(sums) ** 2 > MAX_VARIANCE_SHARE * independent_variance:
+            # the sum varies as much as that of independent hosts, so they share no limit
+            continue
+        return Finding(
+            "common limit",
+            f"the hosts share a limit: the sum of {len(shares)} hosts is flat at "
+            f"{_rate_text(figure, fmean(sums))} (±{100 * _cv(sums):.1f} %) while each host's part "
+            f"varies by ±{100 * typical_cv:.0f} %. What one gains, the others lose, and each has "
+            "done more in single seconds: the limit is in what they share (array, network, volume)",
+            advise("fewer-hosts"),
+        )
+    return None
+
+
+def find_own_limit(evidence: FleetEvidence) -> Finding | None:
+    """A host that stands still below the others has a limit of its own."""
+    slow = evidence.cached(_slow_hosts)
+    if not slow or len(evidence.hosts) < 3:
+        return None
+    means, middle = evidence.means(IOPS), _median_without(evidence, IOPS, slow)
+    paired = _paired_hosts(evidence)
+    flat = [name for name in slow if evidence.iops(name) and _cv(evidence.iops(name)) <= MAX_FLAT_CV
+            and name not in paired]  # fmt: skip
+    if not flat:
+        return None
+    slow_names = {*slow}
+    other_cvs = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in slow_names]
+    # where all stand still, as with rate_iops, a flat line tells nothing
+    if not other_cvs or median(other_cvs) <= MAX_FLAT_CV:
+        return None
+    name = min(flat, key=lambda host: means[host])
+    return Finding(
+        "own limit",
+        f"{_names_text(_first(name, flat))} {_has_text(flat)} own limit: a steady "
+        f"{f.number(means[name])} IOPS "
+        f"(±{100 * _cv(evidence.iops(name)):.1f} %) while the others do about {f.number(middle)} "
+        "and vary. So the others' load is not the cause; it may be a volume's or cgroup's cap, or "
+        "a slower link",
+        advise("another-host"),
+        disk=name,
+    )
+
+
+def find_shared_path(evidence: FleetEvidence) -> Finding | None:
+    """Two slow hosts of which one gains what the other loses share what is between."""
+    if evidence.cached(find_common_limit) is not None:
+        return None
+    pairs = evidence.cached(_opposite_pairs)
+    if not pairs:
+        return None
+    r, *both_names = min(pairs)
+    first, second = sorted(both_names, key=natural_key)
+    a, b = evidence.iops(first), evidence.iops(second)
+    sums = [x + y for x, y in zip(a, b, strict=True)]
+    middle = _median_without(evidence, IOPS, (first, second))
+    return Finding(
+        "one path",
+        f"{printable(first)} and {printable(second)} share a path: {f.number(fmean(a))} and "
+        f"{f.number(fmean(b))} IOPS, where the others do {f.number(middle)}. What one gains, the "
+        f"other loses (correlation {r:.2f}), and together they are steady at "
+        f"{f.number(fmean(sums))} (±{100 * _cv(sums):.1f} %). The path may be a switch port, a "
+        "controller or a node",
+        advise("one-alone"),
+        disk=first,
+    )
+
+
+def find_straggler(evidence: FleetEvidence) -> Finding | None:
+    """A host far behind the others, and whether its device is why."""
+    slow = evidence.cached(_slow_hosts)
+    if not slow or len(evidence.hosts) < 3:
+        return None
+    flat = MAX_FLAT_CV if evidence.cached(find_own_limit) is not None else -1.0
+    paired = _paired_hosts(evidence)
+    candidates = [name for name in slow if name not in paired and _cv(evidence.iops(name)) > flat]
+    waits, middle = evidence.means(WAIT), _median_without(evidence, WAIT, slow)
+    if not candidates or len(candidates) > max(2, len(evidence.hosts) // 10) or not middle:
+        return None
+    name = max(candidates, key=lambda host: waits.get(host, 0.0))
+    if waits.get(name, 0.0) < SLOWER_FACTOR * middle:
+        return None
+    means, usual = evidence.means(IOPS), _median_without(evidence, IOPS, slow)
+    return Finding(
+        "straggler",
+        f"straggler {_names_text(_first(name, candidates))}: "
+        f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in each of {MIN_SECONDS} "
+        f"s, where the others have {f.number(usual)} and {f.latency(middle)}; "
+        + _device_evidence(evidence, name, slow),
+        advise("host"),
+        disk=name,
+    )
+
+
+def _device_evidence(evidence: FleetEvidence, name: str, slow: Sequence[str]) -> str:
+    """Whether its device answers more slowly, too."""
+    waits = evidence.means(AWAIT)
+    other_waits = [value for host, value in waits.items() if host not in slow]
+    if name not in waits or not other_waits or not median(other_waits):
+        return "its device's latency is unknown"
+    wait, usual = waits[name], median(other_waits)
+    if wait >= SLOWER_FACTOR * usual:
+        utils = evidence.means(UTIL)
+        full = f" at util {utils[name]:.0f} %" if name in utils else ""
+        return (f"its device is slower, too ({f.latency(wait)}{full}, the others' "
+                f"{f.latency(usual)}): the cause is the disk or what is behind it")  # fmt: skip
+    return (f"its device answers as fast as theirs ({f.latency(wait)}, {f.latency(usual)}), so the "
+            "cause is above the device: CPU, memory or another program")  # fmt: skip
+
+
+def find_slow_device(evidence: FleetEvidence) -> Finding | None:
+    """Compare devices without a job by times alone, and only those with similar load."""
+    if evidence.fio or len(evidence.hosts) < 3:
+        return None
+    waits, rates = evidence.means(AWAIT), evidence.means(IOPS)
+    busy = {name: wait for name, wait in waits.items() if rates.get(name, 0.0) >= 1}
+    if len(busy) < 3:
+        return None
+    name = max(busy, key=lambda host: busy[host])
+    middle = median(wait for host, wait in busy.items() if host != name)
+    load = median(rates[host] for host in busy if host != name)
+    if middle <= 0 or busy[name] < SLOW_DEVICE_FACTOR * middle or rates[name] > 1.5 * load:
+        return None
+    values = [value for value in evidence.hosts[name][AWAIT][-MIN_SECONDS:] if value]
+    if min(values) < SLOWER_FACTOR * middle:
+        return None
+    return Finding(
+        "slow device",
+        f"{printable(name)} has a slow disk: a request takes {f.latency(busy[name])}, the others' "
+        f"{f.latency(middle)}, though it has no more load ({f.number(rates[name])}/s, the others "
+        f"{f.number(load)}/s). The cause is the disk or what is behind it",
+        advise("host"),
+        disk=name,
+    )
+
+
+def find_equal_rates(evidence: FleetEvidence) -> Finding | None:
+    """All stand still at the same rate: a limit of each, or a fair share of one."""
+    means = evidence.means(IOPS)
+    if (
+        not evidence.fio
+        or evidence.has_pacing
+        or len(means) < 2
+        or len(means) < len(evidence.hosts)
+    ):
+        return None
+    values = list(means.values())
+    if not min(values) or max(values) > 1.03 * min(values):
+        return None
+    rates = (evidence.iops(name) for name in evidence.hosts)
+    if not all(series and _cv(series) <= MAX_FLAT_CV for series in rates):
+        return None
+    return Finding(
+        "all flat",
+        f"all {len(values)} hosts do the same steady {f.number(fmean(values))} IOPS: either each "
+        "has its own limit (a volume's cap), or a shared limit is divided evenly. These seconds "
+        "cannot show which",
+        advise("half-hosts"),
+    )
+
+
+Rule = Callable[[FleetEvidence], "Finding | None"]
+RULES: tuple[Rule, ...] = (
+    find_start_spread, find_common_limit, find_shared_path, find_own_limit, find_straggler,
+    find_slow_device, find_equal_rates,
+)  # fmt: skip
+
+
+# -- arithmetic
+
+
+def _complete_values(values: Sequence[float | None]) -> list[float]:
+    """Return all values, or nothing if one is missing."""
+    measured = [value for value in values if value is not None]
+    return measured if len(measured) == len(values) else []
+
+
+def _cv(values: Sequence[float]) -> float:
+    """How much they vary, as a share of their mean."""
+    mean = fmean(values) if values else 0.0
+    return pstdev(values) / mean if mean > 0 else 0.0
+
+
+def _slow_hosts(evidence: FleetEvidence) -> list[str]:
+    """Hosts that do clearly less than the middle one in each of the seconds. Only of one job: what
+    runs without one need not be alike."""
+    means = evidence.means(IOPS)
+    if not evidence.fio or len(means) < 3:
+        return []
+    middle = median(means.values())
+    newest = {name: evidence.hosts[name][IOPS][-MIN_SECONDS:] for name in means}
+    return [
+        name for name, values in newest.items()
+        if max(_complete_values(values)) < SLOW_HOST_SHARE * middle
+    ]  # fmt: skip
+
+
+def _median_without(evidence: FleetEvidence, figure: str, excluded: Sequence[str]) -> float:
+    excluded_names = {*excluded}
+    values = [value for name, value in evidence.means(figure).items() if name not in excluded_names]
+    return median(values) if values else 0.0
+
+
+def _opposite_pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
+    """Slow hosts of which one gains what the other loses, with their correlation."""
+    slow = sorted(evidence.cached(_slow_hosts), key=lambda name: evidence.means(IOPS)[name])[
+        :MAX_PAIRED
+    ]
+    pairs = []
+    for index, first in enumerate(slow):
+        for second in slow[index + 1 :]:
+            a, b = evidence.iops(first), evidence.iops(second)
+            if not a or not b:
+                continue
+            sums = [x + y for x, y in zip(a, b, strict=True)]
+            r = _correlation(a, b)
+            if (
+                r <= OPPOSITE_CORRELATION
+                and min(_cv(a), _cv(b)) >= MIN_VARYING_CV
+                and _cv(sums) <= min(_cv(a), _cv(b)) / 2
+            ):
+                pairs.append((r, first, second))
+    return pairs
+
+
+def _paired_hosts(evidence: FleetEvidence) -> set[str]:
+    return {
+        name for _, first, second in evidence.cached(_opposite_pairs) for name in (first, second)
+    }
+
+
+def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
+    x, y = fmean(a), fmean(b)
+    spread = pstdev(a) * pstdev(b)
+    if not spread:
+        return 0.0
+    return fmean((p - x) * (q - y) for p, q in zip(a, b, strict=True)) / spread
+
+
+def _rate_text(figure: str, value: float) -> str:
+    return f"{f.number(value / MIB)} MiB/s" if figure == BW else f"{f.number(value)} IOPS"
+
+
+def _first(name: str, names: Sequence[str]) -> list[str]:
+    """The names, with this one first: the figures are its."""
+    return [name, *(other for other in names if other != name)]
+
+
+def _names_text(names: Sequence[str]) -> str:
+    text = ", ".join(printable(f.cut(name, 40)) for name in names[:MAX_NAMED])
+    more = len(names) - MAX_NAMED
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _has_text(names: Sequence[str]) -> str:
+    return "has its" if len(names) == 1 else "have their"

@@ -1,0 +1,151 @@
+"""The ordered event stream of a fleet for a screen, live or replayed from a recording."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from iopstui.features.fleet.host_sweep import SweepEvent
+from iopstui.features.fleet.hosts.host_tunables import HostTunableResult
+from iopstui.features.fleet.merging.encoded_frame import EncodedFrame
+from iopstui.features.fleet.merging.host_timeline import HostInterval
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.sums import DISK_RATES, MILLI, HostSums
+from iopstui.model.experiment.host_sweep import SweptPoint
+
+Object = dict[str, Any]
+FLEET, FLEET_OVER = "fleet", "fleet_over"
+"""The lines of a recording that begin and end a run."""
+
+
+class HostFigures(NamedTuple):
+    """A host's figures in one second, as the merger counts it: I/Os and bytes per second,
+    ``wait_ns`` the p99 of fio's I/Os (without fio the mean time of the device's requests),
+    ``await_ns`` the mean time of the device's requests, ``util`` in percent. ``complete`` is False
+    if it is left out of the totals. A figure that was not measured is ``None``."""
+
+    name: str
+    number: int
+    complete: bool
+    iops: float | None = None
+    bw: float | None = None
+    wait_ns: float | None = None
+    await_ns: float | None = None
+    util: float | None = None
+
+
+class HostFiguresBatch(NamedTuple):
+    """Closed seconds of many hosts, in order of arrival. With a thousand hosts they are looked at
+    once a second."""
+
+    seconds: tuple[HostFigures, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """A row received from a host."""
+
+    name: str
+    row: Object
+
+
+@dataclass(frozen=True, slots=True)
+class HostStateChanged:
+    """A host's new state (fleet_state.py has them); ``error`` is the reason if it ended early."""
+
+    name: str
+    state: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetMessage:
+    """A message for people. ``level`` is "info", "warning", "error" or "mark"."""
+
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRunStarted:
+    """Run ``number`` of these ``hosts`` begins at ``wall_s`` since 1970. ``watching``: without a
+    job; ``between_runs``: it is no run, the hosts are watched until the next one.
+    ``point``: which point of a sweep it is."""
+
+    number: int
+    hosts: tuple[str, ...]
+    wall_s: float
+    job: str = ""
+    watching: bool = False
+    between_runs: bool = False
+    point: SweptPoint | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRunFinished:
+    """The run is over. ``state`` is its hosts' state from now on (fleet_state.py), ``code`` the
+    exit code. The screen shows ``messages``, and prints ``exit_lines`` at its end. ``sums`` are
+    those of all hosts. ``between_runs``: the hosts were only watched, as between two runs;
+    ``messages`` is then the reason why that ended."""
+
+    state: str
+    code: int = 0
+    messages: tuple[str, ...] = ()
+    exit_lines: tuple[str, ...] = ()
+    sums: HostSums | None = None
+    between_runs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRestarted:
+    """The replay jumped to another place of the recording: discard all earlier events."""
+
+
+FleetEvent = (
+    ReplayRestarted | SweepEvent | HostFigures | HostFiguresBatch | HostRow
+    | HostStateChanged | FleetMessage | FleetRunStarted | FleetRunFinished | MergedInterval
+    | HostTunableResult
+)  # fmt: skip
+
+
+def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigures:
+    """A host's second, from the merger's data."""
+    data = interval.data
+    if isinstance(data, EncodedFrame) and data.fio:
+        # nearly always
+        iops_m, bw_m, p99_ns, requests, wait = data.second_figures
+        return HostFigures(
+            name, interval.number, complete, iops_m / MILLI, bw_m / MILLI,
+            float(p99_ns) if p99_ns else None, wait * 1000 / requests if requests else None,
+            interval.util,
+        )  # fmt: skip
+    if isinstance(data, EncodedFrame):
+        kernel, total, slowest = data.kernel, None, None
+    else:
+        sums = interval.sums
+        kernel, total, slowest = sums.kernel, sums.fio.get("total"), sums.slowest
+    # thousandths of ms
+    await_ns = kernel.waits * 1000 / kernel.requests if kernel.requests else None
+    if total is not None:
+        p99 = float(slowest[0]) if slowest else None
+        return HostFigures(name, interval.number, complete, total.iops, total.bw, p99, await_ns,
+                          interval.util)  # fmt: skip
+    if not kernel.hosts:
+        return HostFigures(name, interval.number, False)
+    numbers = kernel.numbers
+    reads, writes, read_mib, write_mib = (numbers[name] for name in DISK_RATES[:4])
+    iops, bw = (reads + writes) / MILLI, (read_mib + write_mib) / MILLI * (1 << 20)
+    return HostFigures(name, interval.number, complete, iops, bw, await_ns, await_ns, interval.util)
+
+
+def collect_figures(merger: Merger) -> list[HostFigures]:
+    """A list to which the merger adds the figures of each host and second that it counts."""
+    seconds: list[HostFigures] = []
+
+    def add_interval(name: str, interval: HostInterval, is_counted: bool) -> None:
+        # who isn't counted has no figures
+        if is_counted:
+            seconds.append(host_figures(name, interval, is_counted))
+
+    merger.on_interval = add_interval
+    return seconds

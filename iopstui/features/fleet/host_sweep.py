@@ -1,0 +1,195 @@
+"""Run a sweep of a fleet: its points one after another, told as any experiment's are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, IopstuiError
+from iopstui.events import (
+    ExperimentFinished,
+    ExperimentStarted,
+    PointFailed,
+    PointFinished,
+    PointStarted,
+)
+from iopstui.experiment.runner import OVERHEAD_S
+from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.merging.sums import DirectionSum
+from iopstui.fio.job_text import read_job
+from iopstui.fio.library import find_job
+from iopstui.fio.write_bound import run_seconds
+from iopstui.format import counted
+from iopstui.model.experiment.host_sweep import HostPoint
+from iopstui.model.experiment.load_curve import measured_points
+from iopstui.model.experiment.plan import HOSTS, Plan, PlannedPoint, expand_plan
+from iopstui.model.experiment.point import littles_law
+from iopstui.model.experiment.verdict import Check, Verdict
+from iopstui.model.fio.jobfile import with_overrides
+from iopstui.model.means import median
+from iopstui.model.metrics.paths import DEVICE, TOTAL
+
+SweepEvent = ExperimentStarted | PointStarted | PointFinished | PointFailed | ExperimentFinished
+SWEEP_EVENTS = (
+    ExperimentStarted, PointStarted, PointFinished, PointFailed, ExperimentFinished,
+)  # fmt: skip
+INTERNAL_ERROR = "an internal error of iopstui"
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """The outcome of a run: its exit code, its messages and printed text, the point if it
+    belongs to a sweep and counts, and whether to stop the sweep."""
+
+    code: int
+    messages: tuple[str, ...] = ()
+    exit_lines: tuple[str, ...] = ()
+    point: HostPoint | None = None
+    ends_sweep: bool = False
+
+
+def job_seconds(job: str, options: Mapping[str, str]) -> float | None:
+    """How long a job runs by its own options; ``None``: not by time. Raises UsageError for a job
+    that does not exist."""
+    return run_seconds(with_overrides(read_job(find_job(job)), options), writers=False)
+
+
+def host_point(hosts: int, planned: int, merger: Merger, met: bool | None = None) -> HostPoint:
+    """The figures of a finished run on ``hosts`` of the ``planned`` hosts; ``met``: whether its
+    expectations were."""
+    sums = merger.run_sums()
+    total, iops_by_host, seconds = sums.total or DirectionSum(), {}, 0.0
+    for name, host in sorted(merger.hosts.items()):
+        if host.frames:
+            own = host.run_sums().total
+            iops_by_host[name] = own.iops if own is not None else 0.0
+            seconds = max(seconds, host.measured_s)
+    kind = "lat" if total.latency("lat").n else "clat"
+    ranks, device = total.main.percentiles, sums.device.part(TOTAL)
+    in_device = device.latency(DEVICE).percentiles if device is not None else {}
+    few = f"only {hosts} of {counted(planned, 'host')} took part"
+    return HostPoint(
+        seconds, total.ios, total.iops, total.bw,
+        read_iops=sums.fio["read"].iops if "read" in sums.fio else None,
+        write_iops=sums.fio["write"].iops if "write" in sums.fio else None,
+        latency_ns=total.latency(kind).mean, latency_of=kind, bins_of=total.main_kind,
+        p50_ns=ranks.get("p50"), p99_ns=ranks.get("p99"), p999_ns=ranks.get("p99.9"),
+        max_ns=total.main.highest,
+        device_p50_ns=in_device.get("p50"), device_p99_ns=in_device.get("p99"),
+        disturbed=(few,) if hosts < planned else (),
+        hosts=hosts, iops_by_host=iops_by_host, met=met,
+    )  # fmt: skip
+
+
+class SweepEvents:
+    """Makes the events of a sweep from what its points come to. ``t`` gives the time."""
+
+    def __init__(
+        self, plan: Plan, emit: Callable[[SweepEvent], None], t: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self.plan = plan
+        self._emit, self._t = emit, t
+        self._done: list[PointFinished] = []
+        self._failed = 0
+        self._began: float | None = None
+        self._lengths: list[float] = []
+        # what a host had at the first point of a curve, by its other settings
+        self._first_shares: dict[tuple[tuple[str, str], ...], float] = {}
+        emit(ExperimentStarted(t(), plan))
+
+    def begin(self, step: PlannedPoint) -> None:
+        """A point begins."""
+        if self._began is not None and (took_s := self._t() - self._began) > 0:
+            self._lengths.append(took_s)
+        self._began, measure, points = self._t(), self.plan.measure, self.plan.points
+        each_s = median(self._lengths) if self._lengths else measure and measure + OVERHEAD_S
+        left_s = (points - step.index) * each_s
+        self._emit(PointStarted(self._began, step.index, points, step.label, left_s))
+
+    def finish(self, step: PlannedPoint, point: HostPoint) -> None:
+        """A point counts."""
+        settings = tuple((setting.name, setting.value) for setting in step.settings)
+        share = self._first_shares.setdefault(
+            tuple(setting for setting in settings if setting[0] != HOSTS), point.iops_host
+        )
+        point = replace(point, linear=point.iops_host / share if share else None)
+        event = PointFinished(
+            self._t(), step.index, self.plan.points, step.label, step.job, settings, 0, step.repeat,
+            point, littles_law(point, None, paced=False),
+        )  # fmt: skip
+        self._done.append(event)
+        self._emit(event)
+
+    def fail(self, step: PlannedPoint, error: str) -> None:
+        """A point does not count."""
+        self._failed += 1
+        settings = tuple((setting.name, setting.value) for setting in step.settings)
+        self._emit(PointFailed(self._t(), step.index, self.plan.points, step.label, step.job,
+                               settings, step.repeat, error))  # fmt: skip
+
+    def end(self, error: str = "", stopped: bool = False) -> None:
+        """It is over; ``error`` says why before its last point."""
+        points = measured_points(self.plan, self._done)
+        self._emit(ExperimentFinished(
+            self._t(), len(self._done), self.plan.points, stopped, error, failed=self._failed,
+            said=self.plan.conclude(points) if points else (),
+        ))  # fmt: skip
+
+
+class HostSweep:
+    """Runs the points of ``plan``, each by ``run_point``, as long as ``is_stopped`` is false.
+    ``codes`` are the exit codes of the points so far."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        run_point: Callable[[PlannedPoint], RunVerdict],
+        emit: Callable[[SweepEvent], None],
+        is_stopped: Callable[[], bool],
+    ) -> None:
+        began = time.monotonic()
+        self.codes: list[int] = []
+        self._run_point, self._is_stopped = run_point, is_stopped
+        self._events = SweepEvents(plan, emit, lambda: time.monotonic() - began)
+
+    def run(self) -> None:
+        """Run them all; what was measured before one that can't be run stays. Raises what
+        ``run_point`` raises."""
+        error, is_stopped = INTERNAL_ERROR, False
+        try:
+            for step in expand_plan(self._events.plan):
+                verdict = self._run_step(step)
+                is_stopped = self._is_stopped()
+                if is_stopped or verdict.ends_sweep:
+                    error = "" if is_stopped else next(iter(verdict.messages), INTERNAL_ERROR)
+                    return
+            error = ""
+        except IopstuiError as raised:
+            is_stopped = self._is_stopped()
+            error = "" if is_stopped else raised.message
+            raise
+        finally:
+            self._events.end(error, is_stopped)
+
+    def _run_step(self, step: PlannedPoint) -> RunVerdict:
+        self._events.begin(step)
+        verdict = self._run_point(step)
+        self.codes.append(verdict.code)
+        if verdict.point is not None:
+            self._events.finish(step, verdict.point)
+        elif not self._is_stopped():
+            self._events.fail(step, next(iter(verdict.messages), INTERNAL_ERROR))
+        return verdict
+
+
+def sweep_exit_code(codes: Sequence[int], screen: bool = False) -> int:
+    """The exit code of a sweep from those of its points: what could not be run counts most. On a
+    ``screen``, stopping is no interruption."""
+    known = (EXIT_OK, EXIT_JOB_FAILED, EXIT_VERDICT, EXIT_INTERRUPTED)
+    other = next((code for code in codes if code not in known), None)
+    if other is not None:
+        return other
+    failed, interrupted = codes.count(EXIT_JOB_FAILED), EXIT_INTERRUPTED in codes and not screen
+    checks = (Check("every point", EXIT_VERDICT not in codes),)
+    return Verdict(checks, interrupted, failed).exit_code

@@ -1,0 +1,87 @@
+"""Measure the offset of another machine's clock by asking it for the time.
+
+Of all answers the one that came back soonest says most: its way there and back took twice
+``error_ns``, so its clock was read at the middle of that, give or take ``error_ns``, however
+unequal the two ways were. Clocks drift, so what was known once is known less well later, and a
+newer answer replaces it in time. One that can't be true together with it means that a clock was
+set.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Any
+
+from iopstui.features.fleet.hosts.orders import MAX_MONOTONIC_NS, MAX_WALL_MS
+
+MAX_DRIFT = 500e-6
+"""Of the time that has passed two clocks may drift apart: the most by which the kernel slews one
+(adjtimex(2)), of which quartz is a tenth."""
+CLOCK_SET_MS = 1.0
+"""A wall clock is set by more; it is read a moment before or after the other one."""
+
+
+def start_spread(starts: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """How far apart instants are that several clocks have told, and how wrong that can be: each is
+    (when, give or take). The first and the last can both be wrong."""
+    times = [start for start, _ in starts]
+    return max(times) - min(times), sum(nlargest(2, (error for _, error in starts)))
+
+
+@dataclass(slots=True)
+class ClockOffset:
+    """Clock offset of a host. ``mono_ns``: its CLOCK_MONOTONIC minus ours; ``wall_ms``: its wall
+    clock minus ours; ``error_ns``: the maximum error of both at ``at_ns`` (our CLOCK_MONOTONIC).
+    ``answers`` counts the answers so far."""
+
+    answers: int = 0
+    mono_ns: int = 0
+    wall_ms: float = 0.0
+    error_ns: int = 1 << 62
+    at_ns: int = 0
+    pending: dict[int, tuple[int, float]] = field(default_factory=dict)
+    _next: int = 0
+
+    def make_ping(self) -> dict[str, Any]:
+        """An order to send at once."""
+        self._next += 1
+        self.pending[self._next] = (time.monotonic_ns(), time.time() * 1000)
+        # what was never answered is forgotten
+        self.pending.pop(self._next - 64, None)
+        return {"op": "ping", "id": self._next}
+
+    def error_at(self, now_ns: int) -> int:
+        """Maximum error of both at another instant of our CLOCK_MONOTONIC, in ns."""
+        return self.error_ns + int(MAX_DRIFT * abs(now_ns - self.at_ns))
+
+    def take_answer(self, row: dict[str, Any], now_ns: int) -> bool:
+        """Take the answer, received at ``now_ns``; False if it is none to what was asked."""
+        number, mono, wall = row.get("id"), row.get("mono_ns"), row.get("wall_ms")
+        if not isinstance(number, int) or not isinstance(mono, int):
+            return False
+        if not isinstance(wall, int | float) or number not in self.pending:
+            return False
+        # also false for what is no number (NaN)
+        if not (abs(mono) < MAX_MONOTONIC_NS and 0 <= wall < MAX_WALL_MS):
+            return False
+        sent_ns, sent_ms = self.pending.pop(number)
+        half_ns = (now_ns - sent_ns + 1) // 2
+        mono_ns = mono - (sent_ns + half_ns)
+        wall_ms = wall - (sent_ms + half_ns / 1e6)
+        if not self.answers or self._is_better(mono_ns, wall_ms, half_ns, now_ns):
+            self.mono_ns, self.wall_ms = mono_ns, wall_ms
+            # it may have been read at once, and have drifted since
+            self.error_ns, self.at_ns = half_ns, sent_ns
+        self.answers += 1
+        return True
+
+    def _is_better(self, mono_ns: int, wall_ms: float, half_ns: int, now_ns: int) -> bool:
+        """Whether this says more than what is known by now, or that a clock was set meanwhile."""
+        known_ns = self.error_at(now_ns)
+        both_ns = half_ns + known_ns
+        was_set = abs(mono_ns - self.mono_ns) > both_ns
+        was_set |= abs(wall_ms - self.wall_ms) > both_ns / 1e6 + CLOCK_SET_MS
+        return was_set or half_ns <= known_ns

@@ -1,0 +1,110 @@
+"""The agent's side of the connection: receive orders, and stop if heartbeats cease.
+
+JSON lines on standard input: ``{"op": "begin", ...}`` first; ``ping`` is answered with both clocks
+at once and is the heartbeat, as is ``beat``, to which nothing is said; ``go`` names an instant of
+this machine's CLOCK_MONOTONIC; ``stop``. The first beat arms the dead man's switch: without another
+for ``HEARTBEAT_TIMEOUT_S`` nobody can stop what runs here any more, so it is stopped. The end of
+standard input means the same at once.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from iopstui.features.fleet.hosts.json_objects import parse_object
+from iopstui.features.fleet.hosts.orders import HEARTBEAT, is_order
+
+Object = dict[str, Any]
+HEARTBEAT_TIMEOUT_S = 5.0
+POLL_S = 0.2
+LONGEST_LINE = 4 << 20
+
+OrderHandler = Callable[[Object], None]
+DisconnectHandler = Callable[[str], None]
+
+
+class Conversation:
+    """``on_order`` is called with every order but these, ``on_disconnect`` once with the reason why
+    the connection ended, ``on_poll`` every ``POLL_S`` until then; all in threads of this class.
+    ``send`` sends the answer to a ping."""
+
+    def __init__(
+        self,
+        fd: int,
+        send: OrderHandler,
+        on_order: OrderHandler,
+        on_disconnect: DisconnectHandler,
+        on_poll: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._fd = fd
+        self._send = send
+        self._on_order = on_order
+        self._on_disconnect = on_disconnect
+        self._on_poll = on_poll
+        self._last_heartbeat_s: float | None = None
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        """Listen from now on."""
+        for target in (self._listen, self._watch_heartbeats):
+            threading.Thread(target=target, daemon=True).start()
+
+    def abort(self, reason: str = "") -> None:
+        """Ignore everything that follows; the first reason is passed to ``on_disconnect``."""
+        if not self._ended.is_set():
+            self._ended.set()
+            if reason:
+                self._on_disconnect(reason)
+
+    def _listen(self) -> None:
+        for line in read_lines(self._fd):
+            order = parse_order(line)
+            if order is None:
+                self.abort("standard input is not a valid order")
+                return
+            if order["op"] == "ping":
+                self._last_heartbeat_s = time.monotonic()
+                self._send({
+                    "event": "pong", "id": order.get("id"), "mono_ns": time.monotonic_ns(),
+                    "wall_ms": time.time() * 1000,
+                })  # fmt: skip
+            elif order["op"] == HEARTBEAT:
+                self._last_heartbeat_s = time.monotonic()
+            else:
+                self._on_order(order)
+        self.abort("standard input has ended")
+
+    def _watch_heartbeats(self) -> None:
+        while not self._ended.wait(POLL_S):
+            self._on_poll()
+            # a process that was stopped itself has heard nothing either: that counts, too
+            if (
+                self._last_heartbeat_s is not None
+                and time.monotonic() - self._last_heartbeat_s > HEARTBEAT_TIMEOUT_S
+            ):
+                self.abort(f"no heartbeat for {HEARTBEAT_TIMEOUT_S:g} s")
+
+
+def parse_order(line: bytes) -> Object | None:
+    """The order that a line is; ``None`` if it is none."""
+    order = parse_object(line, exact=True)
+    return order if order is not None and is_order(order) else None
+
+
+def read_lines(fd: int) -> Iterator[bytes]:
+    """The whole lines that come from a descriptor, until its end. One that is too long ends it.
+    Not through Python's own buffers: a thread that waits in them keeps the process from ending."""
+    rest = b""
+    while len(rest) < LONGEST_LINE:
+        try:
+            data = os.read(fd, 1 << 16)
+        except OSError:
+            return
+        if not data:
+            return
+        *lines, rest = (rest + data).split(b"\n")
+        yield from lines

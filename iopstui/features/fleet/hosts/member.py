@@ -1,0 +1,297 @@
+"""One host of a fleet: its link, clock and progress."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from iopstui import __version__
+from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
+from iopstui.features.fleet.hosts.clocks import ClockOffset
+from iopstui.features.fleet.hosts.free_space import SpaceNeed, parse_space_needs
+from iopstui.features.fleet.hosts.json_objects import parse_object
+from iopstui.features.fleet.hosts.link import Link
+from iopstui.features.fleet.hosts.nodes import Node
+from iopstui.features.fleet.hosts.orders import CAPABILITIES, HEARTBEAT, MAX_MONOTONIC_NS, SUMS
+from iopstui.features.fleet.hosts.program_copy import bundle
+from iopstui.text import printable
+
+Object = dict[str, Any]
+LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "started", "over"
+MIN_CLOCK_ANSWERS, START_CLOCK_ANSWERS = 12, 6
+"""Answers to ping after which a clock is compared well enough, and how many more are asked for
+right before the start."""
+MAX_INVALID_LINES = 100
+MAX_TEXT = 400
+MAX_BURST_BYTES, MAX_BYTES_PER_S = 64 << 20, 8 << 20
+"""Bytes of a host's lines, which a recording keeps: at most so many, and so many more a second."""
+FLEET_EVENTS = frozenset({"fleet", "fleet_over", "total", "merged"})
+"""Events of whoever adds hosts up: no host has any, and in a recording they would count as ours."""
+INTERRUPTED = "interrupted"
+"""What a host says that was told to stop: no failure of its own."""
+SILENT_AFTER_S = 1.1
+_HEARTBEAT = json.dumps({"op": HEARTBEAT}).encode() + b"\n"
+
+
+class Member:
+    """``take_rows`` parses received data and returns the rows for others. ``error`` says why it
+    ended early, "" if it ended in order; ``exit_code`` is its own then. ``executed_ns`` is when fio
+    was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``. ``probe_problem`` says why its
+    device's percentiles are missing though they were requested."""
+
+    def __init__(self, node: Node, command: Sequence[str], order: Object) -> None:
+        self.name = node.name
+        self.state = LAUNCHED
+        self.offset = ClockOffset()
+        self.error = ""
+        self.hint = ""
+        self.exit_code = 0
+        self.needs: list[SpaceNeed] | None = None
+        self.seen_marks: list[str] | None = None
+        self.disks: list[Object] = []
+        self.probe_problem = ""
+        self.invalid_lines = 0
+        self.executed_ns: int | None = None
+        self.error_ns = 0
+        self.last_row_ns = time.monotonic_ns()
+        self.is_late = False
+        self.is_lost = False
+        self.link = Link(command)
+        self._order = order
+        self._start_ns: int | None = None
+        self._expected_answers = MIN_CLOCK_ANSWERS
+        self._capabilities: frozenset[str] = frozenset()
+        self.boot_id = ""
+        """The same on all hosts that are one machine, as far as it says."""
+        self._ended = False
+        self._received_bytes, self._is_flooding = 0, False
+        self._compare_start_ns = 0
+        self._launched_ns = self.last_row_ns
+
+    @property
+    def silent_s(self) -> float:
+        """Since its last line."""
+        return (time.monotonic_ns() - self.last_row_ns) / 1e9
+
+    @property
+    def since_start_signal_s(self) -> float | None:
+        """Since the instant at which it is to start; ``None``: it was told none."""
+        return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
+
+    def send_order(self, order: Object) -> None:
+        """Send it an order."""
+        self.link.send(json.dumps(order).encode() + b"\n")
+
+    def ask_time(self) -> None:
+        """Ask for its time; its heartbeat, too."""
+        if self.state not in (LAUNCHED, OVER):
+            self.send_order(self.offset.make_ping())
+
+    def send_heartbeat(self) -> None:
+        """The heartbeat alone: who speaks by itself need not be asked."""
+        if HEARTBEAT not in self._capabilities or self.silent_s > SILENT_AFTER_S:
+            self.ask_time()
+        elif self.state not in (LAUNCHED, OVER):
+            self.link.send(_HEARTBEAT)
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether as many answers have come as are wanted."""
+        return self.offset.answers >= self._expected_answers
+
+    @property
+    def comparing_s(self) -> float:
+        """How long its clock is being compared; 0 if it is not."""
+        if self.is_compared or self.state not in (GREETED, ARMED):
+            return 0.0
+        return (time.monotonic_ns() - self._compare_start_ns) / 1e9
+
+    def compare_clock(self) -> None:
+        """Ask for its time some times more: what was known is old."""
+        self._compare_start_ns = time.monotonic_ns()
+        self._expected_answers = self.offset.answers + START_CLOCK_ANSWERS
+        self.ask_time()
+
+    def take_rows(self, data: bytes | None) -> list[Object]:
+        """The rows of others in what came from its link (``Link.receive``)."""
+        if data is None:
+            self._connection_ended()
+            return []
+        rows, received = [], False
+        self._received_bytes += len(data)
+        since_s = (time.monotonic_ns() - self._launched_ns) / 1e9
+        if (
+            self._received_bytes > MAX_BURST_BYTES + since_s * MAX_BYTES_PER_S
+            and not self._is_flooding
+        ):
+            self._is_flooding = True
+            self.fail(f"it sends too much ({self._received_bytes >> 20} MiB in {since_s:.0f} s)")
+            self.link.kill()
+        if self._is_flooding:
+            # until its link has ended
+            return []
+        for line in self.link.split_lines(data):
+            row = self._parse_row(line)
+            if row is None:
+                self._count_invalid_lines()
+                continue
+            received = True
+            if row["event"] == "frame" or self._handle_host_event(row):
+                rows.append(row)
+        if received:
+            self.last_row_ns = time.monotonic_ns()
+        if self.link.dropped_lines:
+            self.link.dropped_lines = 0
+            self._count_invalid_lines(MAX_INVALID_LINES)
+        return rows
+
+    def _parse_row(self, line: bytes) -> Object | None:
+        row = parse_object(line)
+        kind = row.get("event") if row is not None else None
+        return row if isinstance(kind, str) and kind not in FLEET_EVENTS else None
+
+    def _handle_host_event(self, row: Object) -> bool:
+        """Whether it concerns others."""
+        kind = row["event"]
+        handlers: dict[str, Callable[[Object], None]] = {
+            "send": self._send_program, "hello": self._handle_hello, "lacks": self._report_missing,
+            "failed": self._handle_failure, "pong": self._measure_offset,
+            "planned": self._take_space_needs, "seen": self._take_seen_marks,
+            "armed": self._handle_armed, "no_probe": self._take_probe_problem,
+        }  # fmt: skip
+        if kind in handlers:
+            handlers[kind](row)
+            return False
+        if kind == "executed":
+            self._handle_executed(row)
+        elif kind == "step_finished" and (row.get("error") or row.get("exit_code")):
+            self._handle_failure(row)
+        elif kind == "ended":
+            self._ended = True
+        return True
+
+    def _handle_executed(self, row: Object) -> None:
+        at_ns = row.get("monotonic_ns")
+        if isinstance(at_ns, int) and 0 <= at_ns < MAX_MONOTONIC_NS:
+            self.state = STARTED
+            self.executed_ns = at_ns - self.offset.mono_ns
+            self.error_ns = self.offset.error_at(self.executed_ns)
+
+    def _send_program(self, row: Object) -> None:
+        self.link.send(bundle())
+
+    def _handle_hello(self, row: Object) -> None:
+        if self.state != LAUNCHED:
+            return
+        if row.get("iopstui") != __version__:
+            version = _text_of(row, "iopstui")
+            self.fail(f"it has iopstui {version}, this machine has {__version__}",
+                      "To copy this version there: --bring")  # fmt: skip
+            return
+        self.state = GREETED
+        self._compare_start_ns = time.monotonic_ns()
+        self.boot_id = _text_of(row, "boot")
+        capabilities = row.get("speaks")
+        self._capabilities = frozenset(
+            name for name in CAPABILITIES if type(capabilities) is list and name in capabilities
+        )
+        self.ask_time()
+        self.send_order(
+            {"op": "begin", "host": self.name, "plan": True, "frames": SUMS, **self._order}
+        )
+
+    def _report_missing(self, row: Object) -> None:
+        missing, reason = _text_of(row, "what"), _text_of(row, "why")
+        hint = ""
+        if row.get("user"):
+            line = f"{_text_of(row, 'user')} ALL=(root) NOPASSWD: ALL"
+            hint = f"There: echo '{line}' | sudo EDITOR='tee -a' visudo, or name root@{self.name}."
+        self.fail(f"it lacks {missing}{f' ({reason})' if reason else ''}", hint, EXIT_MISSING)
+
+    def _handle_failure(self, row: Object) -> None:
+        code = row.get("exit_code")
+        message = _text_of(row, "error")
+        interrupted = bool(row.get("interrupted")) and not message
+        self.fail(INTERRUPTED if interrupted else message, _text_of(row, "hint"),
+                  code if isinstance(code, int) else EXIT_JOB_FAILED)  # fmt: skip
+
+    def _measure_offset(self, row: Object) -> None:
+        answer = self.offset.take_answer(row, time.monotonic_ns())
+        if answer and not self.is_compared:
+            self.ask_time()
+
+    def _take_space_needs(self, row: Object) -> None:
+        self.needs = parse_space_needs(row)
+        if self.needs is None:
+            self._count_invalid_lines(MAX_INVALID_LINES)
+
+    def search_marks(self, names: Sequence[str]) -> None:
+        """Have it say which of these scratch directories are beside its own: ``seen_marks``."""
+        self.send_order({"op": "look", "names": [*names]})
+
+    def _take_seen_marks(self, row: Object) -> None:
+        names = row.get("names")
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+            self.seen_marks = names
+        else:
+            self._count_invalid_lines(MAX_INVALID_LINES)
+
+    def _handle_armed(self, row: Object) -> None:
+        disks = row.get("disks")
+        if type(disks) is not list:
+            disks = []
+        self.disks = [disk for disk in disks if isinstance(disk, dict)]
+        if self.state == GREETED:
+            self.state = ARMED
+
+    def _take_probe_problem(self, row: Object) -> None:
+        self.probe_problem = _text_of(row, "why")
+
+    def _count_invalid_lines(self, weight: int = 1) -> None:
+        self.invalid_lines += weight
+        if self.invalid_lines >= MAX_INVALID_LINES and self.state != OVER:
+            self.fail("it sent something that is not an agent's answer", code=EXIT_JOB_FAILED)
+            self.link.kill()
+
+    def _connection_ended(self) -> None:
+        if self._ended or self.error:
+            self.state = OVER
+            return
+        if self.link.err_fd >= 0:
+            # both streams ended, and the other one says why
+            self.link.read_stderr()
+        stderr = printable(self.link.last_error_line)
+        self.fail(f"its connection has ended{f': {stderr}' if stderr else ''}")
+        self.is_lost = True
+
+    def fail(self, error: str, hint: str = "", code: int = EXIT_JOB_FAILED) -> None:
+        """Mark the host as failed; the first reason stays."""
+        self.error, self.hint = self.error or error or "it failed", self.hint or hint
+        self.exit_code = self.exit_code or code
+        self.state = OVER
+
+    def start(self, at_ns: int) -> None:
+        """Start it at this instant of our CLOCK_MONOTONIC."""
+        self._start_ns = at_ns
+        self.send_order({
+            "op": "go", "at_ns": at_ns + self.offset.mono_ns,
+            "offset_ms": round(self.offset.wall_ms, 6),
+            "error_ms": round(self.offset.error_at(at_ns) / 1e6, 6),
+        })  # fmt: skip
+
+    def stop(self, completed: bool = False) -> None:
+        """Have it stop; it puts everything back by itself. ``completed``: its job is done."""
+        self.send_order({"op": "stop", **({"completed": True} if completed else {})})
+
+    def give_up(self, reason: str, hint: str = "") -> None:
+        """Mark the host as lost: it does not answer."""
+        self.fail(reason, hint)
+        self.is_lost = True
+        self.link.kill()
+
+
+def _text_of(row: Object, key: str) -> str:
+    """A text of a host's for people; "" without one."""
+    return printable(str(row.get(key) or "")[:MAX_TEXT])

@@ -1,0 +1,310 @@
+"""Assign each frame of a host to the second it belongs to.
+
+A host's frames begin where its fio began, not where a second does, so each belongs as a whole to
+the second in which most of it lies; one that comes a little late is not taken for a gap. Time is
+the host's monotonic clock, tied to its wall clock by its first frame: a wall clock that is set
+meanwhile moves nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from iopstui.features.fleet.merging.encoded_frame import EncodedFrame, FrameSum
+from iopstui.features.fleet.merging.host_totals import HostTotals
+from iopstui.features.fleet.merging.sums import (
+    DISK_RATES,
+    HostSums,
+    MalformedRow,
+    device_of_frame,
+    frame_sums,
+    get_object,
+)
+from iopstui.model.metrics.frame import FINAL, LATE, RAMP
+from iopstui.model.metrics.paths import DEVICE, TOTAL
+
+COMPLETE_SHARE = 0.8
+"""Of a second must be measured, or the host is left out of it."""
+CLOCK_JUMP_MS = 500.0
+# by how much of an interval a frame may be ahead of its second, or behind it
+MAX_EARLY, MAX_BEHIND = 1.25, 0.75
+# an interval may be that much longer than the seconds into which it is to be put
+MAX_LENGTH_FACTOR = 1.5
+MAX_WALL_S = 1e10
+MAX_CLOCK_DISTANCE_S = 60.0
+FRAMES_OF_A_HOST = 16
+"""So many are kept before they are added: 10 MB of a thousand hosts."""
+
+
+@dataclass(slots=True)
+class HostInterval:
+    """``host`` in one second: what it did in the ``measured_s`` seconds of it, ``data`` as it came.
+    ``complete``: enough of it; ``flags`` are its frames', ``util`` the device's in the newest of
+    them (percent)."""
+
+    host: str
+    number: int
+    data: HostSums | EncodedFrame | None = None
+    measured_s: float = 0.0
+    flags: set[str] = field(default_factory=set)
+    has_gap: bool = False
+    is_combined: bool = False
+    util: float | None = None
+
+    @property
+    def sums(self) -> HostSums:
+        """The sums of the host."""
+        if not isinstance(self.data, HostSums):
+            self.data = self.data.sums(self.host) if self.data is not None else HostSums()
+        return self.data
+
+    def add(self, data: HostSums | EncodedFrame, seconds: float) -> None:
+        """Another frame of it: counts add, rates are those of both together."""
+        if not self.flags and not self.measured_s:
+            # the only one, nearly always: taken as it is, because histograms are long
+            self.data, self.measured_s = data, seconds
+            return
+        sums = data if isinstance(data, HostSums) else data.sums(self.host)
+        if not self.is_combined:
+            self.is_combined, first = True, self.sums
+            self.data = HostSums()
+            self.sums.add(first)
+        previous_s, self.measured_s = self.measured_s, self.measured_s + seconds
+        kernel, numbers = self.sums.kernel, sums.kernel.numbers
+        both_measured = kernel.hosts and sums.kernel.hosts
+        self.sums.add(sums)
+        self.sums.device.set_single_host_rates()
+        if not previous_s or not self.measured_s:
+            return
+        for part in self.sums.fio.values():
+            part.set_rates(self.measured_s)
+        if not both_measured:
+            return
+        kernel.numbers["hosts"] = 1
+        for name in DISK_RATES:
+            # the sum of both so far
+            old = kernel.numbers[name] - numbers[name]
+            mean = (old * previous_s + numbers[name] * seconds) / self.measured_s
+            kernel.numbers[name] = round(mean)
+
+    def complete(self, interval_s: float) -> bool:
+        """Whether it can be counted."""
+        return not self.has_gap and self.measured_s >= COMPLETE_SHARE * interval_s
+
+
+MAX_UTIL = 1e6
+
+
+class HostTimeline:
+    """Follows one host. ``feed`` takes its frames in order and gives the seconds that are over.
+
+    ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``our_clock_s`` our
+    clock, from which it can't be far (``None``: recorded, any time will do). ``totals`` has bins if
+    ``keep_bins``. ``io_totals`` compares its frames with
+    fio's final count; ``outcome`` says how its last run ended ("" while it goes on).
+    """
+
+    def __init__(self, name: str, interval_s: float, keep_bins: bool = False) -> None:
+        self.name = name
+        self.offset_ms = 0.0
+        self.our_clock_s: float | None = None
+        self.outcome = ""
+        self.first: int | None = None
+        self.last: int | None = None
+        self.has_ended = False
+        self._totals = HostSums()
+        self._frame_sum = FrameSum(many=FRAMES_OF_A_HOST)
+        self.measured_s = 0.0
+        self.io_totals = HostTotals()
+        self.jumped_ms = 0.0
+        self.frames = 0
+        self.long_frames = 0
+        self.longest_s = 0.0
+        self._keep_bins = keep_bins
+        self._interval_s = interval_s
+        self._complete_s = COMPLETE_SHARE * interval_s
+        self._origin_ms: float | None = None
+        self._newest_t: float | None = None
+        self._open_interval: HostInterval | None = None
+
+    @property
+    def open_second(self) -> int | None:
+        """The second that it has begun and not given yet."""
+        return self._open_interval.number if self._open_interval is not None else None
+
+    def begin_session(self) -> None:
+        """A session of it begins: its clock starts anew."""
+        self._origin_ms = self._newest_t = None
+        self.jumped_ms = 0.0
+
+    def feed(self, row: Mapping[str, Any]) -> list[HostInterval]:
+        """Take a frame; the seconds that are over with it. Malformed."""
+        flags = _flags(row)
+        if row.get("sums") is not None:
+            return self._feed_sums(row, flags)
+        fio = get_object(row, "fio")
+        seconds = _seconds(fio.get("seconds") if fio else row.get("seconds"))
+        if not fio and _is_empty_frame(row, flags):
+            return []
+        number = self._number(self._middle_s(row, seconds), seconds)
+        util = _util(get_object(get_object(row, "kernel"), TOTAL))
+        sums = frame_sums(self.name, row, seconds) if seconds else HostSums()
+        # nothing below can fail: all of the frame is taken, or nothing
+        self.frames += 1
+        self._newest_t = row["t"]
+        self.io_totals.add(fio, flags, sums)
+        if RAMP not in flags:
+            self.measured_s += seconds if fio else 0.0
+            self._totals.add(sums, self._keep_bins)
+        return self._add_interval(sums, number, seconds, flags, util, bool(fio))
+
+    def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[HostInterval]:
+        """Feed a frame that was sent as sums."""
+        probed = row.get(DEVICE) is not None
+        frame = EncodedFrame(row["sums"], device_of_frame(row) if probed else None)
+        fio = frame.fio
+        seconds = _seconds(row.get("seconds"))
+        if not seconds:
+            raise MalformedRow("a frame with sums has no length")
+        if not fio and _is_empty_frame(row, flags):
+            return []
+        number = self._number(self._middle_s(row, seconds), seconds)
+        self.frames += 1
+        self._newest_t = row["t"]
+        self.io_totals.add_counts(frame.ios, frame.bytes, flags)
+        if RAMP not in flags:
+            self.measured_s += seconds if fio else 0.0
+            self._frame_sum.add(frame, self.name, self._keep_bins)
+        return self._add_interval(frame, number, seconds, flags, _util(row), fio)
+
+    @property
+    def totals(self) -> HostSums:
+        """Return the sum of its frames without fio's ramp."""
+        self._totals.add(self._frame_sum.drain(), self._keep_bins)
+        return self._totals
+
+    def _add_interval(
+        self, data: HostSums | EncodedFrame, number: int, seconds: float, flags: set[str],
+        util: float | None, fio: bool,
+    ) -> list[HostInterval]:  # fmt: skip
+        if self._open_interval is None and not flags and seconds >= self._complete_s:
+            # a whole second, nearly always
+            self._expected_from(number)
+            return [HostInterval(self.name, number, data, seconds, flags, util=util)]
+        completed = self._begin_interval(number)
+        interval = self._open_interval
+        assert interval is not None
+        interval.add(data, seconds)
+        if flags:
+            interval.flags |= flags
+            interval.has_gap |= LATE in flags and not fio
+        interval.util = util
+        if interval.measured_s >= COMPLETE_SHARE * self._interval_s or interval.has_gap:
+            self._open_interval = None
+            completed.append(interval)
+        return completed
+
+    def expect(self, wall_ms: float) -> None:
+        """Expect the start of its fio at this time of our clock: the host is missing until it
+        reports."""
+        if self.first is None:
+            self.first = math.floor(wall_ms / 1000 / self._interval_s + 0.5)
+
+    def end(self) -> list[HostInterval]:
+        """End its run; return the seconds that this completes."""
+        self.has_ended = True
+        return self.flush()
+
+    def run_sums(self) -> HostSums:
+        """Return ``totals`` with the rates of the whole run. Rates of frames do not add up."""
+        sums = self.totals
+        sums.device.set_single_host_rates()
+        for part in sums.fio.values():
+            part.set_rates(self.measured_s)
+        return sums
+
+    def _begin_interval(self, number: int) -> list[HostInterval]:
+        completed = []
+        if self._open_interval is not None and self._open_interval.number != number:
+            completed = self.flush()
+        if self._open_interval is None:
+            self._open_interval = HostInterval(self.name, number)
+            self._expected_from(number)
+        self.last = number
+        return completed
+
+    def _expected_from(self, number: int) -> None:
+        """It is in this second; where it is not yet, it is expected from here on, but not in the
+        time between two runs."""
+        if self.first is None or self.has_ended:
+            self.first, self.has_ended = number, False
+        self.last = number
+
+    def flush(self) -> list[HostInterval]:
+        """The second that it is in, as far as it has come."""
+        interval, self._open_interval = self._open_interval, None
+        return [interval] if interval is not None else []
+
+    def _middle_s(self, row: Mapping[str, Any], seconds: float) -> float:
+        """When the frame's middle was, in seconds since 1970 by our clock."""
+        wall_ms, t = row.get("wall_ms"), row.get("t")
+        if not isinstance(wall_ms, (int, float)) or not isinstance(t, (int, float)):
+            raise MalformedRow("a frame has no time")
+        # a number of JSON may be too large for a float, or none at all (NaN)
+        if not (0 <= wall_ms < MAX_WALL_S * 1000 and abs(t) < MAX_WALL_S):
+            raise MalformedRow("a frame has an impossible time")
+        if self._newest_t is not None and t <= self._newest_t:
+            raise MalformedRow("a frame is duplicate or out of order")
+        origin = wall_ms - t * 1000
+        if self._origin_ms is None:
+            self._origin_ms = origin
+        elif abs(origin - self._origin_ms - self.jumped_ms) > CLOCK_JUMP_MS:
+            self.jumped_ms = origin - self._origin_ms
+        at_s = (self._origin_ms - self.offset_ms) / 1000 + t
+        if self.our_clock_s is not None and abs(at_s - self.our_clock_s) > MAX_CLOCK_DISTANCE_S:
+            raise MalformedRow("a frame has an impossible time")
+        return at_s - seconds / 2
+
+    def _number(self, middle_s: float, seconds: float) -> int:
+        """Return the number of a second (of ``interval_s``) since 1970."""
+        if seconds > MAX_LENGTH_FACTOR * self._interval_s:
+            self.long_frames, self.longest_s = self.long_frames + 1, max(self.longest_s, seconds)
+        position = middle_s / self._interval_s
+        if self._open_interval is not None or self.last is None:
+            return max(math.floor(position), self.last or 0)
+        following = self.last + 1
+        ahead = position - (following + 0.5)
+        if -MAX_EARLY <= ahead <= MAX_BEHIND:
+            return following
+        # long after the last one, or so early that two lie in one second
+        return max(math.floor(position), self.last)
+
+
+def _is_empty_frame(row: Mapping[str, Any], flags: set[str]) -> bool:
+    """A frame without fio: its last word twice, or not its first yet."""
+    return FINAL in flags or (bool(row.get("step")) and LATE not in flags)
+
+
+def _util(row: Mapping[str, Any]) -> float | None:
+    value = row.get("util")
+    return float(value) if isinstance(value, int | float) and 0 <= value <= MAX_UTIL else None
+
+
+def _flags(row: Mapping[str, Any]) -> set[str]:
+    flags = row.get("flags")
+    if not flags:
+        return set()
+    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
+        raise MalformedRow("a frame has impossible flags")
+    return {*flags}
+
+
+def _seconds(value: Any) -> float:
+    if value is None:
+        return 0.0
+    if type(value) not in (int, float) or not 0 <= value < MAX_WALL_S:
+        raise MalformedRow("a frame has an impossible length")
+    return float(value)

@@ -1,0 +1,242 @@
+"""Totals of many hosts, second by second: table, JSON lines or CSV on standard output, for people
+and for further merging.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TextIO
+
+from iopstui import __version__
+from iopstui.events import AnswerGiven
+from iopstui.features.fleet.merging.certificate import certify_merge
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.sums import Object
+from iopstui.features.fleet.output.columns import (
+    figure_cells,
+    figure_columns,
+    head_cells,
+    head_columns,
+)
+from iopstui.features.fleet.output.wording import is_last, mib_number, missing_hosts, totals_text
+from iopstui.format import MISSING, clock, number, print_line, utc
+from iopstui.model.answer.answer import Answer
+from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import Figure
+from iopstui.model.figures.latency import RANKS, SHOWN
+from iopstui.model.fio.interval import IOPS
+from iopstui.model.metrics.paths import SCHEMA
+from iopstui.model.samples import READ, WRITE
+from iopstui.output.csv_out import CsvFile, cell_text
+from iopstui.output.jsonl import dumps, event_object
+from iopstui.tables import Column, head_line, row_line
+from iopstui.text import printable
+
+
+def session_object(label: str) -> Object:
+    """The first line: totals follow."""
+    return {
+        "event": "session", "host": label, "schema": SCHEMA, "iopstui": __version__, "merged": True,
+    }  # fmt: skip
+
+
+def second_object(second: MergedInterval, label: str) -> Object:
+    """A second's totals; ``label`` is whose."""
+    slowest = second.sums.slowest
+    return {
+        "event": "total",
+        "host": label,
+        "schema": SCHEMA,
+        "second": second.number,
+        "interval_s": second.interval_s,
+        "wall_ms": second.wall_ms,
+        "utc": utc(second.wall_ms),
+        "hosts": {
+            "expected": second.expected,
+            "counted": second.counted,
+            "missing": list(second.missing),
+            "incomplete": list(second.incomplete),
+        },
+        "flags": dict(sorted(second.flags.items())),
+        "slowest": {"host": slowest[1], "p99": slowest[0]} if slowest else None,
+        "fio": second.sums.fio_object(),
+        "kernel": second.sums.kernel.as_object(),
+        "device": second.sums.device.as_object(),
+    }
+
+
+def merged_object(merger: Merger, label: str) -> Object:
+    """Totals of all hosts from start to end, and whether they are complete."""
+    rates = merger.run_sums()
+    certificate = certify_merge(merger).as_object()
+    slowest = rates.slowest
+    return {
+        "event": "merged",
+        "host": label,
+        "schema": SCHEMA,
+        "interval_s": merger.interval_s,
+        "hosts": certificate["hosts"],
+        "lost": certificate["lost"],
+        "late": dict(sorted(merger.late_frames.items())),
+        "count": certificate["count"],
+        "slowest": {"host": slowest[1], "p99": slowest[0]} if slowest else None,
+        "fio": rates.fio_object(),
+        "kernel": None,
+        "device": rates.device.as_object(),
+    }
+
+
+HEADER_EVERY = 20
+
+
+def _of_disks(figure: Figure, width: int = 7) -> Column:
+    return Column("", figure.name, width, figure.form,
+                  read=lambda row: row.sums.kernel.value(figure))  # fmt: skip
+
+
+_HEAD = (
+    Column("", "UTC", 8, left=True, read=lambda row: (utc(row.wall_ms) or MISSING)[11:19]),
+    Column("", "hosts", 9, read=lambda row: f"{row.counted}/{row.expected}"),
+)  # fmt: skip
+_FIO = (
+    *_HEAD,
+    *(IOPS.column(f"sums/fio/{name}", title=name, width=6) for name in (READ, WRITE)),
+    Column("sums/total/bw", "MiB/s", 7, mib_number),
+    *(RANKS[name].column("sums/total/main") for name in SHOWN),
+    Column("sums/slowest", " slowest", 14, left=True,
+           form=lambda slowest: f" {printable(slowest[1])}" if slowest else ""),
+)  # fmt: skip
+_KERNEL = (
+    *_HEAD, _of_disks(DiskRates.r_s, 6), _of_disks(DiskRates.w_s, 6),
+    Column("sums/kernel/mib_s", "MiB/s", 7, number),
+    *map(_of_disks, (DiskRates.r_await, DiskRates.w_await, DiskRates.aqu_sz)),
+)  # fmt: skip
+
+
+class TotalsSink(Protocol):
+    """A sink for totals. Passes ``BrokenPipeError`` of the data stream on."""
+
+    def second(self, second: MergedInterval) -> None:
+        """Take one second."""
+        ...
+
+    def answer(self, t: float, answer: Answer) -> None:
+        """Take another answer, given after ``t`` seconds."""
+        ...
+
+    def end(self, merger: Merger) -> None:
+        """No more seconds come."""
+        ...
+
+
+def totals_sink(kind: str, out: TextIO, err: TextIO, label: str) -> TotalsSink:
+    """The sink for --format ``kind`` ("table", "jsonl" or "csv")."""
+    if kind == "jsonl":
+        return TotalLines(out, err, label)
+    return TotalCsv(out, err) if kind == "csv" else TotalTable(out, err)
+
+
+class _LossMessages:
+    """Messages on ``err`` about hosts that are not counted, at each change."""
+
+    def __init__(self, err: TextIO) -> None:
+        self._err = err
+        self._last_missing = self._last_device = ""
+
+    def second(self, second: MergedInterval) -> None:
+        message = missing_hosts(second)
+        if message and message != self._last_missing:
+            self._print_message(second, message)
+        self._last_missing = message
+        all_of_them = second.sums.device.hosts == second.counted
+        device = "" if all_of_them else second.sums.device.describe(second.counted)
+        if device and device != self._last_device:
+            self._print_message(second, device)
+        self._last_device = device
+
+    def answer(self, t: float, answer: Answer) -> None:
+        print_line(f"{clock(t)} {printable(answer.sentence)}", self._err)
+
+    def _print_message(self, second: MergedInterval, message: str) -> None:
+        print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {message}", self._err)
+
+    def print_totals(self, merger: Merger, out: TextIO) -> None:
+        print_line("\n" + totals_text(merger.run_sums(), certify_merge(merger)), out)
+
+
+class TotalLines:
+    """A JSON object for each second, which another merger can read, and one for the whole."""
+
+    def __init__(self, out: TextIO, err: TextIO, label: str) -> None:
+        self._out, self._err, self._label = out, err, label
+        self._messages = _LossMessages(err)
+        self._write(session_object(label))
+
+    def second(self, second: MergedInterval) -> None:
+        """Write one second."""
+        self._messages.second(second)
+        self._write(second_object(second, self._label))
+
+    def answer(self, t: float, answer: Answer) -> None:
+        """Write an answer."""
+        self._write({**event_object(AnswerGiven(t, answer)), "host": self._label})
+
+    def end(self, merger: Merger) -> None:
+        """Write the totals of all hosts."""
+        self._write(merged_object(merger, self._label))
+        self._messages.print_totals(merger, self._err)
+
+    def _write(self, row: Object) -> None:
+        self._out.write(dumps(row) + "\n")
+        self._out.flush()
+
+
+class TotalCsv:
+    """A row for each second; the header at once."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._err = err
+        self._messages = _LossMessages(err)
+        self._file = CsvFile(out, (column.id for column in (*head_columns(), *figure_columns())))
+
+    def second(self, second: MergedInterval) -> None:
+        """Write one second."""
+        self._messages.second(second)
+        self._file.row(map(cell_text, (*head_cells(second), *figure_cells(second.sums))))
+
+    def answer(self, t: float, answer: Answer) -> None:
+        """Print an answer beside the rows."""
+        self._messages.answer(t, answer)
+
+    def end(self, merger: Merger) -> None:
+        """End: no more events follow."""
+        self._messages.print_totals(merger, self._err)
+
+
+class TotalTable:
+    """A row of at most 80 columns for each second, the whole at the end."""
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out = out
+        self._messages = _LossMessages(err)
+        self._rows = 0
+        self._fio = True
+
+    def second(self, second: MergedInterval) -> None:
+        """Print one second."""
+        if is_last(second):
+            return
+        self._messages.second(second)
+        fio = bool(second.sums.fio) or (not second.sums.kernel.hosts and self._fio)
+        if self._rows % HEADER_EVERY == 0 or fio != self._fio:
+            self._rows, self._fio = 0, fio
+            print_line(head_line(_FIO if fio else _KERNEL), self._out)
+        self._rows += 1
+        print_line(row_line(_FIO if fio else _KERNEL, second), self._out)
+
+    def answer(self, t: float, answer: Answer) -> None:
+        """Print an answer beside the rows."""
+        self._messages.answer(t, answer)
+
+    def end(self, merger: Merger) -> None:
+        """Print the totals of all hosts."""
+        self._messages.print_totals(merger, self._out)

@@ -1,0 +1,158 @@
+"""Wording of messages about many hosts."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from iopstui.features.fleet.merging.certificate import MergeCertificate
+from iopstui.features.fleet.merging.merger import MergedInterval
+from iopstui.features.fleet.merging.sums import DirectionSum, HostSums, LatencySum, Object
+from iopstui.format import counted, cut, latency, number
+from iopstui.model.experiment.expectation import Outcome
+from iopstui.model.figures.latency import RANKS, SHOWN
+from iopstui.model.metrics.paths import DEVICE
+from iopstui.model.samples import DIRECTIONS
+from iopstui.model.sizes import MIB
+from iopstui.output.summary import RAMP_WORDS
+from iopstui.tables import Column, head_line, row_line
+from iopstui.text import printable
+
+WIDTH = 80
+MAX_NAMED = 6
+
+
+def mib_number(bytes_s: float | None) -> str:
+    """Bytes per second in MiB."""
+    return number(None if bytes_s is None else bytes_s / MIB)
+
+
+def direction_columns(percentiles: Sequence[str], width: int = 0) -> tuple[Column, ...]:
+    """Columns for the cells of ``direction_cells``."""
+    return (
+        Column("iops", "IOPS", width, number), Column("bw", "MiB/s", width, mib_number),
+        Column("latencies/mean", "mean", width, latency),
+        *(RANKS[name].column("latencies", width=width) for name in percentiles),
+        Column("latencies/max_ns", "max", width, lambda highest: latency(highest or None)),
+    )  # fmt: skip
+
+
+def direction_cells(part: DirectionSum | None, kind: str = "") -> Object:
+    """The figures of a direction; requests of a device have no bytes."""
+    if part is None:
+        return {"iops": None, "bw": None, "latencies": LatencySum()}
+    latencies = part.latency(kind) if kind else part.main
+    return {"iops": part.iops, "bw": None if kind else part.bw, "latencies": latencies}
+
+
+_COLUMNS = (Column("name", "all hosts", 10, left=True), *direction_columns(SHOWN, 9))
+
+
+def first_names(names: Sequence[str]) -> str:
+    """The first few of them."""
+    text = ", ".join(printable(cut(name, 40)) for name in names[:MAX_NAMED])
+    more = len(names) - MAX_NAMED
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def missing_hosts(second: MergedInterval) -> str:
+    """Hosts missing in a second's totals: "97 of 100 hosts: node03 missing"; "" if none is."""
+    if second.counted >= second.expected or is_last(second):
+        return ""
+    why = []
+    if second.missing:
+        why.append(f"{first_names(second.missing)} missing")
+    if second.incomplete:
+        why.append(f"{first_names(second.incomplete)} incomplete")
+    return f"{second.counted} of {counted(second.expected, 'host')}: {'; '.join(why)}"
+
+
+def is_last(second: MergedInterval) -> bool:
+    """Whether it is only what was left for the last samples: nobody has all of it."""
+    return not second.counted and not second.missing
+
+
+def executed_text(within: float, wrong: float, subject: str) -> str:
+    """Largest difference between the hosts' start times (ms), by their clocks, with its error."""
+    most = math.ceil((within + wrong) * 10) / 10
+    return (f"fio started within {most:.1f} ms on {subject} ({within:.1f} ms by their clocks, "
+            f"which may be off by {wrong:.2f} ms)")  # fmt: skip
+
+
+def ending(certificate: MergeCertificate) -> Iterator[str]:
+    """Describe how the hosts ended, and whether their frames add up to fio's totals."""
+    lines = [f"{counted(certificate.hosts, 'host')}: {certificate.finished} finished"]
+    for names, outcome in (
+        (certificate.failed, "failed"), (certificate.interrupted, "interrupted"),
+        (certificate.lost, "lost (their end was not seen)"),
+    ):  # fmt: skip
+        if names:
+            lines.append(f"{len(names)} {outcome}: {first_names(names)}")
+    yield "; ".join(lines)
+    if certificate.fio_ios is not None:
+        yield _certificate(certificate)
+
+
+def _certificate(certificate: MergeCertificate) -> str:
+    totals = f"{certificate.ios:,} I/Os, {certificate.bytes:,} bytes"
+    if certificate.exact == certificate.hosts:
+        if certificate.fio_bytes is None:
+            totals = f"{certificate.ios:,} I/Os"
+        return f"Verified: the intervals of all hosts add up to fio's own totals ({totals})."
+    text = f"Verified on {certificate.exact} of {certificate.hosts}"
+    if certificate.differs:
+        text += f"; different on {first_names(certificate.differs)}"
+        if certificate.ramp:
+            hosts_text = (
+                ""
+                if certificate.ramp == certificate.differs
+                else f" on {first_names(certificate.ramp)}"
+            )
+            text += f" (the difference{hosts_text} {RAMP_WORDS})"
+    if certificate.unchecked:
+        text += f"; not checked on {first_names(certificate.unchecked)}"
+    return f"{text}. In all: {totals}."
+
+
+def _device_rows(sums: HostSums, certificate: MergeCertificate) -> Iterator[str]:
+    lines = sums.device.describe(certificate.hosts)
+    if lines:
+        yield f"{lines}, from a request's issue to its completion"
+    for kind, part in sums.device.directions():
+        yield row_line(_COLUMNS, {"name": kind, **direction_cells(part, DEVICE)})
+
+
+def totals_text(sums: HostSums, certificate: MergeCertificate) -> str:
+    """A table the whole run of all hosts in at most 80 columns, and how they ended."""
+    lines = []
+    if sums.fio:
+        parts = {name: sums.fio[name] for name in DIRECTIONS if name in sums.fio}
+        lines.append(head_line(_COLUMNS))
+        lines += [row_line(_COLUMNS, {"name": name, **direction_cells(part)})
+                  for name, part in parts.items()]  # fmt: skip
+    elif sums.device.hosts:
+        lines.append(head_line(_COLUMNS))
+    lines += _device_rows(sums, certificate)
+    for line in ending(certificate):
+        lines += textwrap.wrap(line, WIDTH)
+    return "\n".join(lines)
+
+
+def outcome_text(text: str, outcomes: Mapping[str, Outcome]) -> str:
+    """Outcome of an --expect: of the totals (""), or of each host, the worst first."""
+    missed = sorted(name for name, outcome in outcomes.items() if outcome.passed is False)
+    unknown = sorted(name for name, outcome in outcomes.items() if outcome.passed is None)
+    verdict = "FAIL" if missed else "not measured" if unknown or not outcomes else "PASS"
+    values = [outcome for name, outcome in outcomes.items() if outcome.measured is not None]
+    line = f"{verdict}  {text}"
+    if values:
+        op = max if values[0].expectation.op == "<=" else min
+        worst = op(value.measured or 0.0 for value in values)
+        unit = values[0].expectation.unit
+        measured = latency(worst) if unit == "ns" else f"{number(worst)} {unit}".strip()
+        line += f": {measured}{'' if '' in outcomes else ' at the worst'}"
+    for names, verb in ((missed, "not met by"), (unknown, "not measured on")):
+        if names and names != [""]:
+            line += f"; {verb} {first_names(names)}"
+    return line

@@ -1,0 +1,164 @@
+"""One run on many hosts: progress messages and the outcome."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from iopstui.cli.terminal import print_message
+from iopstui.features.fleet.answer import FleetAnswers
+from iopstui.features.fleet.fleet import Fleet, FleetOptions, start_spread_ms
+from iopstui.features.fleet.merging.figures import AbortCondition, FleetExpectation, figure
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.output.sinks import TotalsSink, totals_sink
+from iopstui.features.fleet.output.wording import executed_text, outcome_text
+from iopstui.features.fleet.program.agent_orders import new_record_path
+from iopstui.features.fleet.program.record_file import LABEL, RecordFile
+from iopstui.format import print_line
+from iopstui.model.experiment.expectation import Outcome
+from iopstui.model.experiment.verdict import Check, Verdict
+from iopstui.model.metrics.load_series import LoadSeries
+from iopstui.output.jsonl import dumps
+from iopstui.session.tick.steady import NEVER_STEADY, SteadyStop
+
+Object = dict[str, Any]
+
+
+class FleetRunReporter:
+    """Prints messages while a fleet runs."""
+
+    def __init__(self, arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
+        self.length_s = arguments.length
+        self.kind = arguments.format
+        self._out, self._err = out, err
+        self._aborts = [AbortCondition(text) for text in arguments.abort]
+        self._deadline: float | None = None
+        self._record: RecordFile | None = None
+        self._sink: TotalsSink | None = None
+        self._first: int | None = None
+        self.answers: FleetAnswers | None = None
+        """What the seconds say; ``None``: nothing is said of them."""
+        self.aborted = False
+        self.length_reached = False
+        self.until_steady: float | None = arguments.until_steady
+        self._series = LoadSeries()
+        self._steady = SteadyStop(self.until_steady or 0.0)
+        if arguments.record:
+            self._record = RecordFile(new_record_path(arguments.record), print_message)
+
+    def sink(self) -> TotalsSink:
+        """Begun with the first second: nothing is printed where nothing starts."""
+        if self._sink is None:
+            self._sink = totals_sink(self.kind or "table", self._out, self._err, LABEL)
+        return self._sink
+
+    def print_second(self, second: MergedInterval) -> None:
+        """Print a second, and the answer if it is another one."""
+        self.sink().second(second)
+        if self._first is None:
+            self._first = second.number
+        answer = self.answers.second(second) if self.answers is not None else None
+        if answer is not None:
+            self.sink().answer((second.number - self._first) * second.interval_s, answer)
+
+    def record_row(self, name: str, row: Object) -> None:
+        """Keep a host's line."""
+        if self.answers is not None:
+            self.answers.note_row(name, row)
+        if self._record is not None:
+            self._record.write_row({**row, "host": name})
+        if row["event"] == "executed" and self.kind == "jsonl":
+            self.sink()
+            with contextlib.suppress(RecursionError):
+                print_line(dumps({**row, "host": name}), self._out)
+
+    def stop_reason(self, second: MergedInterval) -> str:
+        """Why the run ends with this second; "" if it goes on."""
+        for abort in self._aborts:
+            if abort.feed(second):
+                self.aborted = True
+                return f"--abort {abort.text}"
+        if self.until_steady and (reason := self._steady_reason(second)):
+            return reason
+        if self.length_s is None:
+            return ""
+        self._deadline = self._deadline or time.monotonic() + self.length_s
+        self.length_reached = time.monotonic() >= self._deadline
+        return "the time is over" if self.length_reached else ""
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the run was ended because its total is steady."""
+        return self._steady.steadiness is not None
+
+    def _steady_reason(self, second: MergedInterval) -> str:
+        """Why the run can end with this second; "" if it goes on. Hosts that are missing in a
+        second are taken for as fast as the others in it."""
+        total = second.sums.total
+        if total is None or not second.counted:
+            return ""
+        iops = total.iops * second.expected / second.counted
+        self._series.add_interval(second.interval_s, iops * second.interval_s)
+        return self._steady.check(self._series)
+
+    def close(self) -> None:
+        """No more lines come."""
+        if self._record is not None:
+            self._record.close()
+
+
+def fleet_options(arguments: argparse.Namespace, min_hosts: int) -> FleetOptions:
+    """Fleet options from the command line; ``min_hosts`` are enough."""
+    return FleetOptions(
+        min_hosts, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
+        arguments.connect_timeout, arguments.split,
+    )  # fmt: skip
+
+
+def start_spread_text(fleet: Fleet) -> str:
+    """Difference between the hosts' start times in words; "" for fewer than two."""
+    start_spread = start_spread_ms(fleet.members)
+    began = sum(member.executed_ns is not None for member in fleet.members.values())
+    hosts = len(fleet.members)
+    if start_spread is None or began < 2:
+        return ""
+    subject = "all hosts" if began == hosts else f"{began} of {hosts} hosts"
+    return executed_text(*start_spread, subject)
+
+
+def judge_expectations(
+    merger: Merger, expected: Sequence[FleetExpectation]
+) -> tuple[bool, list[str]]:
+    """Whether all expectations were met, and what came of each in words."""
+    met, texts = True, []
+    total = merger.run_sums()
+    for expectation in expected:
+        sums = {"": total}
+        if expectation.per_host:
+            sums = {name: host.run_sums() for name, host in merger.hosts.items()}
+        outcomes = {
+            name: Outcome(
+                expectation.expectation, figure(rated, expectation.expectation.path), None
+            )
+            for name, rated in sums.items()
+        }
+        met &= all(outcome.passed is True for outcome in outcomes.values()) and bool(outcomes)
+        texts.append(outcome_text(expectation.text, outcomes))
+    return met, texts
+
+
+def run_verdict(fleet: Fleet, run: FleetRunReporter, met: bool) -> Verdict:
+    """What a run comes to that is over."""
+    if run.length_reached:
+        return Verdict()
+    if fleet.stop_reason and not run.aborted and not run.is_steady:
+        lost = sum(member.is_lost for member in fleet.members.values())
+        return Verdict(interrupted=not lost, failed=lost)
+    failed = sum(bool(member.error) for member in fleet.members.values()) or int(run.aborted)
+    is_steady = not run.until_steady or run.is_steady
+    if not failed and not is_steady:
+        print_message(NEVER_STEADY)
+    return Verdict((Check("--expect", met), Check("steady state", is_steady)), failed=failed)

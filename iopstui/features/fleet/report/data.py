@@ -1,0 +1,394 @@
+"""What a report says of many hosts, collected from their JSON lines in one pass."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from iopstui.errors import UsageError
+from iopstui.features.fleet.deduplication import Deduplicator, without_repeats
+from iopstui.features.fleet.fleet_events import FLEET, FLEET_OVER
+from iopstui.features.fleet.hosts.clocks import start_spread
+from iopstui.features.fleet.merging.certificate import MergeCertificate, certify_merge
+from iopstui.features.fleet.merging.host_timeline import HostInterval, HostTimeline
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.sums import HostSums, MalformedRow, Object, counted_directions
+from iopstui.features.fleet.output.labelled_rows import file_rows
+from iopstui.features.fleet.output.wording import is_last
+from iopstui.format import counted
+from iopstui.model.figures.disk import DiskRates
+from iopstui.model.metrics.paths import DEVICE
+from iopstui.model.sizes import MIB
+from iopstui.output.page.svg import HEAT_COLUMNS, heat_rows
+from iopstui.recording.redact import REDACTED, Redactor
+from iopstui.text import printable
+
+LINES_EXAMINED = 400
+LONG_SAMPLE_FACTOR = 1.5
+MAX_WALL_MS = 1e15
+
+
+class Names:
+    """Names of hosts in a report: their own, or numbers if it is redacted."""
+
+    def __init__(self, redact: bool) -> None:
+        self._redact = redact
+        self._numbers: dict[str, int] = {}
+
+    def __call__(self, host: str) -> str:
+        """The name to show for a host."""
+        if not self._redact:
+            return printable(host)
+        return f"host {self._numbers.setdefault(host, len(self._numbers) + 1)}"
+
+    def text(self, text: str) -> str:
+        """A text, without the names of hosts and other private words if it is redacted."""
+        if not self._redact:
+            return printable(text)
+        private = Redactor()
+        private.learn([{"host": host} for host in self._numbers])
+        return str(private.redacted(printable(text)))
+
+
+class Reading:
+    """``seconds`` may be taken once. ``name`` says what hosts are called, ``run`` is the number of
+    the run that the lines read last are of (``None``: the file doesn't say); ``broken`` lines were
+    none of ours."""
+
+    def __init__(self, path: Path, redact: bool, keep_bins: bool) -> None:
+        self.path = path
+        self.name = Names(redact)
+        self.interval_s = interval_of(path)
+        self.merger = Merger(self.interval_s, keep_bins=keep_bins)
+        self.run: int | None = None
+        self.broken_lines = 0
+        self._deduplicator = Deduplicator()
+        self._unread = False
+
+    @property
+    def repeated(self) -> int:
+        """Frames and totals that came twice."""
+        return sum(self._deduplicator.repeat_counts.values())
+
+    def _correct(self, name: str, row: Object) -> None:
+        """By how much a host's clock is ahead, as it was told at its start: live its seconds were
+        put where they belong by that."""
+        offset: Any = row.get("offset_ms")
+        host = self.merger.hosts.get(name)
+        is_valid = type(offset) in (int, float) and abs(offset) < MAX_WALL_MS
+        if row.get("event") == "executed" and host is not None and is_valid:
+            host.offset_ms = float(offset)
+
+    def omissions(self) -> Iterator[tuple[str, str]]:
+        """Lines read but not part of the seconds, in words."""
+        if self.repeated:
+            yield "counted once", f"{counted(self.repeated, 'second')} of hosts that are duplicate"
+        if self.broken_lines:
+            yield "left out", f"{counted(self.broken_lines, 'line')} that iopstui did not write"
+        if self._unread:
+            yield "not read", "lines that are not JSON objects, or cut off"
+
+    def _report_bad_line(self, message: str) -> None:
+        """Note that the file has lines that are not JSON."""
+        self._unread = True
+
+    def seconds(
+        self, note: Callable[[str, Object], None] = lambda host, row: None
+    ) -> Iterator[MergedInterval]:
+        """Closed seconds in order; ``note`` gets each line. UsageError at the end of a file that
+        has no frame."""
+        merger = self.merger
+        for name, row in without_repeats(
+            file_rows(self.path, "", self._report_bad_line), self._deduplicator
+        ):
+            try:
+                merger.feed(name, row)
+            except MalformedRow:
+                self.broken_lines += 1
+                continue
+            if row.get("event") == FLEET:
+                self.run = (self.run or 0) + 1
+            self._correct(name, row)
+            if name in merger.hosts:
+                # the first is host 1, in whatever format
+                self.name(name)
+            note(name, row)
+            yield from merger.close_seconds(early=False)
+        yield from merger.finish()
+        if not (merger.merged_rows or any(host.frames for host in merger.hosts.values())):
+            broken = counted(self.broken_lines, "line")
+            none = f" ({broken} that iopstui did not write)" if self.broken_lines else ""
+            raise UsageError(
+                f"{printable(str(self.path))} has JSON lines of iopstui, but no frames{none}.",
+                "To record hosts: iopstui fleet HOSTS --job JOB --record FILE",
+            )
+
+
+def interval_of(path: Path) -> float:
+    """The length of a row's second: that of the totals in it, or what holds its frames."""
+    intervals = []
+    for _, row in file_rows(path, "", lambda message: None):
+        interval: Any = row.get("interval_s")
+        seconds: Any = row.get("seconds")
+        if row.get("event") == "total" and _is_length(interval):
+            return float(interval)
+        if row.get("event") == "frame" and _is_length(seconds):
+            intervals.append(float(seconds))
+        if len(intervals) >= LINES_EXAMINED:
+            break
+    middle = statistics.median(intervals) if intervals else 1.0
+    return float(round(middle)) if middle > LONG_SAMPLE_FACTOR else 1.0
+
+
+def _is_length(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value <= 60
+
+
+MAX_MESSAGES = 20
+
+
+@dataclass(slots=True)
+class FleetRun:
+    """One run of a fleet.
+
+    ``job`` is "" if the hosts only watched. ``hosts`` were to run it, ``finished`` of them did.
+    ``ending`` is "not seen" if the file ends first."""
+
+    number: int
+    job: str
+    hosts: int
+    finished: int = 0
+    totals: HostSums = field(default_factory=HostSums)
+    ending: str = "not seen"
+    messages: tuple[str, ...] = ()
+
+
+def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[FleetRun]:
+    """Runs in labelled lines, each from its beginning."""
+    run: FleetRun | None = None
+    merger = Merger(interval_s)
+    for name, row in rows:
+        kind = row.get("event")
+        if kind == FLEET:
+            if run is not None:
+                yield _added_up(run, merger)
+            hosts = row.get("hosts")
+            count = len(hosts) if isinstance(hosts, list) else 0
+            number = run.number + 1 if run is not None else 1
+            run = FleetRun(number, printable(str(row.get("job") or "")), count)
+            merger = Merger(interval_s)
+        elif kind == FLEET_OVER and run is not None:
+            said = row.get("said")
+            said = said[:MAX_MESSAGES] if isinstance(said, list) else []
+            run.ending = printable(str(row.get("how") or "not seen"))
+            run.messages = tuple(printable(str(message)) for message in said)
+        elif run is not None:
+            with contextlib.suppress(MalformedRow):
+                merger.feed(name, row)
+            for _ in merger.close_seconds(early=False):
+                pass
+    if run is not None:
+        yield _added_up(run, merger)
+
+
+def _added_up(run: FleetRun, merger: Merger) -> FleetRun:
+    for _ in merger.finish():
+        pass
+    run.finished, run.totals = certify_merge(merger).finished, merger.run_sums()
+    return run
+
+
+KERNEL = (DiskRates.r_s, DiskRates.w_s, DiskRates.aqu_sz)
+
+
+@dataclass(frozen=True, slots=True)
+class SecondRow:
+    """Totals of a second: latencies in ns by name, ``kernel`` as /proc/diskstats has it, and the
+    ``util`` of the hosts' devices in percent. ``None``: not measured."""
+
+    t: float
+    wall_ms: float
+    counted: int
+    expected: int
+    rates: dict[str, float]
+    bw: float | None
+    latencies: dict[str, int]
+    slowest: str
+    kernel: dict[str, float | None]
+    util: dict[str, float]
+
+
+class FleetHeat:
+    """Counts of I/Os by time and latency. Its columns become wider as time goes on."""
+
+    def __init__(self) -> None:
+        self.cells: dict[tuple[int, int], int] = {}
+        self.width = 1
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return max((column for column, _ in self.cells), default=-1) + 1
+
+    def add(self, place: int, histograms: Iterable[Mapping[int, int]]) -> None:
+        """The counts by latency (ns) of the ``place``-th second."""
+        while place // self.width >= 2 * HEAT_COLUMNS:
+            self.width *= 2
+            cells, self.cells = self.cells, {}
+            for (column, row), count in cells.items():
+                self._count(column // 2, row, count)
+        for bins in histograms:
+            for row, count in heat_rows(bins).items():
+                self._count(place // self.width, row, count)
+
+    def _count(self, column: int, row: int, count: int) -> None:
+        self.cells[column, row] = self.cells.get((column, row), 0) + count
+
+
+@dataclass
+class FleetReportData:
+    """Everything a report shows of many hosts.
+
+    ``absent_seconds`` are the seconds of each host that are not in the totals. ``_begins`` are the
+    times (ms, our clock) at which fio was executed, with their errors, for each run.
+    ``broken_lines`` counts lines that could not be read; ``omissions`` names what is left out."""
+
+    path: Path
+    interval_s: float
+    redact: bool = False
+    seconds: list[SecondRow] = field(default_factory=list)
+    heat: FleetHeat = field(default_factory=FleetHeat)
+    device_heat: FleetHeat = field(default_factory=FleetHeat)
+    absent_seconds: dict[str, int] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    hosts: dict[str, HostTimeline] = field(default_factory=dict)
+    totals: HostSums = field(default_factory=HostSums)
+    certificate: MergeCertificate = field(default_factory=MergeCertificate)
+    runs: list[FleetRun] = field(default_factory=list)
+    broken_lines: int = 0
+    omissions: tuple[tuple[str, str], ...] = ()
+    _begins: list[list[tuple[float, float]]] = field(default_factory=lambda: [[]])
+    names: Names = field(default_factory=lambda: Names(False))
+    _first: int | None = None
+    _utils: dict[int, list[float]] = field(default_factory=dict)
+
+    @property
+    def file(self) -> str:
+        """The file's name, for people."""
+        return REDACTED if self.redact else printable(self.path.name)
+
+    @property
+    def length_s(self) -> float:
+        """Return the seconds from the first to the last."""
+        return self.seconds[-1].t + self.interval_s if self.seconds else 0.0
+
+    @property
+    def start_times(self) -> list[tuple[float, float]]:
+        """Start times of the run whose hosts began farthest apart."""
+        return max(self._begins, key=lambda host: (_span_of_starts(host), len(host)))
+
+    @property
+    def has_several_runs(self) -> bool:
+        """Whether it holds more than one run."""
+        return len(self._begins) > 2
+
+    @property
+    def spread(self) -> tuple[float, float] | None:
+        """Time between the first and the last start and its error (ms); ``None`` with fewer than
+        two start times."""
+        if len(self.start_times) < 2:
+            return None
+        return start_spread(self.start_times)
+
+    def add(self, second: MergedInterval) -> None:
+        """Take a second."""
+        utils = self._utils.pop(second.number, [])
+        if is_last(second):
+            return
+        for host in (*second.missing, *second.incomplete):
+            self.absent_seconds[host] = self.absent_seconds.get(host, 0) + 1
+        if not second.counted:
+            return
+        self._first = second.number if self._first is None else self._first
+        place = second.number - self._first
+        slowest, total = second.sums.slowest, second.sums.total
+        self.seconds.append(SecondRow(
+            place * self.interval_s, second.wall_ms, second.counted, second.expected,
+            _rates(second.sums), _moved(second.sums),
+            total.main.percentiles if total else {},
+            self.names(slowest[1]) if slowest else "",
+            {each.name: second.sums.kernel.value(each) for each in KERNEL}, _of_hosts(utils),
+        ))  # fmt: skip
+        self.heat.add(place, (part.main.bins for part in counted_directions(second.sums.fio)))
+        self.device_heat.add(
+            place, (part.latency(DEVICE).bins for part in second.sums.device.parts.values())
+        )
+
+    def slot(self, host: str, slot: HostInterval, in_totals: bool) -> None:
+        """A host's second, told before the totals that it is in."""
+        if in_totals and slot.util is not None:
+            self._utils.setdefault(slot.number, []).append(slot.util)
+
+    def note(self, host: str, row: Object) -> None:
+        """Note messages of a host, and where runs begin."""
+        if row.get("event") == FLEET:
+            self._begins.append([])
+        if row.get("event") == "step_finished" and row.get("error"):
+            self.errors[host] = REDACTED if self.redact else printable(str(row["error"]))
+        if row.get("event") == "executed":
+            values = [row.get(name) for name in ("wall_ms", "offset_ms", "error_ms")]
+            numbers = [
+                float(value)
+                for value in values
+                if isinstance(value, int | float) and abs(value) < 1e15
+            ]
+            if len(numbers) == len(values):
+                self._begins[-1].append((numbers[0] - numbers[1], numbers[2]))
+
+
+def _span_of_starts(began: Sequence[tuple[float, float]]) -> float:
+    instants = [at for at, _ in began]
+    return max(instants, default=0.0) - min(instants, default=0.0)
+
+
+def _of_hosts(utils: Sequence[float]) -> dict[str, float]:
+    """Percentages of the hosts, which cannot be added: the highest, and that of the median host."""
+    return {"highest": max(utils), "middle": statistics.median(utils)} if utils else {}
+
+
+def _rates(sums: HostSums) -> dict[str, float]:
+    """I/Os per second by direction, of fio, or of the devices where no job runs."""
+    if sums.fio:
+        return {name: part.iops for name, part in sums.fio.items()}
+    return {
+        name: rate for name, figure in (("read", DiskRates.r_s), ("write", DiskRates.w_s))
+        if (rate := sums.kernel.value(figure)) is not None
+    }  # fmt: skip
+
+
+def _moved(sums: HostSums) -> float | None:
+    total, mib_s = sums.total, sums.kernel.mib_s
+    if total is not None:
+        return total.bw
+    return None if mib_s is None else MIB * mib_s
+
+
+def load_fleet_report(path: Path, redact: bool = False) -> FleetReportData:
+    """ReportData of a file of JSON lines. UsageError for one that holds no frames."""
+    reading = Reading(path, redact, keep_bins=True)
+    merger = reading.merger
+    data = FleetReportData(path, reading.interval_s, redact, names=reading.name)
+    merger.on_interval = data.slot
+    for second in reading.seconds(data.note):
+        data.add(second)
+    data.totals, data.certificate = merger.run_sums(), certify_merge(merger)
+    data.hosts = merger.hosts
+    data.broken_lines, data.omissions = reading.broken_lines, tuple(reading.omissions())
+    if data.has_several_runs:
+        rows = without_repeats(file_rows(path, "", lambda message: None), Deduplicator())
+        data.runs = [*runs_of(rows, reading.interval_s)]
+    return data

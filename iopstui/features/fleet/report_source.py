@@ -1,0 +1,35 @@
+"""What `iopstui report` makes of a recording of many hosts: a ``ReportSource``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from iopstui.errors import UsageError
+from iopstui.output.page.source import TableRows
+from iopstui.recording.host_lines import is_fleet as takes
+
+__all__ = ("only_file", "rendered", "rows", "takes")
+
+
+def only_file(paths: Sequence[Path]) -> Path:
+    """The file of a report. UsageError for several files."""
+    if len(paths) > 1:
+        raise UsageError("A recording of many hosts cannot be combined with others in a report.",
+                         "To add up several first: iopstui merge FILE... --format jsonl > ALL",
+                         )  # fmt: skip
+    return paths[0]
+
+
+def rendered(path: Path, kind: str, redact: bool) -> str:
+    """The report as a text. UsageError for a file without frames."""
+    from iopstui.features.fleet.report import page
+
+    return page.rendered(path, kind, redact)
+
+
+def rows(path: Path, redact: bool) -> TableRows:
+    """The report as a table: a row for all hosts, then one for each, of every second."""
+    from iopstui.features.fleet.report.rows import FleetRows
+
+    return FleetRows(path, redact)

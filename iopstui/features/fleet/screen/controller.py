@@ -1,0 +1,353 @@
+"""A fleet as a session of the screen: its totals are frames, its runs are runs."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from iopstui.events import (
+    Event,
+    ExperimentFinished,
+    ExperimentStarted,
+    FrameReady,
+    Mark,
+    Notice,
+    StepFinished,
+    StepStarted,
+    TunableChanged,
+)
+from iopstui.features.fleet.fleet_events import (
+    FleetEvent,
+    FleetMessage,
+    FleetRunFinished,
+    FleetRunStarted,
+    HostFigures,
+    HostFiguresBatch,
+    HostRow,
+    ReplayRestarted,
+)
+from iopstui.features.fleet.fleet_state import DONE, FAILED, STOPPED, natural_key
+from iopstui.features.fleet.host_sweep import SWEEP_EVENTS, SweepEvent, sweep_exit_code
+from iopstui.features.fleet.hosts.host_tunables import (
+    HostTunableChange,
+    HostTunableResult,
+    HostTunables,
+    merged_tunables,
+)
+from iopstui.features.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
+from iopstui.features.fleet.merging.merger import MergedInterval
+from iopstui.features.fleet.screen.confirm_change import host_list_text, reasons_text
+from iopstui.format import counted
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.block.topology import Topology
+from iopstui.model.experiment.plan import Plan
+from iopstui.model.fio.ramp import duration_s
+from iopstui.safety.tunable_states import TunableState
+from iopstui.text import printable
+
+JsonObject = dict[str, Any]
+NO_TUNABLES = "use K to change tunables of the hosts' disks (it asks first)"
+
+
+class FleetRuns(Protocol):
+    """Runs of the hosts, current and past (fleet/session.py, fleet/replay.py)."""
+
+    live: bool
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """All names, in the order in which a sweep takes them."""
+        ...
+
+    @property
+    def settings(self) -> HostTunables:
+        """The tunables of the hosts' disks."""
+        ...
+
+    def request_settings(self) -> bool:
+        """Request the tunables of all hosts; False if none is connected."""
+        ...
+
+    def change_tunable(self, change: HostTunableChange) -> None:
+        """Have hosts change a tunable."""
+        ...
+
+    @property
+    def frames(self) -> Mapping[str, JsonObject]:
+        """Newest frame of each host; later ones arrive as events only for a host in detail."""
+        ...
+
+    def start(self, on_event: Callable[[FleetEvent], None]) -> None:
+        """Start to report events."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """True while a run is active."""
+        ...
+
+    def run(self, job: str, options: Mapping[str, str]) -> None:
+        """Run on all hosts."""
+        ...
+
+    def sweep(self, plan: Plan) -> None:
+        """Run the points of a plan."""
+        ...
+
+    def stop(self) -> None:
+        """Stop all hosts."""
+        ...
+
+    def mark(self, text: str) -> None:
+        """Record a mark."""
+        ...
+
+    def detail(self, name: str, enabled: bool) -> None:
+        """Have a host send all of its figures, or stop that."""
+        ...
+
+    def close(self) -> None:
+        """Stop all hosts and close the connections."""
+        ...
+
+
+class FleetController:
+    """``runs`` reports in its own thread. Fleet events are queued in ``events`` until the screen
+    takes them; events of a session go to the sink. ``title`` describes the hosts."""
+
+    disk_use = None
+
+    def __init__(self, runs: FleetRuns, title: str, job: str | None) -> None:
+        self.runs = runs
+        self.title = title
+        self._all = self.target = Target(DEVICE, title, ALL_DEVICES, (ALL_DEVICES,))
+        self.host = ""
+        """The one that is shown."""
+        self.devices: Mapping[str, BlockDevice] = {}
+        self.events: deque[FleetEvent] = deque()
+        self.bind = False
+        self.job = job
+        self.overrides: dict[str, str] = {}
+        self.last: FleetRunFinished | None = None
+        self.sweeping = False
+        """From the order to its end."""
+        self._codes: list[int] = []
+        self.on_jump: Callable[[], None] = lambda: None
+        self._watching = False
+        # utils of the hosts, by seconds that are not complete
+        self._host_utils: dict[int, list[float]] = {}
+        self._sink: Callable[[Event], None] = lambda event: None
+        self._origin_s: float | None = None
+        self._t = 0.0
+        self._step = 0
+        self._run_start_s: float | None = None
+        self._runtime: int | None = None
+        self._has_title = False
+        self._cpu_times: tuple[float, float] | None = None
+
+    @property
+    def running(self) -> bool:
+        """True from a run's start to its end."""
+        return self.runs.running
+
+    @property
+    def watching(self) -> bool:
+        """Whether it runs without a job."""
+        return self._watching
+
+    # -- from the screen
+
+    def show(self, host: str = "", target: Target | None = None) -> None:
+        """Show what this host measures, or all of them."""
+        self.host, self.target = host, target or self._all
+
+    def start(self, sink: Callable[[Event], None]) -> None:
+        """``sink`` is called in the thread of the runs."""
+        self._sink = sink
+        self.runs.start(self._take_event)
+
+    def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
+        """Run on all hosts; a current run is stopped first."""
+        self.job, self.overrides, self.sweeping = job, dict(overrides), False
+        if mark:
+            self.runs.mark(mark)
+        self.runs.run(job, overrides)
+
+    def sweep(self, plan: Plan) -> None:
+        """Run the points of a plan in turn; a current run is stopped first."""
+        self.job, self.sweeping, self._codes = plan.jobs[0], True, []
+        self.runs.sweep(plan)
+
+    def stop_job(self) -> None:
+        """Stop all hosts; it ends a sweep, too."""
+        self.runs.stop()
+
+    def mark(self, text: str) -> None:
+        """Mark on the charts, and in the recording."""
+        self.runs.mark(text)
+        self._sink(Mark(self._elapsed(), text))
+
+    def set_tunable(self, name: str, value: str) -> None:
+        """Refuse: a change needs confirmation first (keys.py)."""
+        self._sink(Notice(self._elapsed(), "warning", NO_TUNABLES))
+
+    def knobs(self) -> Sequence[TunableState]:
+        """Tunables of all hosts' disks, as the hosts report them."""
+        tunables = self.runs.settings.by_host
+        return merged_tunables({host: tunables[host] for host in sorted(tunables, key=natural_key)})
+
+    def topology(self) -> Topology:
+        """Empty: the hosts may have different topologies."""
+        return Topology()
+
+    def close(self) -> None:
+        """Stop all hosts and wait for them."""
+        self.runs.close()
+
+    # -- in the thread of the runs
+
+    def _elapsed(self) -> float:
+        if self.runs.live and self._origin_s is not None:
+            self._t = max(self._t, time.time() - self._origin_s)
+        return self._t
+
+    def _take_event(self, event: FleetEvent) -> None:
+        self.events.append(event)
+        match event:
+            case HostFigures():
+                self._host_figures(event)
+            case HostFiguresBatch():
+                utils = self._host_utils
+                for _, number, complete, *_, util in event.seconds:
+                    if complete and util is not None:
+                        utils.setdefault(number, []).append(util)
+            case HostRow():
+                if not self._has_title and event.row["event"] == "step_started":
+                    self._host_row(event)
+            case MergedInterval():
+                self._merged_interval(event)
+            case FleetMessage():
+                self._sink(Notice(self._elapsed(), event.level, event.text))
+            case HostTunableResult():
+                self._tunable_result(event)
+            case FleetRunStarted():
+                self._run_started(event)
+            case FleetRunFinished():
+                self._run_finished(event)
+            case event if isinstance(event, SWEEP_EVENTS):
+                self._sweep_event(event)
+            case ReplayRestarted():
+                self._step, self._has_title, self._run_start_s = 0, False, None
+                self._origin_s, self._t = None, 0.0
+                self.on_jump()
+
+    def _host_figures(self, second: HostFigures) -> None:
+        if second.complete and second.util is not None:
+            self._host_utils.setdefault(second.number, []).append(second.util)
+
+    def _tunable_result(self, result: HostTunableResult) -> None:
+        t = self._elapsed()
+        for host, disk, old, new in result.changes:
+            self._sink(TunableChanged(t, f"{host} {disk}", result.name, old, new))
+        hosts = result.hosts
+        old_values = "/".join(dict.fromkeys(value for *_, value, _ in result.changes))
+        new_values = "/".join(dict.fromkeys(value for *_, value in result.changes))
+        if hosts:
+            self._sink(Mark(t, f"{result.name} {old_values} → {new_values}"))
+        message = f"{result.name} is {new_values} on {host_list_text(hosts)}" if hosts else ""
+        if result.failed:
+            failure = f"{result.name} is not changed on {reasons_text(result.failed)}"
+            message = f"{message}; {failure}" if message else failure
+        self._sink(Notice(t, "warning" if result.failed else "info", message))
+
+    def _run_started(self, run: FleetRunStarted) -> None:
+        if self._origin_s is None:
+            self._origin_s = run.wall_s
+        self._t = max(self._t, run.wall_s - self._origin_s)
+        self.job = run.job or self.job
+        self._watching = run.watching and not run.between_runs
+        self._step = 0 if run.watching else run.number
+        self._has_title, self._run_start_s, self._runtime = run.watching, None, None
+        if run.between_runs:
+            return
+        hosts = counted(len(run.hosts), "host")
+        action = "watches" if run.watching else f"run {run.number} starts on"
+        message = f"{hosts} watched" if run.watching else f"{action} {hosts}"
+        self._sink(Notice(self._t, "info", message))
+
+    def _host_row(self, host_row: HostRow) -> None:
+        row = host_row.row
+        if row.get("phase") == "run":
+            self._has_title = True
+            options = row.get("options")
+            fio_options = (
+                {str(k): str(v) for k, v in options.items()} if isinstance(options, dict) else {}
+            )
+            runtime_s = duration_s(fio_options.get("runtime", ""))
+            self._runtime = round(runtime_s) if runtime_s else None
+            self._sink(StepStarted(
+                self._elapsed(), self._step, printable(self.job or str(row.get("job") or "")),
+                printable(str(row.get("title") or "")), (), bool(row.get("read_only")), "run",
+                printable(str(row.get("fio_version") or "")), fio_options,
+            ))  # fmt: skip
+
+    def _merged_interval(self, second: MergedInterval) -> None:
+        if not second.counted and not second.missing:
+            return
+        begin_s = second.wall_ms / 1000
+        if self._origin_s is None:
+            self._origin_s = begin_s
+        self._run_start_s = begin_s if self._run_start_s is None else self._run_start_s
+        t = begin_s + second.interval_s - self._origin_s
+        if t <= 0:
+            return
+        self._t = max(self._t, t)
+        elapsed = round(begin_s + second.interval_s - self._run_start_s)
+        eta = None if self._runtime is None else max(0, self._runtime - elapsed)
+        frame = frame_of_second(
+            second, t, self._step, self._util(second.number), self._own_cpu(), (elapsed, eta)
+        )
+        self._sink(FrameReady(t, frame))
+
+    def _util(self, number: int) -> float | None:
+        """Mean util of the hosts in this second."""
+        utils = self._host_utils.pop(number, [])
+        for old_number in [n for n in self._host_utils if n < number]:
+            del self._host_utils[old_number]
+        return sum(utils) / len(utils) if utils else None
+
+    def _own_cpu(self) -> float | None:
+        """CPU use of this process since the last call, percent of a CPU."""
+        current, previous = (time.monotonic(), time.process_time()), self._cpu_times
+        self._cpu_times = current
+        if previous is None or current[0] <= previous[0]:
+            return None
+        return 100 * (current[1] - previous[1]) / (current[0] - previous[0])
+
+    def _run_finished(self, run: FleetRunFinished) -> None:
+        if run.between_runs:
+            return
+        self.last = run
+        self._codes.append(run.code)
+        t, failed = self._elapsed(), run.state == FAILED
+        error = run.messages[0] if failed and run.messages else ""
+        # the result comes last, because the newest message stays on the screen
+        for text in run.messages[1:] if failed else run.messages:
+            self._sink(Notice(t, "info", text))
+        if self._step or failed:
+            self._sink(StepFinished(t, self._step, run.code, error, run.state == STOPPED))
+        self._step = 0
+
+    def _sweep_event(self, event: SweepEvent) -> None:
+        """Pass it on with the time of this session."""
+        if isinstance(event, ExperimentStarted):
+            self.sweeping, self._codes = self.runs.live, []
+        elif isinstance(event, ExperimentFinished):
+            self.sweeping = False
+            # in place of the result of its last point
+            self.last = FleetRunFinished(DONE, sweep_exit_code(self._codes, screen=True))
+        self._sink(replace(event, t=self._elapsed()))

@@ -1,0 +1,292 @@
+"""The dashboard of many hosts: the figures of all or of one of them, and a panel of the hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from iopstui import format as f
+from iopstui.features.fleet.fleet_state import (
+    ABSENT_STATES,
+    FAILED,
+    INCOMPLETE,
+    LATE,
+    LEFT_OUT,
+    LOST,
+    MISSING,
+    active_hosts_text,
+)
+from iopstui.features.fleet.screen.hosts import FEW_HOSTS, HostsView
+from iopstui.features.fleet.screen.saved_layout import PANELS as SAVED_PANELS
+from iopstui.features.fleet.screen.saved_layout import FleetLayout, parse_fleet_layout
+from iopstui.features.fleet.screen.source import HostsSource
+from iopstui.model.answer.answer import Answer
+from iopstui.model.figures.disk import DiskRates
+from iopstui.text import printable
+from iopstui.ui.core.messages import KeyClicked
+from iopstui.ui.dashboard import mouse
+from iopstui.ui.dashboard.panels import fio_panel
+from iopstui.ui.dashboard.panels.registry import PANELS, Panel, PanelData, tabs
+from iopstui.ui.dashboard.screen import Dashboard, Strip
+from iopstui.ui.dialogs.type_to_filter import TypeToFilter
+from iopstui.ui.draw import frame, layout
+from iopstui.ui.draw.layout import NO_BOX, Box
+from iopstui.ui.draw.rows import Line, Piece, Row, Table, message, pad, rule
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, ERROR, WARNING, Charset
+from iopstui.ui.state.live import LiveState
+
+TITLES = ("IOPS", "latency", "numbers", "hosts")
+HOSTS_TAB = TITLES.index("hosts")
+MIN_CHART_ROWS = 9
+HOSTS_WIDTH = 62
+"""Columns of the hosts beside the CPUs of one, on a wide screen."""
+IN_SPLIT = 1000
+"""More rows than a screen has: the CPUs of one host are beside the hosts, never below them."""
+NO_CPUS = "no CPU figures: a host sends them only while it is shown"
+STATE_STYLES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (LEFT_OUT, WARNING),
+                   (LATE, WARNING), (INCOMPLETE, WARNING))  # fmt: skip
+KERNEL_COLUMNS = (
+    DiskRates.r_s.screen_column(DEVICE), DiskRates.w_s.screen_column(DEVICE),
+    *(row.screen_column() for row in (
+        DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.r_await, DiskRates.w_await,
+        DiskRates.aqu_sz, DiskRates.n_in_flight)),
+    DiskRates.util.screen_column(title="util%"),
+)  # fmt: skip
+_BY_NAME = {panel.name: panel for panel in PANELS}
+
+
+class FleetDashboard(TypeToFilter, Dashboard):
+    """Letters that are no key narrow the hosts; Enter shows the one under the cursor."""
+
+    allows_fullscreen = has_heat_cells = False
+    regions = ("iops", "latency", "fio", "hosts")
+    layout_key = "fleet-layout"
+    about = (
+        "Many hosts: their totals, and a row (or a line of the map) for each. Type to filter them: "
+        "part of a name, or node[01-10]; press / first if the letter is a key. Up and down select "
+        "a host, Enter shows its figures in place of the totals, then up and down show the next "
+        "one, and Esc all again. o and O change the order, k switches map and rows."
+    )
+
+    _of_one = False
+    """Whether one host is shown; ``_other_tab`` is the one of all, then."""
+    _other_tab = 0
+
+    def __init__(
+        self, source: HostsSource, state: LiveState, charset: Charset, strip: Strip
+    ) -> None:
+        self.source = source
+        self.hosts = HostsView(charset)
+        hosts = Panel("hosts", self._host_rows)
+        self._panes_of_all = (
+            Panel("fio", self._fio_rows, title="fio", value=self._fio_value, foot=True),
+            Panel("kernel", _kernel_rows, title="Devices of all hosts"),
+            hosts,
+            _BY_NAME["runs"],
+        )
+        cpus = replace(_BY_NAME["cpus"], rows=_cpu_rows, tab="CPUs", height=IN_SPLIT)
+        self._panes_of_one = (
+            _BY_NAME["fio"], _BY_NAME["kernel"], hosts, cpus, _BY_NAME["completions"],
+        )  # fmt: skip
+        panes = (*self._panes_of_all, *self._panes_of_one)
+        super().__init__(source.fleet, state, charset, strip, panes, TITLES, True)
+        self.tab = HOSTS_TAB
+        self._show_panes()
+
+    def _show_panes(self) -> None:
+        self.panes = self._panes_of_all if self.source.one is None else self._panes_of_one
+        self.tabs = tabs(self.panes, TITLES)
+
+    def restart_state(self, state: LiveState) -> None:
+        """Show another source, or another position of a recording."""
+        self.unfreeze()
+        self.span, self.overlay.steps = None, ()
+        super().restart_state(state)
+        of_one = self.source.one is not None
+        several = not of_one or len(self.controller.target.devices_below) > 1
+        self.charts[0].rename(["devices" if several else "device", "fio"])
+        if of_one != self._of_one:
+            self._of_one = of_one
+            self.tab, self._other_tab = self._other_tab, self.tab
+        # on one host letters are keys again, and Esc leads to all hosts of the filter
+        self._typing = self.source.one is None and bool(self.filter_text)
+        self._show_panes()
+        if self._plan is not None:
+            self.relayout()
+
+    @property
+    def quit_label(self) -> str:  # type: ignore[override]
+        """What q does."""
+        return "quit" if self.source.one is None else "back"
+
+    @property
+    def saved_layout(self) -> FleetLayout:
+        """Layout to keep for the next start."""
+        hosts = self.hosts
+        tab = self._other_tab if self._of_one else self.tab
+        return FleetLayout(
+            SAVED_PANELS[tab], self.heat_enabled, self.percentiles_enabled, self.column_seconds,
+            hosts.order, hosts.reverse, hosts.as_map,
+        )  # fmt: skip
+
+    def restore_layout(self, layout: str) -> None:
+        """Begin as an earlier one was left."""
+        saved = parse_fleet_layout(layout)
+        tab = SAVED_PANELS.index(saved.panel)
+        self.set_layout(tab, saved.heat_map, saved.percentiles, saved.seconds)
+        self.hosts.order, self.hosts.reverse = saved.order, saved.reverse
+        self.hosts.as_map = saved.as_map
+
+    def apply_filter(self) -> None:
+        """Show the hosts that match the filter."""
+        self.hosts.filter_text = self.filter_text
+        self.hosts.move_to_top()
+        self.paint(even_if_frozen=True)
+
+    def cpu_rows(self) -> int:
+        """Return as many rows as the hosts want, or the CPUs beside them."""
+        hosts = len(self.source.hosts.hosts)
+        return hosts if self.source.one is None else max(hosts, super().cpu_rows())
+
+    def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
+        """Give the hosts the rows that the charts can spare, and the CPUs of one a part of them."""
+        plan = super().make_plan(width, height, strip)
+        hosts, cpus = plan.cpus, plan.extra.get("cpus", NO_BOX)
+        if not plan.tabbed and plan.cpus.height:
+            wanted_height = min(self.cpu_rows(), FEW_HOSTS) + (3 if plan.framed else 2)
+            if self.cpu_rows() > FEW_HOSTS:
+                wanted_height = max(wanted_height, height)
+            total = plan.iops.height + plan.cpus.height
+            chart_rows = max(MIN_CHART_ROWS, total * 2 // 5)
+            rows = max(5, min(wanted_height, total - chart_rows))
+            plan = _rows_given_to_hosts(plan, rows - plan.cpus.height)
+            hosts = plan.cpus
+            if self.source.one is not None:
+                left = min(HOSTS_WIDTH, width * 2 // 5)
+                cpus = replace(hosts, x=left, width=width - left)
+                hosts = replace(hosts, width=left)
+        return replace(plan, extra={**plan.extra, "hosts": hosts, "cpus": cpus})
+
+    def title_line(self, width: int) -> Row:
+        """The hosts, how many are active, and how far apart they started; or the one shown."""
+        line = Line(width, self.charset).add(" ").add(printable(self.source.fleet.title), BOLD)
+        if self.source.one is not None:
+            return self._title_of_one(line)
+        fleet = self.source.hosts
+        line.add("  ").add(active_hosts_text(fleet), BOLD)
+        counts = fleet.counts()
+        for state, style in STATE_STYLES:
+            if counts.get(state):
+                line.try_add((f"  {counts[state]} {state}", style))
+        second = fleet.second
+        if second is not None and self.shown_state.probe_frame is not None:
+            # the hosts that the device's percentiles come from
+            device = second.sums.device
+            is_complete = device.hosts == second.counted
+            line.try_add((f"  {device.describe(second.counted)}", DIM if is_complete else WARNING))
+        spread = fleet.spread()
+        if spread is not None:
+            line.try_add((f"  started within {f.latency((spread[0] + spread[1]) * 1e6)}", None))
+            line.try_add((f" (clocks ±{f.latency(spread[1] * 1e6)})", DIM))
+        return line.build()
+
+    def _title_of_one(self, line: Line) -> Row:
+        one, target = self.source.one, self.controller.target
+        assert one is not None
+        line.add(" › ", DIM).add(f"{printable(one.name)}  ", BOLD)
+        if one.host_state.state in ABSENT_STATES:
+            reason = f": {printable(one.host_state.error)}" if one.host_state.error else ""
+            line.add(f"{one.host_state.state}{reason}  ", ERROR)
+        line.add(target.path)
+        devices = ", ".join(target.devices_below)
+        if devices and target.path != f"/dev/{devices}":
+            line.add(f" on {devices}" if target.path else devices)
+        if not devices:
+            line.add(f"  {target.no_device}", DIM)
+        return line.build()
+
+    def _answer(self) -> Answer | None:
+        """On all hosts (whose combined figures are no disk's), or on the one shown."""
+        return self.shown_state.answer if self.source.one is None else super()._answer()
+
+    def _host_rows(self, data: PanelData, width: int, height: int) -> Sequence[Row]:
+        source, shown = self.source, data.state.frame
+        frozen = source.one is None and self.frozen_at is not None and shown is not None
+        second = shown.seq if frozen and shown is not None else source.hosts.number
+        return self.hosts.rows(
+            source.hosts, second, width, height, source.odd_host,
+            source.one.name if source.one is not None else "",
+        )  # fmt: skip
+
+    def _click_panel(self, x: int, y: int, chain: int) -> None:
+        """On a column's title: sort by it; again: reverse. On a host: select it; twice: show it."""
+        plan, hosts, fio = self._plan, self.hosts, not self.source.fleet.watching
+        box = self.panels["hosts"].box
+        if plan is not None and mouse.inside(box, x, y):
+            column, row = x - box.x - (frame.BORDER_COLUMNS // 2 if plan.framed else 0), y - box.y
+            order = hosts.title_at(column, row, fio)
+            if order is not None:
+                if order == hosts.effective_order:
+                    hosts.reverse_order(fio)
+                else:
+                    hosts.sort_by(order, fio)
+                self.paint(even_if_frozen=True)
+                return
+            if hosts.select_at(column, row):
+                self.paint(even_if_frozen=True)
+                if chain == 2 or self.source.one is not None:
+                    self.post_message(KeyClicked("Enter"))
+                return
+        super()._click_panel(x, y, chain)
+
+    def _fio_value(self, data: PanelData) -> Sequence[Piece]:
+        return () if self.source.fleet.watching else fio_panel.value(data.state)
+
+    def _fio_rows(self, data: PanelData, width: int, height: int) -> Sequence[Row]:
+        if not self.source.fleet.watching:
+            return fio_panel.rows(data.state, width, height, data.charset, data.next_job)
+        title = rule(width, data.charset, ("fio", BOLD))
+        text = "no job: watching the hosts' disks; --job JOB runs one on all"
+        return pad([title, message(width, data.charset, text)], height, width)
+
+
+def _rows_given_to_hosts(plan: layout.LayoutPlan, rows: int) -> layout.LayoutPlan:
+    """Move ``rows`` from the charts to the hosts."""
+
+    def up(box: Box) -> Box:
+        return replace(box, y=box.y - rows)
+
+    return replace(
+        plan,
+        iops=replace(plan.iops, height=plan.iops.height - rows),
+        latency=replace(plan.latency, height=plan.latency.height - rows),
+        fio=up(plan.fio),
+        kernel=up(plan.kernel),
+        cpus=replace(up(plan.cpus), height=plan.cpus.height + rows),
+    )
+
+
+def _kernel_rows(data: PanelData, width: int, height: int) -> list[Row]:
+    """Sums over the devices of all hosts; util is their mean."""
+    title = rule(
+        width, data.charset, ("Devices of all hosts, this second", BOLD),
+        right=((f"{f.MISSING} = no such request", DIM),),
+    )  # fmt: skip
+    now = data.state.frame
+    disk = now.combined(now.opened) if now is not None else None
+    if disk is None:
+        rows = [title, message(width, data.charset, "no device's figures yet")]
+        return pad(rows, height, width)
+    table: Table[DiskRates] = Table(KERNEL_COLUMNS, 7, width, data.charset)
+    text = "sums of all hosts; await: mean of all requests, util: mean of all hosts"
+    rows = [title, table.header(), table.row("all", disk), message(width, data.charset, text)]
+    return pad(rows, height, width)
+
+
+def _cpu_rows(data: PanelData, width: int, height: int) -> Sequence[Row]:
+    """The CPUs of one host, or why there are none."""
+    now = data.state.frame
+    if now is None or now.cpus:
+        return _BY_NAME["cpus"].rows(data, width, height)
+    title = rule(width, data.charset, ("CPUs, this second", BOLD))
+    return pad([title, message(width, data.charset, NO_CPUS)], height, width)
