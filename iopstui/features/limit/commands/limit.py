@@ -11,8 +11,8 @@ from iopstui.cli.options import add_run_options
 EPILOG = """\
 TARGET is a block device, a file, a directory (a scratch file is made in it and removed), or
 nothing (a scratch file in the current directory). A block device is only read unless --destroy-data
-repeats its path. The job runs at one rate after another with random (Poisson) arrivals, which do
-not wait for the disk as those of a full queue do.
+repeats its path. The job runs at one rate after another: its I/Os are due at random times (Poisson)
+however slow the disk is, while those of a full queue wait for the disk.
 
 exit codes: 0 found within 25 %, 1 the job failed, 2 usage or bad input, 3 refused for safety,
 4 no limit found (never kept, no limit reached, or can't tell), 5 something needed is missing,
