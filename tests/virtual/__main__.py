@@ -35,8 +35,8 @@ QUEUES = (
     Queue(1 / 2000, 0.006, True), Queue(1 / 4000, 0.004, True),
 )  # fmt: skip
 AROUND = (0.8, 0.88, 0.95)
-"""Rates at which fio alone says what is slow, as shares of the limit by theory: its arrivals come in
-groups (docs/guide/limit.md), so its limit is lower."""
+"""Rates at which fio alone says what is slow, as shares of the limit by theory. Its arrivals come
+in groups (docs/guide/limit.md), so its limit is lower."""
 TRUTH_IOS = 120_000
 """Of which 1 % are too slow, and come in groups: they say the limit within 1 %."""
 TIME_S = 180
