@@ -17,6 +17,8 @@ from iopstui.text import printable
 MAX_RECORDS = 1000
 """So many are read at a time; a kernel that logs more limits their rate by itself."""
 _RECORD_BYTES = 8192
+_KERNEL_BELOW = 8
+"""Facility 0, the kernel's own, of any level: programs may write to the log, too."""
 _NAME = r"([\w!./-]{1,32})"
 _PATTERNS = (
     # block/blk-core.c; what a device can't do is asked and answered once, and is no error
@@ -65,10 +67,10 @@ class KernelLog:
         return dict(self._errors)
 
     def _add(self, record: str, t: float) -> None:
-        # "6,339,5140900,-;message\n SUBSYSTEM=block\n"; programs may write there, too: facility
+        # "6,339,5140900,-;message\n SUBSYSTEM=block\n": facility and level, number, microseconds
         priority, _, rest = record.partition(",")
         message = printable(rest.partition(";")[2].partition("\n")[0])
-        if priority.isdecimal() and int(priority) < _FIRST_FACILITY:
+        if priority.isdecimal() and int(priority) < _KERNEL_BELOW:
             name = disk_of_error(message)
             if name:
                 before = self._errors.get(name)
@@ -79,7 +81,3 @@ class KernelLog:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-_FIRST_FACILITY = 8
-"""Below: the kernel's own messages (facility 0) of any level."""
