@@ -50,8 +50,8 @@ def report(waits: ProcessWaits | None = None) -> Report:
 def test_all_disks_at_fault_are_named_and_the_idle_ones_in_a_line() -> None:
     lines = list(why_lines(report()))
     assert [line[:12] for line in lines[:3]] == ["▲ vdb is bus", "▲ vdd is bus", "● idle: vda,"]
-    assert "  not seen: the I/O of 3 processes of other users (root sees it); percentiles: only "\
-           "root" in lines  # fmt: skip
+    assert ("  not seen: the I/O of 3 processes of other users (root sees it); errors in the "
+            "kernel's log (root reads it); percentiles: only root") in lines  # fmt: skip
     evidence = [line for line in lines[3:] if not line.strip().startswith(("excluded", "not seen",
                                                                            "next"))]  # fmt: skip
     assert len(evidence) <= 5 and lines[-1].startswith("  next: ")
@@ -131,6 +131,15 @@ def test_a_process_below_a_limit_waits_for_io_on_the_disk() -> None:
     ]
     sentence = replace(report(WAITING), pairs=pairs).sentences[0]
     assert sentence == "▲ postgres (812) waits for I/O on vdb 83 % of its time, runs 12 %"
+
+
+def test_a_process_on_a_stack_waits_for_its_top_and_on_two_disks_for_one_of_them() -> None:
+    both = replace(WAITING, devices=frozenset({"vdb", "vdd"}))
+    for below, disk in ((("vdb", "vdd"), "vdb"), (("vdb",), "a disk")):
+        pairs = [(replace(one, below=below) if one.disk == "vdb" else one, answer)
+                 for one, answer in report().pairs]  # fmt: skip
+        sentence = replace(report(both), pairs=pairs).sentences[0]
+        assert sentence == f"▲ postgres (812) waits for {disk} 83 % of its time, runs 12 %"
 
 
 @given(st.dictionaries(st.sampled_from([DISK, LOCK, "event"]), st.floats(0, 100), max_size=3),

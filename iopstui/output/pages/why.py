@@ -73,8 +73,10 @@ def _process_sentence(report: Report) -> str:
     if not waits.state:
         return f"{waits.name} has ended while it was looked at"
     known = [answer.disk for _, answer in report.pairs if answer.disk in waits.devices]
-    active = [s.disk for s, _ in report.pairs if s.disk in known and s.ios_s]
-    disk = active[0] if len(active) == 1 else (known[0] if len(known) == 1 else "")
+    active = [s for s, _ in report.pairs if s.disk in known and s.ios_s]
+    # of a stack it opened the top
+    tops = [s.disk for s in active if all(other.disk in s.below for other in active)]
+    disk = tops[0] if tops else (known[0] if len(known) == 1 else "")
     if any(answer.disk == disk and answer.rule == "limit" for _, answer in report.pairs):
         disk = f"I/O on {disk}"  # not for the disk itself
     return printable(process_text(waits, disk))
