@@ -46,11 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10000)
     trees = [_copy_tree(BUILD / f"tree-{number}") for number in range(options.jobs)]
-    modules = list(parts.tests(ROOT))
+    modules = list(parts.tests(ROOT, options.tests))
     compile_all(trees, modules)
     coverage = covering(trees, BUILD, modules)
     print(f"choosing {options.sample} changes with --seed {seed}", flush=True)
-    changes = dict(enumerate(sample(ROOT, list(parts.files(ROOT)), options.sample, seed), 1))
+    paths = list(parts.files(ROOT, options.parts))
+    changes = dict(enumerate(sample(ROOT, paths, options.sample, seed), 1))
     if options.only:
         changes = {number: changes[number] for number in options.only}
     counts: Counter[str] = Counter()
@@ -96,6 +97,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sample", type=int, default=200, help="how many changes (%(default)s)")
     parser.add_argument("--seed", type=int, help="which ones (each time others)")
     parser.add_argument("--only", type=int, nargs="+", help="numbers of the sample, again")
+    parser.add_argument("--parts", nargs="+", default=parts.PARTS, metavar="PATH",
+                        help="change only these files or packages")  # fmt: skip
+    parser.add_argument("--tests", nargs="+", default=parts.TESTS, metavar="FOLDER",
+                        help="ask only the tests of these folders")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=2, help="at the same time (%(default)s)")
     parser.add_argument("--least", type=float, default=0.0, metavar="PERCENT",
                         help="exit code 1 if less is noticed")  # fmt: skip

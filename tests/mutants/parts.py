@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 # files or packages
@@ -11,7 +11,7 @@ PARTS = (
     "iopstui/features/lessons/model",
 )  # fmt: skip
 
-_TESTS = tuple(f"tests/{ring}" for ring in (
+TESTS = tuple(f"tests/{ring}" for ring in (
     "model", "linux", "fio", "safety", "recording", "preflight", "session", "experiment", "lesson",
     "output", "report", "house", "docs",
 ))  # fmt: skip
@@ -19,19 +19,19 @@ _TESTS = tuple(f"tests/{ring}" for ring in (
 _NOT_THESE = ("tests/house/test_architecture.py",)
 
 
-def files(root: Path) -> Iterator[Path]:
+def files(root: Path, names: Sequence[str] = PARTS) -> Iterator[Path]:
     """All that may be changed, relative to ``root``."""
-    for name in PARTS:
+    for name in names:
         part = root / name
         if not part.exists():
-            raise SystemExit(f"mutants: {name} in tests/mutants/parts.py is not there")
+            raise SystemExit(f"mutants: {name} is not there")
         for path in sorted(part.rglob("*.py")) if part.is_dir() else [part]:
             yield path.relative_to(root)
 
 
-def tests(root: Path) -> Iterator[str]:
+def tests(root: Path, folders: Sequence[str] = TESTS) -> Iterator[str]:
     """The test modules to ask, relative to ``root``."""
-    for part in _TESTS:
+    for part in folders:
         for path in sorted((root / part).rglob("test_*.py")):
             name = path.relative_to(root).as_posix()
             if name not in _NOT_THESE:
