@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.findings.active_findings import END_AFTER_S, ActiveFindings, EndedFinding
-from iopstui.model.findings.finding import Finding, end_text
+from iopstui.model.findings.finding import Finding
 
 FULL = Finding("full", "CPU 1 is full", since=2.0, until=5.0)
 
@@ -43,26 +43,11 @@ def test_a_rule_that_was_quiet_for_two_seconds_fires_no_more_but_holds() -> None
     assert holding.firing == [FULL]
 
 
-def test_what_was_not_said_has_no_end() -> None:
-    assert fed(ActiveFindings(), [True] * 5 + [False] * 30) == []
-
-
-def test_seconds_without_a_measurement_end_nothing() -> None:
-    holding = ActiveFindings()
-    holding.note_reported(FULL, 5.0)
-    assert list(holding.feed(500.0, 0.0, ())) == []
-    assert list(holding.feed(501.0, 1.0, ())) == []
-
-
 def test_a_run_that_begins_ends_nothing() -> None:
     holding = ActiveFindings()
     holding.note_reported(FULL, 5.0)
     holding.forget()
     assert fed(holding, [False] * 30) == []
-
-
-def test_its_words() -> None:
-    assert end_text(12.0, 36.0) == "ended at 0:36, after 24 s"
 
 
 @given(st.lists(st.booleans(), max_size=200))

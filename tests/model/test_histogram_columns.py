@@ -76,13 +76,6 @@ def test_a_total_is_the_sum_of_its_parts(
         assert [*total.bins] == [*expected]
 
 
-def test_what_has_no_counts_is_nothing() -> None:
-    empty = HistogramColumns([3, 5], [0, 0])
-    assert not empty and dict(empty) == {} and histogram.maximum(empty) is None
-    assert histogram.percentiles(empty) == {}
-    assert histogram.maximum(HistogramColumns([3, 5], [4, 0])) == 3
-
-
 def test_a_bucket_that_lags_counts_as_in_single_intervals() -> None:
     total = BinsTotal()
     steps = [HistogramColumns(p := [1, 2], [5, 5])]

@@ -32,10 +32,3 @@ def test_keys_are_told_without_making_it() -> None:
 
     later = LazyDict(make, lambda: (5, 4))
     assert (list(later), len(later), bool(later)) == ([5, 4], 2, True)
-
-
-def test_one_of_nothing_is_made_once() -> None:
-    made: list[int] = []
-    later: LazyDict[int, int] = LazyDict(lambda: made.append(1) or {})  # type: ignore[func-returns-value]
-    assert not later and later == {} and not later
-    assert len(made) == 1

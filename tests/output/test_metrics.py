@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metrics_text import Read, read
 from session_frames import session, whole_frames
-from watch_frames import frame, rates
+from watch_frames import frame
 
 from iopstui.events import (
     Event,
@@ -33,10 +33,8 @@ from iopstui.features.exports.metrics import (
 )
 from iopstui.model import histogram
 from iopstui.model.block.target import Target
-from iopstui.model.findings import rule_names as rules
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.aws import VolumeGrowth
-from iopstui.model.samples import DriveReading
 
 NASTY = 'a "b" \\ c\n{d="e"} '
 
@@ -76,43 +74,6 @@ def test_counters_of_every_recording_equal_its_frames(name: str, probed: bool) -
     assert ("iopstui_device_latency_seconds" in exported) == (probed and several)
 
 
-def test_disk_counters_grow_as_the_kernel_s() -> None:
-    """``session_frames.kernel`` defines by how much each counter grows per frame."""
-    exported = families(metrics_of(session("3.42-a-randread-grp")))
-    steps = len(whole_frames("3.42-a-randread-grp")) - 1
-    for name, step in (
-        ("reads", 1000), ("writes", 50), ("read_bytes", 8000 * 512), ("written_bytes", 400 * 512),
-        ("read_time_seconds", 0.5), ("write_time_seconds", 0.1), ("io_time_weighted_seconds", 0.6),
-    ):  # fmt: skip
-        value = exported[f"iopstui_disk_{name}"].value("_total", device="vda")
-        assert value == pytest.approx(step * steps), name
-    assert exported["iopstui_disk_in_flight"].value(device="vda") == 7
-
-
-def test_counters_start_at_0() -> None:
-    """If a counter does not start at 0, Prometheus's rate() misses its first increase."""
-    idle, busy = rates(reads=0, writes=0), rates(reads=3, writes=2, wait_ms=4)
-    frames = [
-        FrameReady(t, frame(t, {"vda": frame_rates}))
-        for t, frame_rates in ((1.0, idle), (2.0, busy))
-    ]
-    for events, writes, reads in ((frames[:1], 0, 0), (frames, 0.008, 0.012)):
-        exported = families(metrics_of([*events]))
-        assert exported["iopstui_disk_write_time_seconds"].value("_total", device="vda") == writes
-        assert exported["iopstui_disk_read_time_seconds"].value("_total", device="vda") == reads
-
-
-def test_findings_start_at_0_and_count_reports() -> None:
-    never = families(metrics_of([]))["iopstui_findings"]
-    assert {value for value in never.samples.values()} == {0} and len(never.samples) == len(
-        rules.RULE_NAMES
-    )
-    findings = families(metrics_of([FindingReported(1.0, Finding("cap", "x"))]))["iopstui_findings"]
-    assert (
-        len(findings.samples) == len(rules.RULE_NAMES) and findings.value("_total", rule="cap") == 1
-    )
-
-
 @pytest.mark.parametrize(
     ("read_only", "options", "directions"),
     [
@@ -136,11 +97,6 @@ def test_a_run_starts_with_0_ios_for_each_of_its_directions(
         assert len(exported[name].samples) == len(directions)
 
 
-def drive_readings(kelvin: int, units: int, began: int, **more: int) -> dict[str, DriveReading]:
-    counts = {"kelvin": kelvin, "units_written": units, "thermal_1": 1, "thermal_2": 2, **more}
-    return {"nvme0": DriveReading(counts, {**counts, "units_written": began})}
-
-
 def test_the_time_over_a_limit_of_an_aws_volume_is_a_counter() -> None:
     store = VolumeGrowth("instance-store", 1.0, 9, 9, 9, 9, 250_000, 0, None, None, 0)
     seconds = [FrameReady(t, replace(frame(t, {}), aws={"nvme1n1": store})) for t in range(3)]
@@ -150,25 +106,6 @@ def test_the_time_over_a_limit_of_an_aws_volume_is_a_counter() -> None:
     assert len(family.samples) == 2
     for limit, value in (("volume_iops", 0.75), ("volume_bytes", 0.0)):
         assert family.value("_total", device="nvme1n1", limit=limit) == value
-
-
-def test_the_counters_of_a_drive_grow_over_all_runs() -> None:
-    """A run's figures are since its start, counters of metrics since the previous reading."""
-    seconds = (
-        drive_readings(300, 10, 10),
-        drive_readings(310, 12, 10),
-        {},
-        drive_readings(305, 15, 14, spare=90),
-    )
-    frames = [FrameReady(t, replace(frame(t, {}), nvme=drives)) for t, drives in enumerate(seconds)]
-    exported = families(metrics_of([*frames]))
-    assert exported["iopstui_nvme_written_bytes"].value("_total", drive="nvme0") == 5 * 512_000
-    assert exported["iopstui_nvme_throttled"].value("_total", drive="nvme0") == 0
-    assert exported["iopstui_nvme_temperature_celsius"].value(drive="nvme0") == 305 - 273
-    assert exported["iopstui_nvme_spare_ratio"].value(drive="nvme0") == 0.9
-    # not reported, so not 0
-    assert "iopstui_nvme_media_errors" not in exported
-    assert "iopstui_nvme_critical_warning" not in exported
 
 
 def test_a_histogram_s_sum_is_the_mean_times_the_count() -> None:
@@ -216,17 +153,6 @@ def test_runs_findings_and_expectations_are_counted() -> None:
     assert exported["iopstui_runs_failed"].value("_total") == 1
     assert exported["iopstui_findings"].value("_total", rule="deep") == 2
     assert exported["iopstui_expectation_met"].value(expectation="iops>=5") == 0
-
-
-def test_a_new_target_replaces_gauges_and_adds_to_counters() -> None:
-    metrics = metrics_of([FrameReady(1.0, frame(1.0, {"vda": rates(reads=5)}))])
-    metrics.watches(Target("device", "/dev/vdb", "vdb", ("vdb",)))
-    assert "iopstui_disk_in_flight" not in families(metrics)
-    metrics.handle(FrameReady(1.0, frame(1.0, {"vdb": rates(reads=7)})))
-    exported = families(metrics)
-    assert exported["iopstui_disk_reads"].value("_total", device="vda") == 5
-    assert exported["iopstui_disk_reads"].value("_total", device="vdb") == 7
-    assert exported["iopstui"].value("_info", version=_version(), host="host-1", target="/dev/vdb")
 
 
 def _version() -> str:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import json
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,8 +12,7 @@ from hypothesis import strategies as st
 from json_schema import check_line
 from session_frames import session, whole_frames
 
-from iopstui import __version__
-from iopstui.events import Event, LayoutProgress, Mark, Notice, SessionEnded
+from iopstui.events import Event, Mark
 from iopstui.model.block.target import Target
 from iopstui.model.histogram import merge
 from iopstui.output.jsonl import JsonlSink, clean, dumps, event_object, frame_object
@@ -33,22 +31,6 @@ def json_rows(events: list[Event], target: Target | None = None) -> list[dict[st
     for row in rows:
         check_line(row)
     return rows
-
-
-def test_the_first_line_names_host_and_target() -> None:
-    assert json_rows([], TARGET) == [
-        {
-            "event": "session",
-            "schema": 1,
-            "iopstui": __version__,
-            "host": "host-1",
-            "target": "/data/a file",
-            "device": "sda1",
-            "devices": ["sda1", "sda"],
-            "targets": ["/data/a file"],
-            "opened": ["sda1"],
-        }
-    ]
 
 
 def test_every_line_carries_event_and_host() -> None:
@@ -75,28 +57,6 @@ def test_keys_are_always_the_same() -> None:
         if row["fio"]
     }
     assert len(shapes) == 1
-
-
-def test_missing_figures_are_null_not_zero() -> None:
-    frame = frame_object(whole_frames("3.42-b-randrw-gtod")[1])
-    read = frame["fio"]["read"]
-    assert read["iops"] > 0
-    assert set(read["clat"].values()) == {None}
-    assert frame["fio"]["trim"] is None
-    assert frame["kernel"]["disks"]["dm-0"]["f/s"] is None
-    first = frame_object(whole_frames("3.42-b-randrw-gtod")[0])
-    assert first["kernel"] == {
-        "disks": {}, "total": None, "cpus": {}, "irqs": {},
-        "pressure": {"some": None, "full": None}, "memory": {"some": None, "full": None},
-        "power": {"package": None, "dram": None, "platform": None},
-        "nfs": None, "smb": None, "cgroups": None, "tcp": None, "aws": None, "nvme_diag": None,
-    }  # fmt: skip
-    assert first["seconds"] is None
-
-
-def test_a_frame_without_fio() -> None:
-    frame = replace(whole_frames("3.42-a-randread-grp")[1], fio=None)
-    assert frame_object(frame)["fio"] is None
 
 
 def test_disk_figures_in_iostat_units() -> None:
@@ -127,25 +87,6 @@ def test_histograms_of_all_lines_add_up_to_fio_s() -> None:
     rows = [row for row in json_rows(session("3.42-a-randread-grp")) if row["event"] == "frame"]
     parts = [{int(k): n for k, n in row["fio"]["read"]["bins"].items()} for row in rows]
     assert merge(parts) == statuses("3.42-a-randread-grp")[-1].jobs[0].directions["read"].bins
-
-
-def test_a_histogram_of_total_latencies_is_labelled_lat() -> None:
-    read = frame_object(whole_frames("3.42-p-latonly")[0])["fio"]["read"]
-    assert read["bins_of"] == "lat"
-    assert read["lat"]["p99"] and read["lat"]["max"]
-    assert read["clat"]["p99"] is None
-    assert read["clat"]["mean"]
-
-
-def test_other_events() -> None:
-    assert event_object(Mark(1.5, "rq_affinity 1 -> 2")) == {
-        "event": "mark", "t": 1.5, "text": "rq_affinity 1 -> 2",
-    }  # fmt: skip
-    assert event_object(Notice(0, "warning", "x"))["level"] == "warning"
-    assert event_object(LayoutProgress(0, 1, "layout", 5, None))["total"] is None
-    assert event_object(SessionEnded(2.0, 130)) == {"event": "ended", "t": 2.0, "exit_code": 130}
-    finished = event_object(session("3.42-a-randread-grp")[-2])
-    assert finished["summary"]["rows"][0]["directions"]["read"]["iops"] == 74794.102949
 
 
 def test_control_characters_are_escaped() -> None:

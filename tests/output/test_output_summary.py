@@ -196,14 +196,6 @@ def test_verification_fails_if_latencies_of_only_some_ios_are_sampled() -> None:
     assert frames_total.ios != 64_400
 
 
-def test_lost_frames_are_detected_if_ios_cannot_be_checked() -> None:
-    """If block sizes vary, fio's bytes cannot check the count of I/Os, but show lost frames."""
-    name, job = "3.42-a-randread-grp", SIZES
-    result = certificate_with(name, job)
-    assert (result.verdict, result.bytes) == (EXACT, None)
-    assert certificate_with(name, job, io_bytes=1).verdict == DIFFERS
-
-
 def test_bytes_are_not_checked_against_a_wrong_block_size() -> None:
     """By fio's two counters each I/O has 4 KiB, so a block size of 8 KiB is not used."""
     name = "3.42-a-randread-grp"

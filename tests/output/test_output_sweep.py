@@ -38,24 +38,11 @@ def test_the_knee_of_each_curve_is_named() -> None:
     assert curve_text(four).startswith("With numjobs=4, take iodepth=4 (best")
 
 
-def test_points_in_another_order_make_the_same_curve() -> None:
-    events = finished()
-    reversed_curves = load_curves(PLAN, list(reversed(events)))
-    assert {curve_text(c) for c in reversed_curves} == {
-        curve_text(c) for c in load_curves(PLAN, events)
-    }
-
-
 def test_a_knee_outside_the_range_is_reported() -> None:
     below = Plan(("j",), {}, (parse_axis("iodepth=1,2,4"),))
     assert "try larger values" in curve_text(load_curves(below, finished(below))[0])
     above = Plan(("j",), {}, (parse_axis("iodepth=64,128,256"),))
     assert "the smallest measured" in curve_text(load_curves(above, finished(above))[0])
-
-
-def test_without_a_load_axis_there_is_no_curve() -> None:
-    plan = Plan(("j",), {}, (parse_axis("ioengine=libaio,io_uring"),))
-    assert load_curves(plan, []) == []
 
 
 def test_conclusions_count_the_points_by_little_s_law() -> None:

@@ -5,13 +5,11 @@ import re
 from dataclasses import replace
 
 import pytest
-from disks import changed
 from fio_recordings import KINDS, OFF, ONLY_SUBMISSIONS, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session, whole_frames
 from test_output_jsonl import ClosedPipe
-from watch_frames import rates
 
 from iopstui.events import (
     Event,
@@ -24,7 +22,7 @@ from iopstui.events import (
 )
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.metrics import frame as flags
-from iopstui.output.table import HEADER_EVERY, TableSink, discard_rows, flag_text, shown_directions
+from iopstui.output.table import TableSink, flag_text, shown_directions
 
 
 def target_on(device: str | None) -> Target:
@@ -69,46 +67,6 @@ def cells(line: str) -> list[str]:
     return re.sub(r" (ns|µs|ms|s)\b", r"\1", line).split()
 
 
-def test_a_row_has_figures_of_fio_and_the_device() -> None:
-    lines = print_events(session("3.42-a-randread-grp"))[0].splitlines()
-    assert lines[1].split() == ["time", "read", "write", "MiB/s", "p50", "p99", "p99.9", "r/s",
-                                "w/s", "aqu-sz", "util"]  # fmt: skip
-    assert "vda" in lines[0]
-    assert "clat" in lines[0]
-    first, second = cells(lines[2]), cells(lines[3])
-    assert first[7:] == ["–"] * 4
-    assert second[0] == "0:01"
-    assert second[1:3] == ["75.5k", "–"]
-    assert second[7:] == ["998", "49.9", "0.60", "90"]
-
-
-def test_columns_are_aligned_with_their_headings() -> None:
-    lines = print_events(session("3.42-k-verify"))[0].splitlines()
-    lines = [line for line in lines if "discards:" not in line]
-    head = lines[1]
-    ends = [match.end() for match in re.finditer(r"\S+", head)]
-    for line in lines[2:5]:
-        for end in ends:
-            assert line[end - 1] != " " and line[end : end + 1] in ("", " ")
-
-
-def test_the_header_is_repeated() -> None:
-    frame = whole_frames("3.42-a-randread-grp")[1]
-    events: list[Event] = [FrameReady(0, frame)] * (2 * HEADER_EVERY + 1)
-    assert print_events(events)[0].count("aqu-sz") == 3
-
-
-def test_the_header_follows_the_directions() -> None:
-    heads = [
-        line.split()[1:3]
-        for line in print_events(session("3.42-d-stonewall"))[0].splitlines()
-        if "aqu-sz" in line
-    ]
-    assert heads == [["read", "write"]]
-    trims = print_events(session("3.42-p-trim"))[0].splitlines()[1].split()[1:3]
-    assert trims == ["write", "trim"]
-
-
 @pytest.mark.parametrize(
     ("measured", "columns"),
     [
@@ -134,22 +92,6 @@ def test_the_second_column_may_be_the_sum_of_the_others() -> None:
     events: list[Event] = [FrameReady(0, replace(frame, fio=replace(frame.fio, directions=three)))]
     row = print_events(events)[0].splitlines()[2].split()
     assert row[1:3] == ["20.0k", "40.0k"]
-
-
-@pytest.mark.parametrize(
-    ("present", "text"),
-    [
-        (set(), ""),
-        ({flags.FINAL}, ""),
-        ({flags.NO_LATENCY}, ""),
-        ({flags.PARTIAL, flags.FINAL}, "partial"),
-        ({flags.LATE}, "late"),
-        ({flags.RAMP, flags.PARTIAL}, "ramp+"),
-        ({flags.NO_FIO}, "no fio"),
-    ],
-)
-def test_flags_have_a_short_text(present: set[str], text: str) -> None:
-    assert flag_text(frozenset(present)) == text
 
 
 @given(st.sets(st.sampled_from([flags.RAMP, flags.PARTIAL, flags.LATE, flags.RESET, flags.NO_FIO])))
@@ -189,19 +131,6 @@ def test_layout_progress_is_printed_in_tenths() -> None:
     assert err.splitlines() == ["[0:00] laying out: 5 MiB"]
 
 
-def test_the_reason_for_empty_columns_is_printed_once_per_run() -> None:
-    _, err = print_events(session("3.42-b-randrw-gtod") * 2)
-    assert err.count("no latency") == 2
-
-
-def test_a_frame_without_fio_or_device() -> None:
-    frame = whole_frames("3.42-a-randread-grp")[1]
-    bare = replace(frame, fio=None, disks={}, flags=frozenset({flags.NO_FIO}))
-    out, _ = print_events([FrameReady(0, bare)], None)
-    assert out.splitlines()[2].split() == ["0:01", *["–"] * 10, "no", "fio"]
-    assert "no device" in out.splitlines()[0]
-
-
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 @pytest.mark.parametrize("name", ["3.42-d-stonewall", "3.42-b-randrw-gtod"])
 def test_the_table_prints_in_any_encoding(name: str, encoding: str) -> None:
@@ -230,15 +159,3 @@ def test_a_closed_pipe_raises() -> None:
         TableSink(ClosedPipe(), io.StringIO(), None).handle(
             FrameReady(0, whole_frames("3.42-a-randread-grp")[0])
         )
-
-
-def test_discards_have_a_row_with_their_own_latency() -> None:
-    """Each frame of session_frames.kernel completes one discard of 1 MiB in 3 ms."""
-    rows = [line.strip() for line in print_events(session("3.42-a-randread-grp"))[0].splitlines()]
-    discards = [row for row in rows if row.startswith("discards:")]
-    assert len(discards) == len(whole_frames("3.42-a-randread-grp")) - 1
-    assert all(row.endswith("3.00 ms each") and "MiB/s, " in row for row in discards)
-    [short] = discard_rows(changed(rates(), d_s=30.0, d_await=0.0))
-    assert short.endswith("<1 ms each"), "the kernel's clock has not ticked"
-    assert [*discard_rows(None)] == []
-    assert [*discard_rows(rates(writes=5))] == []

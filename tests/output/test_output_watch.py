@@ -67,13 +67,6 @@ def test_several_disks_have_rows_below_their_sum() -> None:
     assert vda.split()[:2] == ["vda", "10.0"] and vdb.split()[:2] == ["vdb", "30.0"]
 
 
-def test_an_underlying_disk_has_a_row_with_dashes_for_missing_figures() -> None:
-    stacked = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"))
-    _, top, below = table_lines([frame(1.0, {"dm-0": rates(10)})], stacked)
-    assert top.split()[2:4] == ["dm-0", "10.0"]
-    assert below.split() == ["└", "vda", *["–"] * 8]
-
-
 def test_no_line_is_wider_than_80_columns() -> None:
     long = Target(DEVICE, "/dev/x", "a-device-with-a-long-name", ("a-device-with-a-long-name",))
     wide = [

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from session_frames import whole_frames
-from watch_frames import frame, rates, watched
+from watch_frames import rates, watched
 
 from iopstui.events import (
     LAYOUT,
@@ -64,17 +64,6 @@ def test_a_change_is_printed_as_a_mean_with_the_next_status_line() -> None:
         "0:11 vda 220 reads/s",
         "0:21 vda 300 reads/s",
     ]
-
-
-@pytest.mark.parametrize(("every_s", "lines"), [(1.0, 20), (5.0, 4), (60.0, 1)])
-def test_status_lines_follow_the_requested_interval(every_s: float, lines: int) -> None:
-    growing = [rates(100 * 2**n) for n in range(20)]
-    assert len(plain_lines(*frame_events(watched(growing)), every_s=every_s)) == lines
-
-
-def test_unmeasured_figures_are_left_out() -> None:
-    without = replace(frame(1.0, {"vda": rates(10)}), disks={})
-    assert plain_lines(FrameReady(1.0, without)) == []
 
 
 def test_a_run_has_a_start_figures_and_an_end() -> None:

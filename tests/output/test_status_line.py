@@ -76,21 +76,6 @@ def test_a_shorter_line_erases_a_longer_one() -> None:
     assert stream.getvalue() == before
 
 
-def test_the_line_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(StatusLine, "_columns", lambda self: 20)
-    stream = Terminal()
-    StatusLine(stream).draw("x" * 50)
-    assert stream.visible_lines() == ["x" * 19]
-
-
-def test_a_file_gets_no_status_line() -> None:
-    stream = io.StringIO()
-    line = StatusLine(stream)
-    line.draw("57 %")
-    line.clear()
-    assert not line.alive and not stream.getvalue()
-
-
 def test_there_is_no_status_line_if_the_output_is_a_pipe(tmp_path: Path) -> None:
     read, write = os.pipe()
     with os.fdopen(read), os.fdopen(write, "w") as out:

@@ -70,13 +70,6 @@ def test_records_are_the_same_however_the_file_grew(
     assert found == whole_records(path)
 
 
-def test_an_end_marker_ends_it(growing: Path) -> None:
-    growing.write_bytes(DEMO.read_bytes())
-    with Recording(growing) as recording:
-        found = list(recording.follow())
-    assert found == whole_records(growing)
-
-
 def test_followed_events_end_when_the_wait_says_so(growing: Path) -> None:
     growing.write_bytes(WHOLE)
     waits = iter([True, True, False])

@@ -166,46 +166,10 @@ def test_a_text_of_known_buckets_is_looked_at_all_the_same(many: bool) -> None:
     assert of_fio(read(text_of('{"1":2,"4":4}'))[1])[0].bins == {1: 2, 4: 4}
 
 
-def test_words_that_look_like_a_histogram_stay_words(many: bool) -> None:
-    fio = RAW.fio
-    assert fio is not None
-    odd = '{"1":2},"clat",' + '}","clat",{'
-    job = dataclasses.replace(fio.jobs[0], name=odd, options={odd: odd, '"': '},"lat",'})
-    raw = dataclasses.replace(RAW, fio=dataclasses.replace(fio, jobs=(job,)))
-    _, found = PartialSamples(LAYOUTS, fast=many).read(form.pack([1, encoder(RawSample)(raw)]))
-    assert found == without(raw, LEFT_OUT)
-
-
 KERNEL = KernelSample(1, 2.5, 3, {"a": DISK}, {0: CPU, 1: CPU}, {0: 4}, {}, None)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{}, {"irqs": {9: {0: 5}, 8: {}, 7: {0: 1, 1: 2}}, "ipi": {0: 6}, "ipi_ns": 7},
-     {"disks": {}}, {"cpus": {}}, {"softirq_block": {}, "disks": {}, "cpus": {}},
-     {"disks": {"]},{": dataclasses.replace(DISK, name='{"0":1},{},null,')}},
-     {"more": {"pressure": {"some": 1}}, "throttled_us": 5}],
-)  # fmt: skip
-def test_interrupts_are_passed_over(changes: dict[str, Any], many: bool) -> None:
-    for kernel in (dataclasses.replace(KERNEL, **changes), None):
-        raw = dataclasses.replace(RAW, kernel=kernel)
-        text = form.pack([0, encoder(RawSample)(raw)])
-        assert PartialSamples(LAYOUTS, fast=many).read(text) == (0, without(raw, LEFT_OUT))
 
 
 def test_interrupts_are_not_even_read_as_json(many: bool) -> None:
     raw = dataclasses.replace(RAW, kernel=dataclasses.replace(KERNEL, irqs={9: {0: 123456789}}))
     text = form.pack([0, encoder(RawSample)(raw)]).replace(b"123456789", b"0123456789")
     assert PartialSamples(LAYOUTS, fast=many).read(text) == (0, without(raw, LEFT_OUT))
-
-
-def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:
-    other = {**LAYOUTS, "DirectionStatus": [*LAYOUTS["DirectionStatus"][::-1]]}
-    whole = form.pack([1, encoder(RawSample)(RAW)])
-    value = json.loads(whole)
-    for job in value[1][4][2]:
-        directions = job[LAYOUTS["JobStatus"].index("directions")]
-        for name in directions:
-            directions[name] = directions[name][::-1]
-    _, found = PartialSamples(other).read(form.pack(value))
-    assert found == without(RAW, LEFT_OUT)

@@ -14,13 +14,10 @@ from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
 from iopstui.model.experiment.point import Point, littles_law
-from iopstui.model.findings.finding import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording import pre_trigger_buffer as module
 from iopstui.recording.pre_trigger_buffer import BaselineSamples, PreTriggerBuffer
-from iopstui.recording.reader import Recording
-from iopstui.recording.replay import replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
 
 QUIET = [replace(raw, fio=None, step=0, jobs=()) for raw in made.long_run(40, made.RUN)]
@@ -32,35 +29,6 @@ def tape(keep_s: float) -> RecordingBuffer:
 
 def marks(path: Path) -> list[events.Mark]:
     return [o.value for o in made.read(path)[1] if isinstance(o.value, events.Mark)]
-
-
-def test_it_begins_that_long_before_and_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
-    one = tape(10)
-    for raw in QUIET[:30]:
-        one.sample(raw)
-    one.start(Recorder(tmp_path / "a"))
-    for raw in QUIET[30:35]:
-        one.sample(raw)
-    assert one.stop().startswith(f"recorded to {tmp_path / 'a'}: 17 samples")
-    one.sample(QUIET[35])
-    samples, others, damage = made.read(tmp_path / "a")
-    assert [s.raw for s in samples if s.is_shown] == QUIET[19:35] and damage == ""
-    assert [s.raw for s in samples if not s.is_shown] == [QUIET[18]]
-    assert isinstance(others[-1].value, form.RecordingEnd)
-
-
-def test_its_frames_are_those_of_the_session_at_times_of_its_own(tmp_path: Path) -> None:
-    one = tape(10)
-    for raw in QUIET[:30]:
-        one.sample(raw)
-    one.start(Recorder(tmp_path / "a"))
-    one.stop()
-    with Recording(tmp_path / "a") as recording:
-        found = [e.frame for e in replay_events(recording) if isinstance(e, events.FrameReady)]
-        assert recording.header.started_ms == QUIET[18].wall_ms
-    live = made.frames(QUIET)[19:30]
-    assert [frame.t for frame in found] == [float(n) for n in range(1, 12)]
-    assert [replace(frame, t=0) for frame in found] == [replace(frame, t=0) for frame in live]
 
 
 def test_what_happened_in_that_time_is_in_it_and_nothing_older(tmp_path: Path) -> None:
@@ -78,21 +46,6 @@ def test_what_happened_in_that_time_is_in_it_and_nothing_older(tmp_path: Path) -
         events.Mark(0.25, "after sample 18"), events.Mark(7.25, "after sample 25"),
         events.Mark(11.5, "now"),
     ]  # fmt: skip
-
-
-def test_a_finding_is_about_the_recording_s_own_seconds(tmp_path: Path) -> None:
-    one = tape(10)
-    for raw in QUIET[:30]:
-        one.sample(raw)
-    one.event(events.FindingReported(29.5, Finding("a", "", since=15.0, until=28.5)))
-    one.event(events.FindingReported(29.5, Finding("b", "of no seconds")))
-    one.start(Recorder(tmp_path / "a"))
-    one.stop()
-    found = [
-        o.value for o in made.read(tmp_path / "a")[1] if isinstance(o.value, events.FindingReported)
-    ]
-    about = [(one.t, one.finding.since, one.finding.until) for one in found]
-    assert about == [(11.5, 0.0, 10.5), (11.5, None, None)]
 
 
 def test_a_session_that_is_younger_than_that_is_recorded_from_its_first_sample(
@@ -115,17 +68,6 @@ def test_before_the_first_sample_it_waits_for_it(tmp_path: Path) -> None:
     one.sample(QUIET[0])
     one.stop()
     assert [s.raw for s in made.read(tmp_path / "a")[0]] == QUIET[:1]
-
-
-def test_a_run_that_is_kept_is_in_it_once(tmp_path: Path) -> None:
-    taken = made.raws(made.RUN)
-    before, _ = made.others(made.RUN)
-    one = tape(1000)
-    made.tell(one, [taken[0], *before, *taken[1:]])
-    one.start(Recorder(tmp_path / "a"))
-    one.stop()
-    values = [other.value for other in made.read(tmp_path / "a")[1]]
-    assert [v for v in values if type(v) in map(type, before)] == before
 
 
 def test_more_samples_than_may_wait_for_a_slow_disk_are_no_problem(tmp_path: Path) -> None:
@@ -180,16 +122,6 @@ def test_a_lead_has_the_last_sample_with_what_not_every_sample_has() -> None:
     for raw in (QUIET[0], *bare):
         lead.add(raw)
     assert lead.samples() == [QUIET[0], bare[1]]
-
-
-def test_a_recording_from_now_on_has_nothing_of_what_is_kept(tmp_path: Path) -> None:
-    one = tape(100)
-    for raw in QUIET[:5]:
-        one.sample(raw)
-    one.start(Recorder(tmp_path / "a"), with_kept=False)
-    one.sample(QUIET[5])
-    one.stop()
-    assert [s.raw for s in made.read(tmp_path / "a")[0] if s.is_shown] == [QUIET[5]]
 
 
 def test_what_is_kept_is_saved_in_a_whole_recording(tmp_path: Path) -> None:
@@ -268,20 +200,3 @@ def test_a_sweep_is_in_it_with_all_points_until_something_else_is_run(tmp_path: 
     assert points(one, tmp_path / "b") == whole
     happen(made.others(made.RUN)[0][0])
     assert points(one, tmp_path / "c") == []
-
-
-def test_the_devices_are_those_of_its_beginning(tmp_path: Path) -> None:
-    now = made.VDA
-    one = RecordingBuffer(made.TARGET, lambda: {"vda": now}, 1.0, True, keep_s=5)
-    for n, raw in enumerate(QUIET[:30]):
-        if n == 27:
-            now = replace(made.VDA, model="changed")
-            one.event(events.TunableChanged(n, "vda", "rq_affinity", "1", "2"))
-        one.sample(raw)
-    one.save_kept(Recorder(tmp_path / "a"))
-    found = [
-        o.value.devices[0].model
-        for o in made.read(tmp_path / "a")[1]
-        if isinstance(o.value, form.RecordedDevices)
-    ]
-    assert found == [made.VDA.model, "changed"]

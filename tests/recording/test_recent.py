@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from iopstui.recording.recent import (
-    MAX_RECENT,
     NAME,
     recent_paths,
     recent_recordings,
@@ -43,13 +42,6 @@ def test_the_newest_that_are_there_wherever_they_are(tmp_path: Path) -> None:
     assert recent_paths(here, 5) == [new, middle, old]
     assert recent_paths(here, 2) == [new, middle]
     assert (state_directory() / NAME).stat().st_mode & 0o777 == 0o600
-
-
-def test_no_more_than_the_last_are_kept(tmp_path: Path) -> None:
-    for number in range(MAX_RECENT + 5):
-        remember_recording(made(tmp_path / f"{number}.iops", MAX_RECENT + 5 - number))
-    kept = (state_directory() / NAME).read_bytes().split(b"\0")
-    assert len(kept) == MAX_RECENT and kept[-1].endswith(f"/{MAX_RECENT + 4}.iops".encode())
 
 
 def test_what_each_is_of_and_what_can_not_be_read(tmp_path: Path) -> None:

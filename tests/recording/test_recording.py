@@ -20,8 +20,6 @@ from hypothesis import strategies as st
 
 from iopstui import events
 from iopstui.errors import IopstuiError, Missing, UsageError
-from iopstui.model.block.tunable import TunableRequest
-from iopstui.model.samples import DriveReading
 from iopstui.recording import layout as form
 from iopstui.recording import writer as recorder_module
 from iopstui.recording.reader import Recording
@@ -42,54 +40,11 @@ def test_samples_come_back_and_make_the_same_frames(name: str, path: Path) -> No
     assert repr(made.frames(s.raw for s in samples)) == repr(made.frames(taken))
 
 
-def test_what_the_probe_counted_comes_back(path: Path) -> None:
-    taken = made.write(path, taken=made.raws(made.RUN, probed=True))
-    found = [one.raw for one in made.read(path)[0]]
-    assert found == taken
-    probed = [frame.probe for frame in made.frames(found)]
-    assert probed == [frame.probe for frame in made.frames(taken)]
-    assert probed[0] is None and probed[1] is not None and probed[1].disks["vda"]["read"].iops
-
-
-def test_what_the_drives_said_comes_back(path: Path) -> None:
-    said = {"nvme0": DriveReading({"media_errors": 3, "units_written": 1 << 60}, {"kelvin": 310})}
-    taken = made.write(path, taken=[replace(one, nvme=said) for one in made.raws(made.RUN)])
-    assert [one.raw for one in made.read(path)[0]] == taken
-
-
-def test_everything_else_comes_back_in_its_place(path: Path) -> None:
-    made.write(path)
-    _, found, _ = made.read(path)
-    before, after = made.others(made.RUN)
-    values = [other.value for other in found]
-    assert values[1:4] == before and values[-2] == events.SessionEnded(2.5, 0)
-    assert [v for v in values[4:-2] if not isinstance(v, form.RecordedDevices)] == after
-    assert isinstance(values[-1], form.RecordingEnd)
-    with Recording(path) as recording:
-        kinds = [type(record).__name__ for record in recording.records()]
-        assert kinds[:6] == [
-            "EventRecord", "SampleRecord", "EventRecord",
-            "EventRecord", "EventRecord", "SampleRecord",
-        ]  # fmt: skip
-        assert recording.header.target == made.TARGET
-
-
 def test_devices_are_there_again_where_a_setting_changed_and_name_no_serial(path: Path) -> None:
     made.write(path)
     devices = [o.value for o in made.read(path)[1] if isinstance(o.value, form.RecordedDevices)]
     assert devices == [form.RecordedDevices((replace(made.VDA, serial=None),))] * 2
     assert b"SECRET" not in path.read_bytes()
-
-
-def test_the_header_says_what_was_asked_for(path: Path) -> None:
-    knobs = (TunableRequest("rq_affinity", "2", 1.5),)
-    one = RecordingBuffer(made.TARGET, dict, 0.25, True, knobs, Recorder(path))
-    one.sample(made.raws(made.RUN)[0])
-    one.close(events.SessionEnded(1.0, 0))
-    with Recording(path) as recording:
-        header = recording.header
-    assert (header.interval_s, header.knobs, header.idle_frames) == (0.25, knobs, True)
-    assert header.started_ms == made.raws(made.RUN)[0].wall_ms
 
 
 # -- files
@@ -164,22 +119,6 @@ def test_begun_in_the_middle_it_makes_the_same_frames_from_there_on(name: str, p
     ]  # type: ignore[type-var] # fmt: skip
     mark = next(o.value for o in found if isinstance(o.value, events.Mark))
     assert mark.t == pytest.approx(max(0.0, 3.5 + shift), abs=1e-6)
-
-
-def test_stopped_it_says_what_there_is_and_takes_no_more(path: Path) -> None:
-    one = made.tape(path)
-    taken = made.raws(made.RUN)
-    made.tell(one, taken[:2])
-    said = one.stop()
-    assert f"recorded to {path}: 2 samples" in said
-    size = path.stat().st_size
-    made.tell(one, taken[2:])
-    assert one.stop() == "" and one.path is None
-    assert one.close(events.SessionEnded(9.0, 0)) == ""
-    assert path.stat().st_size == size
-    assert len(made.read(path)[0]) == 2
-    with Recording(path) as recording:
-        assert recording.index().has_end_marker
 
 
 # -- cut off, damaged, not a recording

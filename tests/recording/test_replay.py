@@ -95,17 +95,6 @@ def test_all_events_are_those_of_the_live_session(name: str, path: Path) -> None
     assert rest == [*before[1:], *after, events.SessionEnded(2.5, 0)]
 
 
-def test_without_idle_frames_the_time_between_runs_is_left_out(path: Path) -> None:
-    one = made.tape(path, idle_frames=False)
-    taken = made.raws(made.RUN)
-    quiet = [made.replace(raw, fio=None, step=0, seq=raw.seq) for raw in taken[:2]]
-    made.tell(one, [*quiet, events.StepStarted(0.0, 1, "j", "t", (), True), *taken[2:]])
-    one.close(events.SessionEnded(9.0, 0))
-    with Recording(path) as recording:
-        frames = [e for e in replay_events(recording) if isinstance(e, events.FrameReady)]
-    assert [e.frame.seq for e in frames] == [raw.seq for raw in taken[2:]]
-
-
 @pytest.mark.parametrize("kind", ["table", "jsonl", "csv"])
 def test_each_run_of_the_demo_is_held_against_its_own_figures(
     kind: str, capsys: pytest.CaptureFixture[str]

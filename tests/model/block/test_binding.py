@@ -34,38 +34,10 @@ def test_fio_takes_the_set_in_ascending_order() -> None:
     assert "3 jobs on 2 hardware queues: some jobs share one" in bound.notes
 
 
-def test_more_jobs_than_cpus_begin_again() -> None:
-    bound = bind_to_queues(hctxs((0,), (1,)), 5, range(2))
-    assert bound is not None
-    assert [cpu for _, cpu, _ in bound.rows] == [0, 1, 0, 1, 0]
-    assert any("5 jobs on 2 CPUs" in note for note in bound.notes)
-
-
-def test_offline_cpus_and_holes_are_left_out_and_said() -> None:
-    bound = bind_to_queues(hctxs((0, 4, 9), (5, 8)), 4, {0, 5, 8, 9})
-    assert bound is not None
-    assert bound.cpus == (0, 5, 8, 9)
-    assert "not used (offline or not allowed): CPU  4" in bound.notes
-
-
-def test_a_cpu_of_several_queues_is_used_once() -> None:
-    # read and poll queues of NVMe beside the default one
-    bound = bind_to_queues(hctxs((0, 1, 2, 3), (0, 1), (2, 3), (0, 1, 2, 3)), 4, range(4))
-    assert bound is not None
-    assert bound.cpus == (0, 1, 2, 3)
-    assert any("several queues" in note for note in bound.notes)
-
-
 def test_no_queue_or_no_usable_cpu_no_binding() -> None:
     assert bind_to_queues((), 4, range(4)) is None
     assert bind_to_queues(hctxs((), ()), 4, range(4)) is None
     assert bind_to_queues(hctxs((6, 7)), 4, range(4)) is None
-
-
-def test_many_absent_cpus_are_counted() -> None:
-    bound = bind_to_queues(hctxs(tuple(range(100))), 1, {0})
-    assert bound is not None
-    assert any("... (99 CPUs)" in note for note in bound.notes)
 
 
 @given(QUEUES, st.integers(1, 30), st.sets(st.integers(0, 20)))

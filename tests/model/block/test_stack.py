@@ -208,11 +208,6 @@ def test_a_write_to_an_origin_takes_room_of_its_snapshots() -> None:
     assert stack.snapshots("dm-2") == stack.snapshots("dm-6") == stack.snapshots("sda") == ()
 
 
-def test_a_volume_that_is_called_as_lvm_s_own_are() -> None:
-    """A hyphen of a volume's own name is doubled."""
-    assert Stack(snapshots(real="vg-lv--real")).snapshots("dm-0") == ()
-
-
 def test_what_lies_on_an_origin_writes_to_it() -> None:
     devices = snapshots("dm-2")
     devices["dm-0"] = BlockDevice("dm-0", "/dev/dm-0", 253, 0, "dm", 1, slaves=("dm-1",),

@@ -101,12 +101,6 @@ def test_the_chosen_scheduler(text: str, chosen: str) -> None:
     assert current_scheduler(text) == chosen
 
 
-@pytest.mark.parametrize(("name", "irq"), [("irq/36", 36), ("irq/", None), ("irq", None),
-                                           ("irq/³", None), ("nr_requests", None)])  # fmt: skip
-def test_interrupts_by_number(name: str, irq: int | None) -> None:
-    assert irq_of(name) == irq
-
-
 def test_where_rq_affinity_can_and_cannot_matter() -> None:
     def why(queues: tuple[tuple[int, ...], ...], online: tuple[int, ...], **more: str) -> str:
         return why_rq_affinity_cannot_matter(device(queues, **more), online) or ""

@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iopstui.model.block.device import BlockDevice, Mount
-from iopstui.model.block.stack import Stack
 from iopstui.model.block.usage import uses_of_device
 
 
@@ -54,21 +53,6 @@ def test_a_partition_of_a_disk_that_is_a_member_as_a_whole() -> None:
     assert "dm-0 is mounted at / (ext4)" in reasons
 
 
-def test_stacks_are_followed_to_the_top() -> None:
-    devices = machine(
-        device("sda", partitions=("sda1",)),
-        device("sda1", disk="sda", holders=("md0",)),
-        device("md0", layer="raid1", holders=("dm-0",)),
-        device("dm-0", layer="LVM", dm_name="vg-lv", mounts=(Mount("/srv", "xfs", True),)),
-    )
-    assert Stack(devices).above("sda") == ("sda", "sda1", "md0", "dm-0")
-    assert uses_of_device("sda", devices) == (
-        "sda1 is part of md0 (raid1)",
-        "md0 is part of dm-0 (LVM vg-lv)",
-        "dm-0 is mounted at /srv (xfs) in another mount namespace",
-    )
-
-
 def test_a_holder_that_is_not_known_still_counts() -> None:
     assert uses_of_device("sda", machine(device("sda", holders=("drbd0",)))) == (
         "sda is part of drbd0",
@@ -96,17 +80,6 @@ def test_two_loop_devices_of_one_file() -> None:
         "loop1 uses the same file, /img",
         "loop1 is mounted at / (ext4)",
     )
-
-
-def test_rings_end() -> None:
-    devices = machine(
-        device("a", holders=("b",), disk="b"),
-        device("b", holders=("a",), partitions=("a",)),
-        device("loop0", backing_file="/dev/loop1"),
-        device("loop1", backing_file="/dev/loop0"),
-    )
-    assert uses_of_device("a", devices)
-    assert "loop0 is attached to loop1" in uses_of_device("loop0", devices)
 
 
 def test_names_are_made_printable() -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 from iopstui.model.cgroups.rates import (
     COUNTERS,
     CPU_US,
-    NO_USE,
     ROOT_FLAG,
-    DiskUse,
     counter_name,
     group_rates,
     limits_reached,
-    sum_uses,
 )
 
 REAL_ROOT = {counter_name(ROOT_FLAG, "/"): 1}
@@ -39,14 +36,6 @@ def test_a_new_group_counts_whole_and_one_that_was_made_again_not_at_all() -> No
     assert group_rates(counted(a=3), counted(a=9), 1.0) == ()
 
 
-def test_two_readings_are_needed() -> None:
-    now = counted(a=1)
-    assert group_rates(now, None, 1.0) is None
-    assert group_rates(None, now, 1.0) is None
-    assert group_rates(now, now, None) is None
-    assert group_rates(now, now, 1.0) == ()
-
-
 def test_in_a_container_the_top_is_its_own_group() -> None:
     (one,) = group_rates(counted(all=5), counted(all=0), 1.0) or ()
     assert one.name.text == "(this container)"
@@ -68,16 +57,6 @@ def test_waiting_limits_cpu_and_memory_stand_beside_the_io() -> None:
     assert one.pressure == {"io.some": 25.0, "memory.full": 100.0}
     assert (one.cpu, one.cpu_limit, one.memory, one.memory_limit) == (150.0, 250.0, 7, 9)
     assert limits_reached(one) == [(95.0, "riops", 40), (3.8, "wbps", 1000)]
-
-
-def test_disks_are_told_apart_and_added_up() -> None:
-    before = counted("sda", a=0) | counted("sdb", a=0)
-    now = counted("sda", a=1) | counted("sdb", a=2)
-    (one,) = group_rates(now, before, 1.0) or ()
-    assert one.disks == {"sda": DiskUse(1, 1, 1, 1), "sdb": DiskUse(2, 2, 2, 2)}
-    assert one.total == DiskUse(3, 3, 3, 3)
-    assert one.total.ios_s == one.total.bytes_s == 6
-    assert sum_uses(()) == NO_USE
 
 
 def test_readings_have_their_own_time() -> None:

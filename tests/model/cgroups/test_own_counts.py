@@ -22,20 +22,6 @@ def fed(own: OwnCounts, **each: int) -> dict[str, int]:
     return {path: n for (path, _), (n,) in own.feed(totals(**each)).items()}
 
 
-def test_groups_are_without_those_below() -> None:
-    own = OwnCounts()
-    assert fed(own, all=100, a=50, a__b=20, c=0) == {"/": 50, "/a": 30, "/a/b": 20, "/c": 0}
-    assert fed(own, all=200, a=120, a__b=60, c=10) == {"/": 70, "/a": 60, "/a/b": 60, "/c": 10}
-
-
-def test_one_that_is_read_ahead_is_made_up_for_in_the_next_reading() -> None:
-    own = OwnCounts()
-    assert fed(own, all=100, a=90) == {"/": 10, "/a": 90}
-    assert fed(own, all=195, a=192) == {"/": 10, "/a": 192}, "3 would be less than before"
-    assert fed(own, all=310, a=300) == {"/": 10, "/a": 300}
-    assert fed(own, all=420, a=400) == {"/": 20, "/a": 400}
-
-
 def test_what_is_gone_is_not_the_work_of_the_one_above() -> None:
     own = OwnCounts()
     fed(own, all=1000, s=900, s__p=800, s__p__c=700)

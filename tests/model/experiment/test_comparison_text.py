@@ -11,11 +11,9 @@ from iopstui.model.experiment.comparison import METRICS, CpuShift, FigureCompari
 from iopstui.model.experiment.comparison_text import (
     cpu_shift_lines,
     difference_text,
-    moved_cpus,
     verdict,
 )
 from iopstui.model.experiment.plan import Plan, parse_variant
-from iopstui.model.experiment.point import POINT
 from iopstui.model.metrics.statistics.paired_comparison import Difference
 from iopstui.output.experiment.compare import shown_text
 
@@ -131,26 +129,3 @@ def test_who_pays_and_who_is_relieved() -> None:
     assert list(cpu_shift_lines(shifts[:2], "A", "B"))[1:] == [
         "CPU 1 does more with B: its load goes from 10 to 40 %"
     ]
-
-
-def test_where_completions_went() -> None:
-    flat = (10.0, 10.0)
-    shifts = [
-        shift(3, flat, (0.75, 0.5), went=True), shift(1, flat, (0.25, 0.5), went=True),
-        shift(2, flat, (0.5, 0.54), went=True), shift(0, flat, (0.0, 0.9)),
-        shift(9, flat, (0.5, 0.5625), went=True),
-    ]  # fmt: skip
-    assert [one.cpu for one in moved_cpus(shifts)] == [3, 1, 9]
-    assert list(cpu_shift_lines(shifts, "A", "B")) == [
-        "completions move from A to B: CPU 1 25 → 50 %, CPU 3 75 → 50 %, CPU 9 50 → 56 %"
-    ]
-    many = [shift(cpu, flat, (0.0, 0.1 + cpu / 100), went=True) for cpu in range(10)]
-    (line,) = cpu_shift_lines(many, "A", "B")
-    assert line.count("CPU") == 8 and "CPU 2 0 → 12 %" in line and "CPU 1 " not in line
-
-
-def test_a_figure_in_its_unit() -> None:
-    shown = {name: POINT[name].form for name in ("p50_ns", "cpu_us", "most_completions", "iops")}
-    assert shown["p50_ns"](1500.0) == shown["cpu_us"](1.5) == "1.50 µs"
-    assert (shown["most_completions"](0.256), shown["iops"](1000.0)) == ("26 %", "1.00k")
-    assert shown["cpu_us"](None) == MISSING

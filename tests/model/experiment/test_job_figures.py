@@ -18,18 +18,6 @@ from iopstui.session.tick.outcomes import final_rates
 STONEWALL = fio_summary(statuses("3.42-d-stonewall")[-1])
 
 
-def test_jobs_that_wait_for_each_other_are_judged_by_their_own_time() -> None:
-    names = [row["name"] for row in STONEWALL["rows"]]
-    assert len(set(names)) == len(names) > 1
-    for row in STONEWALL["rows"]:
-        rates = sum(part["iops"] for part in row["directions"].values())
-        one = parse_expectation(f"{row['name']}:iops>={rates - 1:.0f}")
-        over = parse_expectation(f"{row['name']}:iops>={rates + 2:.0f}")
-        met, missed = ExpectationChecker([one, over]).outcomes(final_rates(STONEWALL))
-        assert (met.passed, missed.passed) == (True, False)
-        assert met.measured == pytest.approx(rates)
-
-
 def test_clones_count_together() -> None:
     summary = fio_summary(statuses("3.42-c-numjobs4-nogroup")[-1])
     (name,) = {row["name"] for row in summary["rows"]}

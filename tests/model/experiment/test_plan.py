@@ -10,11 +10,6 @@ from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
 from iopstui.model.experiment.plan import (
-    BIND,
-    JOB,
-    KNOB,
-    OPTION,
-    SIZE,
     Plan,
     check_axes,
     check_variants,
@@ -112,12 +107,6 @@ def test_three_values_and_an_end_give_the_progression(
     assert parse_axis(text).values == tuple(map(str, values))
 
 
-def test_what_an_axis_sets() -> None:
-    kinds = {"iodepth": OPTION, "rq_affinity": KNOB, "irq/36": KNOB, "size": SIZE}
-    for name, kind in kinds.items():
-        assert parse_axis(f"{name}=1,2").kind == kind
-
-
 def test_axes_that_conflict() -> None:
     for first, second in (("iodepth=1", "iodepth=2"), ("bs=4k", "blocksize=8k"),
                           ("direct=0,1", "buffered=0,1")):  # fmt: skip
@@ -127,19 +116,6 @@ def test_axes_that_conflict() -> None:
         check_axes([parse_axis("bs=4k,8k")], {"blocksize": "4k"})
     with pytest.raises(UsageError, match="at most"):
         check_axes([parse_axis("iodepth=1..1000"), parse_axis("numjobs=1..1000")], {})
-
-
-def test_the_first_axis_varies_fastest() -> None:
-    axes = (parse_axis("iodepth=1,2"), parse_axis("numjobs=1,4"))
-    plan = Plan(("a", "b"), {"bs": "8k"}, axes)
-    steps = list(expand_plan(plan))
-    assert plan.points == len(steps) == 8
-    assert [step.index for step in steps] == list(range(8))
-    assert [step.label for step in steps[:4]] == [
-        "job=a iodepth=1 numjobs=1", "job=a iodepth=2 numjobs=1",
-        "job=a iodepth=1 numjobs=4", "job=a iodepth=2 numjobs=4",
-    ]  # fmt: skip
-    assert steps[5].job == "b" and steps[5].settings_of(OPTION) == {"iodepth": "2", "numjobs": "1"}
 
 
 def test_only_what_matters_makes_another_experiment() -> None:
@@ -169,22 +145,6 @@ def test_a_comparison_goes_forth_and_back(variants: int, repeats: int) -> None:
         places = [[i for i, v in enumerate(order[: 2 * variants]) if v == n]
                   for n in range(variants)]  # fmt: skip
         assert len({sum(place) for place in places}) == 1, "a straight drift meets all alike"
-
-
-@pytest.mark.parametrize(
-    ("text", "settings"),
-    [
-        ("rq_affinity=2", [(KNOB, "rq_affinity", "2")]),
-        ("iodepth=16,numjobs=4", [(OPTION, "iodepth", "16"), (OPTION, "numjobs", "4")]),
-        ("cpus_allowed=0,2,iodepth=4", [(OPTION, "cpus_allowed", "0,2"), (OPTION, "iodepth", "4")]),
-        ("bind=queues", [(BIND, "bind", "queues")]),
-        ("job=azure-read", [(JOB, "job", "azure-read")]),
-        ("scheduler=none,nomerges=2", [(KNOB, "scheduler", "none"), (KNOB, "nomerges", "2")]),
-    ],
-)
-def test_variants(text: str, settings: list[tuple[str, str, str]]) -> None:
-    found = parse_variant(text).settings
-    assert [(one.kind, one.name, one.value) for one in found] == settings
 
 
 @pytest.mark.parametrize(

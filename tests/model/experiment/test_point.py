@@ -29,7 +29,6 @@ from iopstui.model.experiment.point import (
     run_length_s,
 )
 from iopstui.model.metrics.frame import PARTIAL
-from iopstui.model.metrics.waits import Waits
 
 NAME = "3.42-a-randread-grp"
 
@@ -109,16 +108,6 @@ def test_nothing_is_left_of_a_run_that_only_settles() -> None:
     assert meter.point() is None
 
 
-def test_cpus_and_completions() -> None:
-    point = measured()
-    # session_frames: CPU 0 alone has BLOCK softirqs, one a sample, and too few of them
-    assert point.completions_of in (SOFTIRQS, INTERRUPTS)
-    assert sum(point.completions.values()) == pytest.approx(1)
-    assert set(point.busy) == {0, 1} and point.cpu_us is not None
-    assert point.cpu_us == pytest.approx(1e4 * sum(point.busy.values()) / point.iops)
-    assert point.most_completions == max(point.completions.values())
-
-
 @pytest.mark.parametrize(
     ("softirqs", "interrupts", "of", "cpu"),
     [
@@ -146,27 +135,6 @@ def test_softirqs_tell_unless_they_are_few_for_the_interrupts(
     assert point.ios > 10 * 820 * point.seconds, "so many that softirqs are few for the I/Os"
     assert point.completions_of == of
     assert point.completions[cpu] == 1
-
-
-def test_a_cpu_without_figures_has_no_load_of_zero() -> None:
-    meter = PointMeter(0.0)
-    for frame in whole_frames(NAME):
-        cpus = {n: replace(cpu, load=None) if n == 1 else cpu for n, cpu in frame.cpus.items()}
-        meter.add(replace(frame, cpus=cpus))
-    point = meter.point()
-    assert point is not None and set(point.busy) == {0}
-    blind = PointMeter(0.0)
-    for frame in whole_frames(NAME):
-        blind.add(replace(frame, cpus={n: replace(c, load=None) for n, c in frame.cpus.items()}))
-    point = blind.point()
-    assert point is not None and point.busy == {} and point.cpu_us is None
-
-
-def test_without_latencies_the_kernel_s_await_stands_in() -> None:
-    point = measured("3.42-b-randrw-gtod")
-    assert point.latency_of == "await" and point.p99_ns is None
-    # 500 ms of 1000 reads and 100 ms of 50 writes a sample
-    assert point.latency_ns is not None and 0.3e6 < point.latency_ns < 3e6
 
 
 def test_an_await_is_milliseconds_and_a_point_nanoseconds() -> None:
@@ -246,12 +214,6 @@ def test_nothing_is_taken_from_a_run_on_other_things(tmp_path: Path) -> None:
     assert ProgressFile(path, "key", {"fio": "fio-3.36", "the kernel": "6.1"}).points == {
         0: at(2, 2)
     }
-
-
-def test_a_time_that_is_none_is_passed_over(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    path.write_text('{"iopstui": "experiment", "version": 2, "key": "key", "made": null}\n')
-    assert ProgressFile(path, "key").points == {}
 
 
 @given(st.integers(0, 2000))
@@ -375,26 +337,3 @@ def test_an_older_point_has_no_figures_that_came_later() -> None:
         1, 2, 3.0, 4.0, None, None, None, "", None, None, None, "clat", None, None, None, None,
         {}, {}, "", None, None, None, None, None, None, None, None, None, None, None, None, None,
     )  # fmt: skip
-
-
-def test_the_places_where_ios_wait_are_means_over_the_run() -> None:
-    meter = PointMeter(0.0)
-    for frame in whole_frames(NAME):
-        meter.add(
-            replace(frame, waits=Waits(8.0, 0.5, 1.5, {"dm-0": 2.0, "vda": 3.0}, None, None, 1.0))
-        )
-    found = meter.point()
-    assert found is not None
-    parts = (found.wait_cpu, found.wait_above, found.wait_devices, found.wait_unknown)
-    assert parts == pytest.approx((0.5, 1.5, 5.0, 1.0))
-    assert point_from_json(json.loads(json.dumps(point_json(found)))) == found
-
-
-def test_without_a_device_no_ios_are_known_to_be_in_one() -> None:
-    meter = PointMeter(0.0)
-    for frame in whole_frames(NAME):
-        meter.add(replace(frame, waits=Waits(8.0, 0.5, None, {}, None, None, 7.5)))
-    found = meter.point()
-    assert found is not None
-    assert (found.wait_above, found.wait_devices) == (None, None)
-    assert (found.wait_cpu, found.wait_unknown) == pytest.approx((0.5, 7.5))

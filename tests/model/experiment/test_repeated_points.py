@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from dataclasses import replace
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from lazy_scipy import stats
 
 from iopstui.events import PointFinished
-from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.load_curve import (
     LoadCurve,
     conclusions,
@@ -28,8 +26,6 @@ from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
 from iopstui.model.experiment.point import (
     geometric_mean,
     merge_runs,
-    point_from_json,
-    point_json,
 )
 from iopstui.model.metrics.statistics.knee import knee_within
 
@@ -71,22 +67,6 @@ def test_chance_orders_each_round_anew_and_a_seed_gives_it_again(seed: int) -> N
     assert len({tuple(one) for one in rounds}) > 1
 
 
-def test_points_come_in_the_plan_s_order_whatever_the_runs_order() -> None:
-    plan = replace(LINE, repeats=2, seed=5)
-    points = measured_points(plan, made_sweeps.finished(plan))
-    assert [dict(one.settings)["iodepth"] for one in points] == [
-        "1",
-        "2",
-        "4",
-        "8",
-        "16",
-        "32",
-        "64",
-    ]
-    assert [one.index for one in points] == list(range(7))
-    assert {one.point.runs for one in points} == {2}
-
-
 # -- means
 
 
@@ -115,17 +95,6 @@ def test_figures_of_several_runs() -> None:
     )
     assert merge_runs([first]) is first, "a single run stays as it is"
     assert geometric_mean([0.0, 2.0]).within is None
-
-
-def test_an_expectation_is_judged_by_the_mean() -> None:
-    plan = replace(LINE, repeats=2)
-    wanted = parse_expectation("iops>=15")
-    runs = [
-        replace(one, outcomes=(Outcome(wanted, 10.0 + 12 * one.repeat, 0.5),))
-        for one in made_sweeps.finished(plan)
-    ]
-    assert all(one.outcomes[0].measured == 16.0 for one in measured_points(plan, runs))
-    assert all(one.outcomes[0].passed for one in measured_points(plan, runs))
 
 
 # -- knees
@@ -219,14 +188,6 @@ def test_disturbed_points_show_no_knee_but_a_recommendation_with_its_doubt() -> 
     )
 
 
-def test_the_load_with_the_most_iops_is_beside_the_recommended_one() -> None:
-    runs = made_sweeps.finished(LINE)
-    # beyond its maximum the disk does less
-    runs[-2:] = scaled(runs[-2], 1.05), scaled(runs[-1], 0.95)
-    text = curve_text(load_curves(LINE, runs)[0])
-    assert "; iodepth=32 (most IOPS): +5 % IOPS" in text and "iodepth=64" not in text
-
-
 def test_a_sweep_without_a_knee_ends_with_a_recommendation() -> None:
     two = replace(LINE, axes=(replace(LINE.axes[0], values=("1", "64")),))
     (words, *_) = conclusions(*_two_sided(two))
@@ -248,15 +209,6 @@ def test_a_sweep_without_a_knee_ends_with_a_recommendation() -> None:
 def _two_sided(plan: Plan) -> tuple[list[PointFinished], list[LoadCurve[PointFinished]]]:
     runs = made_sweeps.finished(plan)
     return measured_points(plan, runs), load_curves(plan, runs)
-
-
-def test_several_runs_of_a_point_keep_each_disturbance() -> None:
-    runs = [one.point for one in made_sweeps.finished(LINE)[:2]]
-    merged = merge_runs([replace(runs[0], disturbed=("a", "b"), others=0.3),
-                         replace(runs[1], disturbed=("b",), others=0.1)])  # fmt: skip
-    assert merged.disturbed == ("a", "b") and merged.others == 0.3
-    again = point_from_json(json.loads(json.dumps(point_json(merged))))
-    assert again.disturbed == merged.disturbed and again.others == merged.others
 
 
 def test_which_points_failed_and_why() -> None:

@@ -51,14 +51,6 @@ class Cell:
     temperature: float | None
 
 
-@dataclass(frozen=True)
-class Rack:
-    cells: dict[str, Cell]
-    broken: list[Cell]
-    door: Cell | None
-    counts: dict[int, int]
-
-
 CELL = (
     Figure("label", "", "what it says", kind=TEXT),
     Figure("warm", "K", "how warm {of} is", "temperature", scale=10.0),
@@ -69,17 +61,6 @@ RACK = (
     Part("door", CELL, about="the door"),
     Figure("counts", "", "by bucket", keys=1, bulky=True),
 )
-
-
-def test_a_tree_is_written_as_it_is_declared() -> None:
-    rack = Rack({"a": Cell("A", 20.0)}, [Cell("B", None)], None, {1: 2})
-    assert as_object(RACK, rack) == {
-        "cells": {"a": {"label": "A", "warm": 2.0}},
-        "broken": [{"label": "B", "warm": None}],
-        "door": None,
-        "counts": {1: 2},
-    }
-    assert "counts" not in as_object(RACK, rack, is_full=False)
 
 
 def test_a_tree_lists_its_fields() -> None:
@@ -135,7 +116,3 @@ def test_nothing_is_made_up() -> None:
     assert added([]) is None and Totals().empty
     idle = DiskRates(1.0, reads=0, read_ms=0)
     assert idle.r_s == 0 and idle.r_await is None
-
-
-def test_a_share_of_the_time_is_at_most_all_of_it() -> None:
-    assert DiskRates(1.0, io_ms=1004.0).util == 100.0

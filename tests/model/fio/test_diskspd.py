@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 import subprocess
 from pathlib import Path
 
@@ -169,14 +168,6 @@ def test_what_has_an_equivalent_needs_no_note(switches: str) -> None:
     assert translate(f"-n {switches} testfile.dat").notes == ()
 
 
-def test_each_target_has_its_own_threads_unless_f_says_all() -> None:
-    own = effective_sections(translate("-t2 -o8 a.dat b.dat").text)
-    assert [job.options["filename"] for job in own] == ["a.dat", "b.dat"]
-    assert [job.options["numjobs"] for job in own] == ["2", "2"]
-    (shared,) = effective_sections(translate("-F2 -o8 a.dat b.dat").text)
-    assert (shared.options["filename"], shared.options["iodepth"]) == ("a.dat:b.dat", "16")
-
-
 def test_quoting_is_the_shell_s_but_no_shell_is_run() -> None:
     found = translate("-d5 'my file.dat'")
     assert found.targets == ("my file.dat",)
@@ -243,11 +234,6 @@ def test_a_windows_disk_is_given_as_the_target(target: str) -> None:
     assert caught.value.hint == (
         "Put any name in its place and give the disk as TARGET: iopstui run /dev/sdX ..."
     )
-
-
-def test_the_example_in_the_hint_can_be_translated() -> None:
-    (command,) = shlex.split(EXAMPLE.partition("--diskspd ")[2])
-    assert translate(command).targets == ("testfile.dat",)
 
 
 @given(st.text(max_size=60))

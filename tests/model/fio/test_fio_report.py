@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.features.lessons.model.pages import PARTS
-from iopstui.features.lessons.model.report import _bytes, _short_text, report_parts
+from iopstui.features.lessons.model.report import _bytes, report_parts
 from iopstui.fio.inspect import find_fio
 from iopstui.fio.stream.framing import Document
 from iopstui.model.metrics.summary import without_bins
@@ -96,10 +96,6 @@ def near(mine: str, printed: str) -> bool:
 )  # fmt: skip
 def test_sizes_round_as_fio_s_do(count: int, printed: str) -> None:
     assert _bytes(count) == printed  # what fio 3.33 printed for one I/O of that size
-
-
-def test_the_fraction_is_rounded_by_itself() -> None:
-    assert _short_text(13450) == "13.5k" and _short_text(5833650, 6) == "5833.7k"
 
 
 def rendered(document: dict[str, Any]) -> list[str]:

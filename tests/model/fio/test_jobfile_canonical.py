@@ -28,13 +28,6 @@ time_based
 """
 
 
-def test_one_option_a_line_without_its_comment() -> None:
-    assert canonical_text(PLAIN, {"DISK": "sdz"}).split("\n") == [
-        "# a comment stays", "[global]", "rw=randread", "bs=4k", "filename=/dev/sdz", "",
-        "[a]", "numjobs=4", "time_based", "",
-    ]  # fmt: skip
-
-
 NO_OPTION = "this is not the name of a fio option"
 ALONE = "a section is [name], alone on its line"
 INCLUDED = "other files are not included; put their lines here"
@@ -133,13 +126,6 @@ def test_what_set_does_not_take(text: str, says: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         jobfile.parse_override(text)
     assert (caught.value.message, caught.value.hint) == (f"--set {says}.", hint)
-
-
-def test_what_set_takes() -> None:
-    texts = {" bs = 4k ": ("bs", "4k"), "x=a=b": ("x", "a=b"), "time_based=": ("time_based", ""),
-             "iodepth={deep}": ("iodepth", "{deep}"),
-             "description=a b=c": ("description", "a b=c")}  # fmt: skip
-    assert {text: jobfile.parse_override(text) for text in texts} == texts
 
 
 SAME = ("bs blocksize bsrange blocksize_range bssplit", "rw readwrite", "runtime timeout",

@@ -9,38 +9,12 @@ from pathlib import Path
 import pytest
 
 from iopstui.model.fio.jobfile import effective_sections
-from iopstui.model.fio.rows import flag
 from iopstui.model.fio.sizes import fixed_block_size, part_bytes, size_bytes
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("4k", 4096), ("4K", 4096), ("4kB", 4096), ("4KiB", 4096), ("1m", 1 << 20), ("512", 512),
-     ("200g", 200 << 30), ("2t", 2 << 40), ("10%", None), ("", None), ("k", None), ("-1", None)],
-)  # fmt: skip
-def test_sizes(text: str, size: int | None) -> None:
-    assert size_bytes(text) == size
 
 
 @pytest.mark.parametrize("text", ["10%", "-4k", "k", "4.5k", "0x1000", "4k:8k"])
 def test_what_is_left_to_fio(text: str) -> None:
     assert size_bytes(text, {}) is None
-
-
-def test_sizes_with_kb_base_1000() -> None:
-    assert size_bytes("4k", {"kb_base": "1000"}) == 4000
-    assert size_bytes("4KiB", {"kb_base": "1000"}) == 4096
-
-
-@pytest.mark.parametrize(
-    ("options", "size"),
-    [({}, 4096), ({"bs": "8k"}, 8192), ({"blocksize": "16k"}, 16384), ({"bs": "4k,4k"}, 4096),
-     ({"bs": "4k,8k", "rw": "randrw"}, None), ({"bs": "4k,8k", "rw": "?"}, None),
-     ({"bs": "4k", "bsrange": "1k-4k"}, None),
-     ({"ioengine": "cpuio"}, None), ({"bssplit": "4k/50"}, None)],
-)  # fmt: skip
-def test_the_one_size_of_all_ios(options: dict[str, str], size: int | None) -> None:
-    assert fixed_block_size(options) == size
 
 
 def test_it_is_the_one_that_fio_takes(fio: str) -> None:
@@ -73,14 +47,6 @@ def test_it_is_the_one_that_fio_takes(fio: str) -> None:
         sizes = {part["io_bytes"] / part["total_ios"] for part in did}
         told = fixed_block_size(one)
         assert sizes == {told} if told is not None else len(sizes) > 1, (one, sizes)
-
-
-@pytest.mark.parametrize(
-    ("options", "value"),
-    [({}, False), ({"x": ""}, True), ({"x": "1"}, True), ({"x": "0"}, False), ({"x": "no"}, False)],
-)
-def test_boolean_options(options: dict[str, str], value: bool) -> None:
-    assert flag(options, "x") is value
 
 
 def test_a_part_of_what_is_there_is_rounded_up() -> None:

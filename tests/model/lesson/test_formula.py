@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.features.lessons.model.formula import FUNCTIONS, FormulaError, Value, parse_formula
+from iopstui.features.lessons.model.formula import FormulaError, Value, parse_formula
 
 FIGURES: dict[str, Value] = {
     "one.iops": 100.0, "deep.iops": 400.0, "zero.iops": 0.0, "device.name": "vda",
@@ -166,10 +166,3 @@ def test_arithmetic_is_python_s(a: float, b: float) -> None:
     assert parse_formula("a < b").value(known.get) is (a < b)
     if abs(b) > 1e-200:
         assert parse_formula("a / b").value(known.get) == pytest.approx(a / b)
-
-
-def test_a_bare_name_is_told_from_a_formula() -> None:
-    assert parse_formula(" deep.iops ").name == "deep.iops"
-    assert parse_formula("deep.iops + 0").name is None
-    assert parse_formula("2 * a.b > c and known(d.e)").names == {"a.b", "c", "d.e"}
-    assert set(FUNCTIONS) == {"abs", "known", "min", "max"}

@@ -83,13 +83,6 @@ def test_the_form_of_what_fio_says_is_in_its_name() -> None:
     assert {name: unit_of(name) for name in forms} == forms
 
 
-def test_what_was_not_measured_is_unknown() -> None:
-    """The kernel's latency has a name of its own."""
-    bare = run_figures(Point(1.0, 0, 0.0, 0.0, latency_ns=5.0, latency_of="await"), {}, frozenset())
-    known = {name: value for name, value in bare.items() if value is not None}
-    assert known == {"iops": 0.0, "bw": 0.0, "ios": 0.0, "seconds": 1.0}
-
-
 def test_what_a_job_asks_for() -> None:
     shape = JobShape(jobs=3, iodepth=4, engine="libaio", direct=True, in_flight=12)
     asked = {"asked": 12.0, "iodepth": 4.0, "jobs": 3.0, "engine": "libaio"}

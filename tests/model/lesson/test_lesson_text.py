@@ -10,7 +10,6 @@ from iopstui.features.lessons.model.figures import unit_of
 from iopstui.features.lessons.model.formula import FormulaError, Value
 from iopstui.features.lessons.model.text import (
     FORMS,
-    VisibleParagraph,
     format_value,
     parse_paragraphs,
     parse_template,
@@ -91,12 +90,6 @@ def test_what_is_wrong_with_a_paragraph(block: str, says: str) -> None:
     assert str(caught.value) == says
 
 
-@pytest.mark.parametrize("template", ["a {", "a }", "{}", "{one.iops :z}", "{a b}", "{{}"])
-def test_what_is_no_template(template: str) -> None:
-    with pytest.raises(FormulaError):
-        parse_template(template)
-
-
 @given(st.text(alphabet=st.sampled_from("{}a.b:x% ")))
 def test_any_text_is_a_template_or_refused(template: str) -> None:
     try:
@@ -166,11 +159,3 @@ def test_conditions_that_are_none(block: str) -> None:
         return
     with pytest.raises(FormulaError):
         parse_paragraphs(block)
-
-
-def test_a_paragraph_is_flowed_unless_its_lines_are_marked() -> None:
-    found, _ = visible_paragraphs(parse_paragraphs("a\nb\n\n| c\n| d"), KNOWN.get, unit_of)
-    assert (
-        found == [VisibleParagraph("a b"), VisibleParagraph("c\nd", kept=True)]
-        and not VisibleParagraph("x").kept
-    )

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import kernel
 
-from iopstui.model.experiment.expectation import ExpectationChecker, parse_expectation
 from iopstui.model.metrics.aws import GROWING, LIMITS, bound_ms, volume_growths
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.samples import RawSample
@@ -61,13 +60,6 @@ def test_another_volume_under_the_same_name_has_no_growth() -> None:
     assert volume_growths(counters(9), counters(9)) is None, "no time passed"
 
 
-def test_an_instance_store_has_no_limits_of_the_instance() -> None:
-    now = counters(10**9, "instance-store", volume_iops=300_000, instance_iops=5)
-    made = (volume_growths(now, counters(0, "instance-store")) or {})["nvme1n1"]
-    assert made.exceeded_ms == {"volume_iops": 300.0, "volume_bytes": 0.0}
-    assert made.instance_iops_exceeded is None
-
-
 def test_a_frame_has_them_by_disk() -> None:
     builder = FrameBuilder()
     for n in (0, 1):
@@ -108,21 +100,3 @@ def test_the_bound_is_that_of_99_of_100_single_requests(bins: dict[int, int]) ->
 def test_another_number_of_bins_is_another_histogram() -> None:
     now, then = counters(9, read_bins=5, **{"read_bins:4": 9}), counters(1, read_bins=4)
     assert (volume_growths(now, then) or {})["nvme1n1"].read_bins is None
-
-
-def test_an_expectation_takes_the_mean_of_the_run() -> None:
-    name = "kernel.aws.nvme1n1.instance_bytes_exceeded"
-    checker = ExpectationChecker([parse_expectation(f"{name}<=200ms", ["nvme1n1"])])
-    builder = FrameBuilder()
-    for n, exceeded_us in enumerate((0, 100_000, 600_000)):
-        page = counters(n * 10**9, instance_bytes=exceeded_us)
-        sample = replace(kernel(n, n * 10**9, 1000.0 * n), more={"aws": page})
-        frame = builder.feed(
-            RawSample(n, n * 10**9, 1000.0 * n, sample, fio=None, final=False, step=0)
-        )
-        if n == 0:
-            (outcome,) = checker.outcomes()
-            assert outcome.measured is None and "root to ask it" in outcome.why
-        checker.add(frame)
-    (outcome,) = checker.outcomes()
-    assert outcome.measured == 300.0 and not outcome.passed

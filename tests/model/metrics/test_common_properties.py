@@ -16,7 +16,6 @@ from watch_frames import frame
 
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.metrics.slow.common_properties import MAX_FALSE_SHARE, common_properties, tail
-from iopstui.model.metrics.slow.slow_events import slowest_per_event
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.samples import Exemplar
 
@@ -60,15 +59,6 @@ def claims(**of_slow: object) -> list[str]:
     return [one.words for one in common_properties(second(Random(7), **of_slow))]
 
 
-def test_what_they_share_is_said() -> None:
-    assert claims(cpu_done=9) == ["completed on CPU 9"]
-    assert claims(pid=99, comm="backup") == ["were sent by backup (99)"]
-    assert claims(group="/system.slice/a") == ["are of the cgroup /system.slice/a"]
-    assert claims(hctx=7) == ["went through hardware queue 7"]
-    assert claims(size=1 << 20) == ["are of 1 MiB"]
-    assert claims(disk="vdb") == ["are on vdb"]
-
-
 def test_slow_requests_of_one_event_are_one_observation() -> None:
     """They share a process and a CPU, too, but nothing shows that it made them slow."""
     made = second(Random(7), ended_ns=SECOND + 5, pid=99, cpu=9)
@@ -88,17 +78,6 @@ def test_a_short_or_usual_delay_is_no_pause(slow_ms: int, usual_ms: float, said:
     assert bool(common_properties(made)) is said
 
 
-def test_events_are_requests_that_began_or_completed_close_together() -> None:
-    ended = (100, 109, 118, 140, 141, 300)
-    lasted = (5, 5, 5, 39, 5, 200)
-    made = [exemplar(took * 10**6, SECOND + end * 10**6)
-            for took, end in zip(lasted, ended, strict=True)]  # fmt: skip
-    # the fourth and the last began with the first; of each event the slowest stands for it
-    assert slowest_per_event(made) == {5}
-    assert slowest_per_event(made[:3] + made[4:5]) == {0, 3}
-    assert slowest_per_event([]) == frozenset()
-
-
 @pytest.mark.parametrize("make", [bursts, independent])
 def test_seconds_without_a_cause_are_silent(make: Callable[[Random], list[Exemplar]]) -> None:
     chance, seconds = Random(38), 100
@@ -109,36 +88,6 @@ def test_seconds_without_a_cause_are_silent(make: Callable[[Random], list[Exempl
 
 def test_of_two_properties_of_the_same_requests_one_is_said() -> None:
     assert claims(cpu_done=9, hctx=7, cpu=9) == ["were sent on CPU 9"]
-
-
-def test_a_region_of_the_disk_is_named() -> None:
-    chance = Random(7)
-    # the disk is 128 GiB; the slow ones lie between 40 and 41
-    made = [
-        replace(one, offset=(40 << 30) + chance.randrange(1 << 30)) if one.slow else one
-        for one in second(chance)
-    ]
-    [found] = common_properties(made)
-    assert found.words.startswith("lie at ") and "GiB of vda" in found.words
-    # two of them began within 10 ms, and the region is that of the events
-    assert (found.slow_with, found.slow, found.events) == (9, 10, 9)
-    assert found.text.startswith("9 of the 10 slowest reads lie at 40.")
-    assert "(9 separate events, by chance: 1 in " in found.text
-
-
-def test_a_slow_region_is_found_wherever_it_lies() -> None:
-    """The two GiB are named about as they are, in most of the seconds."""
-    chance, found, wrong = Random(38), 0, 0
-    for _ in range(50):
-        begin = chance.randrange(60 << 30)
-
-        def slow(one: Exemplar, begin: int = begin) -> int:
-            return 3_000_000 if begin <= (one.offset or 0) < begin + (2 << 30) else 0
-
-        for claim in common_properties(kept(independent(chance), chance, slow)):
-            found += claim.words.startswith("lie at ")
-            wrong += not claim.words.startswith("lie at ")
-    assert found >= 30 and wrong <= 2
 
 
 def test_requests_beside_a_flush_are_told_from_others() -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from iopstui.model.block.topology import Domain, Topology
 from iopstui.model.metrics.cpu_map import (
-    MEASURES,
     NO_IRQ_TIME,
     CpuRow,
     cpu_grid,
@@ -33,13 +32,6 @@ def test_rows_of_all_cpus_with_queues_jobs_and_counts() -> None:
         (2, (1,), (), 0.0, 5.0, None, 1),
     ]
     assert rows[1].pinned == (0, 1) and rows[3].isolated and not rows[0].isolated
-
-
-def test_a_cpu_that_a_queue_names_but_that_is_offline() -> None:
-    rows = cpu_rows([device(((0, 1, 2, 3, 9),))], frame(1.0, fio(9), cpus=2),
-                    Topology((0, 1), (0, 1, 2, 3)))  # fmt: skip
-    assert [(r.cpu, r.online) for r in rows] == [(0, True), (1, True), (2, False), (3, False)]
-    assert rows[2].load is None and rows[2].busy is None
 
 
 def test_without_a_frame_there_are_rows_and_no_numbers() -> None:
@@ -96,36 +88,11 @@ def test_folded_lines_fit_and_hold_every_cpu_once(sizes: list[int], columns: int
         assert len(parts) == max(1, -(-len(domain.cpus) // columns))
 
 
-@pytest.mark.parametrize("count", [2, 64, 256])
-def test_wide_machines(count: int) -> None:
-    topology = Topology(
-        tuple(range(count)), nodes={c: c * 2 // count for c in range(count)},
-        caches={c: c // 8 * 8 for c in range(count)},
-    )  # fmt: skip
-    now = frame(1.0, fio(9), block={1: 5.0}, cpus=count)
-    grid = cpu_grid(cpu_rows([device(())], now, topology), topology)
-    assert sum(len(d.cpus) for d in grid.domains) == count
-    assert max(len(d.cpus) for d in grid.domains) <= 8
-    lines = fold_lines(grid.domains, 64)
-    assert len(lines) == max(1, -(-count // 56))
-
-
 def test_waiting_for_io_is_no_busy_time() -> None:
     load = CpuLoad(usr=8.4, sys=61.0, iowait=5.0, irq=0.0, soft=0.5, idle=20.0, steal=0.0)
     assert CpuRow(3, load=load).busy == 75.0
     assert CpuRow(0, load=replace(load, idle=90.0, iowait=11.0)).busy == 0.0
     assert (CpuRow(0).jobs, CpuRow(0).pinned, CpuRow(0).hctxs) == ((), (), ())
-
-
-def test_each_row_of_the_grid_has_its_unit() -> None:
-    units = {"busy": "%", "irq/s": "/s", "BLOCK/s": "/s", "IPI/s": "/s", "sys": "%", "soft": "%",
-             "jobs": ""}  # fmt: skip
-    assert {measure.name: measure.unit for measure in MEASURES} == units
-    load = CpuLoad(usr=1.0, sys=2.0, iowait=3.0, irq=4.0, soft=5.0, idle=60.0, steal=7.0)
-    row = CpuRow(0, jobs=(1, 2), irq_s=8.0, block_s=9.0, ipi_s=10.0, load=load)
-    assert [measure.value(row) for measure in MEASURES] == [37.0, 8.0, 9.0, 10.0, 2.0, 5.0, 2.0]
-    scales = [measure.scale for measure in MEASURES]
-    assert scales == [100.0, None, None, None, 100.0, 100.0, None]
 
 
 def test_how_full_a_cell_is() -> None:

@@ -16,30 +16,6 @@ from iopstui.output.summary import energy_text
 NAME = "3.42-a-randread-grp"
 
 
-def test_joules_are_summed_over_the_intervals_of_fio_and_divided_by_their_time() -> None:
-    frames = whole_frames(NAME)
-    energy, first, second = RunEnergy(), RunEnergy(), RunEnergy()
-    for number, frame in enumerate(frames):
-        energy.add(frame)
-        (first if number % 2 else second).add(frame)
-    counted = [frame for frame in frames if frame.fio is not None and frame.seconds]
-    assert energy.joules == {
-        "package": pytest.approx(40 * len(counted)), "dram": pytest.approx(5 * len(counted)),
-        "platform": pytest.approx(90 * len(counted)),
-    }  # fmt: skip
-    seconds = sum(frame.seconds or 0 for frame in counted)
-    assert energy.watts("package") == pytest.approx(40 * len(counted) / seconds)
-    ios = sum(frame.fio.total.ios for frame in counted if frame.fio)
-    assert energy.ios_per_joule == pytest.approx(ios / (40 * len(counted)))
-    first.join(second)
-    assert first.joules == pytest.approx(energy.joules)
-    assert first.ios_per_joule == pytest.approx(energy.ios_per_joule)
-    data = energy.data()
-    assert data is not None and data["ios_per_joule"] == energy.ios_per_joule
-    assert "I/Os per joule of the CPU packages" in " ".join(energy_text(energy).split())
-    assert all(len(line) <= 80 for line in energy_text(energy).splitlines())
-
-
 def test_without_counters_nothing_is_said_and_nothing_is_0() -> None:
     energy = RunEnergy()
     for frame in whole_frames(NAME):

@@ -10,13 +10,11 @@ from disks import disk_of
 from evidence_frames import disk, fio, frame
 from session_frames import whole_frames
 
-from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.figures import Meter, is_measurable
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.probe import LatencyStats, ProbeInterval, RequestStats
 from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.waits import Waits
-from iopstui.model.rates import CpuLoad
 
 # 1 s with 100 reads, 10 writes ... and 3 s with three times as much of all but the writes
 SHORT = disk_of(
@@ -60,15 +58,6 @@ def test_a_device_s_figures_in_iostat_s_units(name: str, expected: float) -> Non
     assert over(f"kernel/disks/vda/{name}", *frames) == pytest.approx(expected)
 
 
-def test_what_was_not_counted_weighs_nothing() -> None:
-    none = replace(SHORT, reads=0, flushes=None)
-    frames = [frame(1, disks={"vda": none}), frame(2), frame(3, disks={"vda": SHORT})]
-    assert over("kernel/disks/vda/r_await", *frames) == 1
-    assert over("kernel/disks/vda/f_await", *frames) == 4
-    assert over("kernel/disks/vda/r_await", *frames[:2]) is None
-    assert over("kernel/disks/vdb/r_await", *frames) is None
-
-
 def probed(t: float, **bins_of: Mapping[int, int]) -> Frame:
     """A second in which vda completed requests, in these times (ns) by direction."""
     parts = {
@@ -95,54 +84,10 @@ def test_figures_by_key_weigh_by_time() -> None:
     assert over("wait/layers/vdb", *frames) is None
 
 
-def test_joined_meters_weigh_each_by_its_length() -> None:
-    short, long, both = (Meter(("kernel", "disks", "vda", "r/s")) for _ in range(3))
-    for one, meters in ((SHORT, (short, both)), (LONG, (long, both))):
-        for meter in meters:
-            meter.add(frame(1, disks={"vda": one}))
-    short.join(long)
-    assert short.value == both.value == 250
-
-
-def test_add_tells_the_frame_s_own_value() -> None:
-    meter = Meter(("kernel", "disks", "vda", "r_await"))
-    assert meter.add(frame(1, disks={"vda": SHORT})) == 1
-    assert meter.add(frame(2)) is None
-    assert meter.add(frame(3, disks={"vda": LONG})) == 2
-
-
-def test_the_ramp_is_left_out_and_so_is_the_end_unless_it_is_all() -> None:
-    ramp = frame(1, disks={"vda": LONG}, flags=frozenset({RAMP}))
-    measured = frame(2, disks={"vda": SHORT})
-    end = frame(3, disks={"vda": LONG}, flags=frozenset({FINAL, PARTIAL}))
-    only_final = frame(3, disks={"vda": LONG}, flags=frozenset({FINAL}))
-    name = "kernel/disks/vda/util"
-    assert over(name, ramp, measured, end) == 10
-    assert over(name, ramp, end) == 50
-    assert over(name, ramp) is None
-    assert over(name, measured, only_final) == 40
-
-
 def test_fio_s_end_is_measured_as_long_as_it_is() -> None:
     end = frame(2, fio(400, seconds=0.5), flags=frozenset({FINAL, PARTIAL}))
     assert over("fio/total/iops", frame(1, fio(100)), end) == pytest.approx(300 / 1.5)
     assert over("fio/total/bw", frame(1, fio(100)), end) == pytest.approx(4096 * 300 / 1.5)
-
-
-def test_a_second_without_any_write_had_a_rate_of_0() -> None:
-    assert over("fio/write/iops", frame(1, fio(100))) == 0
-    assert over("fio/write/iops", frame(1)) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("usr", 1), ("sys", 2), ("iowait", 3), ("irq", 4), ("soft", 5), ("idle", 6), ("steal", 7),
-     ("block/s", 8), ("irq/s", 9), ("ipi/s", 10)],
-)  # fmt: skip
-def test_a_cpu_s_figures(name: str, expected: float) -> None:
-    busy = replace(frame(1), cpus={3: CpuFrame(CpuLoad(1, 2, 3, 4, 5, 6, 7), 8, 9, 10)})
-    assert over(f"kernel/cpus/3/{name}", busy, frame(2, cpus=0)) == expected
-    assert over(f"kernel/cpus/2/{name}", busy) is None
 
 
 @pytest.mark.parametrize(

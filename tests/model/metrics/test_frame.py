@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from fio_recordings import NAMES, frames, samples, statuses
+from fio_recordings import NAMES, frames, statuses
 
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics import frame as frame_module
@@ -16,8 +16,6 @@ from iopstui.model.rates import cpu_load, per_second
 from iopstui.model.samples import (
     CpuTimes,
     DiskCounters,
-    FioStatus,
-    JobThread,
     KernelSample,
     RawSample,
 )
@@ -69,30 +67,12 @@ def test_the_first_sample_is_the_baseline() -> None:
     assert frame.flags == {flags.NO_FIO}
 
 
-def test_kernel_rates_are_over_the_monotonic_clock() -> None:
-    frame = build(tick(5), tick(7, wall_ms=0.0))[1]
-    assert (frame.t, frame.seconds) == (2.0, 2.0)
-    assert frame.disks["vda"].r_s == 100
-    assert frame.disks["vda"].r_await == 2
-    assert frame.disks["vda"].in_flight == 3
-    assert frame.irqs == {36: {0: 100, 1: 200}}
-    one = frame.cpus[1]
-    assert (one.block_s, one.irq_s, one.ipi_s) == (0, 200, 100)
-    assert one.load is not None
-    assert (one.load.usr, one.load.idle) == (50, 50)
-
-
 def test_a_sample_without_kernel_gives_no_kernel_rates_and_the_next_spans_it() -> None:
     built = build(tick(1), tick(2, kernel=None), tick(3))
     assert built[1].seconds is None
     assert built[1].disks == {}
     assert built[2].seconds == 2.0
     assert built[2].disks["vda"].r_s == 100
-
-
-def test_a_disk_that_came_or_went_has_no_rates() -> None:
-    built = build(tick(1, kernel=kernel(1, disks={})), tick(2), tick(3, kernel=kernel(3, disks={})))
-    assert [frame.disks for frame in built] == [{}, {}, {}]
 
 
 def test_a_cpu_that_comes_online_has_no_rates_in_its_first_second() -> None:
@@ -104,56 +84,11 @@ def test_a_cpu_that_comes_online_has_no_rates_in_its_first_second() -> None:
     assert frame.cpus[0].load is not None
 
 
-def test_no_interrupts_is_not_zero_interrupts() -> None:
-    frame = build(tick(1, kernel=kernel(1, irqs={})), tick(2, kernel=kernel(2, irqs={})))[1]
-    assert frame.cpus[0].irq_s is None
-    assert frame.irqs == {}
-
-
-def test_a_new_interrupt_has_no_rate_yet() -> None:
-    frame = build(tick(1, kernel=kernel(1, irqs={})), tick(2))[1]
-    assert frame.irqs == {}
-
-
-def test_ipi_rates_span_the_last_two_readings_of_their_file() -> None:
-    unread = {"ipi": None, "ipi_ns": None}
-    built = build(
-        tick(1, kernel=kernel(1, ipi_ns=int(1.5 * SECOND))),
-        tick(2, kernel=kernel(2, **unread)),
-        tick(3, kernel=kernel(3, **unread)),
-        tick(4, kernel=kernel(4)),
-    )
-    assert [frame.cpus[1].ipi_s for frame in built[1:3]] == [None, None]
-    assert built[3].cpus[1].ipi_s == pytest.approx(300 / 2.5)
-    assert [frame.ipi_age_s for frame in built[1:3]] == [None, None]
-
-
 def test_own_cpu_is_what_was_used_since_the_sample_before() -> None:
     ticks = [tick(at, own_busy_s=busy) for at, busy in ((0, 7), (2, 7.5), (3, None), (4, 9))]
     assert [f.own_cpu for f in build(*ticks, tick(5, own_busy_s=10.0))] == [
         None, 25, None, None, 100,
     ]  # fmt: skip
-
-
-def test_own_cpu_is_never_below_nothing() -> None:
-    """A guard that ends takes its time with it."""
-    assert [f.own_cpu for f in build(tick(0, own_busy_s=7.0), tick(1, own_busy_s=6.0))][1] == 0
-
-
-def test_how_busy_a_job_is_and_whether_it_is_pinned() -> None:
-    def jobs(*busy: float) -> tuple[JobThread, ...]:
-        return tuple(
-            JobThread(index, 100 + index, 1, ((1,), (0, 1))[index], busy_s)
-            for index, busy_s in enumerate(busy)
-        )
-
-    first, second, third = build(
-        tick(0, jobs=jobs(3)), tick(2, jobs=jobs(4, 1)), tick(3, jobs=jobs(4, 2))
-    )
-    assert [job.busy for job in first.jobs] == [None]
-    assert [job.busy for job in second.jobs] == [50, None]
-    assert [job.busy for job in third.jobs] == [0, 100]
-    assert [(job.index, job.cpu, job.pinned) for job in third.jobs] == [(0, 1, True), (1, 1, False)]
 
 
 def test_what_a_cpu_limit_takes_is_in_percent_of_a_cpu() -> None:
@@ -167,58 +102,9 @@ def test_the_age_of_function_calls_that_were_read_before_the_sample() -> None:
     assert built[1].cpus[1].ipi_s == 100
 
 
-def test_all_vectors_of_a_cpu_are_summed() -> None:
-    def vectors(n: int) -> dict[int, dict[int, int]]:
-        return {30: {0: 5 * n}, 31: {0: 7, 1: 10 * n}, 32: {0: n, 1: 0, 2: 0}}
-
-    first, second = (kernel(at, irqs=vectors(100 * at)) for at in (1, 2))
-    cpus = build(tick(1, kernel=first), tick(2, kernel=second))[1].cpus
-    assert {cpu: one.irq_s for cpu, one in cpus.items()} == {0: 600, 1: 1000}
-
-
 def test_ipi_rates_of_samples_without_their_own_clock() -> None:
     built = build(*(tick(at, kernel=kernel(at, ipi_ns=None)) for at in (1, 3)))
     assert built[1].cpus[1].ipi_s == 100
-
-
-def fio_ticks(name: str, **changes: Any) -> list[RawSample]:
-    return [replace(sample, **changes) for sample in samples(statuses(name))]
-
-
-def test_a_missing_document_is_late_and_ages() -> None:
-    first = fio_ticks("3.42-a-randread-grp")[0]
-    start = first.arrived_ns / SECOND
-    built = build(
-        first,
-        tick(start + 2, step=1, fio=None),
-        tick(start + 3, step=1, fio=None),
-    )
-    assert built[1].flags == built[2].flags == {flags.LATE}
-    assert built[1].fio is None
-    assert built[1].fio_age_s == pytest.approx(2)
-    assert built[2].fio_age_s == pytest.approx(3)
-
-
-def test_before_the_first_document_of_a_run_nothing_is_late() -> None:
-    frame = build(tick(1, step=1))[0]
-    assert frame.flags == {flags.NO_FIO}
-    assert frame.fio_age_s is None
-
-
-def test_counters_are_never_subtracted_across_runs() -> None:
-    one = fio_ticks("3.42-a-randread-grp")
-    other = fio_ticks("3.42-a-randread-grp", step=2)
-    alone, joined = build(*other), build(*one, *other)[len(one) :]
-    assert [frame.fio for frame in joined] == [frame.fio for frame in alone]
-    assert joined[0].step == 2
-
-
-def test_skew_is_the_kernel_clock_minus_fio() -> None:
-    sample = fio_ticks("3.42-a-randread-grp")[0]
-    assert sample.fio is not None
-    reading = kernel(1, wall_ms=sample.fio.timestamp_ms + 7.5)
-    assert build(replace(sample, kernel=reading))[0].skew_ms == 7.5
-    assert build(sample)[0].skew_ms is None
 
 
 @pytest.mark.parametrize(
@@ -249,12 +135,6 @@ def test_flags(name: str, flag: str, frames_with_it: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_samples_give_the_same_frames(name: str) -> None:
     assert frames(name) == frames(name)
-
-
-def test_an_empty_document_is_no_job() -> None:
-    frame = build(tick(1, fio=FioStatus("fio-3.42", 5, ()), step=1))[0]
-    assert frame.fio is None
-    assert flags.NO_FIO in frame.flags
 
 
 def test_flags_are_the_words_that_the_reference_explains() -> None:
@@ -332,11 +212,6 @@ def test_cpus_that_were_made_hold_no_sample() -> None:
     assert isinstance(cpus, CpuFrames) and cpus.unbuilt() is not None
     assert cpus[0].irq_s == 100
     assert cpus.unbuilt() is None
-
-
-def test_the_last_part_of_a_watchs_second_is_partial() -> None:
-    whole, rest = build(tick(1), tick(2), tick(2.3))[1:]
-    assert whole.flags == {flags.NO_FIO} and rest.flags == {flags.NO_FIO, flags.PARTIAL}
 
 
 def test_after_a_late_document_the_kernel_covers_fios_interval() -> None:

@@ -77,12 +77,6 @@ def test_jitter_of_the_ticks_makes_no_gap(jitter: list[float]) -> None:
     )
 
 
-def test_time_that_was_not_measured_is_a_gap() -> None:
-    history = filled([5.0, 6.0])
-    history.add(10.0, 1.0, {"a": 7.0})
-    assert history.window("a", 0.0, 1.0, 11) == [5.0, 6.0, *[None] * 7, 7.0, None]
-
-
 def test_samples_out_of_order_and_of_no_length_are_dropped() -> None:
     history = filled([5.0])
     history.add(1.0, 1.0, {"a": 9.0})

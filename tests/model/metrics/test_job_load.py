@@ -59,15 +59,6 @@ def measured(name: str) -> tuple[FioStatus, FioInterval]:
     return found[-1]
 
 
-@pytest.mark.parametrize("name", ["3.33-p-mixed", "3.42-p-both", "3.33-q-unified-beside"])
-def test_where_reads_and_writes_are_reported_as_one_there_is_one_part(name: str) -> None:
-    status, interval = measured(name)
-    load = job_load(status, interval, [], 0.0, interval.seconds)
-    assert load is not None
-    (one,) = load.directions
-    assert (one.letter, one.iops, one.ios) == ("", load.iops, load.ios) and load.iops > 0
-
-
 def test_the_parts_are_fio_s_directions() -> None:
     status, interval = measured(READS_AND_WRITES)
     load = job_load(status, interval, [50.0, 150.0], 250.0, interval.seconds)
@@ -87,13 +78,3 @@ def test_bytes_sent_are_rates_over_the_kernel_s_interval() -> None:
     assert sent.feed(replace(sample, read_bytes=8192), 1.0) == (4096.0, 0.0)
     assert sent.feed(replace(sample, read_bytes=None), 1.0) is None
     assert sent.feed(replace(sample, read_bytes=8191), 1.0) is None
-
-
-def test_an_engine_that_does_no_io_sends_nothing() -> None:
-    status, interval = measured(READS_AND_WRITES)
-    jobs = tuple(replace(job, options={**job.options, "ioengine": "null"}) for job in status.jobs)
-    load = job_load(replace(status, jobs=jobs), interval, [], 0.0, 1.0, (0.0, 0.0))
-    assert load is not None and load.unsent == load.ios > 0
-    load = job_load(status, interval, [], 0.0, 1.0, (10.0, 20.0))
-    assert load is not None and load.unsent == 0
-    assert {one.letter: one.sent_s for one in load.directions} == {"r": 10.0, "w": 20.0}

@@ -37,14 +37,6 @@ def test_gaps_stay_gaps_and_an_empty_histogram_is_one() -> None:
     ]  # fmt: skip
 
 
-def test_columns_wider_and_narrower_than_a_second() -> None:
-    history = LatencyHistory()
-    for t in range(1, 5):
-        history.add(float(t), 1.0, {1000: t})
-    assert history.column(0.0, 4.0) == {step_of(1000): 10}
-    assert history.column(1.0, 1.4) == {step_of(1000): 2}
-
-
 def test_what_is_not_later_is_dropped() -> None:
     history = LatencyHistory()
     history.add(2.0, 1.0, {1000: 1})

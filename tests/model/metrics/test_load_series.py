@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from fio_recordings import frames
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.fio.interval import JobInterval
-from iopstui.model.metrics.frame import FINAL, PARTIAL, Frame
-from iopstui.model.metrics.load_series import LoadSeries, overall
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.load_series import LoadSeries
 from iopstui.model.metrics.statistics.steadiness import steadiness
 
 
@@ -45,52 +44,10 @@ CHANGE = [frame({"a": 900, "b": 300})]
 SECOND = [frame(NONE | {"b": 500})] * 8
 
 
-def test_stages_are_judged_one_by_one() -> None:
-    stages = series([*FIRST, *CHANGE, *SECOND]).stages()
-    assert [(s.sections, s.steady, round(s.mean)) for s in stages] == [
-        (("a",), True, 2000), (("b",), True, 500)
-    ]  # fmt: skip
-    assert overall(stages).steady is True
-    falling = [frame(NONE | {"b": 1000 - 100 * n}) for n in range(8)]
-    assert overall(series([*FIRST, *CHANGE, *falling]).stages()).steady is False
-
-
-def test_a_section_that_begins_later_begins_a_stage() -> None:
-    both = [frame({"a": 2000, "b": 2000})] * 6
-    stages = series([*FIRST, *CHANGE, *both]).stages()
-    assert [(s.sections, s.steady) for s in stages] == [(("a",), True), (("a", "b"), True)]
-
-
 def test_a_section_with_few_ios_makes_no_stage() -> None:
     pauses = [frame({"a": 2000, "b": int(n in (2, 6))}) for n in range(9)]
     (only,) = series(pauses).stages()
     assert only.steady is True and only.sections == ()
-
-
-def test_a_stage_with_few_ios_ends_the_one_before_and_is_not_judged() -> None:
-    slow = [frame(NONE | {"b": 2})] * 8
-    (only,) = series([*FIRST, frame({"a": 900, "b": 1}), *slow]).stages()
-    assert only.sections == ("a",) and only.steady is True
-
-
-def test_rounds_of_few_ios_are_not_judged() -> None:
-    """Twenty I/Os a second exactly; an I/O more or less at the edge of a row is 5 % of it."""
-    counts = (22, 18, 21, 20, 20)
-    (only,) = series([frame({"a": count}) for count in counts]).stages()
-    assert only.steady is None
-    (only,) = series([frame({"a": 100 * count}) for count in counts]).stages()
-    assert only.steady is True
-
-
-def test_what_goes_on_slowly_is_no_part_of_the_stage_before() -> None:
-    (only,) = series([frame({"a": 3000, "b": 2})] * 6 + [frame(NONE | {"b": 2})] * 6).stages()
-    assert only.sections == ("a",) and only.steady is True
-
-
-def test_rows_that_do_not_hold_are_left_out() -> None:
-    wrong = frame(NONE | {"a": 9000}, PARTIAL, FINAL)
-    (only,) = series([*FIRST, wrong]).stages()
-    assert only.steady is True and only.range == pytest.approx(0)
 
 
 def test_a_load_that_changes_by_itself_is_not_judged() -> None:

@@ -14,10 +14,8 @@ from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, Frame
 from iopstui.model.metrics.nvme import (
     FIGURES,
     ROWS,
-    UNIT_BYTES,
     RunDrives,
     combined_figure,
-    drive_figures,
 )
 from iopstui.model.samples import DriveReading
 
@@ -31,36 +29,6 @@ def reading(**now: int) -> DriveReading:
 
 def second(t: float, *, flags: frozenset[str] = frozenset(), **now: int) -> Frame:
     return replace(frame(t, interval=fio(100)), nvme={"nvme0": reading(**now)}, flags=flags)
-
-
-def test_counters_are_what_the_run_added() -> None:
-    found = drive_figures(reading(kelvin=310, media_errors=7, units_written=1004))
-    assert found["temperature"] == 37 and found["media_errors"] == 2
-    assert found["bytes_written"] == 4 * UNIT_BYTES
-    assert found["thermal_1"] is None, "what the drive does not say is missing, not 0"
-
-
-def test_a_counter_that_goes_backwards_is_a_gap() -> None:
-    assert drive_figures(reading(media_errors=4))["media_errors"] is None
-
-
-@pytest.mark.parametrize(
-    ("units", "media", "expected"),
-    [
-        (5000, 5000 * UNIT_BYTES, 1.0),
-        (5000, 16000 * UNIT_BYTES, 3.2),
-        (100, 9000 * UNIT_BYTES, None),  # 51 MB: the drive's own work would count for more
-    ],
-)
-def test_write_amplification(units: int, media: int, expected: float | None) -> None:
-    now = reading(units_written=1000 + units, media_bytes_written=media)
-    assert drive_figures(now)["write_amplification"] == expected
-
-
-def test_write_amplification_of_an_endurance_group() -> None:
-    began = {"units_written": 0, "group_media_gb_written": 10}
-    now = DriveReading({"units_written": 10_000_000, "group_media_gb_written": 20}, began)
-    assert drive_figures(now)["write_amplification"] == pytest.approx(10e9 / 5.12e12)
 
 
 def test_several_drives_add_up_and_the_worst_is_shown() -> None:

@@ -12,21 +12,15 @@ from hypothesis import strategies as st
 
 from iopstui.model.block.topology import Topology
 from iopstui.model.experiment.point import PointMeter
-from iopstui.model.figures.disk import DiskRates, disk_rates, sum_rates
+from iopstui.model.figures.disk import DiskRates, disk_rates
 from iopstui.model.findings.figures import device_figures
 from iopstui.model.metrics.queue_map import queue_map
 from iopstui.model.metrics.run_figures import DeviceTotal
 from iopstui.model.samples import DiskCounters
 
-TRIMS = disk(d_s=500.0, f_s=50.0)
-
 
 def trims(t: float = 1.0, count: float = 500.0) -> dict[str, DiskRates]:
     return {"vda": disk(d_s=count, f_s=50.0)}
-
-
-def test_discards_are_ios_and_flushes_are_not() -> None:
-    assert TRIMS.ios_s == 500 and TRIMS.ios == 500 and TRIMS.bytes_s == 500 * 4096
 
 
 def test_all_that_show_it_agree() -> None:
@@ -44,29 +38,6 @@ def test_all_that_show_it_agree() -> None:
     assert point is not None and point.device_iops == 500
     assert point.device_bw == 500 * 4096 and point.request_bytes == 4096
     assert of_report.ios == 5 * 500 and of_report.mean(DiskRates.ios_s) == 500
-
-
-def test_two_devices_together() -> None:
-    both = sum_rates([TRIMS, disk(100.0, 20.0, d_s=3.0)])
-    assert both is not None and both.ios_s == 623 and both.ios == 623
-
-
-def test_without_reads_or_writes_nothing_is_known() -> None:
-    # a partition's row of four counters (2.6 kernels) still has both; a reset has neither
-    after = DiskCounters("vda", 254, 0, *[10] * 17)
-    before = DiskCounters("vda", 254, 0, 20, *[0] * 16)
-    rates = disk_rates(after, before, 1.0)
-    assert rates is not None and rates.reads is None
-    assert rates.ios_s is None and rates.ios is None and rates.bytes_s == 30 * 512
-
-
-def test_a_kernel_that_counts_no_discards_has_its_reads_and_writes() -> None:
-    before = DiskCounters("vda", 254, 0, *[0] * 11)
-    after = DiskCounters("vda", 254, 0, 30, 1, 240, 60, 12, 2, 96, 24, 0, 50, 84)
-    rates = disk_rates(after, before, 2.0)
-    assert rates is not None and rates.ios_s == 21 and rates.ios == 42
-    assert rates.merges_s == 1.5 and rates.bytes_s == 336 * 512 / 2
-    assert rates.waited_ms == 60 + 24
 
 
 COUNTS = st.lists(st.integers(0, 10**6), min_size=17, max_size=17)

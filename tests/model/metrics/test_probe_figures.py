@@ -17,7 +17,6 @@ from iopstui.model.metrics.probe import (
     LATENCY,
     MATRIX,
     PROCESSES,
-    SIZES,
     WAY,
     LatencyStats,
     ProbeInterval,
@@ -42,20 +41,6 @@ def interval(first: ProbeSample, second: ProbeSample, late_s: float = 0.0) -> Pr
     found = fold.feed(second, second.arrived_ns + int(late_s * S))
     assert found is not None
     return found
-
-
-def test_counts_of_one_second_are_the_difference_of_two_readings() -> None:
-    found = interval(sample(1, {100: 5}), sample(3, {100: 7, 400: 2}), late_s=0.25)
-    reads = found.disks["vda"]["read"]
-    assert (reads.device.ios, reads.iops, reads.device.bins) == (4, 2.0, {100: 2, 400: 2})
-    assert reads.device.mean_ns == 250 and reads.device.max_ns == 400
-    assert reads.device.percentiles["p50"] == 100 and reads.waiting is None
-    assert (found.seconds, found.age_s) == (2.0, 0.25)
-
-
-def test_without_requests_figures_are_unknown_not_0() -> None:
-    reads = interval(sample(1, {100: 5}), sample(2, {100: 5})).disks["vda"]["read"]
-    assert reads.iops == 0 and reads.device.mean_ns is None and not reads.device.percentiles
 
 
 @pytest.mark.parametrize(
@@ -89,26 +74,6 @@ def test_the_mean_of_the_bins_is_that_of_the_latencies(latencies: list[int]) -> 
     )
 
 
-def test_several_disks_are_one_only_if_each_was_followed() -> None:
-    both = {"vda": {"read": {100: 3}}, "vdb": {"read": {300: 1}, "write": {900: 2}}}
-    found = interval(replace(EMPTY), replace(EMPTY, time_ns=S, arrived_ns=S, device=both))
-    together = found.combined(("vda", "vdb"))
-    assert together is not None and together.device.bins == {100: 3, 300: 1, 900: 2}
-    reads = found.combined(("vda", "vdb"), ("read",))
-    assert reads is not None and reads.device.ios == 4
-    assert found.combined(("vda", "vdc")) is None and found.combined(()) is None
-
-
-def test_the_share_of_unmatched_completions_marks_the_figures() -> None:
-    counts = {"missed": 0, "skipped": 0, "lost": 0, "full": 0}
-    first = sample(1, {100: 0}, counts=counts)
-    good = interval(first, sample(2, {100: 100}, counts={**counts, "missed": 1}))
-    assert good.missed == pytest.approx(100 / 101) and not good.doubtful
-    for change in ({"missed": 2}, {"skipped": 51}, {"lost": 1}, {"full": 1}):
-        bad = interval(first, sample(2, {100: 100}, counts={**counts, **change}))
-        assert bad.doubtful, change
-
-
 def test_processes_by_what_they_did_in_this_second() -> None:
     def task(pid: int, ios: int, sectors: int) -> TaskCounts:
         return TaskCounts(pid, "dd", "/user", "vda", sectors, {"read": {1000: ios}})
@@ -138,20 +103,6 @@ def test_a_cgroup_s_latencies_are_those_of_all_its_requests() -> None:
     assert [(t.pid, t.group, t.disk, t.iops) for t in found.tasks] == [
         (7, "", "vda", 51.5), (8, "/a", "vda", 50.5), (7, "/a", "sda", 1.0),
     ]  # fmt: skip
-
-
-def test_costs_are_those_that_the_kernel_counted() -> None:
-    first = sample(1, {100: 0}, busy_s=1.0, run_ns=0, run_ios=0)
-    second = sample(2, {100: 10}, busy_s=1.002, run_ns=300_000, run_ios=1000)
-    found = interval(first, second)
-    assert found.busy == pytest.approx(0.2) and found.run_ns == 300
-    assert interval(first, sample(2, {100: 10})).run_ns is None
-
-
-def test_sizes_of_one_second_are_the_difference_of_two_readings() -> None:
-    first = sample(1, {}, parts=(LATENCY, SIZES), sizes={"vda": {"read": {4096: 20}}})
-    second = sample(2, {}, parts=(LATENCY, SIZES), sizes={"vda": {"read": {4096: 22, 512: 1}}})
-    assert interval(first, second).disks["vda"]["read"].sizes == {4096: 2, 512: 1}
 
 
 # -- the way of a request

@@ -16,7 +16,6 @@ from iopstui.model.metrics.queue_map import (
     SOFTIRQ,
     SUBMITTER,
     completion_mode,
-    completion_text,
     mapped_disks,
     queue_map,
     why_no_interrupt,
@@ -89,12 +88,6 @@ def test_offline_cpus_and_nodes() -> None:
     assert bare.rows[0].cpus == (0, 1) and bare.rows[0].offline == ()
 
 
-def test_nothing_measured_is_not_nothing_happened() -> None:
-    (found,) = queue_map([device(EACH)], frame(1.0, None), FOUR)
-    assert all(row.irq_s is None and row.served_on == () for row in found.rows)
-    assert found.irq_s is None and found.ios_per_irq is None
-
-
 MEMORY = "{} is memory: the submitting CPU copies the data, nothing interrupts"
 WORKER = "a loop device has no interrupt: a kernel worker does its I/O on a file"
 
@@ -133,24 +126,6 @@ def test_interrupts_whose_queue_is_not_known() -> None:
     assert why_no_interrupt(device((), irqs=unknown)) == ""
     shared = [IrqVector(40, "x", None, shared=True)]
     assert why_no_interrupt(device(irqs=shared)) == why_no_interrupt(device()) == ""
-
-
-def test_how_completions_run_in_words() -> None:
-    told = {
-        IDLE: "vda is idle: fewer than 100 I/Os per second",
-        SOFTIRQ: "completions run as BLOCK softirqs (counted for all disks together)",
-        INLINE: "completes inside the hard interrupt, so no BLOCK softirq: that is not idle",
-        MIXED: "some completions run as BLOCK softirqs, some inside the hard interrupt",
-        SUBMITTER: "vda completes without an interrupt of its own",
-        POLLED: "vda completes I/O without interrupts: it is polled",
-    }
-    assert {how: completion_text(device(), how) for how in told} == told
-    assert completion_text(device(), None) == ""
-    stacked = device((), irqs=[], slaves=("sda",))
-    below = f"{told[SUBMITTER]}: the disks below it have them"
-    assert completion_text(stacked, SUBMITTER) == below
-    for other in (device((), irqs=[]), device(slaves=("sda",))):
-        assert completion_text(other, SUBMITTER) == told[SUBMITTER]
 
 
 @pytest.mark.parametrize(

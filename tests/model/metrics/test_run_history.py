@@ -9,10 +9,8 @@ import pytest
 from evidence_frames import disk, fio, frame, seconds
 from hypothesis import given
 from hypothesis import strategies as st
-from session_frames import whole_frames
 
 from iopstui.model import histogram
-from iopstui.model.experiment.point import PointMeter
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, SOME_HOSTS, Frame
 from iopstui.model.metrics.run_history import (
     DONE,
@@ -46,22 +44,6 @@ def runs(*iops: float | None) -> list[RunRow]:
     for step, one in enumerate(iops, 1):
         play(history, step, one, 8 * step)
     return history.rows
-
-
-def test_a_run_has_the_figures_of_its_frames() -> None:
-    history = RunHistory()
-    for one in whole_frames("3.42-a-randread-grp"):
-        history.start_run(one.step, "j", "t") if one.step else None
-        history.add_frame(one)
-    history.finish_run(1, DONE)
-    meter = PointMeter(0.0)
-    for one in whole_frames("3.42-a-randread-grp"):
-        meter.add(one)
-    (row,), point = history.rows, meter.point()
-    assert point is not None and row.p50_ns is not None
-    assert (row.iops, row.bw, row.seconds) == (point.iops, point.bw, point.seconds)
-    assert (row.p50_ns, row.p99_ns) == (point.p50_ns, point.p99_ns)
-    assert (row.util, row.aqu_sz) == (point.util, point.aqu_sz)
 
 
 @given(RATES)
@@ -193,25 +175,6 @@ def test_options_that_no_title_has_are_told_too() -> None:
     assert history.rows[3].changed == ("iodepth 16 → 32",)
 
 
-def test_tunables_belong_to_the_run_that_has_them_first() -> None:
-    history = RunHistory()
-    play(history, 1, 1.0)
-    history.note_tunable_change("vda", "rq_affinity", "1", "0")
-    history.note_tunable_change("vda", "rq_affinity", "0", "2")
-    history.note_tunable_change("vdb", "rq_affinity", "1", "2")
-    history.note_tunable_change("vda", "nomerges", "0", "1")
-    history.note_tunable_change("vda", "nomerges", "1", "0")
-    play(history, 2, 1.0, 16)
-    assert history.rows[1].changed == ("iodepth 8 → 16", "rq_affinity 1 → 2")
-    history.start_run(3, "randread-4k", TITLE.format(16, 1))
-    history.add_frame(frame(9, fio(5), step=3))
-    history.note_tunable_change("vda", "scheduler", "none", "bfq")
-    assert history.rows[2].changed == ("the same again", "scheduler none → bfq while it ran")
-    history.finish_run(3, DONE)
-    play(history, 4, 1.0, 16)
-    assert history.rows[3].what == "the same again"
-
-
 def test_a_run_that_measured_nothing_is_passed_over() -> None:
     history = RunHistory()
     play(history, 1, 1000.0, 8)
@@ -227,28 +190,10 @@ def test_a_run_that_measured_nothing_is_passed_over() -> None:
     assert history.last is not None and history.last.step == 3
 
 
-def test_a_tunable_turned_in_a_run_that_measured_nothing_is_the_next_one_s() -> None:
-    history = RunHistory()
-    play(history, 1, 1000.0)
-    history.start_run(2, "randread-4k", TITLE.format(8, 1))
-    history.note_tunable_change("vda", "nomerges", "0", "2")
-    history.finish_run(2, STOPPED)
-    play(history, 3, 1000.0)
-    assert history.rows[1].changed == ("nomerges 0 → 2",)
-
-
 def test_a_job_that_never_started_is_no_run() -> None:
     history = RunHistory()
     history.finish_run(1, FAILED)
     assert history.rows == [] and history.last is None
-
-
-def test_the_layout_and_the_run_are_one() -> None:
-    history = RunHistory()
-    history.start_run(1, "j", "t")
-    history.start_run(1, "j", "t")
-    history.add_frame(frame(1, fio(5)))
-    assert [row.iops for row in history.rows] == [5]
 
 
 def test_a_recording_that_begins_within_a_run_has_what_is_in_it() -> None:
@@ -263,27 +208,8 @@ def test_a_recording_that_begins_within_a_run_has_what_is_in_it() -> None:
     assert history.rows[1].to_before == 0
 
 
-def test_a_frame_before_the_start_is_told_counts() -> None:
-    history = RunHistory()
-    history.add_frame(frame(1, fio(100)))
-    history.start_run(1, "j", TITLE.format(8, 1))
-    history.add_frame(frame(2, fio(300)))
-    (row,) = history.rows
-    assert (row.what, row.iops, row.seconds) == (TITLE.format(8, 1), 200, 2)
-
-
 def idle(t: float) -> Frame:
     return frame(t, disks={"vda": disk(5.0)})
-
-
-def test_time_without_a_job_is_nobody_s() -> None:
-    history = RunHistory()
-    history.add_frame(idle(1))
-    assert history.rows == []
-    play(history, 1, 1000.0)
-    before = history.rows
-    history.add_frame(idle(9))
-    assert history.rows == before
 
 
 def test_a_copy_stands_still() -> None:

@@ -49,27 +49,6 @@ def test_it_has_a_second_of_the_session() -> None:
     assert rows[0]["plugged"] + rows[0]["queued"] + rows[0]["device"] == rows[0]["total"]
 
 
-def test_over_many_seconds_the_slowest_of_each_direction_stay() -> None:
-    of = [
-        replace(frame(float(n + 1), {}), probe=replace(PROBE, read_ns=10**9, exemplars=(
-            exemplar(1000 * n), exemplar(500 * n, kind="write"),
-            exemplar(10**9, slow=False, sampled=True),
-        )))
-        for n in range(30)
-    ]  # fmt: skip
-    whole, first, second = SlowestTotal(), SlowestTotal(), SlowestTotal()
-    for place, one in enumerate(of):
-        whole.add(one)
-        (first if place < 12 else second).add(one)
-    first.join(second)
-    kept = whole.all()
-    assert first.all() == kept
-    assert [(t, one.kind, one.total_ns) for t, one in kept[:10]] == [
-        (30.0 - n, "read", 29_000 - 1000 * n) for n in range(10)
-    ]
-    assert [one.kind for _, one in kept[10:]] == ["write"] * 10
-
-
 def test_a_sample_of_many_seconds_is_random_and_the_same_in_parts() -> None:
     chance = Random(38)
     of = [

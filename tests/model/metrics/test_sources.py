@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,19 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import Tree
 
-from iopstui.events import FrameReady
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.model import sources
-from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.figures.figure import SECONDS, Figure
 from iopstui.model.metrics.fields import BY_ID
-from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.sources import SOURCES, figures, parse_pressure
-from iopstui.output.csv_out import CsvSink
-from iopstui.output.jsonl import frame_object
-from iopstui.recording.coding import Decoder, encoder
-from iopstui.recording.layout import NAMES, all_layouts
 
 PRESSURE = b"""some avg10=0.11 avg60=2.46 avg300=2.57 total=923954904
 full avg10=0.01 avg60=0.50 avg300=0.53 total=204993427
@@ -67,35 +58,6 @@ def test_a_counter_s_growth(before: int, grown: int, seconds: float) -> None:
     assert used(before + grown)["package"] == pytest.approx(grown / seconds / 1e6)
     assert used(before - 1)["package"] is None, "it went backwards"
     assert waited(before + grown) == pytest.approx(min(100.0, grown / seconds / 1e4))
-
-
-def test_a_quarter_of_the_time_is_25_percent_everywhere() -> None:
-    shown = frames(250_000)
-    assert shown[0].more == {} and shown[1].more["pressure"] == {"some": 25.0, "full": 12.5}
-    row = frame_object(shown[1])
-    assert row["kernel"]["pressure"] == {"some": 25.0, "full": 12.5}
-    assert frame_object(shown[0])["kernel"]["pressure"] == {"some": None, "full": None}
-    stream = io.StringIO()
-    sink = CsvSink(stream, ["vda"])
-    for one in shown:
-        sink.handle(FrameReady(one.t, one))
-    head, *lines = (line.split(",") for line in stream.getvalue().splitlines())
-    assert lines[1][head.index("kernel.pressure.some")] == "25.0"
-    assert lines[0][head.index("kernel.pressure.some")] == ""
-    meter = Meter(("kernel", "pressure", "full"))
-    for one in shown:
-        meter.add(one)
-    assert meter.value == pytest.approx(12.5)
-    expected = parse_expectation("pressure.some<=30%", ("vda",))
-    assert expected.path == ("kernel", "pressure", "some")
-
-
-def test_a_recording_keeps_the_counters() -> None:
-    (raw,) = made.raws(made.RUN)[:1]
-    assert raw.kernel is not None
-    kernel = replace(raw.kernel, more={"pressure": {"some": 7, "full": 3}})
-    text = json.dumps(encoder(type(kernel))(kernel))
-    assert Decoder(all_layouts(), NAMES)(type(kernel), json.loads(text)) == kernel
 
 
 def test_every_figure_is_in_the_registry() -> None:

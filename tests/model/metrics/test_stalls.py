@@ -78,16 +78,6 @@ def test_a_stall_of_a_busy_disk_has_bounds_on_both_sides() -> None:
     )
 
 
-def test_of_an_idle_disk_the_beginning_is_known() -> None:
-    [stall] = seen([(1.25, 3.5)], 5)
-    assert (stall.start, stall.seconds, stall.at_most) == (1.25, 1.75, 2.75)
-
-
-def test_a_slow_request_among_others_is_no_stall() -> None:
-    others = [(n / 2, n / 2 + 0.3) for n in range(16)]
-    assert seen([(0.1, 7.0), *others], 9) == []
-
-
 def test_a_long_one_is_told_before_its_end_and_one_that_has_no_end_at_the_end() -> None:
     begun, ended = seen([(1.0, 9.5)], 12)
     assert not begun.ended and begun.seconds == 3.0 and "3.0 s so far" in begun.text

@@ -25,30 +25,10 @@ def reading(n: int, port: int = 871) -> dict[str, int]:
     return {counter_name(what, port, SERVER, "NFS"): value for what, value in values.items()}
 
 
-def test_an_interval_has_growth_and_the_state_at_its_end() -> None:
-    (one,) = connections(reading(2), reading(1), 2.0) or ()
-    assert one == Connection(
-        SERVER, 871, "NFS", 2.0, 0.25, 0.04, 0.2, 3, 200, 500_000.0, 1_000.0, 90, 7, 50, 4, 10,
-        75.0, 25.0, 100.0,
-    )  # fmt: skip
-    assert one.retrans_percent == 1.5
-
-
 def test_readings_have_their_own_time() -> None:
     before, now = ({**reading(n), "at_ns": n * 4_000_000_000} for n in (1, 2))
     (one,) = connections(now, before, 2.0) or ()
     assert (one.seconds, one.sent_s) == (4.0, 250_000.0)
-
-
-def test_a_new_connection_has_no_growth() -> None:
-    before = reading(5, port=870)
-    (one,) = connections(reading(9), before, 1.0) or ()
-    assert (one.local_port, one.rtt, one.retrans, one.sent_s, one.busy) == (
-        871, 0.25, None, None, None,
-    )  # fmt: skip
-    assert one.retrans_percent is None
-    assert connections(None, before, 1.0) is None is connections(before, None, 1.0)
-    assert connections({}, {}, 1.0) == ()
 
 
 (USUAL,) = connections(reading(2), reading(1), 1.0) or ()

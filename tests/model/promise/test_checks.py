@@ -41,13 +41,6 @@ def test_single_ios_first_then_random_then_sequential_ones() -> None:
     assert found[3].promised * MIB == pytest.approx(350e6)
 
 
-def test_iops_bound_the_throughput_of_small_volumes() -> None:
-    # gp2 of 100 GiB: 300 IOPS of at most 256 KiB are 75 MiB/s
-    read = of("aws/gp2", 100)[2]
-    assert read.promised * MIB == 75 * MIB
-    assert read.burst is not None and read.burst * MIB == 128 * MIB
-
-
 def test_hdd_classes_have_no_iops_to_test() -> None:
     assert {one.kind for one in of("aws/st1", 1024)} == {THROUGHPUT}
 
@@ -71,13 +64,6 @@ def test_depth_follows_little_s_law_with_room() -> None:
     assert depth_for(read, None, 8) == QueueDepth(32, 1)
 
 
-def test_many_ios_are_shared_out_among_jobs() -> None:
-    read = of("aliyun/essd-pl3", 20000)[0]
-    found = depth_for(read, 1e5, 64)
-    assert found.jobs == 10 and found.total >= 200
-    assert depth_for(read, 1e5, 2).jobs == 2
-
-
 def test_one_sequence_has_one_job() -> None:
     for one in of("aliyun/essd-pl3", 20000)[2:]:
         assert depth_for(one, 1e8, 64).jobs == 1
@@ -90,19 +76,6 @@ def test_depth_is_bounded(latency: float, cpus: int) -> None:
         assert 1 <= found.jobs <= cpus and 1 <= found.iodepth <= 1024
         more = deeper_queue(found)
         assert more is None or more.total == 4 * found.total
-
-
-def test_a_burst_is_aimed_at() -> None:
-    read = of("azure/p20")[0]
-    assert (read.promised, read.burst, read.target_iops) == (2300, 3500, 3500)
-
-
-def test_the_instance_bounds_the_aim() -> None:
-    found = promised_figures(
-        CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D2s_v3")
-    )
-    read = list_checks(found)[0]
-    assert read.promised == 16000 and read.target_iops == 3200
 
 
 def test_what_is_written() -> None:

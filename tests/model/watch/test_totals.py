@@ -31,20 +31,6 @@ def test_means_are_all_requests_over_all_time(seconds: list[tuple[int, int, int]
     assert totals.missing_s("vda") == 0
 
 
-def test_a_piece_of_a_second_is_no_highest_second_but_counts_for_the_mean() -> None:
-    totals = WatchTotals(["vda"], 1.0)
-    for one in (
-        frame(0.0, None),
-        frame(0.2, {"vda": rates(100, seconds=0.2)}, 0.2),
-        frame(1.2, {"vda": rates(80)}),
-    ):
-        totals.add(one)
-    disk = totals.disks["vda"]
-    assert disk.mean(DiskRates.r_s) == disk.most(DiskRates.r_s) == pytest.approx(180 / 1.2)
-    totals.add(frame(2.2, {"vda": rates(300)}))
-    assert disk.most(DiskRates.r_s) == 300 and disk.mean(DiskRates.r_s) == pytest.approx(480 / 2.2)
-
-
 def test_a_sample_that_came_late_is_a_gap_whose_requests_still_count() -> None:
     totals = WatchTotals(["vda"], 1.0)
     for one in (
@@ -56,24 +42,6 @@ def test_a_sample_that_came_late_is_a_gap_whose_requests_still_count() -> None:
     disk = totals.disks["vda"]
     assert totals.gap_s == 4.0 and totals.watched_s == 6.0 and totals.missing_s("vda") == 0
     assert disk.mean(DiskRates.r_s) == pytest.approx(110 / 6) and disk.most(DiskRates.r_s) == 30
-
-
-def test_a_disk_that_was_away_for_a_while_says_so() -> None:
-    totals = WatchTotals(["vda"], 1.0)
-    for one in watched([rates(10), None, None, rates(10)]):
-        totals.add(one)
-    assert totals.missing_s("vda") == 2.0 and totals.disks["vda"].mean(DiskRates.r_s) == 10
-    assert totals.gap_s == 0
-
-
-def test_a_finding_said_again_is_one_with_all_its_seconds() -> None:
-    totals = WatchTotals(["vda"], 1.0)
-    totals.found(10.0, Finding("deep", "the queue is 30 deep", since=5.0, until=10.0))
-    totals.found(20.0, Finding("other", "something else"))
-    totals.found(40.0, Finding("deep", "the queue is 31 deep", since=35.0, until=40.0))
-    deep, other = totals.findings.values()
-    assert (deep.text, deep.since, deep.until, deep.times) == ("the queue is 31 deep", 5.0, 40.0, 2)
-    assert (other.since, other.until, other.times) == (20.0, 20.0, 1)
 
 
 def test_nothing_grows_without_end() -> None:

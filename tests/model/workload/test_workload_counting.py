@@ -107,13 +107,6 @@ def test_arrivals_are_those_of_their_windows(requests: list[Request]) -> None:
     assert arrivals.bursts == sum(one - 1 not in active for one in active)
 
 
-def test_processes_of_one_name_are_one_stream() -> None:
-    found = fed([(1, 1, 0, 8, False, 0, 1), (1, 2, 0, 8, False, 0, 1), (200, 3, 0, 8, False, 0, 1)],
-                [])  # fmt: skip
-    db = found.streams_of("db")["read"]
-    assert (db.ios, db.workers, found.processes) == (2, 2.0, ("db", "log"))
-
-
 def test_a_flush_has_no_place_and_no_depth() -> None:
     counter = WorkloadCounter(lambda pid: "db")
     counter.begin(0)
@@ -151,12 +144,3 @@ def test_memory_is_bounded_whatever_comes() -> None:
 @given(st.integers(1, 1 << 40))
 def test_a_bin_is_an_eighth_of_an_octave(value: int) -> None:
     assert binned(value) <= value < binned(value) * 9 / 8 + 1
-
-
-def test_what_came_too_fast_counts_in_the_rate() -> None:
-    counter = WorkloadCounter(lambda pid: "db")
-    counter.begin(0)
-    counter.add([5] * 100, [pack_shape(1, 0, 8)] * 100, [pack_value(1, 0, 1)] * 100,
-                [pack_value(1, 0, 1)] * 100, [3] * 100, [1] * 100)  # fmt: skip
-    found = counter.result("vda", 2 * 10**9, lost=300)
-    assert found.total("read").rate == 200 and found.seconds == 2 and found.lost == 300

@@ -31,11 +31,6 @@ def workload(*streams: Stream) -> Workload:
     return Workload("vda", 10.0, (), {one.kind: one for one in streams}, 4.0)
 
 
-def test_a_workload_is_close_to_itself() -> None:
-    found = distances(workload(ONE), workload(ONE))
-    assert all(one.is_close for one in found) and len(found) == 7
-
-
 def test_what_differs_is_named() -> None:
     other = replace(ONE, ios=700, sequential=300, sizes={4096: 630, 65536: 70},
                     depths={8: 700}, regions=dict.fromkeys(range(12), 1),
@@ -67,11 +62,3 @@ def test_the_rate_of_a_closed_loop_is_its_result() -> None:
     assert found[rate].distance is not None and found[rate].is_close is None
     assert found[f"{ONE.kind} sizes"].is_close
     assert not distances(workload(ONE), workload(faster))[1].is_close
-
-
-def test_a_direction_with_hardly_a_request_is_not_compared() -> None:
-    other = "write" if ONE.kind == "read" else "read"
-    few = replace(ONE, kind=other, ios=max(1, ONE.ios // 200))
-    twice = replace(few, ios=2 * few.ios)
-    found = {one.name: one for one in distances(workload(ONE, few), workload(ONE, twice))}
-    assert found[f"{other}s/s"].is_close is None and found[f"{ONE.kind}s/s"].is_close

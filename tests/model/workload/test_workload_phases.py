@@ -89,12 +89,6 @@ def test_of_too_many_the_shortest_are_joined() -> None:
         join([])
 
 
-def test_regions_of_different_sizes_are_joined_in_the_larger_one() -> None:
-    large = replace(READS, region_bytes=4 << 20, regions={0: 5, 2: 1})
-    (stream,) = join([span(READS), span(large)]).streams
-    assert (stream.region_bytes, stream.regions) == (4 << 20, {0: 30_005, 2: 30_001})
-
-
 def test_joined_spans_stay_within_the_bounds_of_one() -> None:
     """A capture of a day has a hundred spans, each with processes, sizes and regions of its own."""
     spans = [

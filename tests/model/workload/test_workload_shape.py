@@ -14,7 +14,6 @@ from iopstui.features.capture.model.shape import (
     pause_of,
     percentages,
     percentile_depth,
-    process_of,
     random_percentage,
     split,
     zones,
@@ -90,14 +89,6 @@ def test_hot_regions_make_zones() -> None:
 
 def arrivals(squares: int, windows: int = 100, active: int = 0, bursts: int = 0) -> Stream:
     return replace(STREAM, arrivals=Arrivals(windows, squares, 0, active, bursts))
-
-
-def test_how_requests_arrive() -> None:
-    # 10 a window: always; with a variance of 10; in one of ten windows 100
-    assert process_of(arrivals(100 * 100)) == "linear"
-    assert process_of(arrivals(100 * 110)) == "poisson"
-    assert process_of(arrivals(10 * 100**2)) == "bursts"
-    assert process_of(arrivals(10 * 100**2, windows=10)) == "linear", "too few windows to know"
 
 
 def test_bursts_and_pauses() -> None:
