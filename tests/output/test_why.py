@@ -133,6 +133,16 @@ def test_a_process_below_a_limit_waits_for_io_on_the_disk() -> None:
     assert sentence == "▲ postgres (812) waits for I/O on vdb 83 % of its time, runs 12 %"
 
 
+def test_what_was_not_read_in_time_is_told() -> None:
+    situation, answer = report().pairs[0]
+    unread = replace(situation, use=None)
+    assert "who uses it, blocked tasks, limits of cgroups (not read in these seconds)" in not_seen(
+        unread
+    )
+    assert not any("limits" in one for one in excluded(unread, answer))
+    assert not any("who uses it" in one for one in not_seen(situation))
+
+
 def test_a_process_on_a_stack_waits_for_its_top_and_on_two_disks_for_one_of_them() -> None:
     both = replace(WAITING, devices=frozenset({"vdb", "vdd"}))
     for below, disk in ((("vdb", "vdd"), "vdb"), (("vdb",), "a disk")):

@@ -84,6 +84,8 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
 def not_seen(s: Situation, no_probe: str = "") -> list[str]:
     """What could not be looked at, and what would allow it."""
     missing = []
+    if s.use is None:
+        missing.append("who uses it, blocked tasks, limits of cgroups (not read in these seconds)")
     if s.use is not None and s.use.hidden and not s.use.as_root:
         hidden = units.counted(s.use.hidden, "process", "processes")
         missing.append(f"the I/O of {hidden} of other users (root sees it)")
