@@ -510,6 +510,12 @@ async def test_a_host_stays_open_when_the_recording_is_stepped() -> None:
         assert app.source.one is not None
         await pilot.press("left")
         await wait_until(pilot, lambda: shows(app, "REPLAY 0:11 / 0:29"))
+        # a jump back begins anew with all hosts; it is shown again once it has come
+        await wait_until(pilot, lambda: app.source.one is not None)
+        assert shows(app, "four.jsonl › node0")
+        await pilot.press("escape", "left")
+        await wait_until(pilot, lambda: shows(app, "REPLAY 0:01 / 0:29"))
+        assert app.source.one is None
 
 
 async def test_h_writes_a_report_of_the_played_recording(

@@ -113,6 +113,8 @@ class HostsSource:
         self.all = LiveState()
         self.one: HostView | None = None
         self._port = port
+        # the host that was shown at another position of the recording
+        self._again = ""
 
     @property
     def odd_host(self) -> str:
@@ -129,8 +131,12 @@ class HostsSource:
                 one.apply(event)
             if isinstance(event, MergedInterval) and is_due(self.hosts, event):
                 self._judge(event)
+        host = self.hosts.hosts.get(self._again)
+        # once it has a second of its own here: its newest frame may be of where one was
+        if host is not None and host.session is not None and host.series.last >= 0:
+            self.show(host.name)
         # its state is another one when its session has begun again
-        if one is not None and self._port.state is not one.state:
+        elif one is not None and self._port.state is not one.state:
             self._port.restart_state(one.state)
 
     def _judge(self, second: MergedInterval) -> None:
@@ -143,8 +149,11 @@ class HostsSource:
             state.apply(AnswerGiven(state.t, answer))
 
     def restart(self) -> None:
-        """Another position of the recording follows: all hosts, from there on."""
+        """Another position of the recording follows: all hosts, until the one that was shown has
+        come."""
+        again = self.one.name if self.one is not None else self._again
         self.show_all()
+        self._again = again
         self.all = LiveState(self.fleet.target.opened)
         self._port.restart_state(self.all)
 
@@ -166,12 +175,13 @@ class HostsSource:
 
     def show_all(self) -> None:
         """Back to all hosts."""
-        if self.one is not None:
-            self._leave()
+        shown = self.one is not None
+        self._leave()
+        if shown:
             self._show(self.all)
 
     def _leave(self) -> None:
-        one, self.one = self.one, None
+        one, self.one, self._again = self.one, None, ""
         if one is not None:
             self.fleet.runs.detail(one.name, False)
 
