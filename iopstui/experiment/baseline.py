@@ -159,6 +159,8 @@ def _read_recording(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
                                      "A baseline needs a single run.", BASELINE_ADVICE)  # fmt: skip
                 case events.FrameReady() if event.frame.step:
                     runs.setdefault(event.frame.step, _new_run(paths)).add(event.frame)
+                case events.StepFinished() if event.error:
+                    raise _failed(path, event.error)
                 case events.StepFinished() if event.summary:
                     run = runs.setdefault(event.step, _new_run(paths))
                     run.final = final_rates(event.summary)
@@ -171,6 +173,9 @@ def _read_recording(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
 def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
     """fio's final figures; batches only where --status-interval wrote documents in between."""
     result = read_result(path)
+    failed = [job.name for job in result.last.jobs if job.error]
+    if failed:
+        raise _failed(path, f"fio reports failed jobs: {', '.join(failed)}")
     run, builder = _new_run(paths), FrameBuilder()
     for raw in _samples(result.statuses):
         run.add(builder.feed(raw))
@@ -180,6 +185,12 @@ def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
         final = without_direction(final, rate.direction)
     run.final = _stated_percentiles(summary) | final
     return run
+
+
+def _failed(path: Path, why: str) -> UsageError:
+    name = printable(str(path))
+    return UsageError(f"The job of {name} failed: {printable(why.rstrip('.'))}. Its figures cannot "
+                      "be a baseline.", BASELINE_ADVICE)  # fmt: skip
 
 
 def _samples(statuses: Sequence[object]) -> Iterator[RawSample]:

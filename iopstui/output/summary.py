@@ -31,7 +31,14 @@ from iopstui.model.metrics.slow.slow_requests import (
     request_text,
     stages_text,
 )
-from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
+from iopstui.model.metrics.summary import (
+    EXACT,
+    UNCHECKED,
+    FramesTotal,
+    certificate,
+    is_final,
+    split_directions,
+)
 from iopstui.model.metrics.waits import Waits, waits_line
 from iopstui.model.sizes import MIB
 from iopstui.tables import Column, head_line, line, texts
@@ -331,19 +338,12 @@ def drive_texts(figures: Mapping[str, float | None]) -> Iterator[str]:
 
 
 def _title(summary: Mapping[str, Any]) -> str:
-    longest = max(
-        (part["runtime_ms"] for row in summary["rows"] for part in row["directions"].values()),
-        default=0,
-    )
-    moved = size(sum(part["io_bytes"] for part in _split(summary["total"]).values()))
+    times = [part["runtime_ms"] for row in summary["rows"] for part in row["directions"].values()]
+    longest = summary["all"]["runtime_ms"] if "all" in summary else max(times, default=0)
+    moved = size(sum(part["io_bytes"] for part in split_directions(summary["total"]).values()))
     version = printable(str(summary["fio_version"]))
     title = "final figures" if is_final(summary) else "last report before it was killed"
     return f"fio's {title} ({version}): {longest / 1000:.3f} s, {moved}"
-
-
-def _split(directions: Mapping[str, Any]) -> Mapping[str, Any]:
-    split = {name: part for name, part in directions.items() if name != "mixed"}
-    return split or directions
 
 
 def _heading(rows: list[Mapping[str, Any]]) -> str:

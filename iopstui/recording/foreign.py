@@ -22,6 +22,7 @@ from iopstui.model.fio.log_lines import (
     log_name,
     read_log,
 )
+from iopstui.model.fio.spans import begins_ms
 from iopstui.model.samples import FioStatus
 from iopstui.recording import layout as form
 from iopstui.recording.result_documents import (
@@ -42,6 +43,7 @@ from iopstui.text import printable
 RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"
 MAX_RUNS, MAX_MESSAGES = 100, 100
 LONGEST_NAME = 1 << 16
+LONGEST_RUN_MS = 10 * 365 * 86_400_000
 MAX_KEPT_BYTES = 48 << 20
 """Of fio's JSON of last documents, and of packed documents in between."""
 JSON_ADVICE = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
@@ -65,6 +67,9 @@ def detect_file_kind(path: Path) -> str:
         return JSON if begin.startswith(GZIP) else OTHER
     except (OSError, ValueError):
         return OTHER
+    # fio's log of submission latencies, where the engine has none
+    if not head.strip() and log_name(path.name):
+        return LOG
     if has_document(head) or _FIO_PREFIX.match(head[:200].decode("utf-8", "replace")):
         return JSON
     lines = [line for line in head.decode("utf-8", "replace").split("\n")[:4] if line.strip()]
@@ -123,8 +128,8 @@ class FioResult:
     notes: tuple[str, ...] = ()
 
     @property
-    def options(self) -> dict[str, dict[str, str]]:
-        """Options of all jobs by the job's name ("": global ones)."""
+    def options(self) -> list[tuple[str, dict[str, str]]]:
+        """Names of jobs ("": global) with their options, each once; two may share a name."""
         return _options(self.document)
 
     @property
@@ -157,7 +162,7 @@ class FioResult:
         """Whether one of its options had fio write a log of that prefix."""
         return any(
             Path(value or job).name == prefix
-            for job, options in self.options.items()
+            for job, options in self.options
             for name, value in options.items()
             if name in _LOGS
         )
@@ -171,20 +176,26 @@ def read_results(path: Path) -> list[FioResult]:
     document."""
     reader = ResultReader(path)
     results: list[FioResult] = []
+    latest: dict[str, FioResult] = {}
     messages: list[str] = []
     broken = kept_bytes = 0
-    for item in reader.items():
+    for label, item in reader.items():
         if isinstance(item, Document):
             document = without_older_units(newest_of_clients(item.data))
             status = parse_status(document)
             if status is None or not status.jobs:
                 continue
             _check_names(path, status)
-            if results and continues(results[-1].last, status):
-                results[-1].statuses.append(status)
-                results[-1].document = document
+            _check_figures(path, status)
+            before = latest.get(label)
+            if before is not None and before.document == document:
+                continue
+            if before is not None and continues(before.last, status):
+                before.statuses.append(status)
+                before.document = document
             else:
                 results.append(FioResult(path, Statuses(status), document))
+                latest[label] = results[-1]
                 kept_bytes += item.size
             if len(results) > MAX_RUNS or kept_bytes + _packed_bytes(results) > MAX_KEPT_BYTES:
                 raise UsageError(f"{_name(path)} holds more runs and documents of fio than can be "
@@ -222,19 +233,36 @@ def _check_names(path: Path, status: FioStatus) -> None:
                              "is not fio's.")  # fmt: skip
 
 
+def _check_figures(path: Path, status: FioStatus) -> None:
+    """UsageError for figures that no fio can have: negative ones, and more than 64 bits hold."""
+    for job in status.jobs:
+        for part in job.directions.values():
+            figures = [part.issued, part.io_bytes, part.iops, part.bw_bytes, part.runtime_ms]
+            figures += [part.lat_max_ns or 0, *part.percentiles.values(), *(part.bins or ())]
+            figures += [lat.mean_ns for lat in (part.slat, part.clat, part.lat) if lat is not None]
+            if min(figures) < 0 or max(figures) >= 1 << 63 or part.runtime_ms > LONGEST_RUN_MS:
+                raise UsageError(
+                    f"{_name(path)} holds impossible figures of {printable(job.name)}: it is "
+                    "damaged, or not fio's."
+                )
+
+
 def _packed_bytes(results: Sequence[FioResult]) -> int:
     return sum(result.statuses.packed_bytes for result in results)
 
 
-def _options(data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    by_job: dict[str, dict[str, str]] = {}
+def _options(data: Mapping[str, Any]) -> list[tuple[str, dict[str, str]]]:
+    sections: list[tuple[str, dict[str, str]]] = []
     parts = [("", data.get("global options"))]
     parts += [(str(row.get("jobname", "")), row.get("job options"))
               for row in data.get("jobs") or () if isinstance(row, Mapping)]  # fmt: skip
     for name, options in parts:
         if isinstance(options, Mapping):
-            by_job[name] = {str(key): str(value) for key, value in options.items()}
-    return by_job
+            section = name, {str(key): str(value) for key, value in options.items()}
+            # clones of a section follow one another
+            if not sections or sections[-1] != section:
+                sections.append(section)
+    return sections
 
 
 @dataclass(slots=True)
@@ -265,11 +293,11 @@ def log_bases_ms(files: Sequence[LogFile], result: FioResult | None) -> list[int
     by the logs' own wall clocks, or by the starts of the jobs in fio's JSON."""
     epochs = [log_epoch_ms(_first_line(file.path)) for file in files]
     first = min((epoch for epoch in epochs if epoch is not None), default=None)
-    starts = [job.job_start or 0 for job in result.last.jobs] if result else []
+    starts = [*map(round, begins_ms(result.last.jobs))] if result else []
     earliest = min(starts, default=0)
     bases: list[int | None] = []
     for file, epoch in zip(files, epochs, strict=True):
-        if epoch is None and earliest and 0 < file.name.job <= len(starts):
+        if epoch is None and any(starts) and 0 < file.name.job <= len(starts):
             bases.append(earliest - starts[file.name.job - 1])
         else:
             bases.append(None if epoch is None else first)

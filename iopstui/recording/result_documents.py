@@ -123,9 +123,9 @@ class ResultReader:
         self._pairs_hook = _join_filenames if repeated else None
         self._no_numbers = 0
 
-    def items(self) -> Iterator[Item]:
-        """Documents, messages and broken documents in order. Raises UsageError for a document that
-        is too large."""
+    def items(self) -> Iterator[tuple[str, Item]]:
+        """Documents, messages and broken documents in order, each with the prefix of its lines.
+        Raises UsageError for a document that is too large."""
         sources: dict[str, _Framed] = {}
         for label, block in self._labelled():
             source = sources.get(label)
@@ -134,9 +134,9 @@ class ResultReader:
                     raise UsageError(f"{_name(self.path)} has lines of more than {MAX_PREFIXES} "
                                      "prefixes.", "Give each a file of its own.")  # fmt: skip
                 source = sources[label] = _Framed(self.path, self._pairs_hook)
-            yield from source.feed(self._repaired(block))
-        for source in sources.values():
-            yield from source.close()
+            yield from ((label, item) for item in source.feed(self._repaired(block)))
+        for label, source in sources.items():
+            yield from ((label, item) for item in source.close())
         if self._no_numbers:
             self.notes.append(f"{self._no_numbers} figures, which fio states as nan or inf")
 
@@ -211,9 +211,9 @@ def _prefix_patterns(text: bytes) -> dict[bytes, re.Pattern[bytes]]:
         label = b"<time>".join(parts)
         if label not in patterns and len(patterns) <= MAX_PREFIXES:
             times = rb"(?:%s)" % _TIME.pattern
-            patterns[label] = re.compile(
-                times.join(map(re.escape, parts)) + rb"(?:[ \t]|(?=\r?\n))"
-            )
+            # without a blank (grep, diff) only where no longer name begins like this one
+            end = rb"(?:[ \t]|(?=\r?\n))" if prefix[-1:].isalnum() else rb"[ \t]?"
+            patterns[label] = re.compile(times.join(map(re.escape, parts)) + end)
     return patterns
 
 

@@ -131,7 +131,22 @@ def continues(before: FioStatus, status: FioStatus) -> bool:
             return False
     if any(job.has_ramp for job in status.jobs):
         return True
+    if not laid_out and _differ_since(before, status):
+        return False
     return not (_ios(status) < _ios(before) and _runtime(status) <= _runtime(before))
+
+
+def _differ_since(before: FioStatus, status: FioStatus) -> bool:
+    """Whether a job began at another time, or its longest latency has become shorter: as fio on
+    another machine may have it, which did the same at the same time."""
+    for old, new in zip(before.jobs, status.jobs, strict=True):
+        if old.job_start and new.job_start and old.job_start != new.job_start:
+            return True
+        for name, part in old.directions.items():
+            now = new.directions.get(name)
+            if now is not None and now.issued and (now.lat_max_ns or 0) < (part.lat_max_ns or 0):
+                return True
+    return False
 
 
 def _identity(status: FioStatus) -> list[tuple[str, int, Mapping[str, str]]]:

@@ -8,6 +8,7 @@ import pytest
 import recordings as made
 from fio_recordings import DIRECTORY, LOGS, statuses, unpacked
 
+from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.experiment.baseline import with_baseline
 from iopstui.model.experiment import baseline as model_baseline
@@ -77,6 +78,17 @@ def test_what_can_t_be_a_baseline_is_told(texts: list[str], file: str | None, sa
     with pytest.raises(UsageError) as error:
         with_baseline(asked, None if file is None else str(LOGS / file))
     assert said in f"{error.value} {error.value.hint}"
+
+
+def test_a_run_that_failed_is_no_baseline(tmp_path: Path) -> None:
+    name, recorded = "3.42-g5-enospc-run", tmp_path / "before.iops"
+    ended = events.StepFinished(2.5, 1, 1, "No space left on device", False)
+    tape = made.tape(recorded)
+    made.tell(tape, [*made.raws(name), ended])
+    assert tape.close(events.SessionEnded(2.5, 0)) == ""
+    for path in (recorded, unpacked(name, tmp_path)):
+        with pytest.raises(UsageError, match=r"failed: (No space|fio reports failed jobs)"):
+            with_baseline([parse_expectation("iops>=95%")], str(path))
 
 
 def test_of_several_runs_which_is_not_guessed() -> None:

@@ -97,9 +97,11 @@ def test_percentiles_are_of_what_the_histogram_is_of() -> None:
     of_lat = direction(clat_ns={"max": 1}, lat_ns={**CLAT, "max": 71})
     assert (of_lat.bins_of, of_lat.lat_max_ns) == ("lat", 71)
     assert (of_lat.bins, of_lat.percentiles) == ({3: 4, 5: 5}, {"p50": 5, "p99.99": 6})
-    neither = direction(clat_ns=None)
+    stated = direction(clat_ns=None)
+    assert (stated.bins, stated.bins_of, stated.lat_max_ns) == (None, "lat", 90)
+    neither = direction(clat_ns=None, lat_ns=None)
     assert (neither.bins, neither.bins_of, neither.lat_max_ns) == (None, "clat", 0)
-    assert neither.completed == 10
+    assert stated.completed == 10
 
 
 def test_without_n_the_histogram_counts() -> None:

@@ -298,6 +298,29 @@ def test_the_times_of_json_place_jobs_in_time(tmp_path: Path) -> None:
     assert csv_rows(tmp_path / "out.json", *paths) == [(t, 1000) for t in (1, 2, 3, 5, 6, 7)]
 
 
+def test_a_delayed_job_stands_later_by_its_options(tmp_path: Path) -> None:
+    # before fio 3.36 its JSON does not say when a job began
+    jobs = (("a", 3000, 3000, {}), ("b", 3000, 3000, delayed("b", startdelay="4")))
+    result = together(*jobs)
+    for row in result["jobs"]:
+        row["job options"]["write_iops_log"] = "ep"
+    (tmp_path / "out.json").write_text(fio_layout(result))
+    paths = [tmp_path / f"ep_iops.{job}.log" for job in (1, 2)]
+    for path in paths:
+        path.write_text("".join(f"{at}, 1000, 0, 0, 0\n" for at in range(500, 3001, 500)))
+    assert csv_rows(tmp_path / "out.json", *paths) == [(t, 1000) for t in (1, 2, 3, 5, 6, 7)]
+
+
+def test_an_empty_log_beside_others_is_no_error(tmp_path: Path) -> None:
+    # fio's log of submission latencies, where the engine is synchronous
+    empty, log = tmp_path / "x_slat.1.log", tmp_path / "x_clat.1.log"
+    empty.touch()
+    log.write_text("0, 900, 0, 4096\n999, 800, 0, 4096\n")
+    assert "x_slat.1.log: it is empty" in rendered([log, empty], "md")
+    with pytest.raises(UsageError, match="has no log lines"):
+        rendered([empty], "md")
+
+
 def test_maxima_are_no_means(tmp_path: Path) -> None:
     (tmp_path / "out.json").write_text(fio_layout(document(write_lat_log="m", log_max_value="1")))
     log = tmp_path / "m_clat.1.log"
@@ -326,3 +349,173 @@ def test_two_lines_that_are_weeks_apart_are_no_log(tmp_path: Path) -> None:
     path.write_text("0, 5, 0, 4096\n2500000000, 5, 0, 4096\n")
     with pytest.raises(UsageError, match="a log of 29 days"):
         rendered([path], "md")
+
+
+# -- jobs that did not run at the same time
+
+
+def measured(path: Path) -> str:
+    sentence: str = report(path)["recordings"][0]["overview"]["measured"]
+    return sentence
+
+
+def together(*more: tuple[str, int, int, dict[str, Any]]) -> dict[str, Any]:
+    """A result of jobs, each with its name, I/Os, run time (ms) and more of its row."""
+    rows = [{**document(name, ios, ms)["jobs"][0], **row} for name, ios, ms, row in more]
+    return {**document(), "jobs": rows}
+
+
+def delayed(name: str, **options: str) -> dict[str, Any]:
+    return {"job options": {**OPTIONS, "name": name, **options}}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "seconds", "iops"),
+    [
+        # fio's own "Run status group" has 4,000 I/Os in 3 s, too
+        ([("a", 1000, 1000, {}), ("b", 3000, 3000, {})], 3, "1.33k"),
+        ([("a", 2000, 2000, {}), ("b", 600, 2000, delayed("b", startdelay="2"))], 4, "650"),
+        ([("a", 2000, 2000, {}), ("b", 600, 2000, delayed("b", wait_for="a"))], 4, "650"),
+        ([("a", 2000, 2000, {"job_start": 5000}), ("b", 600, 2000, {"job_start": 9000})],
+         6, "433"),
+        ([("a", 2000, 2000, {}), ("b", 600, 2010, {})], 2, "1.30k"),
+        ([("a", 1, 1000, {}), ("b", 1, 1, {})], 1, "2.00"),
+    ],
+)  # fmt: skip
+def test_rates_are_added_only_of_jobs_that_ran_at_the_same_time(
+    jobs: list[Any], seconds: int, iops: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(together(*jobs)))
+    assert f"for {seconds} s: {iops} IOPS" in measured(path)
+
+
+def test_reads_that_verify_follow_the_writes(tmp_path: Path) -> None:
+    row = document(rw="write", verify="crc32c")["jobs"][0]
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout({**document(), "jobs": [{**row, "write": direction(4000, 2000)}]}))
+    assert "for 4 s: 1.50k IOPS" in measured(path)
+
+
+def test_unified_reporting_of_both_kinds_counts_each_io_once(tmp_path: Path) -> None:
+    row = document(rw="randrw", unified_rw_reporting="both")["jobs"][0]
+    row |= {"write": direction(2000, 2000), "mixed": direction(4000, 2000)}
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout({**document(), "jobs": [row]}))
+    assert "for 2 s: 2.00k IOPS, 7.81 MiB/s" in measured(path)
+
+
+def test_equal_jobs_of_two_pods_are_two_runs(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    pods = [fio_layout(document(ios=ios)).splitlines() for ios in (2000, 2040)]
+    path.write_text("".join(f"[pod/{n}/fio] {line}\n" for lines in zip(*pods, strict=True)
+                            for n, line in enumerate(lines)))  # fmt: skip
+    assert rows(path) == [(1, "a", 2000), (2, "a", 2040)]
+
+
+@pytest.mark.parametrize("change", [{"max": 50_000}, {"job_start": BEGAN_MS + 1}])
+def test_equal_jobs_of_two_machines_in_one_file_are_two_runs(
+    change: dict[str, Any], tmp_path: Path
+) -> None:
+    first, second = document(ios=2000), document(ios=2040)
+    first["jobs"][0]["job_start"] = second["jobs"][0]["job_start"] = BEGAN_MS
+    (second["jobs"][0] if "job_start" in change else second["jobs"][0]["read"]["clat_ns"]).update(
+        change
+    )
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(first) + fio_layout(second))
+    assert rows(path) == [(1, "a", 2000), (2, "a", 2040)]
+
+
+def test_a_result_that_is_there_twice_counts_once(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(2 * fio_layout(document()))
+    assert "By fio's JSON, fio ran a " in measured(path)
+
+
+@pytest.mark.parametrize("prefix", ["out.json:", "+", "> "])
+def test_the_prefixes_of_grep_and_diff_are_taken_off(prefix: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("".join(f"{prefix}{line}\n" for line in fio_layout(document()).splitlines()))
+    assert rows(path) == [(1, "a", 2000)]
+
+
+# -- figures that are missing, or impossible
+
+
+@pytest.mark.parametrize("stated", ['"iops" : nan', '"iops" : [1]', '"unknown" : 1'])
+def test_a_rate_without_a_value_is_made_of_the_counts(stated: str, tmp_path: Path) -> None:
+    result = together(("a", 2000, 2000, {}), ("b", 1000, 2000, {}))
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result).replace('"iops" : 1000.0', stated))
+    assert "for 2 s: 1.50k IOPS" in measured(path)
+
+
+def test_percentiles_of_lat_are_shown_where_fio_has_none_of_clat(tmp_path: Path) -> None:
+    result = document()
+    read = result["jobs"][0]["read"]
+    read["lat_ns"] = {**read["lat_ns"], "percentile": read["clat_ns"].pop("percentile")}
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result))
+    [run] = report(path)["recordings"][0]["runs"]
+    figures = run["summary"]["rows"][0]["directions"]["read"]
+    assert (figures["percentiles_of"], figures["percentiles"]["p99"]) == ("lat", 9000)
+
+
+def test_a_disk_whose_use_is_no_number_is_still_reported(tmp_path: Path) -> None:
+    disks = [{"name": name, "read_ios": 7, "write_ios": 0, "util": 12.25} 
+             for name in ("sda", "sdb")]  # fmt: skip
+    path = tmp_path / "out.json"
+    text = fio_layout({**document(), "disk_util": disks})
+    path.write_text(text.replace('"util" : 12.25', '"util" : -nan', 1))
+    text = rendered([path], "md")
+    assert "| disk sda, fio's count | 7 reads, 0 writes |" in text
+    assert "| disk sdb, fio's count | 7 reads, 0 writes, util 12.2 % |" in text
+
+
+@pytest.mark.parametrize("figure", [("iops", -5.0), ("total_ios", -1), ("io_bytes", 10**30),
+                                    ("bw_bytes", 1e308), ("runtime", 2**62)])  # fmt: skip
+def test_impossible_figures_are_refused(figure: tuple[str, Any], tmp_path: Path) -> None:
+    result = document()
+    result["jobs"][0]["read"].update([figure])
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result))
+    with pytest.raises(UsageError, match="impossible figures of a: it is damaged, or not fio's"):
+        rendered([path], "md")
+
+
+# -- options
+
+
+def test_an_option_cannot_begin_another_one_of_the_job_file(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    forged = document("a]\nrw=write", filename="f1\n[evil]\nfilename=/dev/sda\nrw=write")
+    path.write_text(fio_layout(forged))
+    lines = rendered([path], "md").splitlines()
+    assert "[a] rw=write]" in lines and "filename=f1 [evil] filename=/dev/sda rw=write" in lines
+    assert not {"[evil]", "rw=write", "filename=/dev/sda"} & set(lines)
+
+
+def test_jobs_that_share_a_name_keep_their_options(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    row = document()["jobs"][0]
+    other = {**row, "job options": {**OPTIONS, "bs": "8k"}}
+    path.write_text(fio_layout({**document(), "jobs": [row, row, other]}))
+    text = rendered([path], "md")
+    assert text.count("\n[a]\n") == 2 and "\nbs=4k\n" in text and "\nbs=8k\n" in text
+
+
+def test_options_of_another_job_of_the_group_do_not_describe_it(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    row = document(rw="randwrite", bs="8k")["jobs"][0]
+    path.write_text(fio_layout({**document(), "jobs": [{**row, "write": direction(600, 2000)}]}))
+    text = rendered([path], "md")
+    assert "fio ran a on /data/f1" in text
+    assert "of a group (group_reporting) fio gives those of the last job" in text
+
+
+@pytest.mark.parametrize("name", ["bssplit", "bsrange"])
+def test_a_list_of_sizes_goes_before_a_size(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(document(**{name: "4k/60:64k/40"})))
+    assert "4k/60:64k/40 QD 1)" in measured(path) and "randread 4k QD" not in measured(path)

@@ -11,7 +11,7 @@ from iopstui.features.reports.report_data import ReportData
 from iopstui.features.reports.run import Run
 from iopstui.model.experiment.plan import variant_letter
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.samples import MIXED
+from iopstui.model.metrics.summary import whole_rate
 from iopstui.model.volumes.promised import INSTANCE_BW, VOLUME_BW, Limit, PromisedFigures
 from iopstui.model.volumes.volume import READ, WRITE
 from iopstui.tables import Table
@@ -67,10 +67,7 @@ def _final_total(run: Run, name: str) -> float | None:
     the report, too. fio's seconds may be longer than those of the frames."""
     if run.finished is None or run.is_partial:
         return None
-    summary: dict[str, Any] = dict(run.finished.summary)
-    total = (summary.get("total") or {}).values()
-    values = [totals[name] for totals in total if totals.get(name) is not None]
-    return sum(values) if values else None
+    return whole_rate(run.finished.summary, name)
 
 
 def figures(run: Run) -> dict[str, float | None]:
@@ -187,19 +184,13 @@ def _measured(data: ReportData) -> Iterator[_Measured]:
             yield _Measured(row.step, row.what, row.iops, row.bw, writes.get(row.step, False))
         return
     for run in data.runs:
-        figures = {name: part for name, part in run.figures().items() if name != MIXED}
-        parts = list((figures or run.figures()).values())
+        figures = run.figures()
         reads, writes_ = (figures.get(name, {}).get("iops") or 0.0 for name in (READ, WRITE))
         iops, bw = (
-            None if run.contradicted else _sum([part[name] for part in parts])
+            None if run.contradicted else whole_rate(run.summary, name)
             for name in ("iops", "bw_bytes")
         )
         yield _Measured(run.step, run.name, iops, bw, writes_ > reads)
-
-
-def _sum(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
 
 
 def _row(run: _Measured, size: int, limit: Limit, burst: bool = False) -> Row:

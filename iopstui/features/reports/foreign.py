@@ -4,7 +4,7 @@ less what such a file does not say."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,12 +18,14 @@ from iopstui.features.reports.run import Run
 from iopstui.features.reports.series import Heat
 from iopstui.model import histogram
 from iopstui.model.block.target import FILE, Target
+from iopstui.model.experiment.expectation import has_direction
 from iopstui.model.fio.log_lines import Logs
 from iopstui.model.fio.rows import flag
+from iopstui.model.fio.spans import whole_ms
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.stated_rates import SecondRates, beyond_depth
 from iopstui.model.metrics.summary import fio_summary
-from iopstui.model.samples import FioStatus, RawSample
+from iopstui.model.samples import FioStatus, JobStatus, RawSample
 from iopstui.output.replay import checking_figures
 from iopstui.recording import layout as form
 from iopstui.recording.foreign import (
@@ -134,7 +136,8 @@ def load_foreign_report(source: Source, redact: bool = False) -> ReportData:
     private = Redactor() if redact else None
     if private is not None:
         for result in results:
-            private.learn([{"filename": _target(result), "host": result.host}, result.options])
+            private.learn([{"filename": _target(result), "host": result.host},
+                           *(options for _, options in result.options)])  # fmt: skip
             private.learn([{"host": host} for host in _hosts_in(result)])
     begins = _begins(results)
     data = _begun(source, begins, logs)
@@ -195,19 +198,14 @@ def _begun(source: Source, begins: Sequence[float], logs: Logs) -> ReportData:
 
 
 def _seconds(status: FioStatus) -> float:
-    """How long the run took: the longest of each group, which follow one another."""
-    longest: dict[int, int] = {}
-    for job in status.jobs:
-        times = [job.job_runtime_ms if job.members == 1 else 0,
-                 *(d.runtime_ms for d in job.directions.values())]  # fmt: skip
-        longest[job.group] = max(longest.get(job.group, 0), *times)
-    return sum(longest.values()) / 1000
+    """How long the run took."""
+    return whole_ms(status.jobs) / 1000
 
 
 def _target(result: FioResult) -> str:
     names = [
         options[name]
-        for options in result.options.values()
+        for _, options in result.options
         for name in ("filename", "directory")
         if options.get(name)
     ]
@@ -222,7 +220,7 @@ def _of_result(data: ReportData, run: Run, result: FioResult, begin: float) -> N
     failed = [row["name"] for row in summary["rows"] if row["error"]]
     error = "; ".join(result.messages) or (f"fio reports failed jobs: {', '.join(failed)}" if failed
                                        else "")  # fmt: skip
-    names = ", ".join(dict.fromkeys(job.name for job in final.jobs))
+    names = ", ".join(dict.fromkeys(job.name or "(no name)" for job in final.jobs))
     run.started = events.StepStarted(
         begin, step, names, _title(final), (), True, "run", final.version
     )
@@ -257,11 +255,11 @@ def _sample(step: int, number: int, status: FioStatus, final: bool) -> RawSample
 
 
 def _disk(disk: Mapping[str, Any]) -> tuple[str, str]:
-    """fio's disk_util of one disk, in words."""
-    return str(disk.get("name", "")), (
-        f"{disk.get('read_ios', 0)} reads, {disk.get('write_ios', 0)} writes, "
-        f"util {float(disk.get('util', 0)):.1f} %"
-    )
+    """fio's disk_util of one disk, in words. Its util may be nan."""
+    util = disk.get("util")
+    counts = f"{disk.get('read_ios', 0)} reads, {disk.get('write_ios', 0)} writes"
+    known = isinstance(util, (int, float)) and 0 <= util <= 100
+    return str(disk.get("name", "")), f"{counts}, util {util:.1f} %" if known else counts
 
 
 def _fill_in(summary: dict[str, Any], document: Mapping[str, Any]) -> None:
@@ -302,24 +300,43 @@ def _title(status: FioStatus) -> str:
             label
             for name, label in (
                 ("rw", job.options.get("rw", job.options.get("readwrite", ""))),
-                ("bs", job.options.get("bs", job.options.get("blocksize", ""))),
+                ("bs", _block_sizes(job.options)),
                 ("iodepth", f"QD {job.options.get('iodepth', '1')}"),
                 ("numjobs", f"x {job.options['numjobs']}" if "numjobs" in job.options else ""),
             )
             if label
         )
         for job in status.jobs
+        if not _of_another(job)
     )
     return "; ".join(list(shapes)[:4])
 
 
-def _job_file(options: Mapping[str, Mapping[str, str]]) -> str:
+def _of_another(job: JobStatus) -> bool:
+    """Whether the options of a row can't be those of all its I/Os: of the jobs of a group fio gives
+    the last one's."""
+    return any(
+        part.issued and not has_direction(job.options, name)
+        for name, part in job.directions.items()
+    )
+
+
+def _block_sizes(options: Mapping[str, str]) -> str:
+    """The sizes of I/Os; fio takes a list or a range of sizes before a single one."""
+    if "bssplit" in options:
+        return f"bssplit {options['bssplit']}"
+    ranges = options.get("bsrange", options.get("blocksize_range"))
+    return ranges or options.get("bs", options.get("blocksize", ""))
+
+
+def _job_file(sections: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     """fio's options as its JSON has them, as a job file."""
     parts = []
-    for name, section in options.items():
+    for name, section in sections:
         lines = [f"{key}={value}" if value else key for key, value in section.items()
                  if key != "name"]  # fmt: skip
-        parts.append("\n".join([f"[{name or 'global'}]", *lines]))
+        # a line end within would begin another option, or a job
+        parts.append("\n".join(map(printable, (f"[{name or 'global'}]", *lines))))
     return "\n\n".join(parts)
 
 
@@ -352,7 +369,7 @@ def _logs_maxima(result: FioResult) -> bool:
     """Whether the lines of its averaged logs are maxima."""
     return any(
         flag(options, "log_max_value") or options.get("log_window_value", "").strip() == "max"
-        for options in result.options.values()
+        for _, options in result.options
     )
 
 
@@ -410,7 +427,8 @@ def _missing_facts(
 
 
 def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
-    timed = any(job.measures_latency for job in result.last.jobs)
+    timed = any(job.measures_latency or part.completed for job in result.last.jobs
+                for part in job.directions.values())  # fmt: skip
     if not timed:
         yield "latency: not measured by the jobs (gtod_reduce, disable_clat)"
     elif not result.has_histogram:
@@ -421,6 +439,8 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
         yield f"{result.broken_documents} documents of the file, which are cut off or damaged"
     if not result.options:
         yield "the jobs' options"
+    elif any(map(_of_another, result.last.jobs)):
+        yield ("options of all jobs: of a group (group_reporting) fio gives those of the last job")
     yield from result.notes
 
 

@@ -152,7 +152,7 @@ def _job(
     }
     longest = max([d.runtime_ms for d in directions.values()], default=0)
     return JobStatus(
-        name=str(row.get("jobname", "")),
+        name=str(row.get("jobname") or ""),
         group=_int(row.get("groupid")),
         error=_int(row.get("error")),
         elapsed_s=_int(row["elapsed"]) if "elapsed" in row else None,
@@ -211,21 +211,36 @@ def _direction(row: Mapping[str, Any]) -> DirectionStatus:
         lat=sums["lat"],
         bins=bins,
         bins_of=bins_of,
-        iops=_float(row.get("iops")),
-        bw_bytes=_float(row["bw_bytes"]) if "bw_bytes" in row else 1024 * _float(row.get("bw")),
+        iops=_rate(row.get("iops"), row.get("total_ios"), row),
+        bw_bytes=_rate(row.get("bw_bytes"), row.get("io_bytes"), row)
+        if "bw_bytes" in row or "bw" not in row
+        else 1024 * _float(row["bw"]),
         percentiles=_percentile_list(source),
         lat_max_ns=_int(source.get("max")),
     )
 
 
+def _rate(stated: object, count: object, row: Mapping[str, Any]) -> float:
+    """A rate as fio states it; where that is no number (nan, in a file), what fio counted over its
+    run time."""
+    if type(stated) is float and isfinite(stated):
+        return stated
+    if type(stated) is int or _float(stated):
+        return _float(stated)
+    return 1000 * _int(count) / (_int(row.get("runtime")) or 1)
+
+
 def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
-    """The histogram and what it is of: clat where there is one, else lat (``None`` if neither)."""
+    """The histogram and what it is of: clat where there is one, else lat (``None`` if neither: then
+    what fio's percentiles are of)."""
     for kind in ("clat", "lat"):
         block = row.get(f"{kind}_ns")
         raw = block.get("bins") if isinstance(block, dict) else None
         if isinstance(raw, dict) and raw:
             return _counts(raw), kind
-    return None, "clat"
+    blocks = (row.get("clat_ns"), row.get("lat_ns"))
+    clat, lat = (block.get("percentile") if isinstance(block, dict) else None for block in blocks)
+    return None, "lat" if lat and not clat else "clat"
 
 
 class _BinKeys(dict[Any, int]):
@@ -308,7 +323,7 @@ def _percentile_list(block: Mapping[str, Any]) -> Mapping[str, int]:
 @lru_cache(256)
 def _percentile_name(key: object) -> str:
     percent = _float(key)
-    return f"p{percent:g}" if percent else ""
+    return f"p{percent:g}" if 0 < percent <= 100 else ""
 
 
 def _measures_latency(options: Mapping[str, str], says_counts: bool) -> bool:

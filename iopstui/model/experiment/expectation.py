@@ -282,7 +282,7 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
     if direction == "mixed" and not any("unified_rw_reporting" in job.options for job in jobs):
         return "only with unified_rw_reporting=1 does fio count reads and writes as one"
     if direction in ("read", "write", "trim") and not any(
-        _has_direction(job, direction) for job in jobs
+        has_direction(job.options, direction) for job in jobs
     ):
         return f"the job does no {direction}s"
     if kind not in ("slat", "clat", "lat"):
@@ -325,10 +325,10 @@ def _is_disabled(job: Section, option: str) -> bool:
     return option in job.options and not flag(job.options, option)
 
 
-def _has_direction(job: Section, direction: str) -> bool:
+def has_direction(options: Mapping[str, str], direction: str) -> bool:
     """Whether a section's rw= contains this direction; unknown words may."""
-    rw = job.options.get("rw", job.options.get("readwrite", "read")).partition(":")[0]
-    if "verify" in job.options or flag(job.options, "unified_rw_reporting"):
+    rw = options.get("rw", options.get("readwrite", "read")).partition(":")[0]
+    if "verify" in options or flag(options, "unified_rw_reporting"):
         return True
     kinds = {"rw": "read write", "readwrite": "read write", "trimwrite": "trim write"}
     directions = kinds.get(rw.removeprefix("rand"), rw)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from iopstui.model.fio.counts import NOTHING, SUBMISSIONS, completions, counted_by, max_in_flight
 from iopstui.model.fio.interval import FioInterval
+from iopstui.model.fio.spans import Span, span, whole_ms
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.row_checks import RowChecks
 from iopstui.model.samples import DIRECTIONS, MIXED, DirectionStatus, FioStatus, JobStatus
@@ -25,13 +26,14 @@ def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
     ``failed`` I/Os are fio's total_err, ``block_size`` (bytes) is that of all its I/Os, ``depth``
     the most that can be under way, ``ramp`` whether it has a ramp_time. Unknown is ``None``. A row
     that syncs has ``sync``: how many ``completed``, and their latencies named as above.
-    ``sums`` adds the rows of each of fio's groups, which run at the same time; ``total`` all
-    rows, with rates only where there is one group (stages of a stonewalled job follow one
-    another, so the sum of their rates would be no rate at all).
+    ``sums`` adds the rows of each of fio's groups; where these did not run at the same time, the
+    rates are those of the whole ``runtime_ms``, as in fio's own "Run status group". ``total`` adds
+    all rows, ``all`` all directions, too, with rates only where there is one group (stages of a
+    stonewalled job follow one another, so the sum of their rates would be no rate at all).
     """
     rows = [_row(index, job) for index, job in enumerate(status.jobs)]
     groups = sorted({job.group for job in status.jobs})
-    total = _sums(rows)
+    total = _sums(status.jobs, rows)
     if len(groups) > 1:
         total = {name: {**sums, "iops": None, "bw_bytes": None} for name, sums in total.items()}
     return {
@@ -40,11 +42,38 @@ def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
         "final": final,
         "rows": rows,
         "sums": [
-            {"group": group, "directions": _sums(row for row in rows if row["group"] == group)}
+            {
+                "group": group,
+                "directions": _sums(
+                    [job for job in status.jobs if job.group == group],
+                    [row for row in rows if row["group"] == group],
+                ),
+            }
             for group in groups
         ],
         "total": total,
+        "all": {
+            **(_all(status.jobs, rows) if len(groups) == 1 else dict.fromkeys(_RATES)),
+            "runtime_ms": whole_ms(status.jobs),
+        },
     }
+
+
+def whole_rate(summary: Mapping[str, Any], name: str) -> float | None:
+    """``iops`` or ``bw_bytes`` of a run's rows and directions together, from ``fio_summary``.
+    ``None`` where they have none."""
+    if "all" in summary:
+        rate: float | None = summary["all"][name]
+        return rate
+    parts = split_directions(summary.get("total") or {}).values()
+    rates = [part[name] for part in parts if part.get(name) is not None]
+    return sum(rates) if rates else None
+
+
+def split_directions(directions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Directions without ``mixed``, unless there is nothing else: it holds the same I/Os."""
+    split = {name: part for name, part in directions.items() if name != MIXED}
+    return split or directions
 
 
 def is_final(summary: Mapping[str, Any]) -> bool:
@@ -105,16 +134,36 @@ def _figures(job: JobStatus, direction: DirectionStatus) -> dict[str, Any]:
     }
 
 
-def _sums(rows: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    sums: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        for name, figures in row["directions"].items():
-            total = sums.setdefault(name, {"rows": 0, "runtime_ms": 0})
-            total["rows"] += 1
-            for key in ("iops", "bw_bytes", "io_bytes", "total_ios", "completed"):
-                total[key] = total.get(key, 0) + figures[key]
-            total["runtime_ms"] = max(total["runtime_ms"], figures["runtime_ms"])
-    return {name: sums[name] for name in DIRECTIONS if name in sums}
+_RATES, _COUNTS = ("iops", "bw_bytes"), ("io_bytes", "total_ios", "completed")
+
+
+def _sums(
+    jobs: Sequence[JobStatus], rows: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """The sums of rows of one group by direction."""
+    sums = {}
+    for name in DIRECTIONS:
+        parts = [row["directions"][name] for row in rows if name in row["directions"]]
+        if parts:
+            time = span(jobs, name)
+            counts = {key: sum(part[key] for part in parts) for key in _COUNTS}
+            sums[name] = {"rows": len(parts), "runtime_ms": time.ms, **_rates(parts, time),
+                          **counts}  # fmt: skip
+    return sums
+
+
+def _all(jobs: Sequence[JobStatus], rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    parts = [part for row in rows for part in split_directions(row["directions"]).values()]
+    return _rates(parts, span(jobs)) if parts else dict.fromkeys(_RATES)
+
+
+def _rates(parts: Sequence[Mapping[str, Any]], time: Span) -> dict[str, float | None]:
+    """The rates of several rows or directions together."""
+    return {
+        key: sum(part[key] for part in parts) if time.is_shared or not time.ms
+        else sum(part[key] * part["runtime_ms"] for part in parts) / time.ms
+        for key in _RATES
+    }  # fmt: skip
 
 
 def without_bins(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,8 +312,7 @@ class _ComparedRow:
     ``mixed`` (unified_rw_reporting=both) has its I/Os in there twice; they count once."""
 
     def __init__(self, row: Mapping[str, Any], frames: FramesTotal) -> None:
-        names = [name for name in row["directions"] if name != MIXED] or [MIXED]
-        parts = [row["directions"].get(name, {}) for name in names]
+        parts = [*split_directions(row["directions"]).values()]
         self.submitted: int = sum(part.get("total_ios", 0) for part in parts)
         self.stated_bytes: int = sum(part.get("io_bytes", 0) for part in parts)
         self.failed: int = row.get("failed") or 0

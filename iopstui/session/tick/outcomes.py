@@ -21,8 +21,8 @@ from iopstui.format import latency, milliseconds
 from iopstui.model.metrics.frame import HANDOVER
 from iopstui.model.metrics.load_series import LoadSeries
 from iopstui.model.metrics.stated_rates import SecondRates
-from iopstui.model.metrics.summary import is_final
-from iopstui.model.samples import DIRECTIONS, MIXED
+from iopstui.model.metrics.summary import is_final, whole_rate
+from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sizes import MIB
 from iopstui.session.tick.steady import SteadyStop, steady_event
 from iopstui.text import printable
@@ -131,12 +131,10 @@ def final_rates(
         for figure, key in (("iops", "iops"), ("bw", "bw_bytes")):
             if part is not None and part[key] is not None:
                 rates["fio", name, figure] = part[key]
-    if rates:
-        parts = [
-            part for row in summary["rows"] for part in _distinct_directions(row["directions"])
-        ]
-        rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in parts)
-        rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in parts)
+    for figure, key in (("iops", "iops"), ("bw", "bw_bytes")) if rates else ():
+        rate = whole_rate(summary, key)
+        if rate is not None:
+            rates["fio", TOTAL, figure] = rate
     return rates | job_figures(summary)
 
 
@@ -149,12 +147,6 @@ def without_direction(
         for path, value in rates.items()
         if path[-1] not in ("iops", "bw") or path[-2] not in (direction, "total")
     }
-
-
-def _distinct_directions(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """A row's directions; ``mixed`` only where it has nothing else, which holds the same I/Os."""
-    split = [part for name, part in directions.items() if name != MIXED]
-    return split or list(directions.values())
 
 
 def outcome_event(t: float, step: int, outcome: Outcome) -> ExpectationChecked:
