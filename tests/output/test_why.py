@@ -89,6 +89,8 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
 
 @pytest.mark.parametrize(("waits", "text"), [
     (WAITING, "▲ postgres (812) waits for vdb 83 % of its time, runs 12 %"),
+    (replace(WAITING, looks=19),
+     "● postgres (812) was looked at 19 times only: too few to tell what it waits for"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 60.0}, readable=False, devices=frozenset(),
              io_percent=55.0),
      "▲ postgres (812) waits in state D, most likely for I/O, 60 % of its time, runs 12 %"),

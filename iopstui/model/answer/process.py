@@ -12,6 +12,8 @@ DISK, SERVER, MEMORY, LOCK, CHILD, FROZEN, EVENT, UNKNOWN_WAIT = (
 MIN_PERCENT = 10.0
 BUSY_PERCENT = 70.0
 """A process that runs or wants to for so much of its time has little left to wait in."""
+MIN_LOOKS = 20
+"""Fewer looks at a process are chance. There are 20 a second, and fewer where CPUs are full."""
 WAITS_PERCENT = 30.0
 """A process that waits so much of its time waits for something that matters."""
 PROVEN_SHARE = 0.3
@@ -92,6 +94,8 @@ class ProcessWaits:
     def for_disk(self) -> float:
         """Percent of the time that it waits for a disk; in state D, whose reason is not known, it
         most likely does if the machine counts as waiting for I/O as long."""
+        if self.looks < MIN_LOOKS:
+            return 0.0
         proven = 0.0 if self.in_unknown else self.percents.get(UNKNOWN_WAIT, 0.0)
         return min(100.0, self.percents.get(DISK, 0.0) + proven)
 
@@ -105,6 +109,8 @@ class ProcessWaits:
     @property
     def unclear(self) -> str:
         """Why nobody can tell whether it waits for a disk, in words; "" where that is known."""
+        if self.looks < MIN_LOOKS:
+            return f"was looked at {self.looks} times only: too few to tell what it waits for"
         if self.in_unknown >= MIN_PERCENT:
             return _unknown_text(self)
         on_cpus = (self.running or 0.0) + (self.ready or 0.0)
@@ -138,7 +144,7 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
                 "for its exit code; it does no I/O")  # fmt: skip
     if waits.state in STOPPED:
         return f"{waits.name} is stopped {STOPPED[waits.state]}"
-    parts = list(_parts(waits, disk))
+    parts = list(_parts(waits, disk)) if waits.looks >= MIN_LOOKS else [waits.unclear]
     if waits.threads > 1 and parts:
         return f"{waits.name}, at least one of {waits.threads} threads, {', '.join(parts)}"
     if not parts:
