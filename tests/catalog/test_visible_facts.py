@@ -20,16 +20,6 @@ def disk(name: str, **more: str) -> BlockDevice:
     return BlockDevice(name, f"/dev/{name}", 8, 0, "disk", 1 << 30, **more)  # type: ignore[arg-type]
 
 
-def test_ec2(tree: Tree) -> None:
-    tree.sys("class/dmi/id/sys_vendor", "Amazon EC2\n")
-    tree.sys("class/dmi/id/product_name", "m5.large\n")
-    found = read_visible_facts(disk("nvme1n1", model="Amazon Elastic Block Store", serial="vol0a"),
-                               tree.roots)  # fmt: skip
-    assert (found.vendor, found.model, found.serial) == (
-        "Amazon EC2", "Amazon Elastic Block Store", "vol0a")  # fmt: skip
-    assert found.product == "m5.large"
-
-
 def test_microsoft_is_azure_by_its_asset_tag_only(tree: Tree) -> None:
     tree.sys("class/dmi/id/sys_vendor", "Microsoft Corporation\n")
     assert read_visible_facts(disk("sda"), tree.roots).vendor == ""

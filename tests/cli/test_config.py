@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from iopstui.cli import config as configuration
-from iopstui.cli.config import KEYS, NOT_CONFIGURABLE, Config, config_path, read_config, remember
+from iopstui.cli.config import KEYS, NOT_CONFIGURABLE, config_path, read_config, remember
 from iopstui.cli.program import build_parser, main, parse_arguments, read_config_for
 
 FULL = """\
@@ -76,19 +76,6 @@ def test_a_diskspd_command_replaces_the_configured_job(file: Path) -> None:
     assert arguments("run", "--diskspd", "-w0 x").diskspd == "-w0 x"
 
 
-def test_the_configured_format_does_not_apply_to_replay(file: Path) -> None:
-    file.write_text(FULL)
-    assert arguments("replay", "demo").format is None
-    assert read_config_for("devices") is None
-
-
-def test_without_a_file_defaults_apply(file: Path) -> None:
-    assert read_config() == Config(file)
-    assert arguments("run", "--job", "x").interval == 1.0
-    with pytest.raises(SystemExit):
-        arguments("run")
-
-
 @pytest.mark.parametrize("key", NOT_CONFIGURABLE)
 def test_dangerous_keys_are_refused(file: Path, key: str) -> None:
     file.write_text(f'{key} = "/dev/sda"\n{key.replace("-", "_")} = true\ninterval = 2\n')
@@ -126,12 +113,6 @@ def test_a_mistake_is_reported_with_its_line(file: Path, line: str, message: str
     file.write_text(line + "\n")
     [sentence] = read_config().problem_texts()
     assert f"line {1 + line.count(chr(10))}: " in sentence and message in sentence
-
-
-def test_the_mouse_is_on_unless_disabled(file: Path) -> None:
-    assert arguments("live").mouse and not arguments("live", "--no-mouse").mouse
-    file.write_text("mouse = false\n")
-    assert not arguments("live").mouse and not arguments("replay", "demo").mouse
 
 
 def test_the_layout_is_checked(file: Path) -> None:

@@ -37,15 +37,6 @@ def test_a_wrong_line_has_a_reason_and_other_lines_are_read(text: str) -> None:
     assert right == Entry(2, "b", 1)
 
 
-def test_comments_and_empty_lines_are_skipped() -> None:
-    assert parse("\n# x\n\n  # y = 1\na = 1\n") == [Entry(5, "a", 1)]
-
-
-def test_keys_after_a_table_are_not_read() -> None:
-    first, second = parse("a = 1\n[table]\nb = 2\n")
-    assert first == Entry(1, "a", 1) and second.line == 2 and "table" in second.problem
-
-
 @given(st.text())
 def test_any_text_is_parsed_without_an_exception(text: str) -> None:
     for entry in parse(text):

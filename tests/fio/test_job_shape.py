@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.fio.job_shape import direct, engine, shape_of, text_without_depth
+from iopstui.fio.job_shape import direct, shape_of
 from iopstui.model.findings.evidence import JobShape
 
 
@@ -36,37 +36,6 @@ def test_sections_that_run_at_once_are_added_up() -> None:
     assert shape_of("# nothing\n") == JobShape()
 
 
-@pytest.mark.parametrize(
-    ("name", "deep"),
-    [("sync", 1), ("psync", 1), ("vsync", 1), ("pvsync", 1), ("pvsync2", 1), ("mmap", 1),
-     ("libaio", 16), ("io_uring", 16), ("posixaio", 16)],
-)  # fmt: skip
-def test_a_synchronous_engine_has_one_at_a_time(name: str, deep: int) -> None:
-    shape = shape_of(f"[a]\nioengine={name}:x\niodepth=16\n")
-    assert (shape.engine, shape.iodepth, shape.in_flight) == (name, 16, deep)
-    assert engine({}) == "psync"
-
-
 def test_direct_is_the_opposite_of_buffered() -> None:
     assert direct({"direct": "1"}) and direct({"buffered": "0"})
     assert not direct({"buffered": "1", "direct": "1"}) and not direct({})
-
-
-def test_runs_of_different_depth_may_be_compared() -> None:
-    same = "[global]\nrw=read\n[a]\nbs=4k\n"
-    for name in ("iodepth", "numjobs", "runtime", "time_based", "filename", "directory", "name",
-                 "blocksize"):  # fmt: skip
-        assert text_without_depth(f"{same}{name}=1\n") == text_without_depth(same) == "rw=read"
-    assert text_without_depth(f"{same}rate=1\n") != text_without_depth(same)
-    assert text_without_depth("[a]\n[b]\nrw=read\n") == "\n\nrw=read"
-
-
-def test_runs_on_other_cpus_may_not_be_compared_unless_both_follow_the_queues() -> None:
-    same = "[a]\nrw=read\n"
-    for name in ("cpus_allowed", "cpus_allowed_policy"):
-        assert text_without_depth(f"{same}{name}=1\n") != text_without_depth(same)
-        # with more jobs they are on more queues
-        assert text_without_depth(f"{same}{name}=1\n", bound=True) == text_without_depth(
-            same, bound=True
-        )
-    assert text_without_depth(same, bound=True) != text_without_depth(same)

@@ -30,28 +30,6 @@ def test_what_only_says_how_it_is_run_is_left_out() -> None:
     assert only(given) == {"size": "8m", "rw": "read", "bs": "8k"}
 
 
-@pytest.mark.parametrize("line", ["bs=3", "blocksize=512", "bs=4k,512", "bsrange=512-4k",
-                                  "bssplit=512/50:4k/50"])  # fmt: skip
-def test_files_are_not_written_in_tiny_pieces(line: str) -> None:
-    assert only(f"[a]\n{line}\nsize=8m\n") == {"bs": "4096", "size": "8m"}
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        "bs=4k",
-        "bs=64k,4k",
-        "bsrange=4k-64k",
-        "rw=read",
-        "bs=512\nfilesize=1k",
-        "bs=512\nsize=8k\nnrfiles=8",
-    ],
-)
-def test_otherwise_the_blocks_are_the_job_s(lines: str) -> None:
-    given = f"[a]\n{lines}\n"
-    assert only(given) == dict(jobfile.effective_sections(given)[0].options)
-
-
 @pytest.mark.parametrize("lines", ["io_submit_mode=offload\nioengine=libaio", "startdelay=1000",
                                    "bs=3"])  # fmt: skip
 def test_fio_itself_makes_the_files_and_ends(lines: str, tmp_path: Path, fio: str) -> None:

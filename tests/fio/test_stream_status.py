@@ -67,57 +67,11 @@ def test_every_key_of_a_row_has_its_place() -> None:
     assert found == FioStatus("fio-3.36", 17, (own,))
 
 
-def test_a_row_without_anything_in_it() -> None:
-    read = DirectionStatus(
-        issued=0, completed=None, io_bytes=0, runtime_ms=0, slat=None, clat=None, lat=None,
-        bins=None, bins_of="clat", iops=0.0, bw_bytes=0.0, percentiles={}, lat_max_ns=0,
-    )  # fmt: skip
-    own = JobStatus(
-        name="", group=0, error=0, elapsed_s=None, eta_s=None, job_start=None, job_runtime_ms=0,
-        usr_cpu=0.0, sys_cpu=0.0, ctx=0, iodepth_level={}, directions={"read": read}, options={},
-        block_size=4096, has_ramp=False, measures_latency=True, times_all=True,
-        in_flight=None, members=None, failed=None,
-    )  # fmt: skip
-    assert status({"read": {}}) == FioStatus("", 0, (own,))
-
-
 def test_old_fio_has_other_units() -> None:
     """Before 3.0: io_kbytes and bw, both KiB, and a time stamp in seconds."""
     old = direction(io_bytes=None, bw_bytes=None, io_kbytes=3, bw=2)
     assert (old.io_bytes, old.bw_bytes) == (3072, 2048.0)
     assert status(ROW, timestamp=5).timestamp_ms == 5000
-
-
-def test_a_row_without_a_runtime_of_its_own_ran_as_long_as_its_longest_direction() -> None:
-    found = job(job_runtime=None, write={**READ, "runtime": 99})
-    assert found.job_runtime_ms == 99
-
-
-def test_percentiles_are_of_what_the_histogram_is_of() -> None:
-    of_lat = direction(clat_ns={"max": 1}, lat_ns={**CLAT, "max": 71})
-    assert (of_lat.bins_of, of_lat.lat_max_ns) == ("lat", 71)
-    assert (of_lat.bins, of_lat.percentiles) == ({3: 4, 5: 5}, {"p50": 5, "p99.99": 6})
-    stated = direction(clat_ns=None)
-    assert (stated.bins, stated.bins_of, stated.lat_max_ns) == (None, "lat", 90)
-    neither = direction(clat_ns=None, lat_ns=None)
-    assert (neither.bins, neither.bins_of, neither.lat_max_ns) == (None, "clat", 0)
-    assert stated.completed == 10
-
-
-def test_without_n_the_histogram_counts() -> None:
-    """fio before 3.19. A mean of nothing is no mean."""
-    old = direction(
-        clat_ns={**CLAT, "N": None} | {"mean": 2.5}, slat_ns={"mean": 0.0, "max": 0},
-        lat_ns={"mean": 0.0, "max": 1},
-    )  # fmt: skip
-    assert old.clat == LatencySum(2.5, 0), "an N that is not a number counts nothing"
-    bare = {name: value for name, value in CLAT.items() if name != "N"}
-    old = direction(clat_ns=bare, slat_ns={"mean": 0.0, "max": 0}, lat_ns={"mean": 0.0, "max": 1})
-    assert (old.clat, old.slat, old.lat) == (LatencySum(7.5, 9), None, LatencySum(0.0, 9))
-    assert old.completed == 9
-    for counted, found in ((0, LatencySum(0.0, 0)), (1, None)):
-        assert direction(slat_ns={"mean": 0.0, "max": 0, "N": counted}).slat == found
-    assert direction(clat_ns={"mean": 1.0, "max": 1}, lat_ns=None, slat_ns=None).completed is None
 
 
 UNKNOWN = 0x7FFFFFFF
@@ -147,21 +101,6 @@ def test_what_fio_does_not_know_is_not_left(
     assert job(eta=eta, **{"job options": options}).eta_s == left
 
 
-@pytest.mark.parametrize(
-    ("options", "timed"),
-    [
-        ({}, True),
-        ({"gtod_reduce": "1"}, False),
-        ({"disable_clat": "1"}, True),
-        ({"disable_clat": "1", "disable_lat": "1"}, False),
-        ({"disable_lat": "1"}, True),
-    ],
-)
-def test_what_is_timed(options: dict[str, str], timed: bool) -> None:
-    found = job(**{"job options": options})
-    assert (found.measures_latency, found.times_all) == (timed, timed)
-
-
 def test_old_fio_times_lat_alone_only_with_its_percentiles() -> None:
     """Before 3.19 the histogram is all there is, and it is clat's without lat_percentiles."""
     old = {**READ, "lat_ns": {"mean": 9.5, "max": 90}}
@@ -174,13 +113,6 @@ def test_old_fio_times_lat_alone_only_with_its_percentiles() -> None:
 def test_what_is_not_a_document_of_rows(junk: object) -> None:
     assert parse_status({"jobs": junk}) is None
     assert parse_status({"jobs": [junk]}) == FioStatus("", 0, ())
-
-
-@pytest.mark.parametrize("junk", ["nan", "inf", "-inf", None, [], "x", 10**400])
-def test_a_figure_that_is_none_is_nothing(junk: object) -> None:
-    found = job(usr_cpu=junk, ctx=junk, iodepth_level={"1": junk})
-    assert (found.usr_cpu, found.iodepth_level) == (0.0, {"1": 0.0})
-    assert found.ctx == (junk if junk == 10**400 else 0)
 
 
 @pytest.mark.parametrize("key", ["iodepth_level", "job options"])

@@ -86,11 +86,6 @@ def test_a_queue_for_every_cpu_can_show_nothing(machine) -> None:  # type: ignor
     assert ("run", "zero", "skipped") in seen and ("run", "two", "skipped") not in seen
 
 
-def test_two_cpus_to_a_queue_and_the_far_one(machine) -> None:  # type: ignore[no-untyped-def]
-    around = machine(disk([[0, 1], [2, 3]], [0, 2]), 4)
-    assert (around.facts["device.irq_cpu"], around.facts["device.far_cpu"]) == (0.0, 1.0)
-
-
 def test_no_right_to_turn_it(machine) -> None:  # type: ignore[no-untyped-def]
     refused = knob("rq_affinity", refused="It needs root.", hint="sudo iopstui")
     around = machine(disk([[0, 1]], [1]), 2, refused)

@@ -278,15 +278,6 @@ def test_a_question_that_the_measurement_does_not_decide(tmp_path: Path) -> None
     run.close()
 
 
-def test_without_latencies_there_is_no_latency(play: LessonRun) -> None:
-    to(play, "run: one")
-    measure(play, GTOD)
-    assert play.points["one"].latency_of == "await"
-    for figure in ("latency", "in_flight", "p50", "p99", "slat"):
-        assert play.lookup(f"one.{figure}") is None
-    assert play.lookup("one.wait") == play.points["one"].await_ns is not None
-
-
 def test_a_run_that_fails_in_the_middle(play: LessonRun) -> None:
     to(play, "ask: more")
     play.answer("b")
@@ -306,23 +297,6 @@ def test_a_run_that_fails_in_the_middle(play: LessonRun) -> None:
     )
     play.advance()
     assert play.is_over
-
-
-def test_it_can_be_run_again(play: LessonRun) -> None:
-    to(play, "run: one")
-    measure(play, interrupted=True)
-    assert play.failed == {"one": "it was stopped"}
-    measure(play)
-    assert not play.failed and "one" in play.points
-
-
-def test_a_run_left_out_is_not_spoken_of(play: LessonRun) -> None:
-    to(play, "run: one")
-    play.advance()
-    assert play.failed["one"] == "it was not run"
-    play.advance()
-    assert play.step is not None and play.step.header == "explain: more"
-    assert "cannot be decided" in words(play)
 
 
 def test_what_can_t_be_shown_says_why(tmp_path: Path) -> None:

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import builtins
 import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hardware import array, multipath_head, nvme_disk, nvme_sensor, scsi_disk
 from hypothesis import given
 from hypothesis import strategies as st
-from trees import VIRTUAL, Tree, virtio_disk
+from trees import Tree
 
 from iopstui.linux.devices.kernel import read_kernel
 from iopstui.linux.devices.sysfs import read_devices
@@ -21,7 +19,6 @@ from iopstui.linux.sysattr import parse_cpu_list, read_text
 from iopstui.model.findings.conditions import (
     Array,
     Conditions,
-    CpuState,
     DeviceState,
     FileSystemErrors,
     IoLimit,
@@ -100,37 +97,6 @@ def test_the_newest_error_that_ext4_noted_on_a_partition(
     assert found["md0"].file_system is None
 
 
-def test_a_partition_has_what_its_disk_has_and_a_beginning_of_its_own(tree: Tree) -> None:
-    found = read(tree, "sda1", "sda").devices
-    assert found["sda1"].limits == (limit("riops", 50),)
-    assert (found["sda1"].queue_depth, found["sda1"].errors) == (32, 31)
-    assert (found["sda1"].alignment_offset, found["sda"].alignment_offset) == (3584, 0)
-
-
-def test_a_stacked_device_may_be_misaligned_as_a_whole(tree: Tree) -> None:
-    tree.attributes(tree.roots.sys / VIRTUAL / "md0", alignment_offset="-1")
-    assert read(tree, "md0").devices["md0"].alignment_offset == -1
-
-
-def test_a_suspended_device(tree: Tree) -> None:
-    mapped = tree.disk("dm-9", VIRTUAL, "253:9")
-    tree.sys(f"{VIRTUAL}/dm-9/dm/suspended", "1\n")
-    assert mapped.exists() and read(tree, "dm-9").devices["dm-9"].suspended
-    tree.sys(f"{VIRTUAL}/dm-9/dm/suspended", "0\n")
-    assert not read(tree, "dm-9").devices["dm-9"].suspended
-
-
-def test_a_multipath_head_has_what_its_first_path_tells(tree: Tree) -> None:
-    found = read(tree, "nvme1n1", "nvme1c1n1").devices
-    assert found["nvme1n1"] == DeviceState(
-        temperature=Temperature(41.0, 81.85, 84.85), link=Link(8.0, 16.0, 2, 4), paths=2,
-        alignment_offset=0,
-    )  # fmt: skip
-    assert (found["nvme1c1n1"].temperature, found["nvme1c1n1"].paths) == (
-        Temperature(41.0, 81.85, 84.85), 0,
-    )  # fmt: skip
-
-
 def test_a_path_that_is_lost_is_told_and_the_other_one_asked(tree: Tree) -> None:
     controller = (tree.roots.sys / "class/block/nvme1c1n1/device").resolve()
     tree.attributes(controller, state="connecting")
@@ -139,97 +105,10 @@ def test_a_path_that_is_lost_is_told_and_the_other_one_asked(tree: Tree) -> None
     assert state.temperature == Temperature(42.0, 81.85, 84.85)
 
 
-def test_cpus_and_nodes(tree: Tree) -> None:
-    found = read(tree)
-    assert found.nodes == {0: 0, 1: 0, 2: 1, 3: 1}
-    assert found.cpus == {
-        cpu: CpuState("powersave", (cpu + 1) * 100000, None, 133) for cpu in range(4)
-    }
-
-
-def test_cpus_that_are_asked_for_and_online(tree: Tree) -> None:
-    files = ConditionsFiles(tree.roots, most=2)
-    assert list(files.read({}, (), 0.0).cpus) == [0, 1]
-    assert list(files.read({}, (), 0.0, cpus=(3, 9, 2, 1)).cpus) == [3, 2]
-    tree.sys(f"{CPU}/online", "0-2\n")
-    assert list(files.read({}, (), 0.0, cpus=(3, 2, 1)).cpus) == [2, 1]
-
-
 def test_cpus_where_no_list_is_kept(tree: Tree) -> None:
     (tree.roots.sys / CPU / "online").unlink()
     assert list(ConditionsFiles(tree.roots).read({}, (), 0.0, cpus=(3, 2)).cpus) == [3, 2]
     assert ConditionsFiles(tree.roots).read({}, (), 0.0).cpus == {}
-
-
-def test_nodes_are_read_again_when_cpus_come_or_go(tree: Tree) -> None:
-    files = ConditionsFiles(tree.roots)
-    assert files.read({}, (), 0.0).nodes[3] == 1
-    tree.sys("devices/system/node/node1/cpulist", "2\n")
-    tree.sys(f"{CPU}/online", "0-2\n")
-    assert files.read({}, (), 0.0).nodes == {0: 0, 1: 0, 2: 1}
-
-
-def test_a_cpu_that_was_away_is_looked_at_anew(tree: Tree) -> None:
-    files = ConditionsFiles(tree.roots)
-    assert files.read({}, (), 0.0).cpus[3].max_khz is None
-    for online in ("0-2", "0-3"):
-        tree.sys(f"{CPU}/online", f"{online}\n")
-        tree.sys(f"{CPU}/cpu3/cpufreq/cpuinfo_max_freq", "3800000\n")
-        found = files.read({}, (), 0.0).cpus
-    assert found[3].max_khz == 3800000
-
-
-def test_dm_multipath_leaves_temperature_and_link_to_its_disks(tree: Tree) -> None:
-    sensor = {"hwmon__hwmon5__name": "drivetemp", "hwmon__hwmon5__temp1_input": "38000"}
-    path = scsi_disk(tree, "sdb", "8:16", state="running", **sensor)
-    tree.stacked(path, tree.disk("dm-0", VIRTUAL, "253:0", dm__name="mp", dm__uuid="mpath-1"))
-    found = read(tree, "dm-0", "sdb").devices
-    assert found["dm-0"] == DeviceState(paths=1)
-    assert found["sdb"].temperature == Temperature(38.0)
-
-
-def test_each_reading_is_fresh(tree: Tree) -> None:
-    files, devices = ConditionsFiles(tree.roots), read_devices(tree.roots)
-    names = ("sda", "md0", "nvme0n1")
-    files.read(devices, names, 0.0)
-    tree.attributes((tree.roots.sys / "class/block/sda/device").resolve(), ioerr_cnt="0x20")
-    tree.attributes(tree.roots.sys / VIRTUAL / "md0", md__sync_action="resync")
-    tree.attributes(
-        (tree.roots.sys / "class/block/nvme0n1").resolve().parents[2], current_link_width="1"
-    )
-    tree.sys("fs/cgroup/a/io.max", "")
-    tree.sys("fs/cgroup/a/io.stat", "259:0 cost.wait=13\n")
-    found = files.read(devices, names, 2.0).devices
-    assert (found["sda"].errors, found["sda"].limits) == (32, ())
-    assert found["md0"].array == Array("resync", 1, 3)
-    assert found["nvme0n1"].link == Link(8.0, 16.0, 1, 4)
-    assert found["nvme0n1"].iocost_wait_us == 13
-
-
-def test_a_sensor_that_came_later_is_found_when_the_device_s_turn_comes(tree: Tree) -> None:
-    files, devices = ConditionsFiles(tree.roots), read_devices(tree.roots)
-    names = ("nvme0n1", "md0", "sda")
-    files.read(devices, names, 0.0)
-    device = (tree.roots.sys / "class/block/sda/device").resolve()
-    tree.attributes(device / "hwmon/hwmon9", name="drivetemp", temp1_input="38000")
-    seen = [files.read(devices, names, float(t)).devices["sda"].temperature for t in range(3)]
-    assert seen[-1] == Temperature(38.0) and None in seen
-
-
-def test_another_disk_of_the_same_name_is_looked_at_anew(tree: Tree) -> None:
-    files = ConditionsFiles(tree.roots)
-    names = ("nvme0n1", "sda")
-    files.read(read_devices(tree.roots), names, 0.0)
-    old = (tree.roots.sys / "class/block/nvme0n1").resolve()
-    (tree.roots.sys / "class/block/nvme0n1").unlink()
-    shutil.rmtree(old.parents[2])
-    new = tree.disk("nvme0n1", "devices/elsewhere/nvme/nvme0", "259:0", alignment_offset="512")
-    tree.attributes(new.parent / "hwmon0", name="nvme", temp1_input="50000")
-    (new / "device").symlink_to(new.parent)
-    tree.attributes(new, diskseq="2")
-    # the turn is the other's
-    state = files.read(read_devices(tree.roots), names, 1.0).devices["nvme0n1"]
-    assert (state.alignment_offset, state.temperature, state.link) == (512, Temperature(50.0), None)
 
 
 def test_a_device_that_vanished_tells_nothing_and_one_that_is_not_known_is_left_out(
@@ -251,28 +130,6 @@ def test_a_device_that_vanished_tells_nothing_and_one_that_is_not_known_is_left_
 def test_nothing_at_all(tmp_path: Path) -> None:
     found = ConditionsFiles(Roots.under(tmp_path / "none")).read({}, ("sda",), 3.0)
     assert found == Conditions(3.0)
-
-
-def test_what_may_not_be_read_is_unknown(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    devices = read_devices(tree.roots)
-
-    def denied(*_: Any, **__: Any) -> Any:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(builtins, "open", denied)
-    monkeypatch.setattr(os, "open", denied)
-    found = ConditionsFiles(tree.roots).read(devices, ("sda", "nvme0n1", "nvme1n1"), 1.0, cpus=(0,))
-    assert found == Conditions(
-        1.0,
-        {"sda": DeviceState(), "nvme0n1": DeviceState(), "nvme1n1": DeviceState(paths=2)},
-        {0: CpuState()},
-    )
-
-
-def test_a_virtio_disk_has_nothing_of_all_this(tmp_path: Path) -> None:
-    tree = Tree(tmp_path)
-    virtio_disk(tree)
-    assert read(tree, "vda").devices == {"vda": DeviceState()}
 
 
 junk = st.one_of(
@@ -300,17 +157,6 @@ def test_any_bytes_in_any_file_are_no_failure(tree: Tree) -> None:
             files[place].write_bytes(originals[files[place]])
 
     with_bytes()
-
-
-@pytest.mark.parametrize("data", [b"", b"\n", b"\xff\xfe", b"9" * 5000, b"0x10", b"-1", b"a b:c=1"])
-def test_the_same_bytes_everywhere_are_no_failure(tree: Tree, data: bytes) -> None:
-    devices = read_devices(tree.roots)
-    for file in _files(tree):
-        file.write_bytes(data)
-    found = ConditionsFiles(tree.roots).read(devices, tuple(devices), 0.0)
-    assert _printable(found)
-    assert found.devices["sda"].limits == () and found.devices["nvme0n1"].link is None
-    assert read_kernel(tree.roots).version is None
 
 
 def _files(tree: Tree) -> dict[Path, bytes]:

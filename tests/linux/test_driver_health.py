@@ -4,14 +4,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hardware import array, multipath_head, nvme_disk, scsi_disk
+from hardware import multipath_head, scsi_disk
 from trees import VIRTUAL, Tree
 
 from iopstui.linux.devices.health.driver_health import (
     parse_array,
     parse_hex,
-    paths_of,
-    read_array,
     read_errors,
     read_lost_paths,
     read_queue_depth,
@@ -80,22 +78,8 @@ def test_an_older_kernel_counts_no_timeouts(tree: Tree) -> None:
     assert read_errors(str(disk)) == (31, None)
 
 
-def test_an_array(tree: Tree) -> None:
-    assert read_array(str(array(tree, "recover", "1"))) == Array("recover", 1, 3)
-    assert read_array(str(scsi_disk(tree))) is None
-
-
 def lost(tree: Tree, name: str) -> tuple[tuple[str, str], ...]:
     return read_lost_paths(read_devices(tree.roots)[name], tree.roots)
-
-
-def test_the_paths_of_an_nvme_head(tree: Tree) -> None:
-    device = described(tree, multipath_head(tree))
-    assert paths_of(device) == ("nvme1c1n1", "nvme1c2n1")
-    assert read_lost_paths(device, tree.roots) == ()
-    controller = (tree.roots.sys / "class/block/nvme1c2n1/device").resolve()
-    tree.attributes(controller, state="connecting")
-    assert read_lost_paths(device, tree.roots) == (("nvme1c2n1", "connecting"),)
 
 
 def test_a_path_that_vanished_is_gone_and_one_that_says_nothing_works(tree: Tree) -> None:
@@ -114,17 +98,6 @@ def test_the_paths_of_dm_multipath(tree: Tree, state: str) -> None:
     for path in paths:
         tree.stacked(path, above)
     assert lost(tree, "dm-0") == (("sdb", state),)
-
-
-def test_a_disk_below_lvm_is_no_path(tree: Tree) -> None:
-    below = scsi_disk(tree, state="offline")
-    above = tree.disk("dm-0", VIRTUAL, "253:0", dm__name="vg-root", dm__uuid="LVM-x")
-    tree.stacked(below, above)
-    assert lost(tree, "dm-0") == lost(tree, "sda") == ()
-
-
-def test_a_disk_with_one_controller_has_no_paths(tree: Tree) -> None:
-    assert paths_of(described(tree, nvme_disk(tree))) == ()
 
 
 def test_a_state_is_fit_for_a_terminal(tree: Tree) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.devices.identity import device_identity, target_identity
+from iopstui.linux.devices.identity import target_identity
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target
@@ -22,19 +22,6 @@ def attribute(base: Path, path: str, text: str) -> None:
     file = base / "sys/class/block" / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text + "\n")
-
-
-def test_a_wwn_goes_with_the_disk_and_a_number_stands_in_for_one(tmp_path: Path) -> None:
-    roots = Roots.under(tmp_path)
-    assert device_identity(disk(), roots) == "8:0 1073741824 B"
-    attribute(tmp_path, "sda/device/wwid", "naa.5000c500a1b2c3d4")
-    first = device_identity(disk(serial="Z1"), roots)
-    assert first == "naa.5000c500a1b2c3d4 Z1 1073741824 B"
-    assert device_identity(replace(disk(serial="Z1"), major=65), roots) == first
-    attribute(tmp_path, "sda/device/wwid", "naa.5000c500ffffffff")
-    assert device_identity(disk(serial="Z1"), roots) != first, "another disk of that name"
-    attribute(tmp_path, "sda1/partition", "1")
-    assert "partition 1" in device_identity(disk("sda1"), roots)
 
 
 def test_another_directory_or_file_of_that_name_is_another_target(tmp_path: Path) -> None:

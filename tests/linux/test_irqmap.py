@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trees import PCI, VIRTUAL, Tree, virtio_disk
+from trees import PCI, Tree, virtio_disk
 
 from iopstui.linux.devices.irqmap import IrqTable, parse_names
 from iopstui.linux.devices.sysfs import read_devices
@@ -50,17 +50,6 @@ def test_virtio_mmio_is_found_by_name(tree: Tree) -> None:
     tree.irq(20, "virtio1", 5)
     tree.irq(21, "virtio0", 6)
     assert served(tree, "vda") == [(21, 0, True)]
-
-
-def test_nvme_queue_0_is_the_admin_queue(tree: Tree) -> None:
-    disk_of(tree, "nvme0n1", f"{PCI}9.0/nvme/nvme1", "259:2", 2)
-    tree.msi(f"{PCI}9.0", 42, ["nvme1q0", "nvme1q1", "nvme1q2", "nvme1q3"])
-    assert served(tree, "nvme0n1") == [
-        (42, None, False),
-        (43, 0, False),
-        (44, 1, False),
-        (45, None, False),  # more vectors than queues: unknown, not a queue that isn't there
-    ]
 
 
 def test_nvme_with_one_vector_for_admin_and_io(tree: Tree) -> None:
@@ -113,20 +102,6 @@ def test_xen_names_tell_a_lone_disk_only(tree: Tree) -> None:
     assert served(tree, "xvda") == [(30, 0, False), (31, 1, False)]
     tree.irq(32, "blkif", 0)
     assert served(tree, "xvda") == []
-
-
-def test_virtual_devices_have_none(tree: Tree) -> None:
-    virtio_disk(tree)
-    for number, name in enumerate(("loop0", "dm-0", "md0", "zram0", "nullb0", "ram0")):
-        disk_of(tree, name, VIRTUAL, f"240:{number}", 1)
-        assert served(tree, name) == []
-
-
-def test_vectors_nobody_asked_for_are_left_out(tree: Tree) -> None:
-    virtio_disk(tree, queues=1)
-    tree.sys(f"{PCI}7.0/msi_irqs/99", "msix\n")
-    tree.sys("kernel/irq/99/actions", "\n")
-    assert [row[0] for row in served(tree, "vda")] == [33, 34]
 
 
 def test_names_come_from_proc_interrupts_where_sysfs_has_none(tree: Tree) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.process.oom import oom_kills, oom_text
+from iopstui.linux.process.oom import oom_text
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,3 @@ def test_it_is_named_only_if_it_ended_something(
     file.write_text(text)
     found = oom_text(before, file)
     assert words in found and bool(found) is bool(words)
-
-
-def test_a_kernel_that_does_not_count_them(tmp_path: Path) -> None:
-    assert oom_kills(tmp_path / "none") is None

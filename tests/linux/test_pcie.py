@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hardware import BRIDGE, nvme_disk, scsi_disk
+from hardware import nvme_disk
 from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.linux.devices.health.pcie import find_link, parse_speed, parse_width, read_link
@@ -44,24 +44,6 @@ def test_widths(text: str, width: int | None) -> None:
     assert parse_width(text) == width
 
 
-def test_an_nvme_disk_has_the_link_of_its_own_device_not_of_the_port_above(tree: Tree) -> None:
-    disk = nvme_disk(tree)
-    assert link(tree, disk) == Link(8.0, 16.0, 2, 4)
-    assert disk.parents[2].name == "0000:00:00.0"
-    tree.sys(f"{BRIDGE}/current_link_speed", "2.5 GT/s PCIe\n")
-    assert link(tree, disk) == Link(8.0, 16.0, 2, 4)
-
-
-def test_a_disk_behind_an_adapter_has_the_adapter_s(tree: Tree) -> None:
-    disk = scsi_disk(tree)
-    assert link(tree, disk) is None
-    tree.attributes(
-        tree.roots.sys / f"{BRIDGE}/0000:00:1f.0", current_link_speed="5.0 GT/s PCIe",
-        max_link_speed="8.0 GT/s PCIe", current_link_width="1", max_link_width="8",
-    )  # fmt: skip
-    assert link(tree, disk) == Link(5.0, 8.0, 1, 8)
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -84,11 +66,3 @@ def test_devices_without_a_link(tree: Tree) -> None:
     for name, text in (("speed", "8.0 GT/s PCIe"), ("width", "4")):
         tree.attributes(tree.roots.sys, **{f"current_link_{name}": text, f"max_link_{name}": text})
     assert link(tree, tree.disk("loop1", VIRTUAL, "7:1")) is None
-
-
-def test_a_link_that_was_trained_anew(tree: Tree) -> None:
-    disk = nvme_disk(tree)
-    files = find_link(disk, tree.roots)
-    assert files is not None
-    tree.attributes(disk.parents[2], current_link_speed="2.5 GT/s PCIe", current_link_width="1")
-    assert read_link(files) == Link(2.5, 16.0, 1, 4)

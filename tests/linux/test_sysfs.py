@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import PCI, VIRTUAL, Tree, virtio_disk
 
-from iopstui.linux.devices import sysfs
 from iopstui.linux.devices.blkmq import parse_scheduler
 from iopstui.linux.devices.sysfs import natural_key, parse_drivers, read_devices
 from iopstui.linux.sysattr import parse_cpu_list
-from iopstui.model.block.device import BlockDevice, Hctx, Mount, QueueLimits
+from iopstui.model.block.device import BlockDevice, Hctx, QueueLimits
 
 
 @pytest.fixture
@@ -66,22 +63,6 @@ def test_every_attribute_of_a_disk_has_its_place(tree: Tree) -> None:
     )  # fmt: skip
 
 
-def test_of_a_device_without_requests_three_limits_mean_nothing(tree: Tree) -> None:
-    """Linux 6.1 shows them, and takes any value."""
-    kinds = {"dm-0": "dm", "md0": "md", "zram0": "zram", "ram0": "ram", "nvme0n1": "nvme"}
-    for number, (name, kind) in enumerate(kinds.items()):
-        disk = tree.disk(name, VIRTUAL, f"250:{number}",
-                         **{f"queue__{one}": text for one, text in QUEUE.items()})  # fmt: skip
-        if kind in ("dm", "md"):
-            (disk / kind).mkdir()
-    none = replace(LIMITS, scheduler=None, schedulers=(), rq_affinity=None, nr_requests=None)
-    for name, device in read_devices(tree.roots).items():
-        assert (device.kind, device.queue) == (kinds[name], none)
-    for name in kinds:
-        tree.hctx(tree.roots.sys / VIRTUAL / name, 0, "0")
-    assert all(device.queue == LIMITS for device in read_devices(tree.roots).values())
-
-
 @pytest.mark.parametrize(
     ("name", "driver", "kind"),
     [
@@ -117,33 +98,6 @@ def test_a_disk_s_transport_is_on_its_way(tree: Tree, where: str, transport: str
     assert read_devices(tree.roots)["sda"].transport == transport
 
 
-@pytest.mark.parametrize(
-    ("said", "transport"), [("pcie", "nvme"), ("tcp", "nvme-tcp"), ("rdma", "nvme-rdma")]
-)
-def test_nvme_says_its_transport(tree: Tree, said: str, transport: str) -> None:
-    tree.disk("nvme0n1", VIRTUAL, "259:0", device__transport=said)
-    assert read_devices(tree.roots)["nvme0n1"].transport == transport
-
-
-@pytest.mark.parametrize(
-    ("uuid", "layer"),
-    [
-        ("LVM-x", "LVM"), ("CRYPT-LUKS2-x", "dm-crypt"), ("mpath-3", "dm-multipath"),
-        ("DMRAID-x", "dm-raid"), ("stratis-1-x", "Stratis"), ("other", "device-mapper"),
-        ("", "device-mapper"),
-    ],
-)  # fmt: skip
-def test_what_a_stacked_device_is(tree: Tree, uuid: str, layer: str) -> None:
-    tree.disk("dm-0", VIRTUAL, "253:0", dm__uuid=uuid, dm__name="a-b")
-    tree.disk("md0", VIRTUAL, "9:0", md__level="raid1")
-    (tree.disk("md1", VIRTUAL, "9:1") / "md").mkdir()
-    tree.disk("bcache0", VIRTUAL, "252:0")
-    found = read_devices(tree.roots)
-    assert (found["dm-0"].layer, found["dm-0"].dm_name) == (layer, "a-b")
-    layers = [found[name].layer for name in ("md0", "md1", "bcache0")]
-    assert layers == ["raid1", "md", "bcache"]
-
-
 def test_the_first_serial_number_there_is_counts(tree: Tree) -> None:
     disk = tree.disk("sda", VIRTUAL, "8:0", wwid="w2", device__wwid="w1")
 
@@ -163,26 +117,6 @@ def test_the_first_serial_number_there_is_counts(tree: Tree) -> None:
     assert serial() == "own"
 
 
-def test_partitions_have_the_queue_and_interrupts_of_their_disk(tree: Tree) -> None:
-    disk = virtio_disk(tree)
-    for number in (1, 2, 10):
-        tree.partition(disk, number, f"254:{number}")
-    devices = read_devices(tree.roots)
-    assert devices["vda"].partitions == ("vda1", "vda2", "vda10")
-    assert list(devices) == ["vda", "vda1", "vda2", "vda10"]
-    part = devices["vda10"]
-    assert (part.kind, part.disk, part.size) == ("partition", "vda", 1024 * 512)
-    assert part.hctxs == devices["vda"].hctxs
-    assert part.irqs == devices["vda"].irqs
-    assert part.diskseq == 1
-
-
-def test_hctxs_are_in_numerical_order(tree: Tree) -> None:
-    disk = virtio_disk(tree, queues=12)
-    assert "10" in os.listdir(disk / "mq")
-    assert [h.index for h in read_devices(tree.roots)["vda"].hctxs] == list(range(12))
-
-
 def test_a_cpu_list_cut_off_at_a_page_is_completed_from_the_cpu_directories(tree: Tree) -> None:
     disk = virtio_disk(tree, queues=1)
     full = ", ".join(map(str, range(1000, 2000)))
@@ -193,13 +127,6 @@ def test_a_cpu_list_cut_off_at_a_page_is_completed_from_the_cpu_directories(tree
     for cpu in range(1000, 2000):
         (disk / f"mq/0/cpu{cpu}").mkdir()
     assert read_devices(tree.roots)["vda"].hctxs[0].cpus == tuple(range(1000, 2000))
-
-
-def test_nothing_but_a_number_is_enough(tree: Tree) -> None:
-    tree.disk("weird", VIRTUAL, "240:0", None)
-    weird = read_devices(tree.roots)["weird"]
-    assert (weird.size, weird.queue, weird.hctxs, weird.irqs) == (None, None, (), ())
-    assert (weird.model, weird.serial, weird.diskseq, weird.kind) == (None, None, None, "disk")
 
 
 @pytest.mark.parametrize("junk", [b"", b"\n", b"\xff\xfe\n", b"9" * 5000, b"0x10", b"-", b"1 2"])
@@ -223,53 +150,12 @@ def test_attributes_that_are_directories_are_unknown(tree: Tree) -> None:
     assert vda.size is None and vda.serial is None
 
 
-def test_a_device_that_vanishes_while_it_is_read_is_left_out(
-    tree: Tree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk = virtio_disk(tree)
-    tree.disk("vdb", f"{PCI}8.0/virtio6/block", "254:16")
-    real = sysfs.blkmq.read_hctxs
-
-    def pulled(directory: Path) -> tuple[Hctx, ...]:
-        if directory == disk:
-            shutil.rmtree(disk)
-        return real(directory)
-
-    monkeypatch.setattr(sysfs.blkmq, "read_hctxs", pulled)
-    assert list(read_devices(tree.roots)) == ["vdb"]
-
-
 def test_a_dangling_class_link_and_an_empty_machine(tree: Tree) -> None:
     assert read_devices(tree.roots) == {}
     (tree.roots.sys / "class/block/gone").symlink_to(tree.base / "nowhere")
     assert read_devices(tree.roots) == {}
     shutil.rmtree(tree.roots.sys)
     assert read_devices(tree.roots) == {}
-
-
-def test_an_nvme_multipath_head_sits_on_its_hidden_paths(tree: Tree) -> None:
-    head = "devices/virtual/nvme-subsystem/nvme-subsys0"
-    tree.disk("nvme0n1", head, "259:1", 2048, hidden="0", queue__nr_requests="128")
-    for place, controller in ((1, 0), (2, 2)):
-        where = f"{PCI}{place}.0/nvme/nvme{controller}"
-        path = tree.disk(f"nvme0c{controller}n1", where, None, 2048, hidden="1")
-        (path / "device").symlink_to(tree.roots.sys / where)
-        tree.hctx(path, 0, "0, 1")
-        # the controller's instance, not the subsystem's, is in the interrupts' names
-        names = [f"nvme{controller + 5}q0", f"nvme{controller + 5}q1"]
-        tree.msi(f"{PCI}{place}.0", 40 * place, names)
-        tree.sys(f"{where}/model", "QEMU NVMe Ctrl          \n")
-        tree.sys(f"{where}/serial", "MPATHNS  \n")
-        tree.sys(f"{where}/transport", "pcie\n")
-    devices = read_devices(tree.roots)
-    assert devices["nvme0n1"].slaves == ("nvme0c0n1", "nvme0c2n1")
-    assert devices["nvme0n1"].irqs == () and devices["nvme0n1"].hctxs == ()
-    assert devices["nvme0n1"].notes
-    path = devices["nvme0c2n1"]
-    assert path.hidden and (path.major, path.minor) == (-1, -1)
-    assert path.holders == ("nvme0n1",)
-    assert (path.model, path.serial, path.transport) == ("QEMU NVMe Ctrl", "MPATHNS", "nvme")
-    assert [(v.irq, v.hctx) for v in path.irqs] == [(80, None), (81, 0)]
 
 
 def test_bio_based_devices_of_old_kernels_have_no_scheduler(tree: Tree) -> None:
@@ -283,19 +169,6 @@ def test_bio_based_devices_of_old_kernels_have_no_scheduler(tree: Tree) -> None:
         assert (queue.scheduler, queue.rq_affinity, queue.nr_requests) == (None, None, None)
     assert (devices["dm-0"].dm_name, devices["dm-0"].layer) == ("vg-root", "LVM")
     assert (devices["md127"].kind, devices["md127"].layer) == ("md", "raid1")
-
-
-def test_request_based_dm_keeps_its_scheduler(tree: Tree) -> None:
-    disk = tree.disk("dm-0", VIRTUAL, "253:0", dm__uuid="mpath-3600", queue__scheduler="[none] bfq")
-    tree.hctx(disk, 0, "0, 1")
-    queue = read_devices(tree.roots)["dm-0"].queue
-    assert queue is not None and queue.scheduler == "none"
-
-
-def test_null_blk_is_known_by_its_driver_whatever_its_name(tree: Tree) -> None:
-    tree.proc("devices", "Block devices:\n252 nullb\n")
-    tree.disk("fastdisk", VIRTUAL, "252:0")
-    assert read_devices(tree.roots)["fastdisk"].kind == "null_blk"
 
 
 def test_scsi_serial_comes_from_the_vpd_page(tree: Tree) -> None:
@@ -320,20 +193,6 @@ def test_control_characters_never_get_into_model_or_serial(tree: Tree) -> None:
     assert vda.model == "x?]0;owned?y"
 
 
-def test_slashes_in_kernel_names(tree: Tree) -> None:
-    disk = tree.disk("cciss!c0d0", "devices/pci0000:00/0000:00:01.0/cciss0", "104:0")
-    tree.partition(disk, 1, "104:1")
-    devices = read_devices(tree.roots)
-    assert devices["cciss/c0d0"].path == "/dev/cciss/c0d0"
-    assert devices["cciss/c0d0"].partitions == ("cciss/c0d0p1",)
-    assert devices["cciss/c0d0p1"].disk == "cciss/c0d0"
-
-
-def test_loop_backing_file_keeps_its_exact_name(tree: Tree) -> None:
-    tree.disk("loop0", VIRTUAL, "7:0", loop__backing_file="/images/a b ")
-    assert read_devices(tree.roots)["loop0"].backing_file == "/images/a b "
-
-
 def test_holders_and_slaves(tree: Tree) -> None:
     disk = virtio_disk(tree)
     above = tree.disk("dm-0", VIRTUAL, "253:0")
@@ -341,17 +200,6 @@ def test_holders_and_slaves(tree: Tree) -> None:
     devices = read_devices(tree.roots)
     assert devices["vda"].holders == ("dm-0",)
     assert devices["dm-0"].slaves == ("vda",)
-
-
-def test_mounts_and_swap_are_told_at_the_device(tree: Tree) -> None:
-    disk = virtio_disk(tree)
-    tree.partition(disk, 1, "254:1")
-    tree.partition(disk, 2, "254:2")
-    tree.proc("self/mountinfo", "27 1 254:1 / /mnt/a\\040b rw - ext4 /dev/vda1 rw\n")
-    tree.proc("swaps", "Filename\tType\tSize\tUsed\tPriority\n/dev/vda2 partition 1 0 -2\n")
-    devices = read_devices(tree.roots)
-    assert devices["vda1"].mounts == (Mount("/mnt/a b", "ext4"),)
-    assert devices["vda2"].swap and not devices["vda1"].swap
 
 
 def test_disks_on_one_adapter_say_that_they_share_interrupts(tree: Tree) -> None:

@@ -8,7 +8,6 @@ from trees import PCI, Tree, virtio_disk
 
 from iopstui.linux.devices.health.temperature import (
     NVME_INTERVAL_S,
-    OTHER_INTERVAL_S,
     Temperatures,
     find_sensors,
     parse_degrees,
@@ -43,22 +42,10 @@ def test_degrees(text: str, degrees: float | None) -> None:
     assert parse_degrees(text) == degrees
 
 
-def test_nvme_has_its_sensor_at_the_controller(tree: Tree) -> None:
-    disk = nvme_disk(tree)
-    nvme_sensor(tree, disk.parent / "hwmon3")
-    assert temperatures(disk) == [Temperature(45.85, 81.85, 84.85)]
-
-
 def test_or_at_the_controller_s_pci_device(tree: Tree) -> None:
     disk = nvme_disk(tree)
     nvme_sensor(tree, disk.parents[2] / "hwmon/hwmon0")
     assert temperatures(disk) == [Temperature(45.85, 81.85, 84.85)]
-
-
-def test_sata_has_it_at_the_scsi_device(tree: Tree) -> None:
-    disk = scsi_disk(tree, hwmon__hwmon1__name="drivetemp", hwmon__hwmon1__temp1_input="38000")
-    assert temperatures(disk) == [Temperature(38.0)]
-    assert [sensor.interval_s for sensor in find_sensors(disk)] == [OTHER_INTERVAL_S]
 
 
 def test_no_sensor_no_temperature(tree: Tree) -> None:
@@ -69,13 +56,6 @@ def test_no_sensor_no_temperature(tree: Tree) -> None:
         assert temperatures(other) == []
 
 
-def test_thresholds_that_were_never_set(tree: Tree) -> None:
-    disk = nvme_disk(tree)
-    sensor = nvme_sensor(tree, disk.parent / "hwmon0")
-    tree.attributes(sensor, temp1_max="65261850", temp1_crit="0")
-    assert temperatures(disk) == [Temperature(45.85)]
-
-
 @pytest.mark.parametrize("state", ["resetting", "connecting", "dead", ""])
 def test_a_disk_that_is_not_in_order_is_not_asked(tree: Tree, state: str) -> None:
     disk = nvme_disk(tree)
@@ -83,13 +63,6 @@ def test_a_disk_that_is_not_in_order_is_not_asked(tree: Tree, state: str) -> Non
     (sensor,) = find_sensors(disk)
     tree.attributes(disk.parent, state=state)
     assert read_temperature(sensor) is None
-
-
-def test_a_disk_without_a_state_is_asked(tree: Tree) -> None:
-    disk = nvme_disk(tree)
-    nvme_sensor(tree, disk.parent / "hwmon0")
-    (disk.parent / "state").unlink()
-    assert temperatures(disk) == [Temperature(45.85, 81.85, 84.85)]
 
 
 def test_it_is_read_seldom(tree: Tree) -> None:

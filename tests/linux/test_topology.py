@@ -43,18 +43,6 @@ def test_two_sockets_with_two_cache_domains_each(tree: Tree) -> None:
     )
 
 
-def test_a_container_without_caches_and_nodes(tree: Tree) -> None:
-    tree.sys(f"{CPU}/online", "0-1\n")
-    found = read_topology(tree.roots)
-    assert found.domains() == (Domain(None, None, (0, 1)),)
-    assert not found.numa
-
-
-def test_nothing_at_all(tree: Tree) -> None:
-    assert read_topology(tree.roots) == Topology()
-    assert Topology().domains() == ()
-
-
 def test_cpu_directories_where_no_list_is_kept(tree: Tree) -> None:
     for name in ("cpu0", "cpu10", "cpufreq", "cpuidle"):
         tree.sys(f"{CPU}/{name}/uevent", "")

@@ -17,7 +17,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.machine import conditions
 from iopstui.linux.process import process_io
 from iopstui.linux.process.process_io import ProcessRates
-from iopstui.model.findings.conditions import Conditions, ProcessLoad, Temperature
+from iopstui.model.findings.conditions import ProcessLoad, Temperature
 from iopstui.session.tick.conditions import ConditionsReader
 
 
@@ -61,21 +61,6 @@ def ask(reader: ConditionsReader, tree: Tree, t: float = 1.0) -> None:
     reader.ask(t, read_devices(tree.roots), ("nvme0n1",))
 
 
-def temperature_of(found: Conditions | None) -> Temperature | None:
-    return None if found is None else found.devices["nvme0n1"].temperature
-
-
-def test_what_was_asked_for_is_given_once(tree: Tree) -> None:
-    reader = ConditionsReader(tree.roots)
-    assert reader.take() is None
-    ask(reader, tree, 3.0)
-    finish()
-    found = reader.take()
-    assert found is not None and found.t == 3.0
-    assert temperature_of(found) == Temperature(45.85, 81.85, 84.85)
-    assert reader.take() is None
-
-
 def test_other_processes_are_read_on_demand(
     tree: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
@@ -111,16 +96,6 @@ def test_a_disk_that_hangs_stops_neither_the_session_nor_a_later_reading(
     finish()
     found = reader.take()
     assert found is not None and found.t == 100.0
-
-
-def test_the_newest_replaces_one_that_was_not_taken(tree: Tree) -> None:
-    reader = ConditionsReader(tree.roots)
-    for t in (1.0, 3.0):
-        ask(reader, tree, t)
-        finish()
-    found = reader.take()
-    assert found is not None and found.t == 3.0
-    assert reader.take() is None
 
 
 def test_a_closed_one_waits_for_nothing_and_gives_nothing(tree: Tree, hang: Hang) -> None:
@@ -170,10 +145,3 @@ def test_a_process_that_may_open_no_more_files(tree: Tree, monkeypatch: pytest.M
     finish()
     found = reader.take()
     assert found is not None and found.t == 5.0
-
-
-def test_the_interpreter_s_end_does_not_wait(tree: Tree, hang: Hang) -> None:
-    ask(ConditionsReader(tree.roots), tree)
-    assert hang.asked.wait(60)
-    (thread,) = (one for one in threading.enumerate() if one.name == "conditions")
-    assert thread.daemon

@@ -88,19 +88,6 @@ def test_a_reading_every_ten_seconds(
     assert reader.take() == {}
 
 
-def test_a_run_is_compared_with_its_own_beginning_and_read_at_its_end(
-    reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
-) -> None:
-    reader.start_if_due(0.0, devices, TREE)
-    finish()
-    reader.begin()
-    assert reader.take() == {}, "what was read before the run is none of its readings"
-    reader.start_if_due(1.0, devices, TREE)
-    finish()
-    last = reader.read_last(devices, TREE)
-    assert last == {"nvme0": DriveReading({"media_errors": 3}, {"media_errors": 2}, devices=TREE)}
-
-
 def test_a_reading_that_was_under_way_when_the_run_began_does_not_count(
     reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
 ) -> None:
@@ -149,11 +136,3 @@ def test_what_was_read_is_not_lost_when_a_later_reading_fails(
     assert reader.take()["nvme0"].counts == {"media_errors": 1}
     drive.failing = True
     assert reader.read_last(devices, TREE) == {}
-
-
-def test_without_an_nvme_drive_no_thread_is_started(
-    reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
-) -> None:
-    reader.start_if_due(0.0, devices, ("sda",))
-    assert reader.read_last(devices, ("sda",)) == {} and drive.times == 0
-    assert not [thread for thread in threading.enumerate() if thread.name == "drives"]

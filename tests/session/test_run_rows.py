@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
-import recordings as made
 from session_frames import session
 
 from iopstui import events
 from iopstui.model.metrics.run_history import DONE, FAILED, STOPPED, RunHistory, RunRow
-from iopstui.recording.reader import Recording, recording_path
-from iopstui.recording.replay import replay_events
 from iopstui.session.run_rows import WIDTH, add_run_event, run_table_rows
 
 TITLE = "randread 4k  QD {} × 1 job"
@@ -36,54 +32,6 @@ def test_how_a_run_ended_is_told() -> None:
     for error, interrupted, ended in (("", True, STOPPED), ("no room", False, FAILED)):
         (row,) = rows_of([*told, events.StepFinished(9.0, 1, 1, error, interrupted)])
         assert row.ended == ended
-
-
-def test_a_recording_gives_the_rows_of_the_live_session(tmp_path: Path) -> None:
-    live: list[events.Event] = []
-    path = tmp_path / "two.iops"
-    tape = made.tape(path)
-    taken = made.raws(made.RUN)
-    later = made.raws(made.RUN)
-    shift = taken[-1].arrived_ns - taken[0].arrived_ns + 10**9
-    second = [
-        made.replace(
-            raw, seq=raw.seq + len(taken), step=2, arrived_ns=raw.arrived_ns + shift,
-            kernel=made.kernel(len(taken) + n, raw.arrived_ns + shift, raw.wall_ms),
-            jobs=(), probe=None,
-        )
-        for n, raw in enumerate(later)
-    ]  # fmt: skip
-    start = [
-        events.StepStarted(
-            9.0 * n, n, "j", TITLE.format(8 * n), (), True, options={"direct": str(n)}
-        )
-        for n in (1, 2)
-    ]
-    end = [events.StepFinished(9.0 * n, n, 0, "", n == 1) for n in (1, 2)]
-    turn = events.TunableChanged(8.0, "vda", "nomerges", "0", "2")
-    builder = made.FrameBuilder(opened=made.TARGET.opened)
-    for what in (start[0], *taken, end[0], turn, start[1], *second, end[1]):
-        if isinstance(what, made.RawSample):
-            tape.sample(what)
-            one = builder.feed(what)
-            live.append(events.FrameReady(one.t, one))
-        else:
-            tape.event(what)
-            live.append(what)
-    assert tape.close(events.SessionEnded(30.0, 0)) == ""
-    with Recording(path) as recording:
-        found = rows_of(replay_events(recording))
-    assert found == rows_of(live)
-    assert [row.ended for row in found] == [STOPPED, DONE]
-    assert found[1].changed == ("iodepth 8 → 16", "direct 1 → 2", "nomerges 0 → 2")
-    assert found[1].to_before is not None
-
-
-def test_the_demo_has_a_row_for_each_run() -> None:
-    with Recording(recording_path("demo")) as recording:
-        found = rows_of(replay_events(recording))
-    assert len(found) > 1 and all(row.iops and row.p99_ns and row.seconds for row in found)
-    assert "iodepth" in found[1].what or "numjobs" in found[1].what or "rq" in found[1].what
 
 
 def test_the_table_has_at_most_80_columns() -> None:

@@ -39,22 +39,8 @@ def test_it_is_said_once_at_the_end_of_the_fifth_round_at_the_earliest() -> None
     assert "the last 5 rounds of 2 s averaged 1.00k IOPS" in text and "after 0:10" in text
 
 
-def test_a_fall_is_waited_for() -> None:
-    rates = [5000] * 4 + [3000] * 4 + [1000] * 40
-    ((at, text),) = told(rates, 2.0)
-    # the last five rounds have nothing of the fall in them
-    assert at == 18 and "1.00k IOPS" in text
-
-
 def test_what_never_settles_is_never_steady() -> None:
     assert told([1000 if number // 4 % 2 else 2000 for number in range(200)], 2.0) == []
-
-
-def test_it_is_not_asked_within_a_round() -> None:
-    # from the eleventh second on the last five rounds are steady; the sixth ends with the twelfth
-    rates = [3000] + [1000] * 11
-    assert told(rates[:11], 2.0) == []
-    assert [at for at, _ in told(rates, 2.0)] == [12]
 
 
 @pytest.mark.parametrize("steady", [True, False])
