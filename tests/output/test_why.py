@@ -27,6 +27,7 @@ from iopstui.model.answer.process import (
 )
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
+from iopstui.model.findings.conditions import Conditions
 from iopstui.model.metrics.frame import CpuFrame
 from iopstui.model.rates import CpuLoad
 from iopstui.output.pages.why import Report, why_json, why_lines
@@ -133,6 +134,14 @@ def test_a_process_below_a_limit_waits_for_io_on_the_disk() -> None:
     ]
     sentence = replace(report(WAITING), pairs=pairs).sentences[0]
     assert sentence == "▲ postgres (812) waits for I/O on vdb 83 % of its time, runs 12 %"
+
+
+def test_the_kernel_s_log_is_excluded_only_after_the_pauses_in_which_it_drops_errors() -> None:
+    situation, answer = report().pairs[0]
+    for count, logged, told in ((8, {}, False), (13, {}, True), (13, None, False)):
+        frames = [replace(situation.frames[0], t=float(t)) for t in range(count)]
+        looked = replace(situation, frames=frames, conditions=Conditions(logged=logged))
+        assert any("kernel's log" in one for one in excluded(looked, answer)) is told
 
 
 def test_what_was_not_read_in_time_is_told() -> None:

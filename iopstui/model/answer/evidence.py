@@ -13,6 +13,8 @@ MAX_LINES = 5
 LITTLE = 10.0
 """Percent of the time that tasks may wait for something that is excluded."""
 CPU_IDLE = 10.0
+LOG_S = 11.0
+"""The kernel logs ten errors of a kind in 5 s: of two such spans, one is seen whole."""
 
 
 def evidence(s: Situation, answer: Answer) -> list[str]:
@@ -71,7 +73,8 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
         causes.append(f"full CPUs (at least {min(s.cpus_idle):.0f} % idle)")
     if s.memory_percent is not None and s.memory_percent < LITTLE:
         causes.append("short memory")
-    if s.conditions.logged is not None and not any(n in s.below for n in s.conditions.logged):
+    logged, span_s = s.conditions.logged, s.frames[-1].t - s.frames[0].t if s.frames else 0.0
+    if logged is not None and span_s >= LOG_S and not any(name in s.below for name in logged):
         causes.append("new errors in the kernel's log")
     looked = s.use is not None and s.use.limits_readable and not s.use.outer_groups
     if looked and s.use is not None and not s.use.limits:
