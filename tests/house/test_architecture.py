@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -174,6 +176,26 @@ def test_the_architecture_page_names_files_that_exist() -> None:
         for file_name in names
         if not any(file.endswith(f"/{file_name}") for file in files)
     ] == []
+
+
+def test_the_scripts_import_only_what_exists(root: Path) -> None:
+    """Nothing else reads those that are run once a year."""
+    scripts = [
+        path
+        for path in (root / ".ci").rglob("*")
+        if path.is_file()
+        and (path.suffix == ".py" or path.read_bytes()[:30].startswith(b"#!/usr/bin/env py"))
+    ]
+    wanted = {
+        (script.name, node.module, alias.name)
+        for script in scripts for node in ast.walk(ast.parse(script.read_text()))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("iopstui.")
+        for alias in node.names
+    }  # fmt: skip
+    assert ("demo", "iopstui.session.live", "LiveSession") in wanted
+    missing = [one for one in wanted if find_spec(one[1]) is None
+               or not hasattr(import_module(one[1]), one[2])]  # fmt: skip
+    assert missing == []
 
 
 def test_texts_name_only_files_that_exist(root: Path) -> None:
