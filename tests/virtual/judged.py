@@ -54,7 +54,7 @@ def limit_table(out: Path, queues: Sequence[Queue], around: Sequence[float]) -> 
     few do."""
     print("\nlimit: requests a second, p99, limit by theory, by fio alone, intervals that hold it, "
           "half of the width (median, most), seconds measured")  # fmt: skip
-    held = count = 0
+    held = count = unsure = 0
     for place, queue in enumerate(queues):
         truth = true_limit(out, place, queue, around)
         widths, seconds, here = [], [], 0
@@ -62,9 +62,12 @@ def limit_table(out: Path, queues: Sequence[Queue], around: Sequence[float]) -> 
             found = _read(file)
             if found is None or truth is None:
                 continue
-            low, high = found["low"] or 0.0, found["high"] or math.inf
+            if found["result"] != "found":
+                unsure += 1
+                continue
+            low, high = found["low"], found["high"]
             here += low <= truth <= high
-            widths.append((high - low) / (high + low) if high < math.inf else math.inf)
+            widths.append((high - low) / (high + low))
             seconds.append(sum(run["seconds"] for run in found["runs"]))
         if truth is None or not widths:
             continue
@@ -72,7 +75,7 @@ def limit_table(out: Path, queues: Sequence[Queue], around: Sequence[float]) -> 
         print(f"{1 / queue.mean_s:,.0f}/s, {1000 * queue.bound_s:g} ms: {queue.limit:,.0f}/s, "
               f"{truth:,.0f}/s, {here} of {len(widths)}, ±{100 * widths[len(widths) // 2]:.1f} %, "
               f"±{100 * widths[-1]:.1f} %, {sum(seconds) / len(seconds):.0f} s")  # fmt: skip
-    print(f"in all: {held} of {count}")
+    print(f"in all: {held} of {count}, and {unsure} can't tell")
     return held < LEAST_HELD * count or not count
 
 

@@ -44,10 +44,12 @@ def test_an_interval_beside_the_limit_is_counted(
 ) -> None:
     assert judged.limit_table(tmp_path, [QUEUE], AROUND), "nothing was measured"
     truths(tmp_path, 1.0)
-    result = {"low": low, "high": high, "runs": [{"seconds": 60}]}
+    result = {"result": "found", "low": low, "high": high, "runs": [{"seconds": 60}]}
+    unsure = {"result": "unsure", "low": None, "high": 600, "runs": []}
+    (tmp_path / "limit-0-1.json").write_text(json.dumps(unsure))
     (tmp_path / "limit-0-0.json").write_text(json.dumps(result))
     assert judged.limit_table(tmp_path, [QUEUE], AROUND) == bad
-    assert f"in all: {1 - bad} of 1" in capsys.readouterr().out
+    assert f"in all: {1 - bad} of 1, and 1 can't tell" in capsys.readouterr().out
 
 
 def test_cannot_tell_is_no_error_but_the_opposite_is(
