@@ -12,6 +12,8 @@ from iopstui.linux.network.sock_diag import _INFO
 from iopstui.model.cgroups.rates import COUNTERS, CPU_US, LIMITS, PRESSURES, ROOT_FLAG, counter_name
 from iopstui.model.metrics.aws import AT_NS, GROWING, QUEUE, READ_BINS, WRITE_BINS
 from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.nvme_diag import NVME_COUNTERS
+from iopstui.model.metrics.nvme_diag import counter_name as nvme_counter_name
 from iopstui.model.metrics.probe import PARTS
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.network.connections import counter_name as connection_key
@@ -96,7 +98,7 @@ def with_share(n: int, sample: KernelSample) -> KernelSample:
     connection = {f"connection.0.{name}": n for name in ("sends", "receives", "backlog")}
     shared = {**operations, **connection}
     return replace(sample, more={**sample.more, "nfs": shared, "cgroups": groups(n), "tcp": tcp(n),
-                                 "aws": aws(n)})  # fmt: skip
+                                 "aws": aws(n), "nvme_diag": nvme_diag(n)})  # fmt: skip
 
 
 def with_smb(n: int, sample: KernelSample) -> KernelSample:
@@ -126,6 +128,11 @@ def aws(n: int) -> dict[str, int]:
     page = dict.fromkeys((AT_NS, QUEUE, *GROWING), 1000 * n)
     page |= {READ_BINS: 1, WRITE_BINS: 1, f"{READ_BINS}:2000": 9 * n, f"{WRITE_BINS}:4000": n}
     return {f"{name} ebs nvme1n1": value for name, value in page.items()}
+
+
+def nvme_diag(n: int) -> dict[str, int]:
+    """What a new kernel counts of an NVMe path."""
+    return {nvme_counter_name(file, "nvme0c1n1"): n for file in NVME_COUNTERS}
 
 
 def groups(n: int) -> dict[str, int]:

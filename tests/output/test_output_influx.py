@@ -70,12 +70,14 @@ def test_every_number_equals_that_of_json_lines(name: str, smb: bool) -> None:
               "cpu": ("kernel", "cpus"), "pressure": ("kernel", "pressure"),
               "memory": ("kernel", "memory"), "power": ("kernel", "power"),
               "nfs": ("kernel", "nfs"), "smb": ("kernel", "smb"), "device": ("device", "disks"),
-              "nvme": ("nvme", "drives"), "aws": ("kernel", "aws")}  # fmt: skip
+              "nvme": ("nvme", "drives"), "aws": ("kernel", "aws"),
+              "nvme_diag": ("kernel", "nvme_diag")}  # fmt: skip
     objects = {round(frame.wall_ms * 1e6): frame_object(frame) for frame in frames}
     for measurement, tags, fields, at in found_rows:
         if measurement == "event":
             continue
-        instances = [tags[key] for key in ("device", "direction", "cpu", "drive") if key in tags]
+        keys = ("device", "direction", "cpu", "drive", "object")
+        instances = [tags[key] for key in keys if key in tags]
         for key, value in fields.items():
             path = [*places[measurement], *instances, *re.split(r"\.(?!\d)", key)]
             if key == "flags":

@@ -101,6 +101,13 @@ def test_every_measured_field_has_a_value_somewhere() -> None:
     assert empty - no_lat <= {*live, "fio.trim.slat.mean", "fio.trim.slat.n"}
 
 
+def test_ids_are_unique_and_no_two_fields_cover_one_value() -> None:
+    assert len(BY_ID) == len(FIELDS)
+    for field in FIELDS:
+        path = tuple("x" if key == "*" else key for key in field.path)
+        assert [other.id for other in FIELDS if other.covers(path)] == [field.id]
+
+
 def test_every_field_is_explained() -> None:
     for field in FIELDS:
         assert field.title and field.source and field.meaning, field.id
