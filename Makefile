@@ -12,7 +12,7 @@ help:
 	@echo 'make truth   80 short jobs: check each second against per-I/O logs (3 minutes)'
 	@echo 'make recordings  tests of the figures with all 59 recordings of fio, not with twelve (3 minutes)'
 	@echo 'make scoreboard  check the findings in known situations created on this machine (root)'
-	@echo 'make simulate  count how often comparisons, gates and limits are wrong (20 minutes)'
+	@echo 'make simulate  count how often comparisons, gates, limits and siblings are wrong (20 minutes)'
 	@echo 'make virtual  fit and limit on disks with a known answer, in guests in virtual time (a night; root)'
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; creates its own devices)'
 	@echo 'make faults-long  the long fault tests: many cycles, all of fio'"'"'s examples'

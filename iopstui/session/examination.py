@@ -25,6 +25,7 @@ from iopstui.model.figures.disk import mean_ms
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence
+from iopstui.model.findings.siblings import SiblingWatch
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
 from iopstui.session.hour_baseline import FIRST_AT_S, HourBaseline
@@ -75,6 +76,7 @@ class Examination:
                 use = users.take()
                 users.ask(frame.t, self.devices, tasks=True)
                 self.note_conditions(conditions.take())
+                self._siblings.feed(frame, self._tree, self._conditions)
                 conditions.ask(frame.t, self.devices, with_arrays(target.tree, self.devices))
                 if number:
                     self.frames.append(frame)
@@ -98,17 +100,21 @@ class Examination:
     _conditions: Conditions = field(default_factory=Conditions)
     _first_conditions: Conditions | None = None
     _hours: HourBaseline | None = None
+    _siblings: SiblingWatch = field(default_factory=SiblingWatch)
+
+    @property
+    def _tree(self) -> list[BlockDevice]:
+        return [self.devices[name] for name in self.target.tree if name in self.devices]
 
     @property
     def seen(self) -> Seen:
         """All that was seen so far."""
         names = self.target.devices_below
         devices = [self.devices[name] for name in names if name in self.devices]
-        tree = [self.devices[name] for name in self.target.tree if name in self.devices]
         evidence = Evidence(
             self.frames, devices=devices, conditions=self._conditions,
-            start_conditions=self._first_conditions or self._conditions, tree=tree,
-            links=self.target.links,
+            start_conditions=self._first_conditions or self._conditions, tree=self._tree,
+            links=self.target.links, odd_disk=self._siblings.odd,
         )  # fmt: skip
         return Seen(
             self.target,

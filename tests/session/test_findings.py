@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
 from disks import changed
 from evidence_frames import device, disk, fio, frame, seconds
+from made_siblings import like_disks, random_loads
 
 from iopstui.fio.job_shape import shape_of, text_without_depth
 from iopstui.model.findings import diagnosis
@@ -447,3 +449,12 @@ def test_processes_are_asked_for_while_a_neighbour_is_suspected() -> None:
     shared = seconds(4, 5.0, interval=fio(500, lat_ns=8e6), disks={"vda": disk(2_000, aqu=8.0)})
     fed(findings, shared)
     assert findings.asks_for_processes
+
+
+def test_a_slow_member_of_an_array_is_found_while_it_is_watched() -> None:
+    members = like_disks(8, holders=("md0",))
+    md = replace(members[0], name="md0", kind="md", layer="raid0", holders=())
+    tracker, found = FindingTracker(), list[Finding]()
+    for second in random_loads(random.Random(0), 250.0, odd=1.3):
+        found += tracker.feed(second, [md], [*members, md])
+    assert {(finding.rule, finding.disk) for finding in found} == {("slow-member", "d0")}

@@ -15,13 +15,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 from comparisons import false_claims_table, power_table, sequential_table
 from gates import gates_table
 from limits import limits_table
+from siblings import siblings_table
+
+ONLY = ("claims", "power", "until", "gates", "limits", "siblings")
 
 
 def main() -> int:
     """Exit code 0; 1 if more is wrong than docs/statistics.md says."""
     parser = argparse.ArgumentParser(prog="make simulate", description=__doc__)
     parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--only", choices=("claims", "power", "until", "gates", "limits"))
+    parser.add_argument("--only", choices=ONLY)
     arguments = parser.parse_args()
     trials, only = arguments.trials, arguments.only
     bad = False
@@ -35,6 +38,9 @@ def main() -> int:
         bad |= gates_table(max(1, trials // 4))
     if only in (None, "limits"):
         bad |= limits_table(max(1, trials // 100))
+    if only in (None, "siblings"):
+        # a night takes seconds
+        bad |= siblings_table(max(1, trials // (200 if only is None else 2)))
     return 1 if bad else 0
 
 

@@ -187,6 +187,7 @@ def _with_disk_attributes(
         driver=_driver(directory, machine.roots),
         dm_name=read_text(f"{directory}/dm/name"),
         layer=_layer(directory, kind),
+        firmware=_firmware(directory),
         notes=_queue_notes(hctxs),
     )
 
@@ -236,6 +237,11 @@ def _model(directory: Path, roots: Roots) -> str | None:
             return printable(text)
     model = udev_properties(directory, roots).get("ID_MODEL", "")
     return printable(model.replace("_", " ")) or None
+
+
+def _firmware(directory: Path) -> str | None:
+    text = read_text(f"{directory}/device/firmware_rev") or read_text(f"{directory}/device/rev")
+    return printable(text or "") or None
 
 
 def _serial(directory: Path, roots: Roots) -> str | None:

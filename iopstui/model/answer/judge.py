@@ -9,6 +9,7 @@ from functools import partial
 from iopstui import format as units
 from iopstui.model.answer.answer import (
     CRITICAL,
+    FINDING,
     GOOD,
     RANKS,
     UNKNOWN,
@@ -23,7 +24,7 @@ from iopstui.model.answer.situation import (
     Situation,
     Usual,
 )
-from iopstui.model.answer.table import busy, decide, finding, quiet
+from iopstui.model.answer.table import SLOW_MEMBER, busy, decide, finding, quiet
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -39,6 +40,7 @@ SLOW_SERVER_MS = 30.0
 OF_THE_MACHINE = ("ring", "pressure", "cpu", "above", "memory")
 """Rows that say the same of every disk."""
 Pair = tuple[Situation, Answer]
+_SLOW_MEMBER = f"{FINDING}{SLOW_MEMBER}"
 _VERDICT_RANKS = {WAITS: 0, UNKNOWN: 1}
 
 
@@ -147,7 +149,9 @@ def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> 
     below = [pair for pair in faults
              if pair[1].disk != top and pair[1].rule not in OF_THE_MACHINE]  # fmt: skip
     if below:
-        lowest = below[0][1].rule
+        rules = [pair[1].rule for pair in below]
+        # all members of an array wait for the slow one
+        lowest = rules[0] if _SLOW_MEMBER not in rules else _SLOW_MEMBER
         yield from (pair for pair in below if pair[1].rule == lowest)
     elif top in by_name:
         yield by_name[top]

@@ -63,6 +63,7 @@ SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths"
             "nfs-stalled", "smb-stalled", "nfs-retrans", "nfs-server", "nfs-queue", "smb-server",
             "net-loss", "net-window", "net-full", "iostats", "hot", "volume-limit")  # fmt: skip
 """Findings that say more than any row below theirs."""
+SLOW_MEMBER = "slow-member"
 
 
 def decide(situation: Situation, quiet_words: bool = True) -> Answer:
@@ -223,6 +224,18 @@ def memory(s: Situation) -> Answer | None:
         f"Memory is short, and swap is on {s.disk}: tasks wait for memory "
         f"{s.memory_percent or 0.0:.0f} % of the time", WAITS, next=advise("memory-users"),
     )  # fmt: skip
+
+
+def slow_member(s: Situation) -> Answer | None:
+    """The disk is slow for its load, compared with the other members of its array."""
+    for found in s.findings:
+        if found.rule == SLOW_MEMBER and found.disk == s.disk:
+            waits = max(s.queue_share, s.slow_share) >= MOST_SECONDS
+            return Answer(
+                s.disk, f"{FINDING}{SLOW_MEMBER}", WARNING, found.text, WAITS if waits else NOTHING,
+                _who(s), found.advice,
+            )  # fmt: skip
+    return None
 
 
 def full_queue(s: Situation) -> Answer | None:
@@ -463,6 +476,7 @@ TABLE: Sequence[Row] = (
     ended,
     limit,
     memory,
+    slow_member,
     full_queue,
     slow_device,
     pressure_alone,

@@ -73,7 +73,8 @@ class BlockDevice:
     ``None`` when unknown. ``dm_name`` is a device-mapper device's own name (/dev/mapper/NAME);
     ``layer`` says in words what a stacked device is ("LVM", "dm-crypt", "dm-multipath", "raid1"). A
     hidden multipath path has no device number: ``major`` and ``minor`` are -1. A partition has the
-    queue, hctxs, irqs and diskseq of its disk. ``kernel`` is the one that serves it."""
+    queue, hctxs, irqs and diskseq of its disk. ``kernel`` is the one that serves it.
+    ``firmware`` is the revision of a SCSI or NVMe disk's."""
 
     name: str
     path: str
@@ -105,3 +106,4 @@ class BlockDevice:
     dm_name: str | None = None
     layer: str | None = None
     kernel: Kernel = UNKNOWN_KERNEL
+    firmware: str | None = None

@@ -115,6 +115,10 @@ HINTS: Mapping[str, str] = {
     "only waits longer",
     "instance-limit": "an instance type with a higher EBS limit may do more; a larger volume alone "
     "does not raise it. All EBS volumes of the instance share it",
+    "slow-member": "compare its health, temperature and link with theirs: smartctl -x /dev/{}; "
+    "work of its own, such as garbage collection, passes",
+    "siblings": "if its requests are not harder (random where theirs are sequential, data where "
+    "theirs was never written), compare its health with theirs: smartctl -x /dev/{}",
     "amplification": "larger or sequential writes, TRIM, or more unused space may lower it",
     "counter": "compare with /sys/block/{}/inflight; a driver may have lost count",
     "slow": "see whether the device or its queue is slow, as root: iopstui watch {} --probe",

@@ -55,6 +55,8 @@ from iopstui.model.findings.rules.health import (
     nvme_errors,
     scsi_errors,
     slow_link,
+    slow_member,
+    slow_sibling,
 )
 from iopstui.model.findings.rules.job import (
     cpu_bound_jobs,
@@ -113,6 +115,8 @@ RULES: tuple[Rule, ...] = (
     drive_throttling,
     device_temperature,
     volume_limit,
+    slow_member,
+    slow_sibling,
     memory_pressure,
     idle_io_uring,
     retransmissions,

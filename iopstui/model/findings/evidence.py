@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState
+from iopstui.model.findings.siblings import OddDisk
 from iopstui.model.metrics.frame import (
     APPROX_BW,
     APPROX_IOPS,
@@ -90,7 +91,7 @@ class Evidence:
     block device. ``conditions`` were read last, ``start_conditions`` at the run's beginning.
     ``volume`` is what was bought, if the user says so. ``drives`` are the last readings of NVMe
     drives. ``idle_rings`` names programs that sleep in io_uring, which alone are the I/O
-    pressure."""
+    pressure. ``odd_disk`` is slow for its load, as its siblings show."""
 
     frames: Sequence[Frame]
     idle_frames: Sequence[Frame] = ()
@@ -106,6 +107,7 @@ class Evidence:
     volume: PromisedFigures | None = None
     drives: Mapping[str, DriveReading] = field(default_factory=dict)
     idle_rings: tuple[str, ...] = ()
+    odd_disk: OddDisk | None = None
 
     def device(self, name: str) -> BlockDevice | None:
         """The device of this name, of the job's or below them."""

@@ -50,6 +50,10 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "saturated": "queues that are not filled",
     "scheduler": "spinning disks",
     "scsi-errors": "errors before the run",
+    "slow-member": "more, larger or bursty requests; another mix, model, firmware or setting; "
+    "pauses of all; fewer than four siblings; arrays that are rebuilt or not striped",
+    "siblings": "more, larger or bursty requests; another mix, model, firmware or setting; "
+    "pauses of all; fewer than four siblings; spinning and virtual disks",
     "slow-direction": "schedulers that may hold requests; syncs; swapping; I/O that the job does "
     "not wait for",
     "smb-rsize": "buffered I/O",

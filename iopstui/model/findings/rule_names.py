@@ -5,7 +5,7 @@ from __future__ import annotations
 RULE_NAMES = (
     "iostats", "throttled", "steal", "kernel-errors", "scsi-errors", "nvme-errors",
     "paths", "array", "hot", "thermal", "media-errors", "wear", "amplification", "volume-limit",
-    "above", "tags",
+    "slow-member", "siblings", "above", "tags",
     "depth", "one-cpu", "softirq-cpu", "irq-outside", "irq-moved", "numa-remote", "crossing",
     "disagree", "flush", "misaligned", "job-cpu", "scheduler", "more-jobs-than-cpus", "burst",
     "cap", "saturated", "link", "cpu-sleep", "busy", "background", "moved", "answer", "stalled",

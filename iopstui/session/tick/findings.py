@@ -31,6 +31,7 @@ from iopstui.model.findings.rules.cgroups import needs_cgroup_readings
 from iopstui.model.findings.rules.network.nfs import unanswered_requests
 from iopstui.model.findings.rules.network.smb import unanswered_requests as unanswered_smb
 from iopstui.model.findings.rules.waits import needs_process_readings, no_completions
+from iopstui.model.findings.siblings import SiblingWatch
 from iopstui.model.findings.tunable_effect import (
     SECONDS_COMPARED,
     TunableChange,
@@ -92,6 +93,7 @@ class FindingTracker:
         self._changed_at = -inf
         self._tree: tuple[BlockDevice, ...] = ()
         self._drives: dict[str, DriveReading] = {}
+        self._siblings = SiblingWatch()
         self.idle_rings: tuple[str, ...] = ()
         """As in Evidence."""
 
@@ -162,6 +164,7 @@ class FindingTracker:
         for the next one that is looked at."""
         self._tree = tuple(tree or devices)
         self._drives.update(frame.nvme)
+        self._siblings.feed(frame, self._tree, self._conditions)
         if not frame.step:
             yield from self._between_runs(frame, devices, looks)
             return
@@ -261,7 +264,8 @@ class FindingTracker:
         return Evidence(window, devices=tuple(devices), online=online,
                         conditions=self._conditions, start_conditions=self._start_conditions,
                         tree=self._tree, links=self._links, volume=self._volume,
-                        drives=dict(self._drives), idle_rings=self.idle_rings)  # fmt: skip
+                        drives=dict(self._drives), idle_rings=self.idle_rings,
+                        odd_disk=self._siblings.odd)  # fmt: skip
 
     def _run_evidence(self, devices: Sequence[BlockDevice]) -> Evidence:
         return replace(

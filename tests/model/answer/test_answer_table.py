@@ -77,6 +77,19 @@ def test_a_deep_queue_is_waited_for_and_its_program_is_named() -> None:
     assert judge(seen)[0][1].next == advise("hog-bfq", 965)
 
 
+def test_a_slow_member_of_an_array_is_the_answer_and_a_slow_disk_outside_one_is_not() -> None:
+    members = tuple(f"sd{letter}" for letter in "abcde")
+    links = DeviceLinks("md0", members, "raid5"), *map(DeviceLinks, members)
+    top = Target(DEVICE, "/dev/md0", "md0", ("md0", *members), links=links)
+    devices = {name: replace(DEVICES["vda"], name=name) for name in members}
+    devices["md0"] = replace(DEVICES["vda"], name="md0", kind="md", layer="raid5")
+    seconds = frames([dict.fromkeys(devices, HOG)] * 5)
+    for rule, disk in (("slow-member", "sdc"), ("siblings", "sde")):
+        found = Finding(rule, "sdc is slow for its load: ...", advise(rule, "sdc"), disk="sdc")
+        answer = judge(Seen(top, seconds, devices, findings=(found,)))[0][1]
+        assert answer.disk == disk and (answer.text == found.text) is (rule == "slow-member")
+
+
 def test_a_rate_of_other_seconds_is_not_put_beside_that_of_the_disk() -> None:
     hog = DiskUser(965, "fio", "fio", write_s=30 * MIB, devices=frozenset({"vda"}))
     busy = changed(HOG, w_bytes_s=70.0 * MIB)

@@ -17,6 +17,7 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import device_figures
 from iopstui.model.findings.finding import Finding
+from iopstui.model.findings.siblings import WINDOW_S, OddDisk
 from iopstui.model.means import fmean
 from iopstui.model.metrics.nvme_diag import diag_texts
 
@@ -154,6 +155,45 @@ def nvme_errors(evidence: Evidence) -> Finding | None:
                 disk=name,
             )
     return None
+
+
+def slow_member(evidence: Evidence) -> Finding | None:
+    """A member of a striped array that takes longer than the others do with such a load."""
+    odd = evidence.odd_disk
+    if odd is None or not odd.array:
+        return None
+    return Finding(
+        "slow-member",
+        f"{odd.disk} is slow for its load: its requests take "
+        f"{_times_as_long(odd, f'{len(odd.siblings)} other members of {odd.array}')}",
+        advise("slow-member", odd.disk),
+        disk=odd.disk,
+    )
+
+
+def slow_sibling(evidence: Evidence) -> Finding | None:
+    """The same of like disks that are in no array: they may have harder requests than others, which
+    the kernel's counters do not show."""
+    odd = evidence.odd_disk
+    if odd is None or odd.array:
+        return None
+    count = len(odd.siblings)
+    some = f"{', '.join(odd.siblings[:3])} and {count - 3} more"
+    return Finding(
+        "siblings",
+        f"requests of {odd.disk} take {_times_as_long(odd, f'{count} like disks ({some})')}: it is "
+        "slow, or its requests are harder",
+        advise("siblings", odd.disk),
+        disk=odd.disk,
+    )
+
+
+def _times_as_long(odd: OddDisk, others: str) -> str:
+    seen = f"{odd.slow} of {odd.windows} comparable windows of {WINDOW_S:.0f} s"
+    return (
+        f"{odd.times:.1f} times as long as those of {others} with such a queue depth, size and "
+        f"mix (in {seen})"
+    )
 
 
 def io_errors(evidence: Evidence) -> Finding | None:

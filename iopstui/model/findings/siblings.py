@@ -1,0 +1,437 @@
+"""Which one of several like disks is slow for its load.
+
+What a disk's requests take on average is predicted from what its siblings' took: a polynomial of
+the load, fitted to windows of ten seconds of all others, and corrected by what the nearest of these
+windows differ from it. The load is how many requests are in flight while the disk is busy, how busy
+it is, the size of its requests and the share of writes. A disk that gets more requests, larger ones
+or bursts has a longer time predicted, and is not slow; where its siblings had no such load nothing
+is predicted.
+
+After PERSEUS (Lu et al., FAST '23), which regresses on throughput alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp, isnan, log, nan, sqrt
+
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.conditions import Conditions
+from iopstui.model.means import fmean, median, pstdev
+from iopstui.model.metrics.frame import Frame
+
+MIN_SIBLINGS, MAX_SIBLINGS = 4, 16
+"""A disk with fewer is not judged; more than these would take long, and say no more."""
+WINDOW_S = 10.0
+MAX_WINDOWS, ENOUGH_WINDOWS = 30, 20
+JUDGE_EVERY = 2
+"""Windows from one judgement to the next. Two in a row have to agree."""
+MIN_REQUESTS, MIN_MS = 200, 50.0
+"""Of a window; the kernel counts whole milliseconds."""
+
+WORTH_SAYING = log(1.2)
+SUSPICIOUS = 0.1
+"""The fit that has all disks in it follows the slow one, too."""
+MANY_DEVIATIONS, LEAST_DEVIATION = 5.0, 0.02
+"""So many times as far from its siblings as they are from each other, which is at least so much."""
+MOST_WINDOWS, A_LITTLE = 0.75, log(1.05)
+"""In this share of the windows it must be so much slower than predicted,"""
+EACH_THIRD, ENOUGH_THIRDS = log(1.12), 2
+"""and in each third of the time so much (the median), of which so many can be compared."""
+OTHER_MIX_TIMES = 2.0
+"""A write may take this share longer than a read, or less."""
+LITTLE_GRANTED = 0.03
+"""For being beyond what was seen; a window with more may be as slow as it looks, or not."""
+COVERED_SHARE = 0.3
+"""Its siblings must have had such a load in this share of its windows."""
+FEWER, MORE = 2.5, 1.5
+"""A disk whose requests per second are so many times fewer or more than any sibling's does other
+work: what it reads and writes may be harder, too."""
+RIDGE = 0.1
+NEAR = (0.35, 0.5, 0.35, 0.05, 0.05)
+"""How much another load may differ from a load (see _Load) to be near it."""
+ENOUGH_NEAR, NEAR_SIBLINGS = 5, 2
+LONGER_BURSTS, MAX_BURST = 1.5, 1000.0
+"""The kernel counts a disk as busy for whole ticks, which hides bursts that are shorter: how often
+nothing is in flight at the end of a second shows them. Nobody can tell whether a disk with so much
+longer ones is slow."""
+MUCH_MORE_REST, OTHER_MIX = 0.2, 0.02
+TYPICAL_BYTES = 16384
+
+NO_CONDITIONS = Conditions()
+IDLE = ("idle", "frozen", "none", "")
+STRIPED = ("raid0", "raid4", "raid5", "raid6", "raid10")
+PHYSICAL = ("sata", "sas", "nvme")
+VIRTUAL_MODELS = ("Amazon Elastic", "QEMU", "nvme_card", "MSFT", "Microsoft", "VBOX", "VMware",
+                  "Virtual")  # fmt: skip
+
+_SUMS = ("reads", "writes", "read_bytes", "write_bytes", "read_ms", "write_ms", "io_ms",
+         "seconds")  # fmt: skip
+_Load = tuple[float, float, float, float, float]
+"""Requests in flight while busy, share of the time busy, bytes of a request (logarithms of these),
+the share of writes, and the one of their bytes."""
+_DEPTH, _BUSY, _SIZE = range(3)
+_MIX = (3, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class OddDisk:
+    """``disk`` takes ``times`` as long as its ``siblings`` do at such loads, in ``slow`` of the
+    ``windows`` windows that could be compared. ``array`` has all of them as members ("": none
+    has)."""
+
+    disk: str
+    times: float
+    siblings: tuple[str, ...]
+    slow: int
+    windows: int
+    array: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A window of a disk: its load, the terms of its polynomial, the logarithm of the mean time of
+    a request, requests per second, how many were in flight on average, how many seconds were seen
+    and in how many of them requests were in flight at the end."""
+
+    load: _Load
+    terms: tuple[float, ...]
+    time: float
+    per_s: float
+    in_flight: float
+    seen: float
+    seen_busy: float
+
+
+_Rows = Mapping[str, Sequence["_Row | None"]]
+
+
+class SiblingWatch:
+    """Fed with each frame; ``odd`` is the disk that is slow now."""
+
+    def __init__(self) -> None:
+        self.odd: OddDisk | None = None
+        self._sums: dict[str, list[float]] = {}
+        self._since: float | None = None
+        self._windows: deque[Mapping[str, _Row]] = deque(maxlen=MAX_WINDOWS)
+        self._unjudged = 0
+        self._before = ""
+
+    def feed(
+        self, frame: Frame, tree: Sequence[BlockDevice], conditions: Conditions = NO_CONDITIONS
+    ) -> None:
+        """Count a frame. Members of an array that is rebuilt have other work than their siblings:
+        they are left out."""
+        if len(tree) <= MIN_SIBLINGS or not frame.seconds:
+            return
+        if self._since is None:
+            self._since = frame.t - frame.seconds
+        for name, rates in frame.disks.items():
+            # of a counter that went back nothing is known in this window
+            growths = [nan if (growth := getattr(rates, part)) is None else float(growth)
+                       for part in _SUMS]  # fmt: skip
+            growths += [1.0, float(bool(rates.in_flight))]
+            before = self._sums.get(name)
+            self._sums[name] = growths if before is None else [*map(float.__add__, before, growths)]
+        if frame.t - self._since < WINDOW_S - frame.seconds / 2:
+            return
+        rows = {name: _row(*sums) for name, sums in self._sums.items()}
+        self._windows.append({name: row for name, row in rows.items() if row is not None})
+        self._since, self._sums = None, {}
+        self._unjudged += 1
+        if self._unjudged >= JUDGE_EVERY and len(self._windows) >= ENOUGH_WINDOWS:
+            self._unjudged = 0
+            self._judge(tree, conditions)
+
+    def _judge(self, tree: Sequence[BlockDevice], conditions: Conditions) -> None:
+        odd = None
+        rebuilt = {name for name, state in conditions.devices.items() if state.array is not None
+                   and (state.array.degraded or state.array.action not in IDLE)}  # fmt: skip
+        for names, array in groups(tree, rebuilt):
+            found = odd_one({name: [window.get(name) for window in self._windows]
+                             for name in names})  # fmt: skip
+            if found is not None and (odd is None or found.times > odd.times):
+                odd = replace(found, array=array)
+        self.odd = odd if odd is not None and odd.disk == self._before else None
+        self._before = odd.disk if odd is not None else ""
+
+
+def groups(
+    tree: Sequence[BlockDevice], rebuilt: Collection[str] = ()
+) -> Iterator[tuple[list[str], str]]:
+    """The names of like disks (same model, firmware, size, settings), and the striped array that
+    all are members of ("": none). Members of ``rebuilt`` are not named. How long a spinning disk
+    takes depends on where its data lies; virtual disks outside an array may be anything."""
+    alike: dict[tuple[object, str], list[str]] = {}
+    by_name = {device.name: device for device in tree}
+    for device in tree:
+        if device.disk or device.hidden or device.queue is None or device.queue.rotational:
+            continue
+        parts = [device, *(by_name[name] for name in device.partitions if name in by_name)]
+        users = {holder for part in parts for holder in part.holders}
+        if users & {*rebuilt}:
+            continue
+        alone = len(users) == 1 and not any(part.mounts or part.swap for part in parts)
+        array = by_name.get(min(users)) if alone else None
+        member = array is not None and array.kind == "md" and array.layer in STRIPED
+        physical = device.transport in PHYSICAL and device.model is not None
+        virtual = not physical or (device.model or "").startswith(VIRTUAL_MODELS)
+        if virtual and not member:
+            continue
+        key = (device.kind, device.transport, device.model, device.firmware, device.size,
+               device.driver, device.layer, device.queue)  # fmt: skip
+        place = array.name if array is not None and member else ""
+        alike.setdefault((key, place), []).append(device.name)
+    yield from ((names, array) for (_, array), names in alike.items() if len(names) > MIN_SIBLINGS)
+
+
+def odd_one(rows: _Rows) -> OddDisk | None:
+    """The disk of these that is slow for its load; ``None`` where none is, or nobody can tell.
+    ``rows`` has the same windows of each (``None``: too little I/O)."""
+    rows = {name: found for name, found in rows.items()
+            if sum(row is not None for row in found) >= ENOUGH_WINDOWS}  # fmt: skip
+    if len(rows) <= MIN_SIBLINGS:
+        return None
+    sums = {name: _normal_equations(found) for name, found in rows.items()}
+    off = _offs(rows, _Fit(_total(sums.values())))
+    middles = {name: median(values.values()) for name, values in off.items() if values}
+    odd = max(middles, key=lambda name: middles[name])
+    if middles[odd] < SUSPICIOUS:
+        return None
+    others = [name for name in rows if name != odd][:MAX_SIBLINGS]
+    return _judged(odd, {name: rows[name] for name in (odd, *others)})
+
+
+def _judged(odd: str, rows: _Rows) -> OddDisk | None:
+    per_s = {name: median([row.per_s for row in found if row]) for name, found in rows.items()}
+    usual = [value for name, value in per_s.items() if name != odd]
+    if not min(usual) / FEWER <= per_s[odd] <= max(usual) * MORE or _has_bursts(odd, rows):
+        return None
+    sums = {name: _normal_equations(found) for name, found in rows.items()}
+    by_window = _level(odd, rows, sums)
+    offs = [*by_window.values()]
+    if not offs or median(offs) < WORTH_SAYING:
+        return None
+    slow = sum(one >= A_LITTLE for one in offs)
+    quick = _quick_at_rest(odd, rows, sums)
+    if slow < MOST_WINDOWS * (len(offs) + quick) or not _is_lasting(by_window, len(rows[odd])):
+        return None
+    levels = {name: _level(name, rows, sums) for name in rows if name != odd}
+    siblings = tuple(name for name, level in levels.items() if level)
+    others = [median(levels[name].values()) for name in siblings]
+    if len(others) < MIN_SIBLINGS:
+        return None
+    more = median(offs) - fmean(others)
+    spread = max(LEAST_DEVIATION, pstdev(others) * sqrt(len(others) / (len(others) - 1)))
+    if more < max(WORTH_SAYING, MANY_DEVIATIONS * spread) or median(offs) < 2 * max(others):
+        return None
+    return OddDisk(odd, exp(more), siblings, slow, len(offs))
+
+
+def _is_lasting(offs: Mapping[int, float], windows: int) -> bool:
+    """Whether a disk was slow in each third of the time in which it can be compared."""
+    thirds: list[list[float]] = [[], [], []]
+    for number, off in offs.items():
+        thirds[number * 3 // windows].append(off)
+    known = [median(part) for part in thirds if part]
+    return len(known) >= ENOUGH_THIRDS and min(known) >= EACH_THIRD
+
+
+def _has_bursts(odd: str, rows: _Rows) -> bool:
+    """Whether the requests of a disk may come in longer bursts than those of its siblings."""
+    bursts = {name: _burst([row for row in found if row]) for name, found in rows.items()}
+    return bursts.pop(odd) > LONGER_BURSTS * median(bursts.values())
+
+
+def _burst(rows: Sequence[_Row]) -> float:
+    """How many requests come at once, at least 1, if their bursts come independently: the number
+    with which requests would have been in flight as often as they were."""
+    low, high = 0.0, log(MAX_BURST)
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        often = sum(row.seen * (1 - exp(-row.in_flight / exp(middle))) for row in rows)
+        low, high = (middle, high) if often > sum(row.seen_busy for row in rows) else (low, middle)
+    return exp(high)
+
+
+def _level(name: str, rows: _Rows, sums: Mapping[str, Sequence[float]]) -> dict[int, float]:
+    """How a disk's windows compare with those of all others, by window; empty if too few do."""
+    offs = dict(_against_others(name, rows, sums))
+    windows = sum(row is not None for row in rows[name])
+    return offs if len(offs) >= COVERED_SHARE * windows else {}
+
+
+def _quick_at_rest(name: str, rows: _Rows, sums: Mapping[str, Sequence[float]]) -> int:
+    """The windows in which a disk rested so much more than its siblings that it can't be called
+    slow, and was not: a disk that is slow for a minute has more work left in that minute alone."""
+    return sum(off < A_LITTLE for _, off in _against_others(name, rows, sums, at_rest=True))
+
+
+def _against_others(
+    name: str, rows: _Rows, sums: Mapping[str, Sequence[float]], at_rest: bool = False
+) -> Iterator[tuple[int, float]]:
+    others = {other: found for other, found in rows.items() if other != name}
+    fit = _Fit(_total(sums[other] for other in others))
+    return _compared(rows[name], others, fit, at_rest)
+
+
+def _offs(rows: _Rows, fit: _Fit) -> dict[str, dict[int, float]]:
+    """How much longer than this fit says the requests of each disk took, by window (logarithms),
+    without what a window did to all disks (a pause of the machine)."""
+    off = {
+        name: {n: row.time - fit.value(row.terms) for n, row in enumerate(found) if row}
+        for name, found in rows.items()
+    }
+    for number in range(len(next(iter(rows.values())))):
+        window = [values[number] for values in off.values() if number in values]
+        common = median(window) if len(window) > MIN_SIBLINGS else nan
+        for values in off.values():
+            if number in values:
+                values[number] -= common
+                if isnan(common):
+                    del values[number]
+    return off
+
+
+def _compared(
+    rows: Sequence[_Row | None], others: _Rows, fit: _Fit, at_rest: bool
+) -> Iterator[tuple[int, float]]:
+    """How much longer than its siblings' the requests of a disk took, in each window in which
+    enough of them had such a load (logarithms), less what it is granted. A window that is slow
+    only without that says nothing. ``at_rest``: in those in which it rested much more than they
+    ever do."""
+    off = _offs(others, fit)
+    box = _covered(others)
+    pauses = _pauses(others, fit, off)
+    for number, row in enumerate(rows):
+        if row is None or number not in pauses:
+            continue
+        if at_rest is not (row.load[_BUSY] < box[_BUSY][0] - MUCH_MORE_REST):
+            continue
+        load = [
+            min(max(value, low), high) for value, (low, high) in zip(row.load, box, strict=True)
+        ]
+        if any(abs(row.load[place] - load[place]) > OTHER_MIX for place in _MIX):
+            continue
+        near = [
+            (name, off[name][other], sibling.time - pauses[other], sibling.load)
+            for name, found in others.items()
+            for other, sibling in enumerate(found)
+            if sibling is not None and other in off[name] and _is_near(load, sibling.load)
+        ]
+        if len(near) >= ENOUGH_NEAR and len({name for name, *_ in near}) >= NEAR_SIBLINGS:
+            # with what the fit makes of small differences of the load, or without: the larger one
+            fitted = fit.value(_terms(*load)) + median([value for _, value, *_ in near])
+            expected = max(fitted, median([time for _, _, time, _ in near]))
+            more = row.time - expected - pauses[number]
+            granted = _granted(row.load, load[_DEPTH], [sibling for *_, sibling in near])
+            if granted < LITTLE_GRANTED or not more - granted < WORTH_SAYING <= more:
+                yield number, more - granted
+
+
+def _granted(load: _Load, depth: float, near: Sequence[_Load]) -> float:
+    """How much longer requests may take as their queue is deeper than any sibling's (``depth``),
+    and as they are larger than those of its windows, or of another mix. Requests take at most so
+    many times as long as the queue is deeper, or as they are larger."""
+    size, writes = (median([sibling[place] for sibling in near]) for place in (_SIZE, _MIX[0]))
+    other_mix = OTHER_MIX_TIMES * abs(load[_MIX[0]] - writes)
+    return max(0.0, load[_DEPTH] - depth) + max(0.0, load[_SIZE] - size) + other_mix
+
+
+def _pauses(rows: _Rows, fit: _Fit, off: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
+    """What each window did to all disks."""
+    return {
+        number: row.time - fit.value(row.terms) - off[name][number]
+        for name, found in rows.items()
+        for number, row in enumerate(found)
+        if row is not None and number in off[name]
+    }
+
+
+def _is_near(load: Sequence[float], other: _Load) -> bool:
+    # asked very often: the depth differs first
+    return abs(load[0] - other[0]) <= NEAR[0] and all(
+        abs(a - b) <= most for a, b, most in zip(load, other, NEAR, strict=True)
+    )
+
+
+def _row(
+    reads: float, writes: float, read_bytes: float, write_bytes: float, read_ms: float,
+    write_ms: float, io_ms: float, seconds: float, seen: float, seen_busy: float,
+) -> _Row | None:  # fmt: skip
+    count, size, ms = reads + writes, read_bytes + write_bytes, read_ms + write_ms
+    # nor is it so of a sum that is no number
+    if not (count >= MIN_REQUESTS and ms >= MIN_MS and size > 0 and io_ms > 0):
+        return None
+    load = (
+        log(max(1.0, ms / io_ms)), log(min(1.0, io_ms / 1e3 / seconds)),
+        log(size / count / TYPICAL_BYTES), writes / count, write_bytes / size,
+    )  # fmt: skip
+    return _Row(load, _terms(*load), log(ms / count), count / seconds,
+                ms / 1e3 / seconds, seen, seen_busy)  # fmt: skip
+
+
+def _terms(*load: float) -> tuple[float, ...]:
+    depth, busy, size, writes, written = load
+    return 1.0, depth, depth * depth, busy, size, size * size, writes, written
+
+
+def _covered(rows: _Rows) -> list[tuple[float, float]]:
+    """Loads that at least two of these disks had in more than a tenth of their windows."""
+    ranges = []
+    for found in rows.values():
+        columns = zip(*(row.load for row in found if row is not None), strict=True)
+        ordered = [sorted(column) for column in columns]
+        rare = len(ordered[0]) // 20
+        ranges.append([(column[rare], column[-1 - rare]) for column in ordered])
+    return [(sorted(low for low, _ in column)[1], sorted(high for _, high in column)[-2])
+            for column in zip(*ranges, strict=True)]  # fmt: skip
+
+
+def _normal_equations(rows: Sequence[_Row | None]) -> list[float]:
+    """The lower triangle of X'X, then X'y."""
+    known = [row for row in rows if row is not None]
+    columns = [*zip(*(row.terms for row in known), strict=True)]
+    times = [row.time for row in known]
+    pairs = [(columns[i], columns[j]) for i in range(len(columns)) for j in range(i + 1)]
+    pairs += [(column, times) for column in columns]  # type: ignore[misc]
+    return [sum(map(float.__mul__, a, b)) for a, b in pairs]
+
+
+def _total(sums: Iterable[Sequence[float]]) -> list[float]:
+    return [sum(column) for column in zip(*sums, strict=True)]
+
+
+class _Fit:
+    """A polynomial by least squares (Cholesky). The ridge keeps a load that did not vary from
+    predicting anything."""
+
+    def __init__(self, equations: Sequence[float]) -> None:
+        lower: list[list[float]] = []
+        place = 0
+        half: list[float] = []
+        size = len(_terms(*NEAR))
+        for i in range(size):
+            line: list[float] = []
+            for j in range(i):
+                line.append((equations[place] - _dot(line, lower[j])) / lower[j][j])
+                place += 1
+            line.append(sqrt(max(equations[place] - _dot(line, line), 0.0) + RIDGE))
+            place += 1
+            lower.append(line)
+        for line, right in zip(lower, equations[place:], strict=True):
+            half.append((right - _dot(line, half)) / line[-1])
+        self._weights = [0.0] * size
+        for i in reversed(range(size)):
+            rest = half[i] - sum(lower[k][i] * self._weights[k] for k in range(i + 1, size))
+            self._weights[i] = rest / lower[i][i]
+
+    def value(self, terms: Sequence[float]) -> float:
+        """The prediction."""
+        return _dot(self._weights, terms)
+
+
+def _dot(a: Iterable[float], b: Iterable[float]) -> float:
+    return sum(map(float.__mul__, a, b))
