@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import subprocess
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -60,10 +61,13 @@ class Terminal:
         self.text = ""
 
     async def wait_for_text(self, text: str) -> None:
-        """Read until the text is painted."""
+        """Read until the text is painted; a screen that paints other things for so long has not."""
         searched = max(0, len(self.text) - len(text))
+        deadline = time.monotonic() + WITHIN_S
         while text not in self.text[searched:]:
-            message = await self.socket.receive(timeout=WITHIN_S)
+            left_s = deadline - time.monotonic()
+            assert left_s > 0, f"{text!r} was not painted: {self.text[-500:]}"
+            message = await self.socket.receive(timeout=left_s)
             assert message.type == aiohttp.WSMsgType.BINARY, (message, self.text[-500:])
             self.text += ESCAPES.sub("", message.data.decode())
 
