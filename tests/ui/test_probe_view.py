@@ -68,6 +68,8 @@ def test_what_the_kernel_counts_of_nvme_paths_is_below_the_latencies() -> None:
     state = probed()
     frame = state.probe_frame
     assert frame is not None
+    older_kernel = replace(frame, t=frame.t + 0.5, nvme_diag=None)
+    state.apply(FrameReady(older_kernel.t, older_kernel))
     assert "kernel's count" not in page_text(state, PARTS, 120)
     for counted, told in (({"command_retry": 3.0}, "nvme0c1n1: 3 commands retried"),
                           ({"command_retry": 0.0}, "no retry, error or failover")):  # fmt: skip
