@@ -109,7 +109,7 @@ class Made:
     def __init__(self, stays: bool) -> None:
         self.members: dict[str, object] = {}
         self.stopped = ""
-        self.news = False
+        self.has_changes = False
         self.on_tick: Callable[[], None] = lambda: None
         self._stays = stays
         self._end = threading.Event()

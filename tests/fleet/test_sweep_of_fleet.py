@@ -67,7 +67,9 @@ def counts(hosts: int) -> RunVerdict:
 class Swept:
     """A session whose points come to what ``ends`` says; "stays": goes on until it is stopped."""
 
-    def __init__(self, ends: Sequence[RunVerdict | str | Exception]) -> None:
+    def __init__(self, ends: Sequence[RunVerdict | str | Exception], stops_at: int = 0) -> None:
+        """Stopped while the hosts of run ``stops_at`` are about to be asked."""
+        self._stops_at = stops_at
         self.asked: list[tuple[int, str, dict[str, str], int | None]] = []
         self.told: queue.Queue[FleetEvent] = queue.Queue()
         self.points: list[PointFinished] = []
@@ -82,6 +84,8 @@ class Swept:
         hosts = point.hosts if point is not None else None
         self.asked.append((number, job, dict(options), hosts))
         end = self._ends[number - 1]
+        if number == self._stops_at:
+            self.session.stop()
         if isinstance(end, Exception):
             raise end
         done = end if isinstance(end, RunVerdict) else RunVerdict(EXIT_INTERRUPTED, ("a spread",))
@@ -153,6 +157,14 @@ def test_what_was_measured_before_it_is_stopped_stays(how: str) -> None:
     swept.session.close()
     jobs = [(job, hosts) for _, job, _, hosts in swept.asked[2:]]
     assert jobs == ([("two", None)] if how == "run" else [])
+
+
+def test_a_sweep_is_stopped_before_the_hosts_of_a_point_are_asked() -> None:
+    swept = Swept([counts(1), "stays", counts(3)], stops_at=2)
+    swept.session.sweep(plan_of("hosts=1,2,3"))
+    over = swept.over()
+    assert (over.done, over.interrupted, over.error) == (1, True, "")
+    swept.session.close()
 
 
 def test_a_point_that_does_not_count_is_noted_and_what_can_t_be_run_ends_it() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from lesson_fakes import lesson, make
+from test_app import settle
 from textual.pilot import Pilot
 
 # terminal size, started runs
@@ -22,20 +23,20 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
     app, session, _ = make(begin=lesson())
 
     async def before(pilot: Pilot[int]) -> None:
-        await pilot.pause()
+        await settle(pilot)
         await app.workers.wait_for_complete()
         session.tick(3)
         await pilot.press("enter", "b")
         for number in range(runs):
             await pilot.press("enter", "enter")
             session.tick(4)
-            await pilot.pause()
+            await settle(pilot)
             if number or runs > 1:
                 session.tick(2)
                 session.finish()
-                await pilot.pause()
+                await settle(pilot)
         if runs > 1:
             await pilot.press("enter", "enter")
-        await pilot.pause()
+        await settle(pilot)
 
     assert snap_compare(app, terminal_size=size, run_before=before)
