@@ -61,7 +61,6 @@ MUCH_MORE_REST, OTHER_MIX = 0.2, 0.02
 TYPICAL_BYTES = 16384
 
 NO_CONDITIONS = Conditions()
-IDLE = ("idle", "frozen", "none", "")
 STRIPED = ("raid0", "raid4", "raid5", "raid6", "raid10")
 PHYSICAL = ("sata", "sas", "nvme")
 VIRTUAL_MODELS = ("Amazon Elastic", "QEMU", "nvme_card", "MSFT", "Microsoft", "VBOX", "VMware",
@@ -115,6 +114,7 @@ class SiblingWatch:
         self.odd: OddDisk | None = None
         self._sums: dict[str, list[float]] = {}
         self._since: float | None = None
+        self._names: frozenset[str] = frozenset()
         self._windows: deque[Mapping[str, _Row]] = deque(maxlen=MAX_WINDOWS)
         self._unjudged = 0
         self._before = ""
@@ -128,7 +128,9 @@ class SiblingWatch:
             return
         if self._since is None:
             self._since = frame.t - frame.seconds
-        for name, rates in frame.disks.items():
+            self._names = frozenset(name for names, _ in groups(tree) for name in names)
+        for name in self._names & frame.disks.keys():
+            rates = frame.disks[name]
             # of a counter that went back nothing is known in this window
             growths = [nan if (growth := getattr(rates, part)) is None else float(growth)
                        for part in _SUMS]  # fmt: skip
@@ -148,7 +150,7 @@ class SiblingWatch:
     def _judge(self, tree: Sequence[BlockDevice], conditions: Conditions) -> None:
         odd = None
         rebuilt = {name for name, state in conditions.devices.items() if state.array is not None
-                   and (state.array.degraded or state.array.action not in IDLE)}  # fmt: skip
+                   and (state.array.degraded or state.array.is_syncing)}  # fmt: skip
         for names, array in groups(tree, rebuilt):
             found = odd_one({name: [window.get(name) for window in self._windows]
                              for name in names})  # fmt: skip
