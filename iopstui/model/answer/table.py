@@ -63,6 +63,8 @@ SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths"
             "nfs-stalled", "smb-stalled", "nfs-retrans", "nfs-server", "nfs-queue", "smb-server",
             "net-loss", "net-window", "net-full", "iostats", "hot", "volume-limit")  # fmt: skip
 """Findings that say more than any row below theirs."""
+NO_WAIT = ("iostats", "hot", "media-errors", "scsi-errors", "kernel-errors")
+"""Those of them that make no I/O wait by themselves: a command that failed may be a monitor's."""
 SLOW_MEMBER = "slow-member"
 
 
@@ -143,14 +145,7 @@ def finding(s: Situation) -> Answer | None:
     for found in s.findings:
         if found.rule in SPECIFIC and _is_about(found, s):
             state = CRITICAL if severity_of(found) == CRITICAL_FINDING else WARNING
-            # a command that failed may be a monitor's
-            waits = found.rule not in (
-                "iostats",
-                "hot",
-                "media-errors",
-                "scsi-errors",
-                "kernel-errors",
-            )
+            waits = found.rule not in NO_WAIT
             waits = waits or max(s.queue_share, s.slow_share) >= MOST_SECONDS
             return Answer(
                 s.disk, f"{FINDING}{found.rule}", state, found.text, WAITS if waits else UNKNOWN,
