@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 
 from iopstui.format import number, size
 from iopstui.model.experiment.disturbance import DISTURBING_SHARE, MIN_OTHERS
-from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.disk import DiskRates, Loads
 
 IDLE_S, POLL_S = 1.5, 0.1
 MIN_BYTES_S = 256 << 10
 """Less is what any system writes now and then."""
-Loads = Callable[[], Mapping[str, DiskRates]]
-"""Rates by disk since the call before (linux/machine/load.py)."""
 
 
 @dataclass

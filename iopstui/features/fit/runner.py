@@ -12,7 +12,7 @@ from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
 from iopstui.features.fit.model.judgement import Figure, Judgement, Row, SyncTime, judge
 from iopstui.features.fit.model.program import Program
 from iopstui.features.fit.model.unseen import share_of_all
-from iopstui.features.fit.neighbours import Loads, Neighbours
+from iopstui.features.fit.neighbours import Neighbours
 from iopstui.features.fit.setup import SCRATCH_FILE, SETTLE_S, FitSetup
 from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
@@ -21,6 +21,7 @@ from iopstui.linux.machine.load import DiskLoads
 from iopstui.model.experiment.baseline import MIN_INTERVALS, BatchMeans
 from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.point import SettlingFilter
+from iopstui.model.figures.disk import Loads
 from iopstui.model.fio import jobfile
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame

@@ -5,7 +5,7 @@ The growths are those of /proc/diskstats (Documentation/admin-guide/iostats.rst)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui import format as f
@@ -134,6 +134,8 @@ class DiskRates:
         return sum(ms for ms, count in waits if ms and count) or None
 
 
+Loads = Callable[[], Mapping[str, DiskRates]]
+"""Each disk's rates since the previous call, by kernel name."""
 DISK: Rows = tuple(by_name(DiskRates).values())
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from iopstui.fio.library import ShippedJob
-from iopstui.ui.core.messages import Controller, Discover, Loads, MakeController, MakeWatch
+from iopstui.model.figures.disk import Loads
+from iopstui.ui.core.messages import Controller, Discover, MakeController, MakeWatch
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.draw.theme import AUTO
 

@@ -11,7 +11,6 @@ from iopstui.events import Event
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
-from iopstui.model.figures.disk import DiskRates
 
 if TYPE_CHECKING:
     from iopstui.model.answer.use import DiskUse
@@ -95,8 +94,6 @@ class Controller(Protocol):
 
 MakeController = Callable[[Sequence[str]], Controller]
 Discover = Callable[[], Mapping[str, BlockDevice]]
-Loads = Callable[[], Mapping[str, DiskRates]]
-"""Each disk's rates since the previous call, by kernel name."""
 
 
 class Watch(Protocol):

@@ -25,12 +25,13 @@ from iopstui.errors import UsageError
 from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.figures.disk import Loads
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
 from iopstui.ui.core.backend import Recent
 from iopstui.ui.core.clipboard import row_text
 from iopstui.ui.core.list_table import ListTable
-from iopstui.ui.core.messages import Discover, Loads, MakeWatch
+from iopstui.ui.core.messages import Discover, MakeWatch
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.answer_row import answer_row
