@@ -26,7 +26,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.samples import RawSample
 from iopstui.recording.pre_trigger_buffer import BaselineSamples, CurrentState, PreTriggerBuffer
-from iopstui.recording.records import JobRun, RecordedDevices, RecordingEnd
+from iopstui.recording.records import JobRun, RecordedDevices, RecordedUse, RecordingEnd
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -475,6 +475,8 @@ def shifted(value: Any, by_s: float) -> Any:
         )
     if isinstance(value, events.FindingEnded):
         changed["since"], changed["until"] = later(value.since), later(value.until)
+    if isinstance(value, RecordedUse):
+        changed["use"] = dataclasses.replace(value.use, t=later(value.use.t))
     if isinstance(value, events.StallFound):
         start = max(0.0, value.stall.start + by_s)
         changed["stall"] = dataclasses.replace(value.stall, start=start)

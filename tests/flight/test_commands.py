@@ -5,13 +5,17 @@ from __future__ import annotations
 import csv
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from flight_day import START_S, Flight, Load
 
 from iopstui.cli.program import main
+from iopstui.features.flight.directory import stored_files
 from iopstui.features.flight.extract import extract
+from iopstui.features.flight.thinning import thin
+from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import ReplayFold
 
@@ -106,6 +110,45 @@ def test_how_long_nothing_waited_from_the_first_sample_on(
     flight.end()
     assert main(["watch", str(tmp_path), "--worst", "3"]) == 0
     assert capsys.readouterr().out == f"Nothing waited in {text} recorded.\n"
+
+
+@pytest.mark.parametrize("at", ["02:59:38", "02:59:53", "03:00:00", "03:00:04"])
+def test_who_did_it_is_known_of_the_first_seconds_and_in_each_hour(
+    at: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight = Flight(tmp_path, after_s=3580)
+    users = (DiskUser(42, "cp", "cp", "root", 409_600.0, 0.0, frozenset({"vda"})),)
+    for _ in range(40):
+        flight.session.disk_use = DiskUse(flight.session.t, 1.0, users, as_root=True,
+                                          disks={"vda": (409_600.0, 0.0, 0.1)})  # fmt: skip
+        flight.run(1, QUIET)
+    flight.end()
+    main(["why", str(tmp_path), "--at", f"2026-09-27 {at}", "--for", "5s"])
+    assert "who: cp (42) 400 KiB/s" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("step", [1, 10])
+def test_the_slowest_second_is_one_of_the_span(
+    step: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight = Flight(tmp_path)
+    for ms in (2.0, 3.0, 4.0, 9.0):  # the last of each 15 seconds is slower
+        flight.run(14, QUIET)
+        flight.run(1, replace(QUIET, ms=ms))
+    flight.end()
+    if step > 1:
+        thin(stored_files(tmp_path)[0], step)
+
+    def slowest(begin: int, end: int) -> str:
+        main(["why", str(tmp_path), "--at", f"2026-09-27 02:00:{begin:02}", "--for",
+              f"{end - begin}s"])  # fmt: skip
+        lines = capsys.readouterr().out.splitlines()
+        return next((line for line in lines if "slowest second" in line), "")
+
+    # 44 is in the stretch that ends at 50; what was highest in that until 42 is not recorded
+    assert "4.00 ms on average, at 02:00:44" in slowest(10, 45)
+    text = slowest(10, 42)
+    assert ("3.00 ms on average, at 02:00:29" in text) if step == 1 else not text
 
 
 def test_a_directory_without_a_recording(

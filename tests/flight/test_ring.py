@@ -244,6 +244,26 @@ def test_a_recorder_that_is_killed_loses_next_to_nothing(tmp_path: Path) -> None
         assert len(recorded) == (recorded[-1] - START_S) / 50
 
 
+LOADED = """
+import sys
+from iopstui.cli.program import main
+from iopstui.session.tick.sampling import Sampling
+real, loaded = Sampling.read, []
+def read(self, *arguments, **more):
+    loaded.append({name for name in sys.modules if name.startswith("iopstui.linux.")})
+    return real(self, *arguments, **more)
+Sampling.read = read
+main(["watch", "--record", sys.argv[1], "--interval", "0.25", "--for", "1", "--no-plain"])
+print(*loaded[1] - loaded[0], file=sys.stderr)
+"""
+
+
+def test_the_second_sample_waits_for_nothing_to_be_loaded(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", LOADED, f"{tmp_path}/"], capture_output=True,
+                          text=True, check=True)  # fmt: skip
+    assert "recorded to" in done.stderr and done.stderr.splitlines()[-1] == ""
+
+
 def test_samples_are_whole_in_each_file(tmp_path: Path) -> None:
     flight = Flight(tmp_path)
     flight.run(12, USED)

@@ -11,6 +11,7 @@ from pathlib import Path
 from iopstui import format as units
 from iopstui.cli.runs.why import EXIT_CODES
 from iopstui.cli.terminal import print_message
+from iopstui.features.flight.model.peaks import MIN_SECONDS
 from iopstui.features.flight.model.stretches import Stretch, is_same, stretches, worst
 from iopstui.features.flight.model.times import local_text, utc_text
 from iopstui.features.flight.span import Span, read_span
@@ -21,10 +22,12 @@ from iopstui.model.answer.judge import Pair, Seen, judge
 from iopstui.model.answer.table import ENDED, idle_seconds
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.answer.who import are_alike
+from iopstui.model.figures.disk import mean_ms
 from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
 from iopstui.output.pages.why import Report, why_json, why_lines
 from iopstui.session.examination import INTERVAL_S
+from iopstui.session.tick.sampling import LATE_FACTOR
 from iopstui.text import printable
 
 LATE_S = 3.0
@@ -53,7 +56,9 @@ def why_then(place: Path, at_s: float, length_s: float, as_json: bool) -> int:
 def _report(span: Span, main: Stretch | None) -> Report:
     """The seconds of the worst answer, judged again for its figures and what it rests on. Where
     that gives another answer, the one of then counts: it knew the disk's health and limits."""
-    part = span if main is None else span.cut(main.began_s - LATE_S, main.ended_s - LATE_S)
+    part = span
+    if main is not None and main.answer.state != GOOD:
+        part = span.cut(main.began_s - LATE_S, main.ended_s - LATE_S)
     frames = [frame for _, frame in part.frames] or [frame for _, frame in span.frames]
     assert span.header is not None
     findings = [finding for _, finding in span.findings.values()]
@@ -138,21 +143,34 @@ def _coverage(span: Span) -> str:
 
 
 def _peak_lines(span: Span, usual: Mapping[str, Usual]) -> Iterator[str]:
-    """The slowest second of each disk. Peaks are of stretches, the first of which may have begun
-    before the span."""
-    longest: dict[str, tuple[float, float]] = {}
-    for at, peaks in span.peaks:
-        for name, peak in peaks.disks.items():
-            came = at - peak.ms_ago_s
-            if (
-                peak.ms is not None
-                and span.began_s <= came <= span.ended_s
-                and (peak.ms > longest.get(name, (0.0, 0.0))[0])
-            ):
-                longest[name] = peak.ms, came
+    """The slowest second of each disk."""
+    is_fine = all((frame.seconds or 0.0) <= LATE_FACTOR * INTERVAL_S for _, frame in span.frames)
+    longest = _slowest_frames(span) if is_fine else _slowest_peaks(span)
     for name, (ms, at) in longest.items():
         yield (f"slowest second of {printable(name)}: {units.milliseconds(ms)} on average, "
                f"at {units.wall_clock(1e3 * at)}{_compared(ms, usual.get(name))}")  # fmt: skip
+
+
+def _slowest_frames(span: Span) -> dict[str, tuple[float, float]]:
+    longest: dict[str, tuple[float, float]] = {}
+    for at, frame in span.frames:
+        for name, rates in frame.disks.items():
+            ms = mean_ms(rates) if (frame.seconds or 0.0) >= MIN_SECONDS else None
+            if ms is not None and ms > longest.get(name, (-1.0, 0.0))[0]:
+                longest[name] = ms, at
+    return longest
+
+
+def _slowest_peaks(span: Span) -> dict[str, tuple[float, float]]:
+    """Peaks are of stretches, which may begin before the span or end after it. Where the slowest
+    second of such a one is outside, one inside may be unknown."""
+    longest: dict[str, tuple[float, float]] = {}
+    for at, peaks in span.peaks:
+        for name, peak in peaks.disks.items():
+            if peak.ms is not None and peak.ms > longest.get(name, (-1.0, 0.0))[0]:
+                longest[name] = peak.ms, at - peak.ms_ago_s
+    return {name: found for name, found in longest.items()
+            if span.began_s < found[1] <= span.ended_s}  # fmt: skip
 
 
 def _compared(ms: float, usual: Usual | None) -> str:

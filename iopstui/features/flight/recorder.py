@@ -95,6 +95,7 @@ class FlightRecorder:
         self._uses, self._newest_use, self._findings, self._answer = [], None, {}, None
         if self._thread is None:
             self._ring.remove_leftovers()
+        _load_readers()
         self._is_opening = True
         self._open()
         self._is_opening = False
@@ -267,3 +268,13 @@ class FlightRecorder:
         use = busiest_use(uses)
         if use is not None and (use.users or groups):
             session.add_record(RecordedUse(t, use, groups))
+
+
+def _load_readers() -> None:
+    """Load what the first ticks need. On a machine short of CPU time or with a slow disk that makes
+    the second sample late, and a first one alone says nothing."""
+    from iopstui.linux.activity import disk_use  # noqa: F401
+    from iopstui.linux.machine import conditions  # noqa: F401
+    from iopstui.linux.network import endpoints  # noqa: F401
+    from iopstui.linux.nvme import health  # noqa: F401
+    from iopstui.linux.probe import availability, bpf_probe  # noqa: F401

@@ -138,25 +138,32 @@ def _note_frame(span: Span, at: float, frame: Frame) -> None:
 
 def _note(span: Span, base_s: float, t: float, value: object) -> None:
     at = base_s + t
-    if at > span.ended_s:
-        return
-    inside = at > span.began_s
+    inside = span.began_s < at <= span.ended_s
     match value:
-        case events.AnswerGiven():
+        # these two are written down some seconds after what they are of
+        case RecordedUse():
+            _note_use(span, base_s, value)
+        case Peaks() if span.began_s < at and at - value.seconds < span.ended_s:
+            span.peaks.append((at, value))
+        case events.AnswerGiven() if at <= span.ended_s:
             if not inside:
                 span.answers.clear()
             span.answers.append((max(at, span.began_s), value.answer))
-        case events.FindingReported():
+        case events.FindingReported() if at <= span.ended_s:
             span.findings[value.finding.rule] = at, value.finding
-        case events.FindingEnded() if not inside:
+        case events.FindingEnded() if at <= span.began_s:
             span.findings.pop(value.rule, None)
-        case Peaks() if inside:
-            span.peaks.append((at, value))
-        case RecordedUse() if inside:
-            # it is written down some seconds after it was read
-            span.uses.append((base_s + value.use.t, value.use))
-            for path, rates in value.groups.items():
-                before = span.groups.get(path, (0.0,) * len(rates))
-                span.groups[path] = tuple(map(max, before, rates))
-        case form.RecordedDevices():
+        case form.RecordedDevices() if at <= span.ended_s:
             span.devices |= {device.name: device for device in value.devices}
+
+
+def _note_use(span: Span, base_s: float, value: RecordedUse) -> None:
+    # a reading belongs to the span if most of it does; older recordings have times of the whole
+    # session in files after the first
+    use, until_s = value.use, base_s + min(value.use.t, value.t)
+    if not span.began_s < until_s - use.seconds / 2 <= span.ended_s:
+        return
+    span.uses.append((until_s, use))
+    for path, rates in value.groups.items():
+        before = span.groups.get(path, (0.0,) * len(rates))
+        span.groups[path] = tuple(map(max, before, rates))
