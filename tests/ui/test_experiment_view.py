@@ -9,7 +9,7 @@ import experiment_fakes as lab
 import pytest
 import ui_fakes as fakes
 from rich.cells import cell_len
-from test_app import screen_text, shows
+from test_app import screen_text, settle, shows
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -615,9 +615,9 @@ async def test_a_terminal_that_is_too_small_says_so() -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
         under = await begin(pilot, lab.SWEEP, 1)
         await pilot.resize_terminal(40, 10)
-        await pilot.pause()
+        await settle(pilot)
         assert shows(pilot.app, "too small")
         under.tell(ExperimentFinished(9.0, 7, 7))
         await pilot.resize_terminal(80, 24)
-        await pilot.pause()
+        await settle(pilot)
         assert shows(pilot.app, "sweep: done")

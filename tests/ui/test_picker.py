@@ -140,6 +140,7 @@ async def test_home_still_shows_the_last_minute_after_watching() -> None:
 async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
     async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
         app = await open_picker(pilot)
+        app.screen._tick()  # type: ignore[attr-defined]
         everything = ["sda", "nvme0n1", "nvme0n1p1"]
         await pilot.press("p", "slash", "N", "V", "m", "e")
         assert names(app) == ["nvme0n1", "nvme0n1p1"]
