@@ -476,7 +476,8 @@ def shifted(value: Any, by_s: float) -> Any:
     if isinstance(value, events.FindingEnded):
         changed["since"], changed["until"] = later(value.since), later(value.until)
     if isinstance(value, RecordedUse):
-        changed["use"] = dataclasses.replace(value.use, t=later(value.use.t))
+        use = value.use
+        changed["use"] = dataclasses.replace(use, t=max(0.0, use.t + by_s))
     if isinstance(value, events.StallFound):
         start = max(0.0, value.stall.start + by_s)
         changed["stall"] = dataclasses.replace(value.stall, start=start)
