@@ -152,7 +152,9 @@ def utc(wall_ms: float) -> str | None:
 
 
 def duration(seconds: float) -> str:
-    """A time in a sentence: "27 s", "4 min 5 s", "5 h", "1 h 2 min 3 s"."""
+    """A time in a sentence: "101 ms", "27 s", "4 min 5 s", "5 h", "1 h 2 min 3 s"."""
+    if 0 < seconds < 0.9995:
+        return f"{1000 * seconds:.0f} ms"
     minutes, remainder = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     parts = [f"{n} {unit}" for n, unit in ((hours, "h"), (minutes, "min"), (remainder, "s")) if n]

@@ -78,8 +78,9 @@ def parse_json(
 
 
 def json_values(data: bytes, pairs_hook: PairsHook | None = None) -> Iterator[Any]:
-    """The JSON objects and lists that stand in a text one after another, whatever is between them.
-    ``TooLarge`` for more than ``MAX_MEMORY`` has room for."""
+    """The JSON objects and lists that stand in a text one after another, whatever is between them;
+    their strings as they are (``safe_value``). ``TooLarge`` for more than ``MAX_MEMORY`` has room
+    for."""
     check_memory(data)
     text = data.decode("utf-8", "replace")
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=pairs_hook)
@@ -94,7 +95,7 @@ def json_values(data: bytes, pairs_hook: PairsHook | None = None) -> Iterator[An
         except (ValueError, RecursionError):
             return
         else:
-            yield safe_value(value)
+            yield value
 
 
 def is_plain(data: bytes) -> bool:

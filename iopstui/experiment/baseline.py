@@ -19,7 +19,7 @@ from iopstui.model.experiment.baseline import (
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.job_figures import is_job_figure
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.metrics.stated_rates import beyond_depth
+from iopstui.model.metrics.stated_rates import impossible_rates
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import RawSample
 from iopstui.recording.foreign import JSON, LOG, RECORDING, detect_file_kind, read_result
@@ -181,7 +181,7 @@ def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
         run.add(builder.feed(raw))
     summary = fio_summary(result.last)
     final = final_rates(summary)
-    for rate in beyond_depth(result.last):
+    for rate in impossible_rates(result.last):
         final = without_direction(final, rate.direction)
     run.final = _stated_percentiles(summary) | final
     return run

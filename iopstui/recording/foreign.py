@@ -23,7 +23,7 @@ from iopstui.model.fio.log_lines import (
     read_log,
 )
 from iopstui.model.fio.spans import begins_ms
-from iopstui.model.samples import FioStatus
+from iopstui.model.samples import DIRECTIONS, FioStatus
 from iopstui.recording import layout as form
 from iopstui.recording.result_documents import (
     GZIP,
@@ -44,6 +44,9 @@ RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "oth
 MAX_RUNS, MAX_MESSAGES = 100, 100
 LONGEST_NAME = 1 << 16
 LONGEST_RUN_MS = 10 * 365 * 86_400_000
+MAX_TIMESTAMP_MS = 253_402_300_800_000
+"""The year 10000."""
+_COUNTS = "total_ios", "io_bytes", "io_kbytes", "runtime"
 MAX_KEPT_BYTES = 48 << 20
 """Of fio's JSON of last documents, and of packed documents in between."""
 JSON_ADVICE = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
@@ -183,10 +186,9 @@ def read_results(path: Path) -> list[FioResult]:
         if isinstance(item, Document):
             document = without_older_units(newest_of_clients(item.data))
             status = parse_status(document)
-            if status is None or not status.jobs:
+            if status is None or not any(job.directions for job in status.jobs):
                 continue
-            _check_names(path, status)
-            _check_figures(path, status)
+            _check(path, document, status)
             before = latest.get(label)
             if before is not None and before.document == document:
                 continue
@@ -207,7 +209,7 @@ def read_results(path: Path) -> list[FioResult]:
     if not results:
         message = f" It said: {printable(messages[0])}" if messages else ""
         raise UsageError(
-            f"{_name(path)} contains no complete fio JSON. It was cut off, or fio ended "
+            f"{_name(path)} contains no complete fio JSON. It was cut off or changed, or fio ended "
             "before it measured anything." + message, JSON_ADVICE,
         )  # fmt: skip
     last = results[-1]
@@ -225,6 +227,13 @@ def read_result(path: Path) -> FioResult:
     return results[0]
 
 
+def _check(path: Path, document: Mapping[str, Any], status: FioStatus) -> None:
+    """UsageError for a document that is damaged, or not fio's."""
+    _check_names(path, status)
+    _check_counts(path, document)
+    _check_figures(path, status)
+
+
 def _check_names(path: Path, status: FioStatus) -> None:
     for job in status.jobs:
         longest = max(map(len, (job.name, *job.options, *job.options.values())))
@@ -233,18 +242,39 @@ def _check_names(path: Path, status: FioStatus) -> None:
                              "is not fio's.")  # fmt: skip
 
 
+def _check_counts(path: Path, document: Mapping[str, Any]) -> None:
+    """UsageError for counts that are no numbers: a report would show 0 for them."""
+    for row in document["jobs"]:
+        for name in DIRECTIONS if isinstance(row, Mapping) else ():
+            part = row.get(name)
+            for key in _COUNTS if isinstance(part, Mapping) else ():
+                value = part.get(key, 0)
+                # some tools write all numbers as texts
+                if type(value) not in (int, float) and not (
+                    isinstance(value, str) and value.strip().isdecimal()
+                ):
+                    raise _impossible(path, str(row.get("jobname")))
+
+
 def _check_figures(path: Path, status: FioStatus) -> None:
-    """UsageError for figures that no fio can have: negative ones, and more than 64 bits hold."""
+    """UsageError for figures that no fio can have: negative ones, more than 64 bits hold, a mean
+    above the maximum, a time that no calendar has."""
     for job in status.jobs:
         for part in job.directions.values():
             figures = [part.issued, part.io_bytes, part.iops, part.bw_bytes, part.runtime_ms]
             figures += [part.lat_max_ns or 0, *part.percentiles.values(), *(part.bins or ())]
+            figures.append(sum((part.bins or {}).values()))
             figures += [lat.mean_ns for lat in (part.slat, part.clat, part.lat) if lat is not None]
-            if min(figures) < 0 or max(figures) >= 1 << 63 or part.runtime_ms > LONGEST_RUN_MS:
-                raise UsageError(
-                    f"{_name(path)} holds impossible figures of {printable(job.name)}: it is "
-                    "damaged, or not fio's."
-                )
+            mean = part.lat if part.bins_of == "lat" else part.clat
+            above = mean is not None and part.lat_max_ns and mean.mean_ns > part.lat_max_ns + 1
+            if (min(figures) < 0 or max(figures) >= 1 << 63 or part.runtime_ms > LONGEST_RUN_MS
+                    or above or not 0 <= status.timestamp_ms < MAX_TIMESTAMP_MS):  # fmt: skip
+                raise _impossible(path, job.name)
+
+
+def _impossible(path: Path, job: str) -> UsageError:
+    return UsageError(f"{_name(path)} holds impossible figures of {printable(job)}: it is damaged, "
+                      "or not fio's.")  # fmt: skip
 
 
 def _packed_bytes(results: Sequence[FioResult]) -> int:

@@ -471,7 +471,11 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
         )
     if line.startswith(b'{"event":'):
         raise UsageError(f"{_name(path)} contains JSON lines, not a recording.", RECORDING_ADVICE)
-    raise UsageError(f"{_name(path)} is not a recording of iopstui.", RECORDING_ADVICE)
+    raise UsageError(
+        f"{_name(path)} is not a recording of iopstui.",
+        f"{RECORDING_ADVICE}. iopstui report also reads fio's JSON, as fio writes it, in a log, or "
+        "compressed with gzip.",
+    )
 
 
 def _unreadable(path: Path, error: BaseException) -> UsageError:

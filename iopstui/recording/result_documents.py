@@ -1,8 +1,9 @@
 """Find the documents of fio in a file, whatever other programs have made of it.
 
-fio's own layout is read as a stream. The file may also be compressed, be UTF-16 (PowerShell), have
-a prefix in each line (kubectl, docker, CI), decimal commas or figures without a value (NaN), and
-hold the documents as JSON of another layout: in an array, one a line, or inside other objects.
+fio's own layout is read as a stream. The file may also be compressed, be UTF-16 (PowerShell) or
+UTF-32, have a prefix in each line (kubectl, docker, CI), colours, decimal commas or figures without
+a value (NaN), and hold the documents as JSON of another layout: in an array, one a line, inside
+other objects, or in their strings (ansible's stdout).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from iopstui.untrusted import (
     json_values,
     parse_json,
     reading,
+    safe_value,
 )
 
 HEAD_BYTES = 1 << 18
@@ -36,10 +38,17 @@ MAX_OTHER_LAYOUT = 32 << 20
 """Bytes; JSON in another layout than fio's is parsed as a whole."""
 MAX_PREFIXES = 64
 LONGEST_LINE = 1 << 20
+MAX_STRING_DEPTH = 2
+"""JSON in a string of JSON in a string of JSON."""
 _STEP = 1 << 18
 GZIP = b"\x1f\x8b"
 _VERSION = re.compile(rb'"fio version"')
-_MESSAGES_OF_DOCKER = re.compile(rb'\{"log":"(?:[^"\\]|\\.)*","stream":"')
+_VERSION_IN_STRING = re.compile(rb'\\+"fio version\\+"')
+_VERSION_NAME = "fio version"
+_ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
+"""What colours a terminal, or names its window."""
+_MESSAGE_KEYS = "log", "MESSAGE", "message", "msg"
+"""The names of a line's text in logs of docker, journald and others that are JSON."""
 _TIME = re.compile(
     rb"(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} +\d+ )?\d\d:\d\d:\d\d(?:[.,]\d+)?"
     rb"(?:Z|[+-]\d\d:?\d\d)?|\d+[.,]\d{3,}"
@@ -53,7 +62,8 @@ def text_blocks(path: Path) -> Iterator[bytes]:
     or is too large."""
     try:
         with reading(path), open(path, "rb") as file:
-            yield from _lines_together(_chunks(path, file))
+            for block in _lines_together(_chunks(path, file)):
+                yield _ESCAPE.sub(b"", block) if b"\x1b" in block else block
     except (EOFError, zlib.error) as error:
         raise UsageError(f"{_name(path)} is cut off or damaged: it cannot be unpacked.") from error
 
@@ -71,10 +81,28 @@ def _chunks(path: Path, file: IO[bytes]) -> Iterator[bytes]:
         if limit < 0:
             hint = "Unpack it first." if source is not file else ""
             raise UsageError(f"{_name(path)} is too large for a fio result.", hint)
-        if begin and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            decoder = codecs.getincrementaldecoder("utf-16")("replace")
-        begin = b""
-        yield data if decoder is None else decoder.decode(data).encode()
+        if begin:
+            encoding = _wide_encoding(data[:4])
+            decoder = codecs.getincrementaldecoder(encoding)("replace") if encoding else None
+            begin = b""
+        yield data if decoder is None else decoder.decode(data).encode("utf-8", "replace")
+
+
+def _wide_encoding(begin: bytes) -> str:
+    """The encoding of text whose characters have more than one byte each, by its mark, or by the
+    zeros in its first, which is ASCII; "" for any other."""
+    # UTF-16's little-endian mark is also the beginning of UTF-32's
+    if begin in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
+        return "utf-32"
+    if begin.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return _ENCODINGS_BY_ZEROS.get(bytes(map(bool, begin)), "")
+
+
+_ENCODINGS_BY_ZEROS = {
+    b"\1\0\1\0": "utf-16-le", b"\0\1\0\1": "utf-16-be",
+    b"\1\0\0\0": "utf-32-le", b"\0\0\0\1": "utf-32-be",
+}  # fmt: skip
 
 
 def _lines_together(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -108,7 +136,7 @@ def has_document(head: bytes) -> bool:
     match = _VERSION.search(head)
     if match is not None:
         return b"{" in head[: match.start()]
-    return _MESSAGES_OF_DOCKER.match(head) is not None and rb"\"fio version\"" in head
+    return _VERSION_IN_STRING.search(head) is not None
 
 
 class ResultReader:
@@ -136,7 +164,7 @@ class ResultReader:
                 source = sources[label] = _Framed(self.path, self._pairs_hook)
             yield from ((label, item) for item in source.feed(self._repaired(block)))
         for label, source in sources.items():
-            yield from ((label, item) for item in source.close())
+            yield from ((label + part, item) for part, item in source.close())
         if self._no_numbers:
             self.notes.append(f"{self._no_numbers} figures, which fio states as nan or inf")
 
@@ -164,11 +192,11 @@ class ResultReader:
         """The text without prefixes, by them."""
         blocks = text_blocks(self.path)
         patterns = _prefix_patterns(self._head)
-        is_docker = _MESSAGES_OF_DOCKER.match(self._head) is not None
-        if is_docker or patterns:
+        key = _message_key(self._head)
+        if key or patterns:
             blocks = self._limited(blocks)
-        if is_docker:
-            yield from (("", b"".join(map(_message_of_docker, block.splitlines(keepends=True))))
+        if key:
+            yield from (("", b"".join(_message(line, key) for line in block.splitlines()))
                         for block in blocks)  # fmt: skip
             return
         if not patterns:
@@ -217,20 +245,36 @@ def _prefix_patterns(text: bytes) -> dict[bytes, re.Pattern[bytes]]:
     return patterns
 
 
-def _message_of_docker(line: bytes) -> bytes:
+def _message_key(head: bytes) -> str:
+    """The name of the text in a log whose lines are JSON; "" if it is none."""
+    if _VERSION.search(head) is not None or _VERSION_IN_STRING.search(head) is None:
+        return ""
+    row = _json_line(head.partition(b"\n")[0])
+    return next((key for key in _MESSAGE_KEYS if isinstance(row.get(key), str)), "")
+
+
+def _message(line: bytes, key: str) -> bytes:
+    text = _json_line(line).get(key)
+    if not isinstance(text, str):
+        return b""
+    return text.removesuffix("\n").encode("utf-8", "replace") + b"\n"
+
+
+def _json_line(line: bytes) -> dict[str, Any]:
     try:
         row = parse_json(line, is_large=False, exact=True)
     except ValueError:
-        return b""
-    text = row.get("log") if isinstance(row, dict) else None
-    return text.encode("utf-8", "replace") if isinstance(text, str) else b""
+        return {}
+    return row if isinstance(row, dict) else {}
 
 
 class _Framed:
-    """The documents of a text: in fio's own layout, or in any other if there is none of those."""
+    """The documents of a text: in fio's own layout, or in any other if there is none of those.
+    ``depth``: how many times one may be in a string of the other layout."""
 
-    def __init__(self, path: Path, pairs_hook: PairsHook | None):
+    def __init__(self, path: Path, pairs_hook: PairsHook | None, depth: int = MAX_STRING_DEPTH):
         self._path = path
+        self._depth = depth
         self._pairs_hook = pairs_hook
         self._framer = Framer(MAX_MEMORY, pairs_hook)
         self._text = bytearray()
@@ -243,9 +287,10 @@ class _Framed:
             self._text += block
         yield from self._checked(self._framer.feed(block))
 
-    def close(self) -> Iterator[Item]:
-        """The rest."""
-        yield from self._checked(self._framer.close())
+    def close(self) -> Iterator[tuple[str, Item]]:
+        """The rest, each with a label of the string it was in ("": in none): two hosts' output has
+        a string each."""
+        yield from (("", item) for item in self._checked(self._framer.close()))
         if self._is_framed:
             return
         if len(self._text) > MAX_OTHER_LAYOUT:
@@ -255,10 +300,20 @@ class _Framed:
                 "Split it, or keep fio's own output.",
             )
         try:
-            for value in json_values(bytes(self._text), self._pairs_hook):
-                yield from (Document(found, 0) for found in _documents_in(value))
+            texts: list[str] = []
+            # a string alone
+            form = b"[%s]" if self._text[:1] == b'"' else b"%s"
+            for value in json_values(form % self._text, self._pairs_hook):
+                for found in _documents_in(value):
+                    yield "", Document(safe_value(found), 0)
+                texts += _texts_in(value)
         except TooLarge as error:
             raise _too_large(self._path, str(error)) from error
+        for number, text in enumerate(dict.fromkeys(texts) if self._depth else (), 1):
+            inner = _Framed(self._path, self._pairs_hook, self._depth - 1)
+            for item in inner.feed(text.encode("utf-8", "replace")):
+                yield f" string {number}", item
+            yield from ((f" string {number}{part}", item) for part, item in inner.close())
 
     def _checked(self, items: Iterator[Item]) -> Iterator[Item]:
         for item in items:
@@ -286,6 +341,18 @@ def _documents_in(value: Any, depth: int = 8) -> Iterator[Mapping[str, Any]]:
     elif isinstance(value, (dict, list)) and depth:
         for part in value.values() if isinstance(value, dict) else value:
             yield from _documents_in(part, depth - 1)
+
+
+def _texts_in(value: Any, depth: int = 8) -> Iterator[str]:
+    """Texts that hold documents of fio: strings, or lists of their lines (ansible has both)."""
+    if isinstance(value, str):
+        if _VERSION_NAME in value and "{" in value:
+            yield value
+    elif isinstance(value, list) and value and all(isinstance(line, str) for line in value):
+        yield from _texts_in("\n".join(value))
+    elif isinstance(value, (dict, list)) and depth:
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(part, depth - 1)
 
 
 def _join_filenames(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

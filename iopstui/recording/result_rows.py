@@ -24,7 +24,7 @@ def newest_of_clients(data: Document) -> Document:
     """A document of ``fio --client`` as one of a fio: the newest rows of each client and job (with
     --status-interval older ones stand before them), without the sum of all."""
     rows = data.get("client_stats")
-    if "jobs" in data or not isinstance(rows, list):
+    if data.get("jobs") or not isinstance(rows, list):
         return data
     client_rows = [row for row in rows if isinstance(row, Mapping)]
     labels = client_labels(client_rows)

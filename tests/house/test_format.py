@@ -146,7 +146,8 @@ def test_fitted_text_can_be_printed_and_keeps_its_width(text: str, encoding: str
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0, "0 s"), (27.4, "27 s"), (59.6, "1 min"), (245, "4 min 5 s"),
+        (0, "0 s"), (0.001, "1 ms"), (0.9994, "999 ms"), (0.9996, "1 s"), (27.4, "27 s"),
+        (59.6, "1 min"), (245, "4 min 5 s"),
         (3599.4, "59 min 59 s"), (3599.6, "1 h"), (3723, "1 h 2 min 3 s"), (-1, "0 s"),
     ],
 )  # fmt: skip

@@ -122,8 +122,8 @@ def test_a_redacted_report_has_no_path(kind: str) -> None:
         (
             "x.json",
             '{\n  "fio version" : "fio-3.33",\n  "jobs" : [',
-            "contains no complete fio JSON. It was cut off, or fio ended before it measured "
-            "anything",
+            "contains no complete fio JSON. It was cut off or changed, or fio ended before "
+            "it measured anything",
         ),
         ("x.json", "fio: /nowhere: No such file\n", "It said: fio: /nowhere"),
         ("x.txt", "j: (g=0): rw=read\nfio-3.33\nStarting 1 process\n", "normal output"),

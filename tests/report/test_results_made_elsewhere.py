@@ -116,6 +116,9 @@ def test_runs_stand_where_they_were_in_time(tmp_path: Path) -> None:
         lambda line, n: f"0: {line}",
         lambda line, n: json.dumps({"log": f"{line}\n", "stream": "stdout", "time": "x"},
                                    separators=(",", ":")),
+        lambda line, n: json.dumps({"_PID": "7", "MESSAGE": line}),
+        lambda line, n: f"\x1b[32m{line}\x1b[0m",
+        lambda line, n: line.replace('"', '\x1b[34;1m"', 1) + "\x1b[0m\x1b]0;title\x07",
     ],
 )  # fmt: skip
 def test_the_prefix_of_each_line_is_taken_off(
@@ -144,12 +147,48 @@ def test_lines_of_two_pods_are_told_apart(tmp_path: Path) -> None:
         lambda text: text.encode("utf-8-sig"),
         lambda text: gzip.compress(text.encode()),
         lambda text: gzip.compress(text.encode("utf-16")),
+        lambda text: text.encode("utf-16-le"),
+        lambda text: text.encode("utf-16-be"),
+        lambda text: text.encode("utf-32"),
+        lambda text: b"\0\0\xfe\xff" + text.encode("utf-32-be"),
+        lambda text: text.encode("utf-32-le"),
+        lambda text: text.encode("utf-32-be"),
+        lambda text: b"\0" * 4096 + text.encode(),
     ],
 )
 def test_other_encodings_are_read(encode: Callable[[str], bytes], tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     path.write_bytes(encode(fio_layout(document())))
     assert rows(path) == [(1, "a", 2000)]
+
+
+ANSIBLE = {"changed": True, "rc": 0, "stderr": ""}
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        json.dumps,
+        lambda text: "ok: [h] => " + json.dumps(
+            {**ANSIBLE, "stdout": text.rstrip(), "stdout_lines": text.splitlines()}, indent=4
+        ),
+        lambda text: "h | CHANGED => " + json.dumps({**ANSIBLE, "stdout": f"fio: start\n{text}"}),
+        lambda text: json.dumps({"stdout_lines": text.splitlines()}),
+        lambda text: json.dumps({"plays": [{"hosts": {"h": json.dumps({"log": text})}}]}),
+        lambda text: json.dumps([{"out": json.dumps(json.loads(text))}]),
+    ],
+)  # fmt: skip
+def test_a_document_in_a_string_of_json_is_read(wrap: Callable[[str], str], tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(wrap(fio_layout(document("a\x1b[2J"))))
+    assert rows(path) == [(1, "a?[2J", 2000)]
+
+
+def test_equal_jobs_of_two_hosts_of_ansible_are_two_runs(tmp_path: Path) -> None:
+    hosts = {f"h{n}": {"stdout": fio_layout(document(ios=2000 + n))} for n in (0, 40)}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"plays": [{"tasks": [{"hosts": hosts}]}]}))
+    assert rows(path) == [(1, "a", 2000), (2, "a", 2040)]
 
 
 def test_a_compressed_file_that_is_cut_off(tmp_path: Path) -> None:
@@ -471,6 +510,79 @@ def test_a_disk_whose_use_is_no_number_is_still_reported(tmp_path: Path) -> None
     text = rendered([path], "md")
     assert "| disk sda, fio's count | 7 reads, 0 writes |" in text
     assert "| disk sdb, fio's count | 7 reads, 0 writes, util 12.2 % |" in text
+
+
+@pytest.mark.parametrize("value", [None, "many", True, [1], {}, "-5"])
+@pytest.mark.parametrize("name", ["total_ios", "io_bytes", "runtime"])
+def test_a_count_that_is_no_number_is_not_taken_for_0(
+    name: str, value: Any, tmp_path: Path
+) -> None:
+    result = document()
+    result["jobs"][0]["read"][name] = value
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result))
+    with pytest.raises(UsageError, match="impossible figures of a"):
+        rendered([path], "md")
+
+
+def test_numbers_as_texts_are_read(tmp_path: Path) -> None:
+    result = document()
+    result["jobs"][0]["read"].update(total_ios="2000", runtime="2000")
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result))
+    assert "for 2 s: 1.00k IOPS" in measured(path)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [("mean", 1e9), ("bins", {"100": 2**62, "200": 2**62})],
+)
+def test_impossible_latencies_are_refused(place: str, value: Any, tmp_path: Path) -> None:
+    result = document()
+    result["jobs"][0]["read"]["clat_ns"][place] = value
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result))
+    with pytest.raises(UsageError, match="impossible figures of a: it is damaged"):
+        rendered([path], "md")
+
+
+@pytest.mark.parametrize("at_ms", [-5000, 2**62])
+def test_a_time_of_no_calendar_is_refused(at_ms: int, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout({**document(), "timestamp_ms": at_ms}))
+    with pytest.raises(UsageError, match="impossible figures of a: it is damaged"):
+        rendered([path], "md")
+
+
+@pytest.mark.parametrize("figure", [("iops", 5000.0), ("bw_bytes", 5), ("io_bytes", 5)])
+def test_a_rate_that_its_counts_contradict_is_warned_of(
+    figure: tuple[str, Any], tmp_path: Path
+) -> None:
+    result = document()
+    result["jobs"][0]["read"].update([figure])
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result))
+    assert "Warning: fio's rates contradict its own counts" in rendered([path], "md")
+
+
+def test_rates_of_jobs_without_a_time_are_unknown(tmp_path: Path) -> None:
+    # fio 3.28 states a run time of 0 for jobs that it gave up
+    path = unpacked("3.28-x-interleaved", tmp_path)
+    assert "for an unknown time: p99" in measured(path)
+    assert "| 1 | IL | read | 32332 | – | – | 488" in rendered([path], "md")
+
+
+def test_rows_without_figures_are_no_result(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout({**document(), "jobs": [None, 3, "x", {}]}))
+    with pytest.raises(UsageError, match="no complete fio JSON"):
+        rendered([path], "md")
+
+
+def test_equal_rates_of_runs_have_no_range(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text("".join(map(fio_layout, SAME)))
+    assert "2 times on /data/f1: 1.00k IOPS each." in measured(path)
 
 
 @pytest.mark.parametrize("figure", [("iops", -5.0), ("total_ios", -1), ("io_bytes", 10**30),

@@ -70,13 +70,18 @@ def _final_total(run: Run, name: str) -> float | None:
     return whole_rate(run.finished.summary, name)
 
 
+def is_untimed(run: Run) -> bool:
+    """Whether fio counted I/Os and states no run time."""
+    return bool(run.summary.get("total")) and run.summary.get("all", {}).get("runtime_ms") == 0
+
+
 def figures(run: Run) -> dict[str, float | None]:
     """IOPS and bandwidth are fio's final ones, the rest is of all the run's frames."""
     seconds, latencies = run.seconds, run.latencies()
     latencies = latencies if run.all_bins else _stated_latencies(run)
     device = run.measured.device
     iops, bandwidth = _final_total(run, "iops"), _final_total(run, "bw_bytes")
-    if (iops is None or bandwidth is None) and run.total.frames:
+    if (iops is None or bandwidth is None) and run.total.frames and not is_untimed(run):
         iops = run.total.ios / seconds if seconds else None
         bandwidth = run.total.bytes / seconds if seconds else None
     return {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui import events
+from iopstui import format as units
 from iopstui.errors import UsageError
 from iopstui.features.reports.blocks import Block
 from iopstui.features.reports.report_data import ReportData, add_block, add_row
@@ -23,7 +24,7 @@ from iopstui.model.fio.log_lines import Logs
 from iopstui.model.fio.rows import flag
 from iopstui.model.fio.spans import whole_ms
 from iopstui.model.metrics.frame import FrameBuilder
-from iopstui.model.metrics.stated_rates import SecondRates, beyond_depth
+from iopstui.model.metrics.stated_rates import SecondRates, impossible_rates
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import FioStatus, JobStatus, RawSample
 from iopstui.output.replay import checking_figures
@@ -242,7 +243,7 @@ def _of_result(data: ReportData, run: Run, result: FioResult, begin: float) -> N
         else:
             run.add(frame, data.header.target.tree)
     add_block(data, block)
-    contradicted = rates.contradicted(summary) or [*beyond_depth(final)]
+    contradicted = rates.contradicted(summary) or impossible_rates(final)
     data.notices += [events.Notice(end, "warning", f"{rate.why}.") for rate in contradicted]
     run.contradicted = frozenset(rate.direction for rate in contradicted)
     run.begin, run.end = begin, end
@@ -436,7 +437,9 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
     if len(result.statuses) == 1 and not logs.logs:
         yield ("changes over time: use --status-interval=1 or logs (write_lat_log)")  # fmt: skip
     if result.broken_documents:
-        yield f"{result.broken_documents} documents of the file, which are cut off or damaged"
+        which = "is" if result.broken_documents == 1 else "are"
+        yield (f"{units.counted(result.broken_documents, 'document')} of the file, which {which} "
+               "cut off or damaged")  # fmt: skip
     if not result.options:
         yield "the jobs' options"
     elif any(map(_of_another, result.last.jobs)):

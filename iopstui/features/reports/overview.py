@@ -24,6 +24,7 @@ from iopstui.model.answer.answer import (
     WAITS,
     WARNING,
 )
+from iopstui.model.metrics.summary import whole_rate
 from iopstui.output.plain import answer_sentence
 from iopstui.session.tick.outcomes import FAIL, PASS, outcome_event, verdict_of, worst_outcome
 from iopstui.text import printable
@@ -95,13 +96,18 @@ def _measured(data: ReportData) -> str:
     if len(data.runs) == 1:
         run = data.runs[0]
         title = f" ({printable(run.title)})" if run.title else ""
-        return (f"{source} ran {words.name_of(run)}{title} on {target} for "
-                f"{units.duration(run.seconds)}: {_figures(run)}.")  # fmt: skip
+        time = "an unknown time" if comparisons.is_untimed(run) else units.duration(run.seconds)
+        return (f"{source} ran {words.name_of(run)}{title} on {target} for {time}: "
+                f"{_figures(run)}.")  # fmt: skip
     known = [(rate, run) for run in data.runs if (rate := comparisons.figures(run)["fio IOPS"])]
     text = f"{source} ran {len(data.runs)} times on {target}"
     if not known:
         return f"{text}; it counted no I/O."
     least, most = min(known, key=lambda pair: pair[0]), max(known, key=lambda pair: pair[0])
+    if units.number(least[0]) == units.number(most[0]):
+        without = len(data.runs) - len(known)
+        rest = f"; {without} counted no I/O" if without else " each"
+        return f"{text}: {units.number(most[0])} IOPS{rest}."
     return (f"{text}: from {units.number(least[0])} IOPS (run {least[1].step}) to "
             f"{units.number(most[0])} IOPS (run {most[1].step}).")  # fmt: skip
 
@@ -123,7 +129,11 @@ def _figures(run: Run) -> str:
         if values[name] is not None:
             parts.append(title.format(comparisons.COMPARED[name](values[name])))
     text = ", ".join(parts) or "it reported no figures"
-    return f"{text} (rates that fio's own counts contradict)" if run.contradicted else text
+    if not run.contradicted:
+        return text
+    if whole_rate(run.summary, "iops") is None:
+        return f"{text} (not fio's final rates: its own counts contradict them)"
+    return f"{text} (rates that fio's own counts contradict)"
 
 
 def _disk_use(data: ReportData) -> str:

@@ -25,7 +25,7 @@ from iopstui.model.findings.finding import period_text
 from iopstui.model.metrics.run_figures import DeviceTotal
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
-from iopstui.model.metrics.summary import is_final
+from iopstui.model.metrics.summary import is_final, is_untimed
 from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.page.svg import HEAT_ROWS_PER_DECADE, heat_rows
@@ -170,7 +170,7 @@ def run_table(run: Run) -> Table | None:
     """fio's final figures of a run, exactly as fio states them."""
     columns, rows = (*RUN_COLUMNS, *LATENCY_COLUMNS), run.summary.get("rows", ())
     cells = [
-        texts(columns, {"step": run.step, "direction": direction, **figures,
+        texts(columns, {"step": run.step, "direction": direction, **figures, **_unknown(figures),
                         "name": printable(str(row["name"])) or "(no name)"})
         for row in (rows if len(rows) <= 16 else ())
         for direction, figures in {**row["directions"], **syncs_of(row)}.items()
@@ -184,6 +184,12 @@ def run_table(run: Run) -> Table | None:
             for each in DIRECTIONS if each in group["directions"]
         ]  # fmt: skip
     return Table(titles(columns), cells, left_columns=3) if cells else None
+
+
+def _unknown(figures: dict[str, Any]) -> dict[str, None]:
+    """The rates of I/Os that fio states as 0 because it states no time."""
+    untimed = "io_bytes" in figures and is_untimed(figures)
+    return {"iops": None, "bw_bytes": None} if untimed else {}
 
 
 CAPTURED = (

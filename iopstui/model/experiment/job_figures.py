@@ -1,7 +1,8 @@
 """Figures of one job of a run: "seq-read:iops", from fio's final report.
 
 fio's rows have no unique name: those of one name (clones without group_reporting) count together,
-rates as a sum. A job that waits for others (stonewall) is judged by its own time.
+rates as a sum where they ran at the same time, else over the whole time of all of them. A job that
+waits for others (stonewall) is judged by its own time.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import Any
 
 from iopstui.errors import UsageError
 from iopstui.model.fio.jobfile import Section
+from iopstui.model.fio.spans import span_of_parts
 from iopstui.model.metrics.fields import BY_ID, Field
-from iopstui.model.samples import DIRECTIONS, MIXED
+from iopstui.model.metrics.summary import rates_together, split_directions
+from iopstui.model.samples import DIRECTIONS
 
 JOBS = "jobs"
 _RATES = {"iops": "iops", "bw": "bw_bytes"}
@@ -71,14 +74,19 @@ def job_figures(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
         rows.setdefault(str(row["name"]), []).append(row)
     for name, several in rows.items():
         path = ("fio", JOBS, name)
+        parts: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
         for row in several:
-            split = [k for k in row["directions"] if k != MIXED] or [*row["directions"]]
+            split = split_directions(row["directions"])
             for direction, part in row["directions"].items():
-                for figure, key in _RATES.items():
-                    directions = (direction, "total") if direction in split else (direction,)
-                    for way in directions:
-                        place = (*path, way, figure)
-                        figures[place] = figures.get(place, 0.0) + part[key]
+                for way in (direction, "total") if direction in split else (direction,):
+                    parts.setdefault(way, []).append((row, part))
+        for way, of_way in parts.items():
+            # recordings of before don't say when a row began
+            time = span_of_parts([(row["group"], row.get("begin_ms", 0.0), part["runtime_ms"])
+                                  for row, part in of_way])  # fmt: skip
+            rates = rates_together([part for _, part in of_way], time)
+            figures |= {(*path, way, figure): rate for figure, key in _RATES.items()
+                        if (rate := rates[key]) is not None}  # fmt: skip
         if len(several) == 1:
             figures |= _latencies(path, several[0]["directions"])
             figures |= _sync_latencies(path, several[0].get("sync"))

@@ -45,6 +45,16 @@ def span(jobs: Sequence[JobStatus], direction: str = "") -> Span:
     return Span(length_ms, shortest >= WHOLE_SHARE * length_ms)
 
 
+def span_of_parts(parts: Sequence[tuple[int, float, int]]) -> Span:
+    """The span of parts of jobs, each with its group, its beginning (ms) and its run time (ms)."""
+    ms = 0.0
+    for group in dict.fromkeys(group for group, _, _ in parts):
+        times = [(begin, begin + runtime) for each, begin, runtime in parts if each == group]
+        ms += max(end for _, end in times) - min(begin for begin, _ in times)
+    shortest = min(runtime for _, _, runtime in parts)
+    return Span(round(ms), shortest >= WHOLE_SHARE * ms)
+
+
 def whole_ms(jobs: Sequence[JobStatus]) -> int:
     """How long all jobs took: the spans of the groups, which follow one another."""
     groups = dict.fromkeys(job.group for job in jobs)

@@ -54,6 +54,8 @@ class SecondRates:
         found = []
         for name, part in summary["total"].items():
             stated, active_s = part.get("iops"), self._active_s.get(name, 0.0)
+            if stated is None and part.get("runtime_ms") == 0:
+                stated = 0.0
             if stated is None or active_s < MIN_SECONDS:
                 continue
             lowest, highest = self._ios[name] / self._seconds, self._ios[name] / active_s
@@ -86,7 +88,37 @@ def _beyond_depth(summary: Mapping[str, Any], name: str, unknown: bool) -> bool:
     return needed > depth * (1 + TOLERANCE) + 1
 
 
-def beyond_depth(status: FioStatus) -> Iterator[ContradictedRate]:
+def impossible_rates(status: FioStatus) -> list[ContradictedRate]:
+    """The rates of a final document that contradict its counts, its latencies or its depth."""
+    return [*_beyond_counts(status), *_beyond_depth_of_jobs(status)]
+
+
+def _beyond_counts(status: FioStatus) -> Iterator[ContradictedRate]:
+    """The rates that are not the counts over the run time, as all of fio's are."""
+    untimed: dict[str, int] = {}
+    for job in status.jobs:
+        for name, part in job.directions.items():
+            if not part.runtime_ms:
+                if part.issued and not part.iops:
+                    untimed[name] = untimed.get(name, 0) + part.issued
+                continue
+            # fio may state whole KiB/s; before 3.0 it has no count of I/Os
+            for title, stated, count, rounding in (
+                ("IOPS", part.iops, part.issued, 1),
+                ("bytes/s", part.bw_bytes, part.io_bytes, 1024),
+            ):
+                rate = 1000 * count / part.runtime_ms
+                if count and abs(stated - rate) > TOLERANCE * rate + rounding:
+                    yield ContradictedRate(
+                        name, f"fio's final {name} rate of {stated:,.0f} {title} cannot be: its "
+                        f"own counts give {rate:,.0f}",
+                    )  # fmt: skip
+    for name, ios in untimed.items():
+        yield ContradictedRate(name, f"fio states a run time of 0 for {ios:,} I/Os ({name}), so "
+                                     "their rate is not known")  # fmt: skip
+
+
+def _beyond_depth_of_jobs(status: FioStatus) -> Iterator[ContradictedRate]:
     """The rates that would need more I/Os in flight than the job can have (N = X·R). Rows of a
     group whose job file is not known are not checked: its depth is unknown."""
     for job in status.jobs:

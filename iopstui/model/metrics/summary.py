@@ -8,7 +8,7 @@ from typing import Any
 
 from iopstui.model.fio.counts import NOTHING, SUBMISSIONS, completions, counted_by, max_in_flight
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.fio.spans import Span, span, whole_ms
+from iopstui.model.fio.spans import Span, begins_ms, span, whole_ms
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.row_checks import RowChecks
 from iopstui.model.samples import DIRECTIONS, MIXED, DirectionStatus, FioStatus, JobStatus
@@ -24,14 +24,16 @@ def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
     ``lat_mean_ns``, ``percentiles`` ({"p99": ns}, of ``percentiles_of``), ``lat_max_ns``; and
     ``completed``, the completions that frames count, by fio's counter ``counted_by``. A row's
     ``failed`` I/Os are fio's total_err, ``block_size`` (bytes) is that of all its I/Os, ``depth``
-    the most that can be under way, ``ramp`` whether it has a ramp_time. Unknown is ``None``. A row
+    the most that can be under way, ``ramp`` whether it has a ramp_time, ``begin_ms`` when it began,
+    from any time on, the same for all rows of a group. Unknown is ``None``. A row
     that syncs has ``sync``: how many ``completed``, and their latencies named as above.
     ``sums`` adds the rows of each of fio's groups; where these did not run at the same time, the
     rates are those of the whole ``runtime_ms``, as in fio's own "Run status group". ``total`` adds
     all rows, ``all`` all directions, too, with rates only where there is one group (stages of a
     stonewalled job follow one another, so the sum of their rates would be no rate at all).
     """
-    rows = [_row(index, job) for index, job in enumerate(status.jobs)]
+    begins = begins_ms(status.jobs)
+    rows = [_row(index, job, next(begins)) for index, job in enumerate(status.jobs)]
     groups = sorted({job.group for job in status.jobs})
     total = _sums(status.jobs, rows)
     if len(groups) > 1:
@@ -82,7 +84,7 @@ def is_final(summary: Mapping[str, Any]) -> bool:
     return summary.get("final") is not False
 
 
-def _row(index: int, job: JobStatus) -> dict[str, Any]:
+def _row(index: int, job: JobStatus, begin_ms: float) -> dict[str, Any]:
     return {
         "index": index,
         "name": job.name,
@@ -92,6 +94,7 @@ def _row(index: int, job: JobStatus) -> dict[str, Any]:
         "block_size": job.block_size,
         "depth": max_in_flight(job),
         "ramp": job.has_ramp,
+        "begin_ms": round(begin_ms),
         "directions": {
             name: _figures(job, job.directions[name])
             for name in DIRECTIONS
@@ -147,18 +150,26 @@ def _sums(
         if parts:
             time = span(jobs, name)
             counts = {key: sum(part[key] for part in parts) for key in _COUNTS}
-            sums[name] = {"rows": len(parts), "runtime_ms": time.ms, **_rates(parts, time),
-                          **counts}  # fmt: skip
+            sums[name] = {"rows": len(parts), "runtime_ms": time.ms, 
+                          **rates_together(parts, time), **counts}  # fmt: skip
     return sums
 
 
 def _all(jobs: Sequence[JobStatus], rows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
     parts = [part for row in rows for part in split_directions(row["directions"]).values()]
-    return _rates(parts, span(jobs)) if parts else dict.fromkeys(_RATES)
+    return rates_together(parts, span(jobs)) if parts else dict.fromkeys(_RATES)
 
 
-def _rates(parts: Sequence[Mapping[str, Any]], time: Span) -> dict[str, float | None]:
-    """The rates of several rows or directions together."""
+def is_untimed(part: Mapping[str, Any]) -> bool:
+    """Whether fio states a run time of 0, and so a rate of 0, for I/Os: of jobs that it gave up
+    (3.28), of reads that verify (3.33)."""
+    return bool(part["runtime_ms"] == 0 and not part["iops"] and part["io_bytes"])
+
+
+def rates_together(parts: Sequence[Mapping[str, Any]], time: Span) -> dict[str, float | None]:
+    """The rates of several rows or directions together; ``None`` where one's is not known."""
+    if any(map(is_untimed, parts)):
+        return dict.fromkeys(_RATES)
     return {
         key: sum(part[key] for part in parts) if time.is_shared or not time.ms
         else sum(part[key] * part["runtime_ms"] for part in parts) / time.ms

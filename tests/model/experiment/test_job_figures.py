@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from fio_recordings import statuses
 
+from iopstui.fio.stream.status import parse_status
 from iopstui.model.experiment.expectation import (
     ExpectationChecker,
     parse_expectation,
@@ -26,6 +27,33 @@ def test_clones_count_together() -> None:
         sum(part["iops"] for row in summary["rows"] for part in row["directions"].values())
     )
     assert not any("clat" in path for path in found), "percentiles of clones can't be joined"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "iops"),
+    [
+        ([(0, {}), (0, {})], 3000),
+        # one after the other, for 2 s each
+        ([(0, {}), (1, {"stonewall": ""})], 1500),
+        ([(0, {}), (0, {"startdelay": "2"})], 1500),
+        # 3 s in all
+        ([(0, {}), (0, {"startdelay": "1"})], 2000),
+    ],
+)
+def test_rates_of_one_name_are_added_only_where_they_ran_at_the_same_time(
+    jobs: list[tuple[int, dict[str, str]]], iops: float
+) -> None:
+    rows = [
+        {"jobname": "a", "groupid": group, "job options": options,
+         "read": {"total_ios": ios, "io_bytes": 4096 * ios, "runtime": 2000, "iops": ios / 2,
+                  "bw_bytes": 4096 * ios // 2}}
+        for ios, (group, options) in zip((2000, 4000), jobs, strict=True)
+    ]  # fmt: skip
+    status = parse_status({"jobs": rows})
+    assert status is not None
+    found = job_figures(fio_summary(status))
+    assert found["fio", "jobs", "a", "total", "iops"] == iops
+    assert found["fio", "jobs", "a", "read", "bw"] == 4096 * iops
 
 
 def test_latencies_are_fio_s_own() -> None:
