@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from test_app import screen_text, settle, shows
+from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -582,7 +583,7 @@ async def test_changing_a_tunable_on_all_hosts_asks_first_and_names_the_disks() 
         await pilot.press("enter", "down", "enter")
         await wait_until(pilot, lambda: "nomerges 0 → 1 on 2 hosts?" in static_text(app))
         text = static_text(app)
-        assert "node02  sda: 0 → 1" in text and "Already 1 on: node03" in text
+        assert "node02 sda: 0 → 1\n" in text and "Already 1 on: node03" in text
         assert "node04: it is not connected" in text
         await pilot.press("n")
         await settle(pilot)
@@ -604,6 +605,31 @@ async def test_changing_a_tunable_on_all_hosts_asks_first_and_names_the_disks() 
         )
         assert shows(app, "not changed on node02 (lost)")
         assert app.source.all.initial_tunables["nomerges"] == {"node01 sda": "0"}
+
+
+async def test_the_question_about_many_hosts_scrolls_and_keeps_its_buttons_visible() -> None:
+    names = [f"node{n:02d}" for n in range(1, 61)]
+    app, runs = make_app(names)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        runs.play(3)
+        for name in names:
+            tunable = TunableState("nomerges", "merges", "0", ("0", "1", "2"), "0, 1, 2")
+            row = {"event": "tunables", "states": tunables_object([tunable], "sda")}
+            runs.settings.take_answer(name, row)
+        await pilot.press("K")
+        await wait_until(pilot, lambda: "node60 sda: 0" in static_text(app))
+        await pilot.press("enter", "down", "enter")
+        await wait_until(pilot, lambda: "on 60 hosts?" in static_text(app))
+        await settle(pilot)
+        body = app.screen.query_one(VerticalScroll)
+        buttons = app.screen.query_one(".form-buttons").region
+        assert body.max_scroll_y > 40 and body.region.bottom <= buttons.y < app.size.height - 1
+        await pilot.press("down", "down", "up")
+        await wait_until(pilot, lambda: body.scroll_y == 1)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert runs.turns == []
 
 
 def test_an_opened_host_continues_after_its_run_and_restarts_with_the_next() -> None:

@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from test_app import do, make, running, settle, shows
 from test_fleet_screen import four_hosts, make_app, wait_until
 
-from iopstui.features.fleet.screen.hosts import ORDERS
-from iopstui.features.fleet.screen.saved_layout import PANELS as FLEET_PANELS
-from iopstui.features.fleet.screen.saved_layout import FleetLayout, parse_fleet_layout
+from iopstui.features.fleet.screen.hosts import LAYOUT_PANELS, LAYOUT_WORDS, ORDERS, HostsView
 from iopstui.ui.core.preferences import PREFERENCES
-from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, SavedLayout, parse_layout
+from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, ZOOMED, SavedLayout, parse_layout
 from iopstui.ui.dashboard.panels import registry
 from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.draw.style import UTF8
 
 SavedPreferences = list[tuple[str, str | bool]]
 
@@ -30,8 +29,8 @@ def saved(monkeypatch: pytest.MonkeyPatch) -> SavedPreferences:
 
 @given(
     st.builds(
-        SavedLayout, st.sampled_from(PANELS), st.booleans(), st.booleans(), st.booleans(),
-        st.sampled_from(DOT_SECONDS),
+        SavedLayout, st.sampled_from(("", *PANELS)), st.sampled_from(((), (ZOOMED,))),
+        st.booleans(), st.booleans(), st.sampled_from(DOT_SECONDS),
     )
 )  # fmt: skip
 def test_a_layout_survives_a_round_trip_through_text(layout: SavedLayout) -> None:
@@ -115,15 +114,15 @@ async def test_an_unwritable_configuration_stops_nothing(
     assert app.return_code == 0
 
 
-@given(
-    st.builds(
-        FleetLayout, st.sampled_from(FLEET_PANELS), st.booleans(), st.booleans(),
-        st.sampled_from(DOT_SECONDS), st.sampled_from(ORDERS), st.booleans(),
-        st.sampled_from((None, True, False)),
-    )
-)  # fmt: skip
-def test_a_fleet_layout_survives_a_round_trip_through_text(layout: FleetLayout) -> None:
-    assert parse_fleet_layout(str(layout)) == layout
+@given(st.sampled_from(ORDERS), st.booleans(), st.sampled_from((None, True, False)))
+def test_the_layout_of_hosts_survives_a_round_trip_through_text(
+    order: str, reverse: bool, as_map: bool | None
+) -> None:
+    hosts, restored = HostsView(UTF8), HostsView(UTF8)
+    hosts.order, hosts.reverse, hosts.as_map = order, reverse, as_map
+    text = str(SavedLayout("hosts", hosts.layout))
+    restored.restore_layout(parse_layout(text, LAYOUT_PANELS, LAYOUT_WORDS).own)
+    assert (restored.order, restored.reverse, restored.as_map) == (order, reverse, as_map)
 
 
 async def test_a_fleet_s_layout_is_restored(saved: SavedPreferences) -> None:
@@ -134,7 +133,7 @@ async def test_a_fleet_s_layout_is_restored(saved: SavedPreferences) -> None:
         await settle(pilot)
         app.save_layout()
         await pilot.press("q")
-    assert saved == [("fleet-layout", "latency heat-map 2s by-iops reversed map")]
+    assert saved == [("fleet-layout", "latency by-iops reversed map heat-map 2s")]
     app, runs = make_app(four_hosts())
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
@@ -149,6 +148,6 @@ async def test_a_fleet_s_layout_is_restored(saved: SavedPreferences) -> None:
         await wait_until(pilot, lambda: app.source.one is not None)
         app.save_layout()
         await pilot.press("escape", "q")
-    assert saved[1:] == [("fleet-layout", "heat-map 2s by-iops reversed rows")]
+    assert saved[1:] == [("fleet-layout", "by-iops reversed rows heat-map 2s")]
     with pytest.raises(ValueError, match="'big' is not one of iops, "):
-        parse_fleet_layout("big")
+        parse_layout("big", LAYOUT_PANELS, LAYOUT_WORDS)

@@ -6,10 +6,11 @@ import argparse
 
 
 def _layout(text: str) -> str:
-    from iopstui.features.fleet.screen.saved_layout import parse_fleet_layout
+    from iopstui.features.fleet.screen.hosts import LAYOUT_PANELS, LAYOUT_WORDS
+    from iopstui.ui.core.saved_layout import parse_layout
 
     try:
-        return str(parse_fleet_layout(text))
+        return str(parse_layout(text, LAYOUT_PANELS, LAYOUT_WORDS))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 

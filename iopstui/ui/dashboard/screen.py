@@ -20,7 +20,7 @@ from iopstui.session.run_rows import run_outcome
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, StripClicked, ViewChanged
 from iopstui.ui.core.pace import Overhead
-from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, SavedLayout, parse_layout
+from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, ZOOMED, SavedLayout, parse_layout
 from iopstui.ui.dashboard import answer_line, bars, finding_line, more_charts, mouse
 from iopstui.ui.dashboard.heat_cursor import ChosenCell
 from iopstui.ui.dashboard.heat_maps import HeatMaps
@@ -137,6 +137,10 @@ class Dashboard(CanvasScreen):
     regions = ("iops", "latency", "fio", "cpus")
     """The regions of the first tabs; the kernel's panel is in that of fio's."""
     layout_key = "layout"
+    layout_panels: Sequence[str] = PANELS
+    own_words: Sequence[str] = (ZOOMED,)
+    """What ``own_layout`` may be."""
+    first_tab = 0
     """The configuration's key of the layout."""
     _steps_placed = _users_placed = False
     """Whether the charts have a row for the values of a changed option."""
@@ -215,12 +219,26 @@ class Dashboard(CanvasScreen):
         self.charts += [*self.overlay.charts, *self.more_charts.charts]
 
     @property
-    def saved_layout(self) -> object:
+    def saved_layout(self) -> SavedLayout:
         """Layout to save for the next start; ``restore_layout`` takes its text."""
         return SavedLayout(
-            PANELS[self.tab], self.fullscreen, self.heat_enabled, self.percentiles_enabled,
-            self.column_seconds,
+            self.layout_panels[self.kept_tab] if self.kept_tab != self.first_tab else "",
+            self.own_layout, self.heat_enabled, self.percentiles_enabled, self.column_seconds,
         )  # fmt: skip
+
+    @property
+    def kept_tab(self) -> int:
+        """The open tab, as the layout keeps it."""
+        return self.tab
+
+    @property
+    def own_layout(self) -> tuple[str, ...]:
+        """Words of the layout that only this dashboard has; ``restore_own`` takes them."""
+        return (ZOOMED,) if self.fullscreen else ()
+
+    def restore_own(self, words: Sequence[str]) -> None:
+        """Restore what ``own_layout`` has saved."""
+        self.fullscreen = ZOOMED in words
 
     @property
     def column_seconds(self) -> int:
@@ -229,14 +247,11 @@ class Dashboard(CanvasScreen):
 
     def restore_layout(self, layout: str) -> None:
         """Restore a saved layout, before the first paint."""
-        saved = parse_layout(layout)
-        self.fullscreen = saved.zoomed
-        self.set_layout(PANELS.index(saved.panel), saved.heat_map, saved.percentiles, saved.seconds)
-
-    def set_layout(self, tab: int, heat_map: bool, percentiles: bool, seconds: int) -> None:
-        """Open this tab, with these charts."""
-        self.tab, self.heat_enabled, self.percentiles_enabled = tab, heat_map, percentiles
-        self._zoom = DOT_SECONDS.index(seconds)
+        saved = parse_layout(layout, self.layout_panels, self.own_words)
+        self.restore_own(saved.own)
+        self.tab = self.layout_panels.index(saved.panel) if saved.panel else self.first_tab
+        self.heat_enabled, self.percentiles_enabled = saved.heat_map, saved.percentiles
+        self._zoom = DOT_SECONDS.index(saved.seconds)
 
     @property
     def frozen_at(self) -> float | None:

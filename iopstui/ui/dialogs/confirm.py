@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal
+from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Button, Static
 
 from iopstui.ui.core.key import HELP
@@ -23,8 +23,13 @@ class Confirm(Modal[bool]):
         Binding("y", "answer(True)", show=False),
         Binding("n,q", "answer(False)", show=False),
         Binding("question_mark", HELP, show=False),
+        Binding("down", "scroll(1)", show=False),
+        Binding("up", "scroll(-1)", show=False),
     ]
-    about = "Confirm a change: y or the button applies it, Enter, Esc or n cancels."
+    about = (
+        "Confirm a change: y or the button applies it, Enter, Esc or n cancels. Up and down scroll "
+        "a long text."
+    )
 
     def __init__(self, title: str, text: str, verb: str, charset: Charset) -> None:
         hints: tuple[Hint, ...] = (
@@ -36,7 +41,9 @@ class Confirm(Modal[bool]):
 
     def content(self) -> ComposeResult:
         """The planned change, and the answers."""
-        yield Static(Text(self.clean(self._text)), id="prompt-words")
+        with VerticalScroll(classes="modal-fit", can_focus=False):
+            lines = map(self.clean, self._text.split("\n"))
+            yield Static(Text("\n".join(lines)), id="prompt-words")
         with Horizontal(classes="form-buttons"):
             yield Button(self._verb, id="confirm-yes", compact=True)
             yield Button("Cancel", id="confirm-no", variant="primary", compact=True)
@@ -48,6 +55,10 @@ class Confirm(Modal[bool]):
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the answer of a button."""
         self.dismiss(event.button.id == "confirm-yes")
+
+    def action_scroll(self, by: int) -> None:
+        """Scroll the text."""
+        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
     def action_answer(self, yes: bool) -> None:
         """Close with the answer."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.errors import UsageError
+from iopstui.format import counted
 from iopstui.model.block.tunable import parse_tunable
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
@@ -22,6 +23,11 @@ ANSWER_TIMEOUT_S = 5.0
 """After which a host that has not answered is said to have changed nothing."""
 MAX_TUNABLES, MAX_DISKS, MAX_TEXT = 64, 256, 400
 NO_ANSWER = "no answer; it restores its changes when its session ends"
+MAX_NAMED = 5
+RESTORED = (
+    "Each host applies its own checks, and restores its present value when its session ends, "
+    "however it ends. Later runs set it again."
+)
 NOT_CONNECTED = "it is not connected, or has not sent its settings"
 
 
@@ -54,6 +60,33 @@ class HostTunableChange:
     unchanged: tuple[str, ...] = ()
     excluded: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def title(self) -> str:
+        """The change in a line: "nomerges 0 → 1 on 2 hosts"."""
+        old_values = "/".join(dict.fromkeys(tunable.now for _, tunable in self.hosts))
+        return f"{self.name} {old_values} → {self.value} on {counted(len(self.hosts), 'host')}"
+
+    @property
+    def text(self) -> str:
+        """Each host with its disks and their values, and the hosts that are not changed."""
+        lines = [
+            f"{host} " + ", ".join(f"{disk}: {now} → {self.value}" for disk, now in tunable.by_disk)
+            for host, tunable in self.hosts
+        ]
+        if self.unchanged:
+            lines += ["", f"Already {self.value} on: {', '.join(self.unchanged)}"]
+        if self.excluded:
+            lines += ["", "Left out (nothing is changed there):"]
+        lines += [f"{host}: {reason}" for host, reason in self.excluded]
+        return "\n".join([*lines, "", RESTORED])
+
+    @property
+    def no_hosts_reason(self) -> str:
+        """Why no host can be changed."""
+        if not self.excluded:
+            return f"{self.name} is already {self.value} on all hosts"
+        return f"no host can set {self.name} to {self.value}: {_reasons_text(self.excluded)}"
+
 
 @dataclass(frozen=True, slots=True)
 class HostTunableResult:
@@ -69,6 +102,37 @@ class HostTunableResult:
     def hosts(self) -> tuple[str, ...]:
         """Hosts that were changed."""
         return tuple(dict.fromkeys(host for host, *_ in self.changes))
+
+    @property
+    def mark(self) -> str:
+        """The change on the charts: "nomerges 0 → 1"."""
+        old_values = "/".join(dict.fromkeys(value for *_, value, _ in self.changes))
+        return f"{self.name} {old_values} → {self._new_values}"
+
+    @property
+    def _new_values(self) -> str:
+        return "/".join(dict.fromkeys(value for *_, value in self.changes))
+
+    @property
+    def text(self) -> str:
+        """Where it was changed, and where and why not; of many hosts only the first are named."""
+        hosts, parts = self.hosts, []
+        if hosts:
+            more = f" and {len(hosts) - MAX_NAMED} more" if len(hosts) > MAX_NAMED else ""
+            names = f"{', '.join(hosts[:MAX_NAMED])}{more}"
+            parts.append(f"{self.name} is {self._new_values} on {counted(len(hosts), 'host')}: "
+                         f"{names}")  # fmt: skip
+        if self.failed:
+            parts.append(f"{self.name} is not changed on {_reasons_text(self.failed)}")
+        return "; ".join(parts)
+
+
+def _reasons_text(reasons: Sequence[tuple[str, str]]) -> str:
+    """The hosts by reason: "node2, node3 (its disk has no wbt_lat_usec)"."""
+    hosts_by_reason: dict[str, list[str]] = {}
+    for host, reason in reasons:
+        hosts_by_reason.setdefault(reason.rstrip("."), []).append(host)
+    return "; ".join(f"{', '.join(hosts)} ({text})" for text, hosts in hosts_by_reason.items())
 
 
 def tunables_object(states: Sequence[TunableState], disk: str) -> list[Object]:

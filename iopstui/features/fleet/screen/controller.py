@@ -39,7 +39,6 @@ from iopstui.features.fleet.hosts.host_tunables import (
 )
 from iopstui.features.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.features.fleet.merging.merger import MergedInterval
-from iopstui.features.fleet.screen.confirm_change import host_list_text, reasons_text
 from iopstui.format import counted
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
@@ -253,16 +252,9 @@ class FleetController:
         t = self._elapsed()
         for host, disk, old, new in result.changes:
             self._sink(TunableChanged(t, f"{host} {disk}", result.name, old, new))
-        hosts = result.hosts
-        old_values = "/".join(dict.fromkeys(value for *_, value, _ in result.changes))
-        new_values = "/".join(dict.fromkeys(value for *_, value in result.changes))
-        if hosts:
-            self._sink(Mark(t, f"{result.name} {old_values} → {new_values}"))
-        message = f"{result.name} is {new_values} on {host_list_text(hosts)}" if hosts else ""
-        if result.failed:
-            failure = f"{result.name} is not changed on {reasons_text(result.failed)}"
-            message = f"{message}; {failure}" if message else failure
-        self._sink(Notice(t, "warning" if result.failed else "info", message))
+        if result.changes:
+            self._sink(Mark(t, result.mark))
+        self._sink(Notice(t, "warning" if result.failed else "info", result.text))
 
     def _run_started(self, run: FleetRunStarted) -> None:
         if self._origin_s is None:

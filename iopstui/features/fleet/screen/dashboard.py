@@ -16,9 +16,7 @@ from iopstui.features.fleet.fleet_state import (
     MISSING,
     active_hosts_text,
 )
-from iopstui.features.fleet.screen.hosts import FEW_HOSTS, HostsView
-from iopstui.features.fleet.screen.saved_layout import PANELS as SAVED_PANELS
-from iopstui.features.fleet.screen.saved_layout import FleetLayout, parse_fleet_layout
+from iopstui.features.fleet.screen.hosts import FEW_HOSTS, LAYOUT_PANELS, LAYOUT_WORDS, HostsView
 from iopstui.features.fleet.screen.source import HostsSource
 from iopstui.model.answer.answer import Answer
 from iopstui.model.figures.disk import DiskRates
@@ -60,7 +58,8 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
     allows_fullscreen = has_heat_cells = False
     regions = ("iops", "latency", "fio", "hosts")
-    layout_key = "fleet-layout"
+    layout_key, layout_panels, own_words = "fleet-layout", LAYOUT_PANELS, LAYOUT_WORDS
+    first_tab = HOSTS_TAB
     about = (
         "Many hosts: their totals, and a row (or a line of the map) for each. Type to filter them: "
         "part of a name, or node[01-10]; press / first if the letter is a key. Up and down select "
@@ -120,22 +119,18 @@ class FleetDashboard(TypeToFilter, Dashboard):
         return "quit" if self.source.one is None else "back"
 
     @property
-    def saved_layout(self) -> FleetLayout:
-        """Layout to keep for the next start."""
-        hosts = self.hosts
-        tab = self._other_tab if self._of_one else self.tab
-        return FleetLayout(
-            SAVED_PANELS[tab], self.heat_enabled, self.percentiles_enabled, self.column_seconds,
-            hosts.order, hosts.reverse, hosts.as_map,
-        )  # fmt: skip
+    def kept_tab(self) -> int:
+        """The tab of all hosts."""
+        return self._other_tab if self._of_one else self.tab
 
-    def restore_layout(self, layout: str) -> None:
-        """Begin as an earlier one was left."""
-        saved = parse_fleet_layout(layout)
-        tab = SAVED_PANELS.index(saved.panel)
-        self.set_layout(tab, saved.heat_map, saved.percentiles, saved.seconds)
-        self.hosts.order, self.hosts.reverse = saved.order, saved.reverse
-        self.hosts.as_map = saved.as_map
+    @property
+    def own_layout(self) -> tuple[str, ...]:
+        """Order of the hosts, and whether they are a map."""
+        return self.hosts.layout
+
+    def restore_own(self, words: Sequence[str]) -> None:
+        """Restore these."""
+        self.hosts.restore_layout(words)
 
     def apply_filter(self) -> None:
         """Show the hosts that match the filter."""

@@ -45,6 +45,11 @@ FEW_HOSTS = 20
 """Up to this many hosts have a row each, even if the list has to scroll."""
 NAME, WORST, STATE, OUTLIERS = "name", "worst", "state", "odd"
 ORDERS = (NAME, WORST, *FIGURES, STATE, OUTLIERS)
+BY, REVERSED, MAP, ROWS = "by-", "reversed", "map", "rows"
+LAYOUT_PANELS = ("iops", "latency", "numbers", "hosts", "runs")
+"""As the keys 1 to 5 choose them."""
+LAYOUT_WORDS = (*(f"{BY}{order}" for order in ORDERS), REVERSED, MAP, ROWS)
+"""What a saved layout may say of the hosts."""
 
 
 def _time(ns: float | None) -> str:
@@ -123,6 +128,21 @@ class HostsView:
         self._titles: list[tuple[int, int, str]] = []
         self._list_origin = (0, 0)
         """The column and row in the panel at which the list begins."""
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """What a saved layout says: words that are not the default, e.g. ("by-util", "map")."""
+        words = (
+            f"{BY}{self.order}" if self.order != NAME else "", REVERSED if self.reverse else "",
+            "" if self.as_map is None else MAP if self.as_map else ROWS,
+        )  # fmt: skip
+        return tuple(word for word in words if word)
+
+    def restore_layout(self, words: Sequence[str]) -> None:
+        """Restore what a saved layout says."""
+        self.order = next((order for order in ORDERS if f"{BY}{order}" in words), NAME)
+        self.reverse = REVERSED in words
+        self.as_map = next((word == MAP for word in words if word in (MAP, ROWS)), None)
 
     @property
     def selected(self) -> HostState | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from iopstui.format import counted
 from iopstui.ui.actions import ANYWHERE, EXPERIMENT, IDLE, REPLAY, RUNNING, Action, Footer, Part
 from iopstui.ui.core.key import Key
 from iopstui.ui.port import Port
@@ -109,10 +110,7 @@ class FleetKeys(Part):
         # imported here: the help of one machine's screen lists these keys without loading a fleet
         from iopstui.features.fleet.fleet_state import natural_key
         from iopstui.features.fleet.hosts.host_tunables import plan_tunable_change
-        from iopstui.features.fleet.screen.confirm_change import (
-            ConfirmTunableChange,
-            no_hosts_reason,
-        )
+        from iopstui.ui.dialogs.confirm import Confirm
 
         runs = self._source.fleet.runs
         if runs.settings.is_pending:
@@ -121,12 +119,15 @@ class FleetKeys(Part):
         hosts = sorted(self._source.hosts.hosts, key=natural_key)
         change = plan_tunable_change(hosts, runs.settings.by_host, name, value)
         if not change.hosts:
-            self.port.show_message(
-                "warning" if change.excluded else "info", no_hosts_reason(change)
-            )
+            self.port.show_message("warning" if change.excluded else "info", change.no_hosts_reason)
             return
         self.port.push(
-            ConfirmTunableChange(change, self.port.charset),
+            Confirm(
+                f"{change.title}?",
+                change.text,
+                f"Change {counted(len(change.hosts), 'host')}",
+                self.port.charset,
+            ),
             lambda yes: runs.change_tunable(change) if yes else None,
         )
 
