@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from iopstui.features.fleet.hosts.clocks import MAX_DRIFT, ClockOffset, start_spread
@@ -46,6 +46,7 @@ class Far:
 
 
 @given(st.lists(WAYS, min_size=1, max_size=9), st.integers(-(10**15), 10**15))
+@example([(0, 3993), (0, 4000)], 0)
 def test_the_offset_is_within_its_error(ways: list[tuple[int, int]], ahead: int) -> None:
     far, now_ns = Far(ahead), 0
     for there, back in ways:

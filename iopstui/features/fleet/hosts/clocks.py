@@ -84,4 +84,5 @@ class ClockOffset:
         both_ns = half_ns + known_ns
         was_set = abs(mono_ns - self.mono_ns) > both_ns
         was_set |= abs(wall_ms - self.wall_ms) > both_ns / 1e6 + CLOCK_SET_MS
-        return was_set or half_ns <= known_ns
+        # on its way back it has drifted, too
+        return was_set or half_ns + int(MAX_DRIFT * 2 * half_ns) <= known_ns
