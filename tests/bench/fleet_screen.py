@@ -63,7 +63,7 @@ def scaled(row: Object, share: float, slower: float) -> Object:
 
 
 class MadeUp:
-    """Runs of so many hosts (features/fleet/screen/controller.py, FleetRuns)."""
+    """Runs of so many hosts (features/fleet/fleet_runs.py)."""
 
     live = True
 
@@ -166,8 +166,8 @@ class MadeUp:
 
 
 def show(hosts: int, spent: str = "") -> None:
+    from iopstui.features.fleet.controller import FleetController
     from iopstui.features.fleet.screen.app import FleetApp
-    from iopstui.features.fleet.screen.controller import FleetController
 
     runs = MadeUp(hosts, os.open(spent, os.O_WRONLY) if spent else -1)
     fleet_controller = FleetController(runs, f"node[1-{hosts}]", "randread-4k")

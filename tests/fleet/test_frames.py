@@ -107,13 +107,23 @@ def test_other_lines_are_events_again() -> None:
         assert event_of(line(event), ()) == event
 
 
+STARTED = {"event": "step_started", "t": 1.0, "step": 1, "job": "a", "title": "b", "command": [],
+           "read_only": True}  # fmt: skip
+
+
+def test_options_of_a_run_are_texts() -> None:
+    step = event_of({**STARTED, "options": {"runtime": 60}}, ())
+    assert isinstance(step, StepStarted) and step.options == {"runtime": "60"}
+
+
 @pytest.mark.parametrize("row", [
     {}, {"event": "frame"}, {"event": "frame", "t": "x", "wall_ms": 0},
     {"event": "frame", "t": 1, "wall_ms": 1, "fio": [1]},
     {"event": "frame", "t": 1, "wall_ms": 1, "kernel": {"total": {"util": "much"}}},
     {"event": "found", "t": 1, "finding": {"rule": "x"}}, {"event": "mark", "t": "soon"},
     {"event": "frame", "t": 1, "wall_ms": 1, "seconds": 1, "sums": "eJwTYw"},
-    {"event": "mark", "t": None, "text": 1}, {"event": "found", "t": 1, "finding": 7},
+    {"event": "mark", "t": None, "text": 1}, {"event": "mark", "t": 1.0, "text": 1},
+    {**STARTED, "title": None}, {**STARTED, "options": ["bs"]}, {"event": "found", "t": 1, "finding": 7},
 ])  # fmt: skip
 def test_what_is_no_line_is_no_event(row: dict[str, Any]) -> None:
     assert event_of(row, ("vda",)) is None

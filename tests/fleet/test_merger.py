@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from made import START_MS, Row, finals, frame, frames, stream
 
 from iopstui.features.fleet.merging.certificate import certify_merge
+from iopstui.features.fleet.merging.combined_frame import frame_of_second
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.features.fleet.output.labelled_rows import merged_streams
@@ -33,6 +34,18 @@ def merged(streams: Sequence[Sequence[Row]], label: str = "all") -> list[Row]:
     rows = [session_object(label), *(second_object(one, label) for one in seconds)]
     found: list[Row] = json.loads(json.dumps([*rows, merged_object(merger, label)]))
     return found
+
+
+def test_util_is_the_mean_of_the_hosts_that_are_counted() -> None:
+    merger = Merger()
+    for name, util in (("a", 10.0), ("b", 40.0), ("c", None)):
+        row = frame(name, random.Random(1), 1.0, START_MS + 1000.0)
+        row["kernel"]["total"]["util"] = util
+        merger.feed(name, row)
+    (second, *_) = merger.finish()
+    assert second.util == pytest.approx(25.0) and second.counted == 3
+    disk = frame_of_second(second, 1.0, 1).total
+    assert disk is not None and disk.util == second.util
 
 
 hosts = st.lists(

@@ -15,6 +15,7 @@ from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from iopstui.features.fleet.controller import FleetController
 from iopstui.features.fleet.fleet_events import (
     FleetEvent,
     FleetMessage,
@@ -35,7 +36,6 @@ from iopstui.features.fleet.merging.merger import Merger
 from iopstui.features.fleet.program.agent import compact_frame
 from iopstui.features.fleet.replay import FleetReplay
 from iopstui.features.fleet.screen.app import SHOW_AGE_AFTER_S, FleetApp, FleetReplayApp
-from iopstui.features.fleet.screen.controller import FleetController
 from iopstui.features.fleet.screen.dashboard import FleetDashboard
 from iopstui.features.fleet.screen.hosts import HostsView
 from iopstui.features.fleet.screen.source import HostView

@@ -18,11 +18,11 @@ from test_fleet_screen import (
 )
 from textual.pilot import Pilot
 
+from iopstui.features.fleet.controller import FleetController
 from iopstui.features.fleet.fleet_events import FleetEvent, FleetRunFinished, FleetRunStarted
 from iopstui.features.fleet.host_sweep import SweepEvents, host_point
 from iopstui.features.fleet.merging.merger import Merger
 from iopstui.features.fleet.screen.app import FleetApp
-from iopstui.features.fleet.screen.controller import FleetController
 from iopstui.model.experiment.host_sweep import HostPlan, HostPoint
 from iopstui.model.experiment.plan import expand_plan, parse_axis
 from iopstui.ui.draw.style import UTF8

@@ -7,7 +7,7 @@ jump the last minutes before the place are played at once, so that charts and ma
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, UsageError
@@ -23,15 +23,15 @@ from iopstui.features.fleet.fleet_events import (
     ReplayRestarted,
     host_figures,
 )
+from iopstui.features.fleet.fleet_runs import FleetRuns
 from iopstui.features.fleet.fleet_state import DONE, FAILED, HISTORY_SECONDS, STOPPED
 from iopstui.features.fleet.host_sweep import SweepEvents, host_point
-from iopstui.features.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.features.fleet.merging.certificate import certify_merge
 from iopstui.features.fleet.merging.merger import HOST_EVENTS, MergedInterval, Merger
 from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.format import counted
 from iopstui.model.experiment.host_sweep import HostPlan, SweptPoint, check_host_axes
-from iopstui.model.experiment.plan import HOSTS, Plan, expand_plan, parse_axis
+from iopstui.model.experiment.plan import HOSTS, expand_plan, parse_axis
 from iopstui.recording.player import Player
 
 Object = dict[str, Any]
@@ -51,23 +51,19 @@ class _RecordedRow(NamedTuple):
     row: Object
 
 
-class FleetReplay(Player[_RecordedRow, FleetEvent]):
+class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
     """``rows`` gives all lines from the beginning, as often as it is called. Raises UsageError
     where no host's second is among them. Seconds are counted from the first frame's."""
 
-    live = False
     lookback_s: float = HISTORY_SECONDS
     longest_pause_s = 5.0
     marks: Sequence[tuple[float, str]] = ()
-    settings = HostTunables()
 
     def __init__(self, rows: Rows, speed: float = 1.0) -> None:
         super().__init__(speed)
+        FleetRuns.__init__(self)
         self._read_rows = rows
-        self.hosts: list[str] = []
         self.job = ""
-        self.frames: dict[str, Object] = {}
-        self._detailed_hosts: set[str] = set()
         self._first_s = self._last_s = 0.0
         self._has_jobs = False
         self._duplicates: set[int] = set()
@@ -126,31 +122,6 @@ class FleetReplay(Player[_RecordedRow, FleetEvent]):
         self.pause(True)
         self.seek_by(STEP_S)
 
-    # -- what a fleet's screen asks for
-
-    def run(self, job: str, options: Mapping[str, str]) -> None:
-        """Do nothing: a recording runs no job."""
-
-    def sweep(self, plan: Plan) -> None:
-        """Do nothing: a recording runs no sweep."""
-
-    def stop(self) -> None:
-        """Do nothing: a recording runs no job."""
-
-    def mark(self, text: str) -> None:
-        """Do nothing: a recording takes no marks."""
-
-    def detail(self, name: str, enabled: bool) -> None:
-        """Send the lines of this host from now on; their detail is as recorded."""
-        (self._detailed_hosts.add if enabled else self._detailed_hosts.discard)(name)
-
-    def request_settings(self) -> bool:
-        """Nobody is asked."""
-        return False
-
-    def change_tunable(self, change: HostTunableChange) -> None:
-        """Do nothing: a recording changes no tunables."""
-
     # -- what is played
 
     def _items(self, goal: float | None) -> Iterator[_RecordedRow]:
@@ -174,11 +145,8 @@ class FleetReplay(Player[_RecordedRow, FleetEvent]):
 
     def _emit_host_event(self, event: FleetEvent) -> None:
         """Frames only of a host that is looked at."""
-        if isinstance(event, HostRow) and event.row["event"] == "frame":
-            self.frames[event.name] = event.row
-            if event.name not in self._detailed_hosts:
-                return
-        self._sink(event)
+        if not isinstance(event, HostRow) or self.is_shown(event.name, event.row):
+            self._sink(event)
 
 
 class _RunMerging:
@@ -187,7 +155,7 @@ class _RunMerging:
     def __init__(
         self,
         on_event: Callable[[FleetEvent], None],
-        hosts: list[str],
+        hosts: Sequence[str],
         jobs: bool,
         job: str,
         first_s: float,

@@ -35,6 +35,7 @@ from iopstui.features.fleet.fleet_events import (
     HostStateChanged,
     collect_figures,
 )
+from iopstui.features.fleet.fleet_runs import FleetRuns
 from iopstui.features.fleet.fleet_state import (
     CONNECTING,
     DONE,
@@ -84,10 +85,9 @@ PlanRun = Callable[[int, str, Mapping[str, str], SweptPoint | None], PlannedRun]
 IopstuiError."""
 
 
-class FleetSession:
-    """``run`` begins a run, after the one that goes on was stopped; ``start`` is called once.
-    ``frames`` are the hosts' newest, of which only those of a host in detail are told. ``watch``
-    plans what goes on between two runs, ``hosts`` are all names."""
+class FleetSession(FleetRuns):
+    """Runs on connected hosts. ``plan`` plans each run, ``watch`` what goes on between two of
+    them, ``note`` records a row."""
 
     live = True
 
@@ -99,10 +99,9 @@ class FleetSession:
         settings: HostTunables | None = None,
         hosts: Sequence[str] = (),
     ) -> None:
+        super().__init__(hosts, settings)
         self._plan = plan
-        self.hosts = hosts
         self._record = note
-        self.settings = settings or HostTunables()
         self._plan_watch = watch
         self._between_runs = False
         self._emit: Callable[[FleetEvent], None] = lambda event: None
@@ -112,28 +111,26 @@ class FleetSession:
         self._number = 0
         self._next_report_s = 0.0
         self._closing = self._watching = self._sweeping = self._sweep_stopped = False
-        self.frames: dict[str, Object] = {}
         self._reported_states: dict[str, tuple[str, str]] = {}
-        self._detailed_hosts: set[str] = set()
 
     # -- from the screen
 
-    def start(self, on_event: Callable[[FleetEvent], None]) -> None:
-        """``on_event`` is called in the thread of the runs."""
-        self._emit = on_event
+    def start(self, sink: Callable[[FleetEvent], None]) -> None:
+        """Start the thread that runs and emits."""
+        self._emit = sink
         self._thread.start()
 
     @property
     def running(self) -> bool:
-        """True from the beginning of a run until nothing of it is left."""
+        """True while a run or a sweep is under way."""
         return self._sweeping or (self._fleet is not None and not self._between_runs)
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
-        """Run ``job`` ("": watch) with these options changed, after what runs has stopped."""
+        """Run a job after what runs has stopped."""
         self._request(RunRequest(job, dict(options)))
 
     def sweep(self, plan: Plan) -> None:
-        """Run the points of ``plan`` one after another, each on the first of the hosts."""
+        """Run the points of a plan."""
         self._request(plan)
 
     def _request(self, order: RunRequest | Plan) -> None:
@@ -142,7 +139,7 @@ class FleetSession:
         self._requests.put(order)
 
     def stop(self) -> None:
-        """Have all hosts stop; their last figures still come. It ends a sweep, too."""
+        """Have all hosts stop, and end a sweep."""
         if not self._between_runs:
             self._sweep_stopped = True
             self._interrupt()
@@ -153,23 +150,23 @@ class FleetSession:
             fleet.interrupt()
 
     def mark(self, text: str) -> None:
-        """Keep a mark in the recording."""
+        """Record a mark."""
         self._record({"event": "mark", "text": text, "wall_ms": time.time() * 1000})
 
     def detail(self, name: str, enabled: bool) -> None:
-        """Have this host send all of its figures, or only those of the totals again."""
-        (self._detailed_hosts.add if enabled else self._detailed_hosts.discard)(name)
+        """Switch between a host's figures and totals."""
+        super().detail(name, enabled)
         self._send_order(name, {"op": "detail", "on": enabled})
 
     def request_settings(self) -> bool:
-        """Have all hosts say what tunables their disks have; False if none is connected."""
+        """Ask all hosts for their tunables."""
         fleet, self.settings.requested = self._fleet, True
         for name in [*fleet.members] if fleet is not None else ():
             self._send_order(name, {"op": "tunables"})
         return fleet is not None
 
     def change_tunable(self, change: HostTunableChange) -> None:
-        """Have these hosts change a tunable; a ``HostTunableResult`` has each host's result."""
+        """Send the change to its hosts."""
         order = self.settings.make_order(change)
         for name, _ in change.hosts:
             self._send_order(name, order)
@@ -180,7 +177,7 @@ class FleetSession:
             fleet.send_order(name, order)
 
     def close(self) -> None:
-        """Stop what runs and wait until nothing is left of it."""
+        """Stop everything and wait for it."""
         self._closing = True
         self._requests.put(None)
         self._interrupt()
@@ -188,7 +185,7 @@ class FleetSession:
             self._thread.join()
 
     def kill(self) -> None:
-        """Don't wait for the hosts any more; they stop by themselves."""
+        """Stop waiting for the hosts."""
         fleet = self._fleet
         if fleet is not None:
             fleet.kill()
@@ -355,11 +352,8 @@ class FleetSession:
             self.settings.take_answer(name, row)
             return
         planned.on_row(name, row)
-        if kind == "frame":
-            # of a thousand hosts nobody looks at: what counts of it comes with its second
-            self.frames[name] = row
-            if name not in self._detailed_hosts:
-                return
+        if not self.is_shown(name, row):
+            return
         self._emit(HostRow(name, row))
         if kind != "session":
             return

@@ -1,7 +1,7 @@
 """Combine a second of all hosts into one frame, so that single-host views can show it.
 
 Percentiles are those of the summed histograms. What has no sum (the queue's levels, merges) is
-unknown; ``util`` is told, because it is a mean of the hosts' and not in the totals.
+unknown; ``util`` is the mean of the hosts'.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ def frame_of_second(
     second: MergedInterval,
     t: float,
     step: int,
-    util: float | None = None,
     own_cpu: float | None = None,
     times: tuple[int, int | None] | None = None,
 ) -> Frame:
@@ -60,7 +59,7 @@ def frame_of_second(
     fio = _fio(sums, second.interval_s, flag_names, times or (0, None)) if sums.fio else None
     if fio is None:
         flag_names.add(flags.LATE if step else flags.NO_FIO)
-    disk = disk_rates(sums.kernel, second.interval_s, util)
+    disk = disk_rates(sums.kernel, second.interval_s, second.util)
     return Frame(
         seq=second.number,
         step=step,

@@ -45,7 +45,8 @@ FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
 @dataclass(slots=True)
 class MergedInterval:
     """Totals of one second. ``number`` counts seconds of ``interval_s`` since 1970; ``expected``
-    hosts take part in it, ``counted`` are in ``sums``; ``flags`` says of how many hosts' frames."""
+    hosts take part in it, ``counted`` are in ``sums``; ``flags`` says of how many hosts' frames,
+    ``util`` is the mean of their devices' (percent)."""
 
     number: int
     interval_s: float
@@ -55,6 +56,7 @@ class MergedInterval:
     missing: tuple[str, ...] = ()
     incomplete: tuple[str, ...] = ()
     flags: dict[str, int] = field(default_factory=dict)
+    util: float | None = None
 
     @property
     def wall_ms(self) -> float:
@@ -74,6 +76,7 @@ class _OpenSecond:
     flags: dict[str, int] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
     incomplete: set[str] = field(default_factory=set)
+    utils: list[float] = field(default_factory=list)
     sub_totals: list[tuple[str, int, int, tuple[str, ...], tuple[str, ...]]] = field(
         default_factory=list
     )
@@ -230,6 +233,8 @@ class Merger:
         elif is_counted:
             open_second.hosts.add(name)
             open_second.incomplete.discard(name)
+            if interval.util is not None:
+                open_second.utils.append(interval.util)
             ramp, data = RAMP in flags, interval.data
             if isinstance(data, EncodedFrame) and not ramp:
                 open_second.encoded.add(data, name)
@@ -380,6 +385,7 @@ class Merger:
         for sums in (second.ramps, second.totals):
             second.sums.add(sums)
         row = MergedInterval(number, self.interval_s, second.sums, flags=second.flags)
+        row.util = sum(second.utils) / len(second.utils) if second.utils else None
         missing = expected - second.hosts - second.incomplete
         incomplete = second.incomplete - second.hosts
         row.expected, row.counted = len(expected | second.hosts | incomplete), len(second.hosts)

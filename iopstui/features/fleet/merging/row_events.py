@@ -111,11 +111,15 @@ def _check_numbers(value: Any, name: str = "") -> None:
 
 
 def _event(event_type: type, row: Mapping[str, Any]) -> Event:
-    names = {field.name for field in dataclasses.fields(event_type)}
+    names = {field.name: field.type for field in dataclasses.fields(event_type)}
     values = {name: value for name, value in row.items() if name in names}
     for name, value in values.items():
         if isinstance(value, list):
             values[name] = tuple(value)
+    if any(not isinstance(value, str) for name, value in values.items() if names[name] == "str"):
+        raise TypeError("a text is none")
+    if "options" in values:
+        values["options"] = {name: str(value) for name, value in values["options"].items()}
     event: Event = event_type(**values)
     # what is compared later must be a number
     float(event.t)

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
+from iopstui.features.fleet.controller import FleetController
+from iopstui.features.fleet.experiments import FleetExperiments
+from iopstui.features.fleet.fleet_runs import FleetRuns
 from iopstui.features.fleet.host_sweep import job_seconds
 from iopstui.features.fleet.replay import FleetReplay
-from iopstui.features.fleet.screen.background import FleetExperiments
-from iopstui.features.fleet.screen.controller import FleetController
 from iopstui.features.fleet.screen.dashboard import FleetDashboard
 from iopstui.features.fleet.screen.keys import HELP, NOT_IN_FLEET, FleetKeys
 from iopstui.features.fleet.screen.report_keys import FleetReportKeys
 from iopstui.features.fleet.screen.source import HostsSource
-from iopstui.features.fleet.session import FleetSession
 from iopstui.fio.library import ShippedJob
 from iopstui.model.experiment.plan import Plan
 from iopstui.safety.signals import handling_stop_signals
@@ -162,7 +162,7 @@ class FleetApp(IopstuiApp):
     async def action_quit(self) -> None:
         """Stops all hosts first; again: doesn't wait for them."""
         runs = self.fleet.runs
-        if self._leaving and isinstance(runs, FleetSession):
+        if self._leaving and runs.live:
             runs.kill()
             return
         if self.fleet.running:
@@ -244,7 +244,7 @@ class FleetReplayApp(RecordingApp, FleetApp):
 
 
 def run_fleet_screen(
-    session: FleetSession,
+    runs: FleetRuns,
     title: str,
     job: str | None,
     jobs: Sequence[ShippedJob],
@@ -256,7 +256,7 @@ def run_fleet_screen(
     """Shows a fleet until it is left; the exit code. What its last run came to is printed then.
     It begins with the sweep of a ``plan``, whose result is printed, too. ``recording`` is written
     meanwhile."""
-    fleet = FleetController(session, title, job)
+    fleet = FleetController(runs, title, job)
     app = FleetApp(fleet, jobs, job, theme=theme, plan=plan, recording=recording)
     with handling_stop_signals(app.interrupt):
         try:

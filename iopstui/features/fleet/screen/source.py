@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from iopstui.events import AnswerGiven, FindingReported, FrameReady
 from iopstui.features.fleet.answer import fleet_answer, is_due
+from iopstui.features.fleet.controller import FleetController
 from iopstui.features.fleet.findings import fleet_evidence, list_findings
 from iopstui.features.fleet.fleet_events import FleetEvent, HostRow
 from iopstui.features.fleet.fleet_state import (
@@ -19,7 +20,6 @@ from iopstui.features.fleet.fleet_state import (
 from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.merging.row_events import event_of, target_of
 from iopstui.features.fleet.merging.sums import Object
-from iopstui.features.fleet.screen.controller import FleetController
 from iopstui.text import printable
 from iopstui.ui.port import Port
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState

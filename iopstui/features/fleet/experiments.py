@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from iopstui.events import Event
 from iopstui.experiment.setup import length_text
+from iopstui.features.fleet.controller import FleetController
 from iopstui.features.fleet.host_sweep import job_seconds
-from iopstui.features.fleet.screen.controller import FleetController
 from iopstui.format import counted
 from iopstui.model.experiment.host_sweep import SweptPoint
 from iopstui.model.experiment.plan import Plan, expand_plan

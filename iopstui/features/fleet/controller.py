@@ -6,9 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
 
 from iopstui.events import (
+    RUN,
     Event,
     ExperimentFinished,
     ExperimentStarted,
@@ -24,21 +24,16 @@ from iopstui.features.fleet.fleet_events import (
     FleetMessage,
     FleetRunFinished,
     FleetRunStarted,
-    HostFigures,
-    HostFiguresBatch,
     HostRow,
     ReplayRestarted,
 )
+from iopstui.features.fleet.fleet_runs import FleetRuns
 from iopstui.features.fleet.fleet_state import DONE, FAILED, STOPPED, natural_key
 from iopstui.features.fleet.host_sweep import SWEEP_EVENTS, SweepEvent, sweep_exit_code
-from iopstui.features.fleet.hosts.host_tunables import (
-    HostTunableChange,
-    HostTunableResult,
-    HostTunables,
-    merged_tunables,
-)
+from iopstui.features.fleet.hosts.host_tunables import HostTunableResult, merged_tunables
 from iopstui.features.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.features.fleet.merging.merger import MergedInterval
+from iopstui.features.fleet.merging.row_events import event_of
 from iopstui.format import counted
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
@@ -48,70 +43,7 @@ from iopstui.model.fio.ramp import duration_s
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
 
-JsonObject = dict[str, Any]
 NO_TUNABLES = "use K to change tunables of the hosts' disks (it asks first)"
-
-
-class FleetRuns(Protocol):
-    """Runs of the hosts, current and past (fleet/session.py, fleet/replay.py)."""
-
-    live: bool
-
-    @property
-    def hosts(self) -> Sequence[str]:
-        """All names, in the order in which a sweep takes them."""
-        ...
-
-    @property
-    def settings(self) -> HostTunables:
-        """The tunables of the hosts' disks."""
-        ...
-
-    def request_settings(self) -> bool:
-        """Request the tunables of all hosts; False if none is connected."""
-        ...
-
-    def change_tunable(self, change: HostTunableChange) -> None:
-        """Have hosts change a tunable."""
-        ...
-
-    @property
-    def frames(self) -> Mapping[str, JsonObject]:
-        """Newest frame of each host; later ones arrive as events only for a host in detail."""
-        ...
-
-    def start(self, on_event: Callable[[FleetEvent], None]) -> None:
-        """Start to report events."""
-        ...
-
-    @property
-    def running(self) -> bool:
-        """True while a run is active."""
-        ...
-
-    def run(self, job: str, options: Mapping[str, str]) -> None:
-        """Run on all hosts."""
-        ...
-
-    def sweep(self, plan: Plan) -> None:
-        """Run the points of a plan."""
-        ...
-
-    def stop(self) -> None:
-        """Stop all hosts."""
-        ...
-
-    def mark(self, text: str) -> None:
-        """Record a mark."""
-        ...
-
-    def detail(self, name: str, enabled: bool) -> None:
-        """Have a host send all of its figures, or stop that."""
-        ...
-
-    def close(self) -> None:
-        """Stop all hosts and close the connections."""
-        ...
 
 
 class FleetController:
@@ -137,8 +69,6 @@ class FleetController:
         self._codes: list[int] = []
         self.on_jump: Callable[[], None] = lambda: None
         self._watching = False
-        # utils of the hosts, by seconds that are not complete
-        self._host_utils: dict[int, list[float]] = {}
         self._sink: Callable[[Event], None] = lambda event: None
         self._origin_s: float | None = None
         self._t = 0.0
@@ -217,16 +147,8 @@ class FleetController:
     def _take_event(self, event: FleetEvent) -> None:
         self.events.append(event)
         match event:
-            case HostFigures():
-                self._host_figures(event)
-            case HostFiguresBatch():
-                utils = self._host_utils
-                for _, number, complete, *_, util in event.seconds:
-                    if complete and util is not None:
-                        utils.setdefault(number, []).append(util)
-            case HostRow():
-                if not self._has_title and event.row["event"] == "step_started":
-                    self._host_row(event)
+            case HostRow() if not self._has_title and event.row["event"] == "step_started":
+                self._step_started(event_of(event.row, ()))
             case MergedInterval():
                 self._merged_interval(event)
             case FleetMessage():
@@ -243,10 +165,6 @@ class FleetController:
                 self._step, self._has_title, self._run_start_s = 0, False, None
                 self._origin_s, self._t = None, 0.0
                 self.on_jump()
-
-    def _host_figures(self, second: HostFigures) -> None:
-        if second.complete and second.util is not None:
-            self._host_utils.setdefault(second.number, []).append(second.util)
 
     def _tunable_result(self, result: HostTunableResult) -> None:
         t = self._elapsed()
@@ -271,21 +189,14 @@ class FleetController:
         message = f"{hosts} watched" if run.watching else f"{action} {hosts}"
         self._sink(Notice(self._t, "info", message))
 
-    def _host_row(self, host_row: HostRow) -> None:
-        row = host_row.row
-        if row.get("phase") == "run":
+    def _step_started(self, event: Event | None) -> None:
+        """The first host's run is that of all hosts."""
+        if isinstance(event, StepStarted) and event.phase == RUN:
             self._has_title = True
-            options = row.get("options")
-            fio_options = (
-                {str(k): str(v) for k, v in options.items()} if isinstance(options, dict) else {}
-            )
-            runtime_s = duration_s(fio_options.get("runtime", ""))
+            runtime_s = duration_s(event.options.get("runtime", ""))
             self._runtime = round(runtime_s) if runtime_s else None
-            self._sink(StepStarted(
-                self._elapsed(), self._step, printable(self.job or str(row.get("job") or "")),
-                printable(str(row.get("title") or "")), (), bool(row.get("read_only")), "run",
-                printable(str(row.get("fio_version") or "")), fio_options,
-            ))  # fmt: skip
+            self._sink(replace(event, t=self._elapsed(), step=self._step, command=(),
+                               job=printable(self.job or event.job)))  # fmt: skip
 
     def _merged_interval(self, second: MergedInterval) -> None:
         if not second.counted and not second.missing:
@@ -300,17 +211,8 @@ class FleetController:
         self._t = max(self._t, t)
         elapsed = round(begin_s + second.interval_s - self._run_start_s)
         eta = None if self._runtime is None else max(0, self._runtime - elapsed)
-        frame = frame_of_second(
-            second, t, self._step, self._util(second.number), self._own_cpu(), (elapsed, eta)
-        )
+        frame = frame_of_second(second, t, self._step, self._own_cpu(), (elapsed, eta))
         self._sink(FrameReady(t, frame))
-
-    def _util(self, number: int) -> float | None:
-        """Mean util of the hosts in this second."""
-        utils = self._host_utils.pop(number, [])
-        for old_number in [n for n in self._host_utils if n < number]:
-            del self._host_utils[old_number]
-        return sum(utils) / len(utils) if utils else None
 
     def _own_cpu(self) -> float | None:
         """CPU use of this process since the last call, percent of a CPU."""
