@@ -301,6 +301,8 @@ class PointFailed:
     """A run of a sweep failed; the sweep continues. ``error`` says in one sentence why."""
 
     kind: ClassVar[str] = "point_failed"
+    outcomes: ClassVar[tuple[Outcome, ...]] = ()
+    """Nothing was measured that an expectation could be judged by."""
 
     t: float
     index: int

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iopstui.errors import EXIT_VERDICT
-from iopstui.events import Event, ExperimentFinished, PointFinished
+from iopstui.events import Event, ExperimentFinished, PointFailed, PointFinished
 from iopstui.experiment.runner import ExperimentRunner
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
@@ -39,29 +39,43 @@ class FirstMiss(Plan):
 AXIS = (parse_axis("bs=4k,16k,64k"),)
 
 
-def test_it_ends_when_it_says_so_and_concludes_itself(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+def ended(
+    tmp_path: Path, options: dict[str, str], axis: str
+) -> tuple[ExperimentRunner, list[Event]]:
     place = tmp_path / "data"
     place.mkdir()
-    devices = read_devices(Roots())
-    target = resolve_target(str(place), tmp_path, Roots(), devices)
+    target = resolve_target(str(place), tmp_path, Roots(), read_devices(Roots()))
     request = RunRequest(size="4m", interval_s=0.25)
-    expected = parse_expectation("iops<=1", (), 0.0, ())
-    session = LiveSession(target, devices, target, request, NOBODY)
+    session = LiveSession(target, read_devices(Roots()), target, request, NOBODY)
     told: list[Event] = []
-    plan = FirstMiss(("randread-4k",), {"rate_iops": "50"}, AXIS, settle=0.3, measure=0.5)
+    plan = FirstMiss(("randread-4k",), options, (parse_axis(axis),), settle=0.3, measure=0.5)
+    expected = parse_expectation("iops<=1", (), 0.0, ())
     runner = ExperimentRunner(session, plan, target, request, told.append, None, (expected,))
     runner.run()
+    assert list(place.iterdir()) == []
+    return runner, told
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_it_ends_when_it_says_so_and_concludes_itself(tmp_path: Path) -> None:
+    runner, told = ended(tmp_path, {"rate_iops": "50"}, "bs=4k,16k,64k")
     points = [event for event in told if isinstance(event, PointFinished)]
     (finished,) = [event for event in told if isinstance(event, ExperimentFinished)]
     assert [point.label for point in points] == ["bs=4k"]
     assert finished.enough and not finished.interrupted
     assert finished.said == ("The first miss is bs=4k.",)
-    assert list(sweep_results(plan, points, (), finished.said).lines) == [*finished.said]
+    assert list(sweep_results(runner.plan, points, (), finished.said).lines) == [*finished.said]
     assert runner.verdict().exit_code == EXIT_VERDICT
-    assert list(place.iterdir()) == []
+
+
+def test_a_point_that_fails_has_missed_nothing(tmp_path: Path) -> None:
+    _, told = ended(tmp_path, {"rate_iops": "50"}, "bs=1000,4k,16k")
+    tried = [event for event in told if isinstance(event, PointFinished | PointFailed)]
+    assert [type(event) for event in tried] == [PointFailed, PointFinished]
 
 
 def test_its_progress_is_not_that_of_a_sweep_with_the_same_points() -> None:

@@ -123,7 +123,8 @@ def test_options_of_a_run_are_texts() -> None:
     {"event": "found", "t": 1, "finding": {"rule": "x"}}, {"event": "mark", "t": "soon"},
     {"event": "frame", "t": 1, "wall_ms": 1, "seconds": 1, "sums": "eJwTYw"},
     {"event": "mark", "t": None, "text": 1}, {"event": "mark", "t": 1.0, "text": 1},
-    {**STARTED, "title": None}, {**STARTED, "options": ["bs"]}, {"event": "found", "t": 1, "finding": 7},
+    {**STARTED, "title": None}, {**STARTED, "options": ["bs"]},
+    {"event": "found", "t": 1, "finding": 7},
 ])  # fmt: skip
 def test_what_is_no_line_is_no_event(row: dict[str, Any]) -> None:
     assert event_of(row, ("vda",)) is None

@@ -152,7 +152,8 @@ class Plan:
 
     def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
         """What to run now: one of those ``left``, which are in their order; ``None``: it is over.
-        ``done`` are the runs so far in their order: events.PointFinished, or PointFailed."""
+        ``done`` are the runs so far in their order: events.PointFinished, or PointFailed, which has
+        no ``outcomes`` and no ``point``."""
         return left[0] if left else None
 
     @property
