@@ -10,7 +10,7 @@ import math
 import random
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from evidence_frames import limits
@@ -59,8 +59,11 @@ class Disk:
     """Seconds for which it collects garbage."""
 
 
-def rates(rng: random.Random, disk: Disk, slower: float, ticks: bool) -> list[DiskRates]:
-    """Ten seconds of a disk that takes ``slower`` times as long, all growth in the last one.
+def rates(
+    rng: random.Random, disk: Disk, slower: float, ticks: bool, seconds: float = SECONDS,
+    samples: int = 10,
+) -> list[DiskRates]:  # fmt: skip
+    """So many samples of a disk that takes ``slower`` times as long, all growth in the last one.
     ``ticks``: the kernel counts whole ticks of 4 ms as busy."""
     sides = (disk.reads, disk.writes)
     services = [side.service_ms * slower for side in sides]
@@ -74,24 +77,25 @@ def rates(rng: random.Random, disk: Disk, slower: float, ticks: bool) -> list[Di
     wait += mean * max(0.0, disk.burst - 1) / 2 / disk.servers
     counts, waits = [], []
     for side, service in zip(sides, services, strict=True):
-        expected = side.rate * part * SECONDS
+        expected = side.rate * part * seconds
         count = max(0, round(rng.gauss(expected, math.sqrt(expected * disk.burst))))
         ms = (service + wait) * max(0.2, rng.gauss(1, math.sqrt(disk.burst / max(1, count))))
         counts.append(count)
         waits.append(count * ms)
-    in_flight = sum(waits) / 1e3 / SECONDS
+    in_flight = sum(waits) / 1e3 / seconds
     busy = 1 - math.exp(-in_flight / max(1.0, disk.burst))
     depth = in_flight / busy if busy else 0.0
     seen = [1 + int(rng.expovariate(1 / max(0.01, depth - 0.5))) if rng.random() < busy else 0
-            for _ in range(int(SECONDS))]  # fmt: skip
+            for _ in range(samples)]  # fmt: skip
     if ticks:
-        busy = max(busy, min(1.0, sum(counts) / SECONDS / disk.burst * 0.004))
-    quiet = [DiskRates(1.0, *(0,) * 16, in_flight) for in_flight in seen[:-1]]
+        busy = max(busy, min(1.0, sum(counts) / seconds / disk.burst * 0.004))
+    each = seconds / samples
+    quiet = [DiskRates(each, *(0,) * 16, in_flight) for in_flight in seen[:-1]]
     return [*quiet, DiskRates(
-        1.0, counts[0], counts[1], 0, 0, int(counts[0] * sides[0].size),
+        each, counts[0], counts[1], 0, 0, int(counts[0] * sides[0].size),
         int(counts[1] * sides[1].size), 0, 0, 0, 0, float(round(waits[0])),
         float(round(waits[1])), 0.0, 0.0, float(round(sum(waits))),
-        float(round(busy * SECONDS * 1e3)), seen[-1],
+        float(round(busy * seconds * 1e3)), seen[-1],
     )]  # fmt: skip
 
 
@@ -150,6 +154,15 @@ class Night:
         middles = {f"d{n}": median(kept) for n, kept in enumerate(self._slowness)}
         return middles.pop(name) / median(middles.values())
 
+    def make_even(self) -> None:
+        """Give all disks the first one's work; they differ from each other by what they are."""
+        first = self.disks[0]
+        self.shares = [1.0] * len(self.disks)
+        self.write_shares = [self.write_shares[0]] * len(self.disks)
+        for disk in self.disks:
+            disk.reads, disk.writes = replace(first.reads), replace(first.writes)
+            disk.burst = first.burst
+
     def _make_one_special(self) -> None:
         """In half of the nights one disk has more load, larger requests, another mix, or longer
         bursts than all the others."""
@@ -166,17 +179,24 @@ class Night:
             disk.burst *= self.rng.uniform(1.2, 8)
 
     def frames(self, hours: float) -> Iterator[Frame]:
+        for number, seconds in enumerate(self.windows(hours), 1):
+            yield from frames_of(number, seconds)
+
+    def windows(
+        self, hours: float, length_s: float = SECONDS, samples: int = 10
+    ) -> Iterator[dict[str, list[DiskRates]]]:
+        """Successive windows of this length, each in so many samples."""
         rng, disks = self.rng, self.disks
         common, levels = 0.0, [0.0] * len(disks)
         pause, scrub, scrubbed = 0.0, 0.0, 0
-        for number in range(1, int(hours * 3600 / SECONDS) + 1):
+        for number in range(1, int(hours * 3600 / length_s) + 1):
             common = 0.95 * common + rng.gauss(0, 0.3 * self.noise)
-            day = 1 + self.swing * math.sin(self.phase + number / 400)
+            day = 1 + self.swing * math.sin(self.phase + number * length_s / 4000)
             if rng.random() < 0.01:
                 pause = rng.uniform(1.2, 8)  # of the machine: all disks wait
             if rng.random() < 0.001:
                 scrub, scrubbed = rng.uniform(60, 1800), rng.randrange(len(disks))
-            scrub -= SECONDS
+            scrub -= length_s
             seconds = {}
             for place, disk in enumerate(disks):
                 levels[place] = 0.9 * levels[place] + rng.gauss(0, 0.43 * self.noise)
@@ -187,18 +207,18 @@ class Night:
                 if scrub > 0 and place == scrubbed:
                     disk.reads.rate *= 1.5
                     disk.reads.size = 0.7 * size + 0.3 * 524288
-                slower = disk.slower * disk.hidden * self._collecting(disk)
+                slower = disk.slower * disk.hidden * self._collecting(disk, length_s)
                 self._slowness[place].append(slower)
-                made = rates(rng, disk, slower * max(1.0, pause), self.ticks)
+                made = rates(rng, disk, slower * max(1.0, pause), self.ticks, length_s, samples)
                 seconds[f"d{place}"] = made
                 disk.reads.size = size
             pause = 0.0
-            yield from frames_of(number, seconds)
+            yield seconds
 
-    def _collecting(self, disk: Disk) -> float:
+    def _collecting(self, disk: Disk, length_s: float) -> float:
         """Garbage collection of one disk alone, the more often the more it writes."""
         if disk.collects > 0:
-            disk.collects -= SECONDS
+            disk.collects -= length_s
             return self.rng.uniform(1.3, 3)
         if self.rng.random() < 0.02 * min(1.0, disk.writes.rate / self.rate):
             disk.collects = self.rng.expovariate(1 / 20)
@@ -223,3 +243,39 @@ def random_loads(
         made = {f"d{n}": rates(rng, disk, disk.slower * disk.hidden, False)
                 for n, disk in enumerate(disks)}  # fmt: skip
         yield from frames_of(number, made)
+
+
+def minutes_of_weeks(
+    rng: random.Random, days: int, count: int = 8, odd: float = 1.0, even: bool = False
+) -> Iterator[dict[str, DiskRates]]:
+    """Minutes of a ``Night`` that lasts for days. The first disk becomes slower evenly, until it
+    takes ``odd`` times as long. Shares and sizes of all swing around their mean, and in half of the
+    weeks one has more and more load, larger requests, longer bursts or fewer writes. ``even``: all
+    have the same work on average, as members of an array."""
+    night = Night(rng, count)
+    place, grows = rng.randrange(count), rng.randrange(8)
+    if even:
+        night.make_even()
+        grows = 8
+    shares, sizes = [*night.shares], [disk.reads.size for disk in night.disks]
+    swings = [[0.0, 0.0] for _ in night.disks]
+    special, hours = night.disks[place], days * 24
+    more = rng.uniform(1.2, 4) ** (1 / hours)
+    for number, minute in enumerate(night.windows(hours, 60.0, 1)):
+        yield {name: rates for name, (rates,) in minute.items()}
+        night.disks[0].slower = 1 + (odd - 1) * number / (hours * 60)
+        if number % 60 != 59:
+            continue
+        for disk, swing in enumerate(swings):
+            swing[:] = [0.98 * swing[0] + rng.gauss(0, 0.02), 0.98 * swing[1] + rng.gauss(0, 0.005)]
+            night.shares[disk] = shares[disk] * math.exp(swing[0])
+            night.disks[disk].reads.size = sizes[disk] * math.exp(swing[1])
+        if grows == 0:
+            shares[place] *= more
+        elif grows == 1:
+            sizes[place] *= more
+            special.writes.size *= more
+        elif grows == 2:
+            special.burst *= more
+        elif grows == 3:
+            night.write_shares[place] /= more

@@ -1,6 +1,7 @@
 """How often is a disk called slow for its load that is not, and how soon one that is?
 
-The nights are made up (tests/helpers/made_siblings.py); the judgement is the program's own.
+The same of weeks in a flight recording, asked about each day. Nights and weeks are made up
+(tests/helpers/made_siblings.py); the judgement is the program's own.
 """
 
 from __future__ import annotations
@@ -8,14 +9,18 @@ from __future__ import annotations
 import random
 from concurrent.futures import ProcessPoolExecutor
 
-from made_siblings import Night, like_disks, random_loads
+from made_siblings import Night, like_disks, minutes_of_weeks, random_loads
 
+from iopstui.features.flight.model.sibling_days import SiblingDays, SlowedDisk
 from iopstui.model.findings.siblings import SiblingWatch
+from iopstui.model.metrics.frame import Frame
 
 HOURS = 8.0
 MOST_ALARMS = 0.001
 """Of nights in which no disk is slow."""
 SLOW_IN_TRUTH = 1.15
+DAYS, DRIFT = 21, 1.4
+DAY_S = 86400.0
 
 
 def false_alarm(seed: int, hours: float = HOURS) -> bool | None:
@@ -47,6 +52,58 @@ def seconds_until_found(seed: int, odd: float, seconds: float = 300.0) -> float 
     return None
 
 
+def answers_of_weeks(
+    seed: int, odd: float, even: bool, count: int = 8, first: int = 2
+) -> list[SlowedDisk | None]:
+    """What a question of all days until then says at the end of each day from the ``first`` one on,
+    of weeks in which the first disk becomes slower until it takes ``odd`` times as long."""
+    disks = {device.name: device for device in like_disks(count)}
+    watch = SiblingDays(disks, lambda at: str(int(at // DAY_S)), {})
+    said = []
+    minutes = minutes_of_weeks(random.Random(seed), DAYS, count, odd, even)
+    for number, minute in enumerate(minutes, 1):
+        t = 60.0 * number
+        watch.feed(t, Frame(number, 0, t, 0.0, 60.0, frozenset(), None, None, None, disks=minute))
+        if t % DAY_S == 0 and t >= first * DAY_S:
+            said.append(watch.slowed())
+    return said
+
+
+def false_days(seed: int) -> int:
+    """On how many days a disk is called slow in three weeks in which none is."""
+    rng = random.Random(seed)
+    count, even = rng.choice((5, 6, 8, 8, 8, 12)), rng.random() < 0.5
+    return sum(one is not None for one in answers_of_weeks(seed, 1.0, even, count))
+
+
+def drift_found(seed: int, even: bool) -> int | None:
+    """How many days the day since when a disk is slow is off, at the end of three weeks in which it
+    drifts; ``None``: it is not named. ValueError: another one is."""
+    (last,) = answers_of_weeks(seed, DRIFT, even, first=DAYS)
+    if last is None:
+        return None
+    if last.odd.disk != "d0":
+        raise ValueError(f"{last.odd.disk} in weeks {seed}")
+    truth = DAYS * 0.2 / (DRIFT - 1)
+    return round(int(last.since) - truth)
+
+
+def weeks_table(weeks: int, first: int) -> bool:
+    """Print it; True if a disk is called slow that is not."""
+    with ProcessPoolExecutor() as pool:
+        seeds = range(first, first + weeks)
+        wrong = sum(pool.map(false_days, seeds))
+        print(f"\nfalse alarms in {weeks} times {DAYS} days, asked at the end of each: {wrong}")
+        for even in (True, False):
+            off = [*pool.map(drift_found, seeds, [even] * weeks)]
+            days = sorted(one for one in off if one is not None)
+            print(
+                f"drift to {DRIFT}, {'the same' if even else 'other'} loads: named in "
+                f"{len(days)} of {weeks}, the day is off by {days[:1]} to {days[-1:]}"
+            )
+    return wrong > 0
+
+
 def siblings_table(nights: int, first: int = 0) -> bool:
     """Print it; True if more is wrong than docs/statistics.md says."""
     with ProcessPoolExecutor() as pool:
@@ -60,4 +117,5 @@ def siblings_table(nights: int, first: int = 0) -> bool:
         times = [seconds_until_found(seed, odd) for seed in range(first, first + 100)]
         found = len(times) - times.count(None)
         print(f"| {odd} times as long | {found} of 100 |")
-    return len(wrong) > max(1, MOST_ALARMS * nights)
+    bad = weeks_table(max(1, nights // 10), first)
+    return bad or len(wrong) > max(1, MOST_ALARMS * nights)

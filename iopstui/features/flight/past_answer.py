@@ -12,8 +12,10 @@ from iopstui import format as units
 from iopstui.cli.runs.why import EXIT_CODES
 from iopstui.cli.terminal import print_message
 from iopstui.features.flight.model.peaks import MIN_SECONDS
+from iopstui.features.flight.model.sibling_days import SlowedDisk
 from iopstui.features.flight.model.stretches import Stretch, is_same, stretches, worst
 from iopstui.features.flight.model.times import local_text, utc_text
+from iopstui.features.flight.slow_sibling import sibling_json, sibling_lines, slowed_disk
 from iopstui.features.flight.span import Span, read_span
 from iopstui.features.flight.usual import Usual, usual_at
 from iopstui.format import print_line
@@ -43,13 +45,14 @@ def why_then(place: Path, at_s: float, length_s: float, as_json: bool) -> int:
     main = worst(held)
     report = _report(span, main)
     code = EXIT_CODES[report.verdict]
+    slowed = slowed_disk(span)
     for note in span.notes:
         print_message(note)
     if as_json:
-        print_line(json.dumps(_json(span, report, held, code), indent=2), sys.stdout)
+        print_line(json.dumps(_json(span, report, held, code, slowed), indent=2), sys.stdout)
     else:
         usual = usual_at(place, (span.began_s + span.ended_s) / 2)
-        print_line("\n".join(_lines(span, report, held, main, usual)), sys.stdout)
+        print_line("\n".join(_lines(span, report, held, main, usual, slowed)), sys.stdout)
     return code
 
 
@@ -106,10 +109,11 @@ def _with_recorded(pairs: list[Pair], main: Stretch) -> list[Pair]:
 
 def _lines(
     span: Span, report: Report, held: list[Stretch], main: Stretch | None,
-    usual: Mapping[str, Usual],
+    usual: Mapping[str, Usual], slowed: SlowedDisk | None,
 ) -> Iterator[str]:  # fmt: skip
     yield f"{local_text(span.began_s)} to {local_text(span.ended_s)}{_coverage(span)}"
     yield from why_lines(report)
+    yield from (f"  {line}" for line in sibling_lines(span, slowed))
     yield from (f"  {line}" for line in _peak_lines(span, usual))
     groups = sorted(span.groups.items(), key=lambda one: -sum(one[1][2:]))[:MAX_GROUPS]
     if groups:
@@ -181,12 +185,15 @@ def _compared(ms: float, usual: Usual | None) -> str:
             f"{usual.days} other days)")  # fmt: skip
 
 
-def _json(span: Span, report: Report, held: list[Stretch], code: int) -> dict[str, object]:
+def _json(
+    span: Span, report: Report, held: list[Stretch], code: int, slowed: SlowedDisk | None
+) -> dict[str, object]:
     assert span.header is not None
     return {
         **why_json(report, span.header.host, code),
         "began": utc_text(span.began_s),
         "ended": utc_text(span.ended_s),
+        "slow_sibling": sibling_json(slowed),
         "then": [
             {"began": utc_text(one.began_s), "seconds": round(one.seconds, 1),
              "state": one.answer.state, "disk": one.answer.disk, "rule": one.answer.rule,

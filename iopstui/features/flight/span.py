@@ -20,6 +20,7 @@ from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.samples import RawSample
 from iopstui.output.replay import checking_figures
 from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, RecordingTooShort, SampleRecord
@@ -28,13 +29,16 @@ from iopstui.recording.replay import ReplayFold
 
 LEAD_S = 130.0
 """So much before a span is read: a thinned file has a sample a minute."""
+MAX_CLOCK_STEP_S = 60.0
+"""The time of the boot, by the wall clock, moves by less while a machine runs."""
 
 
 @dataclass
 class Span:
     """What was recorded from ``began_s`` to ``ended_s`` (since the epoch). ``answers`` are (when,
     answer), the first of them may have been given before; None where a file ends. ``uses`` are
-    (until when, who used the disks). ``findings`` held in the span."""
+    (until when, who used the disks). ``findings`` held in the span. ``same_since`` is from when on
+    a name has been that of the same disk: names are given anew at each boot."""
 
     began_s: float
     ended_s: float
@@ -47,6 +51,20 @@ class Span:
     findings: dict[str, tuple[float, Finding]] = field(default_factory=dict)
     devices: dict[str, BlockDevice] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    same_since: dict[str, float] = field(default_factory=dict)
+    _last: RawSample | None = None
+
+    def note_sample(self, raw: RawSample) -> None:
+        """Count a sample, in the order in which they were recorded."""
+        last, self._last = self._last, raw
+        now, before = raw.kernel, None if last is None else last.kernel
+        if last is None or now is None or before is None:
+            return
+        is_reboot = abs(_booted_s(raw) - _booted_s(last)) > MAX_CLOCK_STEP_S
+        for name, disk in now.disks.items():
+            known = before.disks.get(name)
+            if is_reboot or known is None or disk.reads < known.reads or disk.writes < known.writes:
+                self.same_since[name] = raw.wall_ms / 1e3
 
     def cut(self, began_s: float, ended_s: float) -> Span:
         """The same for a part of the time."""
@@ -56,6 +74,10 @@ class Span:
             uses=[(at, use) for at, use in self.uses if began_s < at - use.seconds / 2 <= ended_s],
             peaks=[one for one in self.peaks if began_s < one[0] <= ended_s + one[1].seconds],
         )  # fmt: skip
+
+
+def _booted_s(raw: RawSample) -> float:
+    return raw.wall_ms / 1e3 - raw.arrived_ns / 1e9
 
 
 def read_span(place: Path, began_s: float, ended_s: float) -> Span:
@@ -122,7 +144,9 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
             for event in fold.feed(record):
                 if isinstance(event, events.FrameReady):
                     _note_frame(span, base_s + record.t, event.frame)
-            if not isinstance(record, SampleRecord):
+            if isinstance(record, SampleRecord):
+                span.note_sample(record.raw)
+            else:
                 _note(span, base_s, record.t, record.value)
         span.devices |= fold.devices
         span.answers.append((min(base_s + index.end, span.ended_s), None))

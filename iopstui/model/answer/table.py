@@ -66,6 +66,8 @@ SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths"
 NO_WAIT = ("iostats", "hot", "media-errors", "scsi-errors", "kernel-errors")
 """Those of them that make no I/O wait by themselves: a command that failed may be a monitor's."""
 SLOW_MEMBER = "slow-member"
+LONG_SAMPLE_S = 3.0
+"""A sample that is longer is not called a second."""
 
 
 def decide(situation: Situation, quiet_words: bool = True) -> Answer:
@@ -91,9 +93,17 @@ def too_short(s: Situation) -> Answer | None:
     """Not enough was measured to judge."""
     if len(s.seconds) >= ENOUGH_SECONDS:
         return None
-    measured = units.counted(len(s.seconds), "second")
+    count, length = len(s.seconds), _sample_text(s)
+    measured = f"{units.counted(count, 'sample')}{length}" if length else None
+    measured = measured or units.counted(count, "second")
     return Answer(s.disk, "short", GOOD, f"{s.disk}: {measured} measured, too short to tell",
                   UNKNOWN)  # fmt: skip
+
+
+def _sample_text(s: Situation) -> str:
+    """How long a sample is: " of 60 s" in a thinned recording; "" for seconds."""
+    each = sum(one.seconds for one in s.seconds) / max(1, len(s.seconds))
+    return f" of {each:.0f} s" if each >= LONG_SAMPLE_S else ""
 
 
 def suspended(s: Situation) -> Answer | None:
@@ -339,11 +349,12 @@ def unsteady(s: Situation) -> Answer | None:
     share = max(s.queue_share, s.slow_share)
     if not FEW_SECONDS < share < MOST_SECONDS:
         return None
-    count = round(share * len(s.seconds))
+    count, length = round(share * len(s.seconds)), _sample_text(s)
+    samples = f" samples{length}" if length else " s"
     return Answer(
         s.disk, "unsteady", GOOD,
-        f"{s.disk} is busy at times: I/Os waited in {count} of {len(s.seconds)} s, {_mean(s)} "
-        "over all", UNKNOWN, _who(s), advise("longer", s.disk),
+        f"{s.disk} is busy at times: I/Os waited in {count} of {len(s.seconds)}{samples}, "
+        f"{_mean(s)} over all", UNKNOWN, _who(s), advise("longer", s.disk),
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, isnan, log, nan, sqrt
+from operator import add, attrgetter
 
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions
@@ -44,6 +45,8 @@ OTHER_MIX_TIMES = 2.0
 """A write may take this share longer than a read, or less."""
 LITTLE_GRANTED = 0.03
 """For being beyond what was seen; a window with more may be as slow as it looks, or not."""
+ENOUGH_LEVEL = 10
+"""Windows of which a level is the median."""
 COVERED_SHARE = 0.3
 """Its siblings must have had such a load in this share of its windows."""
 FEWER, MORE = 2.5, 1.5
@@ -66,8 +69,9 @@ PHYSICAL = ("sata", "sas", "nvme")
 VIRTUAL_MODELS = ("Amazon Elastic", "QEMU", "nvme_card", "MSFT", "Microsoft", "VBOX", "VMware",
                   "Virtual")  # fmt: skip
 
-_SUMS = ("reads", "writes", "read_bytes", "write_bytes", "read_ms", "write_ms", "io_ms",
-         "seconds")  # fmt: skip
+_growths = attrgetter(
+    "reads", "writes", "read_bytes", "write_bytes", "read_ms", "write_ms", "io_ms", "seconds"
+)
 _Load = tuple[float, float, float, float, float]
 """Requests in flight while busy, share of the time busy, bytes of a request (logarithms of these),
 the share of writes, and the one of their bytes."""
@@ -88,9 +92,17 @@ class OddDisk:
     windows: int
     array: str = ""
 
+    @property
+    def peers(self) -> str:
+        """What it is compared with: "7 like disks (d1, d2, d3 and 4 more)"."""
+        count = len(self.siblings)
+        if self.array:
+            return f"{count} other members of {self.array}"
+        return f"{count} like disks ({', '.join(self.siblings[:3])} and {count - 3} more)"
+
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     """A window of a disk: its load, the terms of its polynomial, the logarithm of the mean time of
     a request, requests per second, how many were in flight on average, how many seconds were seen
     and in how many of them requests were in flight at the end."""
@@ -104,7 +116,39 @@ class _Row:
     seen_busy: float
 
 
-_Rows = Mapping[str, Sequence["_Row | None"]]
+Rows = Mapping[str, Sequence["Row | None"]]
+
+
+class Windows:
+    """Adds up what disks did until it is a window of ``length_s`` seconds."""
+
+    def __init__(self, length_s: float) -> None:
+        self._length_s = length_s
+        self._sums: dict[str, Sequence[float]] = {}
+        self._since: float | None = None
+
+    def feed(
+        self, t: float, frame: Frame, names: Collection[str]
+    ) -> tuple[float, dict[str, Row]] | None:
+        """Count a frame that ended at ``t``. When the window is full: when it began, and the row of
+        each disk that did enough in it."""
+        seconds = frame.seconds or 0.0
+        if self._since is None:
+            self._since = t - seconds
+        for name in names & frame.disks.keys():
+            rates = frame.disks[name]
+            growths = _growths(rates)
+            if None in growths:
+                # of a counter that went back nothing is known in this window
+                growths = tuple(nan if growth is None else growth for growth in growths)
+            growths = (*growths, 1, bool(rates.in_flight))
+            before = self._sums.get(name)
+            self._sums[name] = growths if before is None else [*map(add, before, growths)]
+        if t - self._since < self._length_s - seconds / 2:
+            return None
+        rows = {name: _row(*sums) for name, sums in self._sums.items()}
+        began, self._since, self._sums = self._since, None, {}
+        return began, {name: row for name, row in rows.items() if row is not None}
 
 
 class SiblingWatch:
@@ -112,10 +156,9 @@ class SiblingWatch:
 
     def __init__(self) -> None:
         self.odd: OddDisk | None = None
-        self._sums: dict[str, list[float]] = {}
-        self._since: float | None = None
-        self._names: frozenset[str] = frozenset()
-        self._windows: deque[Mapping[str, _Row]] = deque(maxlen=MAX_WINDOWS)
+        self._sums = Windows(WINDOW_S)
+        self._names: frozenset[str] | None = None
+        self._windows: deque[Mapping[str, Row]] = deque(maxlen=MAX_WINDOWS)
         self._unjudged = 0
         self._before = ""
 
@@ -126,22 +169,13 @@ class SiblingWatch:
         they are left out."""
         if len(tree) <= MIN_SIBLINGS or not frame.seconds:
             return
-        if self._since is None:
-            self._since = frame.t - frame.seconds
+        if self._names is None:
             self._names = frozenset(name for names, _ in groups(tree) for name in names)
-        for name in self._names & frame.disks.keys():
-            rates = frame.disks[name]
-            # of a counter that went back nothing is known in this window
-            growths = [nan if (growth := getattr(rates, part)) is None else float(growth)
-                       for part in _SUMS]  # fmt: skip
-            growths += [1.0, float(bool(rates.in_flight))]
-            before = self._sums.get(name)
-            self._sums[name] = growths if before is None else [*map(float.__add__, before, growths)]
-        if frame.t - self._since < WINDOW_S - frame.seconds / 2:
+        window = self._sums.feed(frame.t, frame, self._names)
+        if window is None:
             return
-        rows = {name: _row(*sums) for name, sums in self._sums.items()}
-        self._windows.append({name: row for name, row in rows.items() if row is not None})
-        self._since, self._sums = None, {}
+        self._names = None
+        self._windows.append(window[1])
         self._unjudged += 1
         if self._unjudged >= JUDGE_EVERY and len(self._windows) >= ENOUGH_WINDOWS:
             self._unjudged = 0
@@ -189,11 +223,10 @@ def groups(
     yield from ((names, array) for (_, array), names in alike.items() if len(names) > MIN_SIBLINGS)
 
 
-def odd_one(rows: _Rows) -> OddDisk | None:
+def odd_one(rows: Rows) -> OddDisk | None:
     """The disk of these that is slow for its load; ``None`` where none is, or nobody can tell.
     ``rows`` has the same windows of each (``None``: too little I/O)."""
-    rows = {name: found for name, found in rows.items()
-            if sum(row is not None for row in found) >= ENOUGH_WINDOWS}  # fmt: skip
+    rows = {name: found for name, found in rows.items() if has_enough(found)}
     if len(rows) <= MIN_SIBLINGS:
         return None
     sums = {name: _normal_equations(found) for name, found in rows.items()}
@@ -206,7 +239,12 @@ def odd_one(rows: _Rows) -> OddDisk | None:
     return _judged(odd, {name: rows[name] for name in (odd, *others)})
 
 
-def _judged(odd: str, rows: _Rows) -> OddDisk | None:
+def has_enough(found: Sequence[Row | None]) -> bool:
+    """Whether a disk did enough in enough of these windows to be compared."""
+    return sum(row is not None for row in found) >= ENOUGH_WINDOWS
+
+
+def _judged(odd: str, rows: Rows) -> OddDisk | None:
     per_s = {name: median([row.per_s for row in found if row]) for name, found in rows.items()}
     usual = [value for name, value in per_s.items() if name != odd]
     if not min(usual) / FEWER <= per_s[odd] <= max(usual) * MORE or _has_bursts(odd, rows):
@@ -232,6 +270,18 @@ def _judged(odd: str, rows: _Rows) -> OddDisk | None:
     return OddDisk(odd, exp(more), siblings, slow, len(offs))
 
 
+def level(name: str, rows: Rows) -> float | None:
+    """How many times as long as its siblings, at the same load, a disk took in these windows (the
+    median); ``None`` where too few of them can be compared."""
+    rows = {other: found for other, found in rows.items() if any(found)}
+    if name not in rows or len(rows) <= MIN_SIBLINGS:
+        return None
+    others = [other for other in rows if other != name][:MAX_SIBLINGS]
+    rows = {other: rows[other] for other in (name, *others)}
+    offs = _level(name, rows, {other: _normal_equations(found) for other, found in rows.items()})
+    return exp(median(offs.values())) if len(offs) >= ENOUGH_LEVEL else None
+
+
 def _is_lasting(offs: Mapping[int, float], windows: int) -> bool:
     """Whether a disk was slow in each third of the time in which it can be compared."""
     thirds: list[list[float]] = [[], [], []]
@@ -241,13 +291,13 @@ def _is_lasting(offs: Mapping[int, float], windows: int) -> bool:
     return len(known) >= ENOUGH_THIRDS and min(known) >= EACH_THIRD
 
 
-def _has_bursts(odd: str, rows: _Rows) -> bool:
+def _has_bursts(odd: str, rows: Rows) -> bool:
     """Whether the requests of a disk may come in longer bursts than those of its siblings."""
     bursts = {name: _burst([row for row in found if row]) for name, found in rows.items()}
     return bursts.pop(odd) > LONGER_BURSTS * median(bursts.values())
 
 
-def _burst(rows: Sequence[_Row]) -> float:
+def _burst(rows: Sequence[Row]) -> float:
     """How many requests come at once, at least 1, if their bursts come independently: the number
     with which requests would have been in flight as often as they were."""
     low, high = 0.0, log(MAX_BURST)
@@ -258,28 +308,28 @@ def _burst(rows: Sequence[_Row]) -> float:
     return exp(high)
 
 
-def _level(name: str, rows: _Rows, sums: Mapping[str, Sequence[float]]) -> dict[int, float]:
+def _level(name: str, rows: Rows, sums: Mapping[str, Sequence[float]]) -> dict[int, float]:
     """How a disk's windows compare with those of all others, by window; empty if too few do."""
     offs = dict(_against_others(name, rows, sums))
     windows = sum(row is not None for row in rows[name])
     return offs if len(offs) >= COVERED_SHARE * windows else {}
 
 
-def _quick_at_rest(name: str, rows: _Rows, sums: Mapping[str, Sequence[float]]) -> int:
+def _quick_at_rest(name: str, rows: Rows, sums: Mapping[str, Sequence[float]]) -> int:
     """The windows in which a disk rested so much more than its siblings that it can't be called
     slow, and was not: a disk that is slow for a minute has more work left in that minute alone."""
     return sum(off < A_LITTLE for _, off in _against_others(name, rows, sums, at_rest=True))
 
 
 def _against_others(
-    name: str, rows: _Rows, sums: Mapping[str, Sequence[float]], at_rest: bool = False
+    name: str, rows: Rows, sums: Mapping[str, Sequence[float]], at_rest: bool = False
 ) -> Iterator[tuple[int, float]]:
     others = {other: found for other, found in rows.items() if other != name}
     fit = _Fit(_total(sums[other] for other in others))
     return _compared(rows[name], others, fit, at_rest)
 
 
-def _offs(rows: _Rows, fit: _Fit) -> dict[str, dict[int, float]]:
+def _offs(rows: Rows, fit: _Fit) -> dict[str, dict[int, float]]:
     """How much longer than this fit says the requests of each disk took, by window (logarithms),
     without what a window did to all disks (a pause of the machine)."""
     off = {
@@ -298,7 +348,7 @@ def _offs(rows: _Rows, fit: _Fit) -> dict[str, dict[int, float]]:
 
 
 def _compared(
-    rows: Sequence[_Row | None], others: _Rows, fit: _Fit, at_rest: bool
+    rows: Sequence[Row | None], others: Rows, fit: _Fit, at_rest: bool
 ) -> Iterator[tuple[int, float]]:
     """How much longer than its siblings' the requests of a disk took, in each window in which
     enough of them had such a load (logarithms), less what it is granted. A window that is slow
@@ -342,7 +392,7 @@ def _granted(load: _Load, depth: float, near: Sequence[_Load]) -> float:
     return max(0.0, load[_DEPTH] - depth) + max(0.0, load[_SIZE] - size) + other_mix
 
 
-def _pauses(rows: _Rows, fit: _Fit, off: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
+def _pauses(rows: Rows, fit: _Fit, off: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
     """What each window did to all disks."""
     return {
         number: row.time - fit.value(row.terms) - off[name][number]
@@ -362,7 +412,7 @@ def _is_near(load: Sequence[float], other: _Load) -> bool:
 def _row(
     reads: float, writes: float, read_bytes: float, write_bytes: float, read_ms: float,
     write_ms: float, io_ms: float, seconds: float, seen: float, seen_busy: float,
-) -> _Row | None:  # fmt: skip
+) -> Row | None:  # fmt: skip
     count, size, ms = reads + writes, read_bytes + write_bytes, read_ms + write_ms
     # nor is it so of a sum that is no number
     if not (count >= MIN_REQUESTS and ms >= MIN_MS and size > 0 and io_ms > 0):
@@ -371,7 +421,7 @@ def _row(
         log(max(1.0, ms / io_ms)), log(min(1.0, io_ms / 1e3 / seconds)),
         log(size / count / TYPICAL_BYTES), writes / count, write_bytes / size,
     )  # fmt: skip
-    return _Row(load, _terms(*load), log(ms / count), count / seconds,
+    return Row(load, _terms(*load), log(ms / count), count / seconds,
                 ms / 1e3 / seconds, seen, seen_busy)  # fmt: skip
 
 
@@ -380,7 +430,7 @@ def _terms(*load: float) -> tuple[float, ...]:
     return 1.0, depth, depth * depth, busy, size, size * size, writes, written
 
 
-def _covered(rows: _Rows) -> list[tuple[float, float]]:
+def _covered(rows: Rows) -> list[tuple[float, float]]:
     """Loads that at least two of these disks had in more than a tenth of their windows."""
     ranges = []
     for found in rows.values():
@@ -392,7 +442,7 @@ def _covered(rows: _Rows) -> list[tuple[float, float]]:
             for column in zip(*ranges, strict=True)]  # fmt: skip
 
 
-def _normal_equations(rows: Sequence[_Row | None]) -> list[float]:
+def _normal_equations(rows: Sequence[Row | None]) -> list[float]:
     """The lower triangle of X'X, then X'y."""
     known = [row for row in rows if row is not None]
     columns = [*zip(*(row.terms for row in known), strict=True)]

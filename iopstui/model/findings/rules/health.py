@@ -164,8 +164,7 @@ def slow_member(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "slow-member",
-        f"{odd.disk} is slow for its load: its requests take "
-        f"{_times_as_long(odd, f'{len(odd.siblings)} other members of {odd.array}')}",
+        f"{odd.disk} is slow for its load: its requests take {_times_as_long(odd)}",
         advise("slow-member", odd.disk),
         disk=odd.disk,
     )
@@ -177,21 +176,19 @@ def slow_sibling(evidence: Evidence) -> Finding | None:
     odd = evidence.odd_disk
     if odd is None or odd.array:
         return None
-    count = len(odd.siblings)
-    some = f"{', '.join(odd.siblings[:3])} and {count - 3} more"
     return Finding(
         "siblings",
-        f"requests of {odd.disk} take {_times_as_long(odd, f'{count} like disks ({some})')}: it is "
-        "slow, or its requests are harder",
+        f"requests of {odd.disk} take {_times_as_long(odd)}: it is slow, or its requests are "
+        "harder",
         advise("siblings", odd.disk),
         disk=odd.disk,
     )
 
 
-def _times_as_long(odd: OddDisk, others: str) -> str:
+def _times_as_long(odd: OddDisk) -> str:
     seen = f"{odd.slow} of {odd.windows} comparable windows of {WINDOW_S:.0f} s"
     return (
-        f"{odd.times:.1f} times as long as those of {others} with such a queue depth, size and "
+        f"{odd.times:.1f} times as long as those of {odd.peers} with such a queue depth, size and "
         f"mix (in {seen})"
     )
 

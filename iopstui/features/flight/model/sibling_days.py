@@ -1,0 +1,98 @@
+"""Which one of several like disks became slow for its load, over days of a flight recording.
+
+The judgement is that of model/findings/siblings.py, on half hours of a day in place of ten seconds
+of five minutes: what happens for some minutes (garbage collection, a scrub) is lost in them.
+Counters are cumulative, so files that were thinned have the same half hours as whole ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import exp
+
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.siblings import (
+    MIN_SIBLINGS,
+    WORTH_SAYING,
+    OddDisk,
+    Row,
+    Rows,
+    Windows,
+    groups,
+    has_enough,
+    level,
+    odd_one,
+)
+from iopstui.model.metrics.frame import Frame
+
+WINDOW_S = 1800.0
+LAST_DAYS = 2
+"""So many days must agree, the last ones that can be judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlowedDisk:
+    """``odd`` is the judgement of the last day. ``days`` are those that can be compared, the first
+    one first, with how many times as long as its siblings' the disk's requests took; it is slow
+    since ``since``."""
+
+    odd: OddDisk
+    days: Sequence[tuple[str, float]]
+    since: str
+
+
+class SiblingDays:
+    """Fed with the frames of a span; ``slowed`` judges them. ``day_of`` is the day of a time,
+    ``same_since`` from when on a name has been that of the same disk, both since the epoch."""
+
+    def __init__(
+        self, devices: Mapping[str, BlockDevice], day_of: Callable[[float], str],
+        same_since: Mapping[str, float],
+    ) -> None:  # fmt: skip
+        self._groups = [*groups([*devices.values()])]
+        self._names = {name for names, _ in self._groups for name in names}
+        self._day_of = day_of
+        self._same_since = {name: same_since.get(name, 0.0) for name in self._names}
+        self._sums = Windows(WINDOW_S)
+        self._days: dict[str, list[tuple[float, dict[str, Row]]]] = {}
+
+    def feed(self, at: float, frame: Frame) -> None:
+        """Count a frame that ended at this time."""
+        window = self._sums.feed(at, frame, self._names)
+        if window is not None:
+            self._days.setdefault(self._day_of(window[0]), []).append(window)
+
+    def slowed(self) -> SlowedDisk | None:
+        """The disk that is slow on the last days; ``None`` where none is, or nobody can tell."""
+        found = [one for names, array in self._groups
+                 if (one := self._slowed(names, array)) is not None]  # fmt: skip
+        return max(found, key=lambda one: one.odd.times, default=None)
+
+    def _slowed(self, names: Sequence[str], array: str) -> SlowedDisk | None:
+        by_day = {day: self._rows(names, windows) for day, windows in self._days.items()}
+        last: list[OddDisk] = []
+        for rows in reversed(by_day.values()):
+            if sum(has_enough(found) for found in rows.values()) <= MIN_SIBLINGS:
+                continue  # too little was recorded or done
+            odd = odd_one(rows)
+            if odd is None or (last and odd.disk != last[0].disk):
+                return None
+            last.append(odd)
+            if len(last) == LAST_DAYS:
+                break
+        else:
+            return None
+        disk = last[0].disk
+        days = [(day, times) for day, rows in by_day.items()
+                if (times := level(disk, rows)) is not None]  # fmt: skip
+        since = days[-1][0]
+        for day, times in reversed(days):
+            if times < exp(WORTH_SAYING):
+                break
+            since = day
+        return SlowedDisk(replace(last[0], array=array), days, since)
+
+    def _rows(self, names: Sequence[str], windows: Sequence[tuple[float, dict[str, Row]]]) -> Rows:
+        return {name: [rows.get(name) if began >= self._same_since[name] else None
+                       for began, rows in windows] for name in names}  # fmt: skip
