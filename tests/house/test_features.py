@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,10 +24,13 @@ for module in pkgutil.walk_packages(iopstui.__path__, "iopstui."):
         importlib.import_module(module.name)
 """
 LISTED = """
-import contextlib, io, json, sys
+import contextlib, io
 from iopstui.cli.program import main
 from iopstui.cli.registry import command_names, commands
-from iopstui.ui import keys
+from iopstui.ui import help, keys
+from iopstui.ui.app import IopstuiApp
+from iopstui.ui.core.backend import Backend
+from iopstui.ui.home import screen
 from iopstui.ui.parts.view import WHO_PAGES
 
 def told(*words):
@@ -38,9 +42,30 @@ def told(*words):
             code = end.code
     return code, text.getvalue()
 
-commands(), keys.markdown()
-json.dump({"names": sorted(command_names()), "who": [*map(str, WHO_PAGES)], "help": told("--help"),
-           "own": [told(name)[0] for name in sys.argv[1:]]}, sys.stdout)
+async def offered():
+    backend = Backend(lambda paths: None, dict, [], conditions=lambda session: (None, None))
+    async with IopstuiApp(backend).run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        return sorted(pilot.app.targets._offered_actions())
+
+commands()
+texts = (keys.markdown(), help.help_sections(), screen.FIRST_RUN)
+listed = {"names": sorted(command_names()), "who": [*map(str, WHO_PAGES)], "help": told("--help"),
+          "own": [told(name)[0] for name in own], "actions": asyncio.run(offered()),
+          "texts": repr(texts)}
+"""
+EACH = f"""
+import asyncio, json, os, sys
+import rich.console, textual.app, textual.widgets  # most of the time: once for all features
+for place, own in json.load(sys.stdin):
+    if not os.fork():
+        os.chdir(place)
+        sys.path.insert(0, place)
+        exec({LISTED!r})
+        with open("listed.json", "w") as file:
+            json.dump(listed, file)
+        os._exit(0)
+    os.wait()
 """
 
 
@@ -59,10 +84,10 @@ def program_without(features: Sequence[str], place: Path) -> Path:
     return place
 
 
-def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run(place: Path, *words: str, input: str = "") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(place), "PYTHONSAFEPATH": "1", "COLUMNS": "80"}
     return subprocess.run([sys.executable, *words], cwd=place, env=environment, text=True,
-                          capture_output=True, check=False)  # fmt: skip
+                          input=input, capture_output=True, check=False)  # fmt: skip
 
 
 def test_every_module_of_the_core_works_without_features(tmp_path: Path) -> None:
@@ -71,18 +96,42 @@ def test_every_module_of_the_core_works_without_features(tmp_path: Path) -> None
     assert result.returncode == 0, result.stderr
 
 
+@pytest.fixture(scope="module")
+def without(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What the program lists and offers without each feature."""
+    places = {name: tmp_path_factory.mktemp(name) for name in FEATURES}
+    asked = [(str(program_without([name], place)), own_commands(name))
+             for name, place in places.items()]  # fmt: skip
+    result = run(tmp_path_factory.mktemp("all"), "-c", EACH, input=json.dumps(asked))
+    assert result.stderr == ""
+    return {name: json.loads((place / "listed.json").read_text()) for name, place in places.items()}
+
+
+def own_commands(feature: str) -> list[str]:
+    return sorted(path.stem for path in (PACKAGE / "features" / feature).glob("commands/[a-z]*.py"))
+
+
 @pytest.mark.parametrize("feature", FEATURES)
-def test_the_program_works_without_each_feature(feature: str, tmp_path: Path) -> None:
-    place = program_without([feature], tmp_path)
-    own = {path.stem for path in (PACKAGE / "features" / feature).glob("commands/[a-z]*.py")}
-    result = run(place, "-c", LISTED, *sorted(own))
-    assert result.returncode == 0, result.stderr
-    listed = json.loads(result.stdout)
+def test_the_program_works_without_each_feature(
+    feature: str, without: dict[str, dict[str, Any]]
+) -> None:
+    listed, own = without[feature], {*own_commands(feature)}
     assert {"live", "run", "why"} <= set(listed["names"]) and not own & set(listed["names"])
     assert ("Workload" in listed["who"]) == (feature != "capture")
     code, help_text = listed["help"]
     assert code == 0 and "live" in help_text.split() and not own & set(help_text.split())
     assert listed["own"] == [2] * len(own)
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_keys_of_a_missing_feature_are_on_no_screen(
+    feature: str, without: dict[str, dict[str, Any]]
+) -> None:
+    actions, texts = set(without[feature]["actions"]), without[feature]["texts"]
+    assert {"watch", "sweep"} <= actions and "read" in texts
+    assert ("lessons" in actions) == ("lesson" in texts) == (feature != "lessons")
+    assert ("HTML report" in texts) == (feature != "reports")
+    assert ("iopstui fleet HOSTS" in texts) == (feature != "fleet")
 
 
 def test_an_option_of_a_missing_feature_is_unknown(tmp_path: Path) -> None:
@@ -95,33 +144,6 @@ def test_exports_are_unknown_without_their_feature(tmp_path: Path) -> None:
     place = program_without(["exports"], tmp_path)
     help_text = run(place, "-m", "iopstui", "watch", "--help").stdout
     assert "--interval" in help_text and "--textfile" not in help_text
-
-
-HOME_SCREEN = """
-import asyncio
-from iopstui.ui import help, keys
-from iopstui.ui.app import IopstuiApp
-from iopstui.ui.core.backend import Backend
-from iopstui.ui.home import screen
-async def texts():
-    backend = Backend(lambda paths: None, dict, [], conditions=lambda session: (None, None))
-    async with IopstuiApp(backend).run_test(size=(120, 36)) as pilot:
-        await pilot.pause()
-        print(*sorted(pilot.app.targets._offered_actions()))
-asyncio.run(texts())
-print(keys.markdown(), help.help_sections(), screen.FIRST_RUN)
-"""
-
-
-@pytest.mark.parametrize("feature", ["lessons", "diskspd", "reports", "fleet"])
-def test_keys_of_a_missing_feature_are_on_no_screen(feature: str, tmp_path: Path) -> None:
-    result = run(program_without([feature], tmp_path), "-c", HOME_SCREEN)
-    assert result.returncode == 0, result.stderr
-    actions, _, texts = result.stdout.partition("\n")
-    assert {"watch", "sweep"} <= set(actions.split()) and "read" in texts
-    assert ("lessons" in actions) == ("lesson" in texts) == (feature != "lessons")
-    assert ("HTML report" in texts) == (feature != "reports")
-    assert ("iopstui fleet HOSTS" in texts) == (feature != "fleet")
 
 
 def test_the_contract_of_the_core_names_all_of_it() -> None:

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from program import iopstui
+from program import iopstui, wait_for_fio_io
 
 JOB = "[j]\nioengine=io_uring\nrw=randread\nbs=4k\nsize=4m\niodepth=4\n"
 KEEP = ("--keep", "read.clat.p99<=1ms")
@@ -63,7 +63,7 @@ def test_a_job_of_two_sections_has_no_single_rate(home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "text", "shown"),
-    [("as it is:", "Interrupted: the limit was not found.", False),
+    [("writes:", "Interrupted: the limit was not found.", False),
      (r"[\d,]+/s:", "these are the rates measured so far", True)],
 )  # fmt: skip
 def test_an_interrupt_shows_what_was_measured_and_leaves_nothing(
@@ -77,6 +77,7 @@ def test_an_interrupt_shows_what_was_measured_and_leaves_nothing(
         assert process.stderr is not None and process.stdout is not None
         for each in process.stderr:
             if re.match(line, each):
+                wait_for_fio_io(process.pid)
                 process.send_signal(signal.SIGINT)
                 break
         rest, table = process.stderr.read(), process.stdout.read()

@@ -43,17 +43,17 @@ def wait_for_fio_query(pid: int, within: float = 60.0) -> list[psutil.Process]:
     raise AssertionError("fio was not asked")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize(
-    "args",
+    ("args", "number"),
     [
-        ("run", "--job", "randread-4k", "--size", "4m"),
-        ("run", "--job", "../own.fio"),
-        ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2", "--size", "4m"),
-        ("compare", "--job", "../own.fio", "--variant", "iodepth=1", "--variant", "iodepth=2"),
+        (("run", "--job", "randread-4k", "--size", "4m"), signal.SIGTERM),
+        (("run", "--job", "../own.fio"), signal.SIGHUP),
+        (("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2", "--size", "4m"), signal.SIGINT),
+        (("compare", "--job", "../own.fio", "--variant", "iodepth=1", "--variant", "iodepth=2"),
+         signal.SIGTERM),
     ],
     ids=["run", "run-own", "sweep", "compare"],
-)
+)  # fmt: skip
 def test_a_signal_during_planning_leaves_nothing_behind(
     args: tuple[str, ...], number: int, workdir: Path
 ) -> None:

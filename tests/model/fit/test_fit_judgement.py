@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -68,16 +69,17 @@ def measured(p99_ms: float, seed: int, drift: float = 0.0) -> ProgramMeters:
     return meters
 
 
-def result(meters: ProgramMeters) -> str:
-    return meters.judgement("vda").rows[0].result
+@cache
+def result(p99_ms: float, seed: int, drift: float = 0.0) -> str:
+    return measured(p99_ms, seed, drift).judgement("vda").rows[0].result
 
 
 @pytest.mark.parametrize(("p99_ms", "wrong", "right"), [(9.0, FAIL, PASS), (11.1, PASS, FAIL)])
 def test_just_beside_the_bound_no_answer_is_wrong(p99_ms: float, wrong: str, right: str) -> None:
-    results = Counter(result(measured(p99_ms, seed)) for seed in range(20))
+    results = Counter(result(p99_ms, seed) for seed in range(20))
     assert results[wrong] == 0
     assert results[right] >= 16
-    unsteady = Counter(result(measured(p99_ms, seed, drift=0.15)) for seed in range(20))
+    unsteady = Counter(result(p99_ms, seed, 0.15) for seed in range(20))
     assert unsteady[wrong] <= 1
     assert unsteady[UNDECIDED] > results[UNDECIDED]
 
@@ -86,7 +88,7 @@ def test_just_beside_the_bound_no_answer_is_wrong(p99_ms: float, wrong: str, rig
 def test_slow_seconds_that_did_not_occur_are_allowed_for(drift: float) -> None:
     # of 22 seconds often none is one of those few that have most of the slow syncs
     below, above, steady = (
-        Counter(result(measured(p99_ms, seed, each)) for seed in range(12))
+        Counter(result(p99_ms, seed, each) for seed in range(12))
         for p99_ms, each in ((9.0, drift), (11.1, drift), (2.0, 0.15))
     )
     assert above[PASS] == 0
@@ -106,7 +108,7 @@ def test_without_an_interval_the_share_above_the_bound_decides() -> None:
 
 
 def test_on_the_bound_it_can_not_be_told() -> None:
-    results = Counter(result(measured(10.0, seed)) for seed in range(20))
+    results = Counter(result(10.0, seed) for seed in range(20))
     assert results[UNDECIDED] >= 16
 
 

@@ -42,7 +42,7 @@ def test_a_wide_interval_says_which_time_makes_it_narrower() -> None:
     assert longer is not None and int(longer[1]) > 180, short.notes
     found = search_on(queue, 4, float(longer[1]))[0].estimate()
     assert found is not None and found.half_width < 0.085
-    narrow = conclude(search_on(Queue(1 / 2000, 0.05, True), 1, 180)[0], BOUND, ())
+    narrow = conclude(search_on(Queue(1 / 1000, 0.05, True), 1, 180)[0], BOUND, ())
     assert not any("--time" in note for note in narrow.notes)
 
 
