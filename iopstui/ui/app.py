@@ -330,7 +330,7 @@ class IopstuiApp(KeysInOrder):
         start = {
             "run": self.jobs.choose_job, "sweep": self.experiments.sweep,
             "compare": self.experiments.compare,
-            **{part.HOME_ACTION: part.choose for part in self.feature_parts},
+            **{part.HOME_ACTION[2]: part.choose for part in self.feature_parts if part.HOME_ACTION},
         }.get(action)  # fmt: skip
         if start is not None:
             start()

@@ -16,6 +16,7 @@ from textual.widgets import DataTable, Input, OptionList
 from iopstui.features.lessons.play.library import shipped_lessons
 from iopstui.features.lessons.play.offers import LessonOffer
 from iopstui.features.lessons.screen.list import LessonList
+from iopstui.features.lessons.screen_part import OPENS
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.draw.theme import OWN_THEMES, contrast
 
@@ -130,7 +131,7 @@ async def test_the_cursor_of_the_lessons_and_the_palette() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         offers = [LessonOffer(lesson, {}) for lesson in shipped_lessons()[:2]]
-        app.push_screen(LessonList(offers, "here", None, {}, app.charset))
+        app.push_screen(LessonList(offers, "here", None, {}, app.charset, OPENS))
         await settle(pilot)
         before = highlighted_texts(app.screen.query_one(OptionList))
         await pilot.press("down")

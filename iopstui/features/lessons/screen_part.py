@@ -12,7 +12,6 @@ from iopstui.errors import IopstuiError
 from iopstui.events import Event, Mark, SessionEnded, StepFinished, StepStarted
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, Action, Footer
-from iopstui.ui.core import pages
 from iopstui.ui.core.backend import Conditions
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.messages import Controller
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from iopstui.ui.dashboard.screen import ViewState
     from iopstui.ui.state.live import DisplayedRun
 
+OPENS = Key("l", "l")
+"""The key that opens the list of lessons, and closes it again."""
 ACTIONS_ON_PAGE = {"log", "quit"}
 """Actions in the palette while a page is read; during a run it has all that do not disturb."""
 
@@ -55,7 +56,7 @@ class LessonKeys(FeaturePart):
             ("r", "repeat a run that failed, was stopped or was disturbed"),
         ),
     )
-    HOME_ACTION = "lessons"
+    HOME_ACTION = (OPENS.label, "Lessons", "lessons")
 
     def __init__(
         self,
@@ -116,7 +117,9 @@ class LessonKeys(FeaturePart):
             else target.path
         )
         position = (paused.run.lesson.name, paused.position) if paused else None
-        lesson_list = LessonList(offers, target_text, position, self._results, self.port.charset)
+        lesson_list = LessonList(
+            offers, target_text, position, self._results, self.port.charset, OPENS
+        )
         self.port.push(lesson_list, self._lesson_chosen)
 
     def _lesson_chosen(self, choice: LessonChoice | None) -> None:
@@ -431,7 +434,7 @@ class LessonKeys(FeaturePart):
 
     ACTIONS = (
         Action(
-            "lessons", (pages.LESSONS,), choose,
+            "lessons", (OPENS,), choose,
             title=lambda lessons: "Lessons" if lessons.progress is None else "",
             note="guided experiments",
             help="lessons: guided experiments on this target",

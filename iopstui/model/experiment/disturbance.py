@@ -1,6 +1,6 @@
 """Decide whether other I/O, a full CPU or a moved interrupt disturbed a measurement.
 
-One place for lessons, sweeps and comparisons. What others did is what the accounts of a whole run
+One place for all that compares runs. What others did is what the accounts of a whole run
 leave over (model/findings/accounts.py): the device's sums less all that the job can have caused.
 """
 
@@ -38,7 +38,7 @@ from iopstui.model.samples import MIXED
 
 DISTURBING_SHARE = 0.05
 """Share of the I/Os or bytes of a device: more of others' spoils a measurement. With a neighbour of
-10 % a lesson would call IOPS lower that are not."""
+10 % IOPS look lower that are not."""
 LARGEST_UNSPLIT = 64 << 10
 """I/Os up to this size are seldom split into several requests."""
 MIN_OTHERS = (10.0, 16 << 10)

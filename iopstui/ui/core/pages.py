@@ -6,7 +6,6 @@ from iopstui.ui.core.key import Key
 
 FINDINGS = Key("f", "f")
 HELP = Key("question_mark,f1", "?")
-LESSONS = Key("l", "l")
 PLACES = Key("o", "o")
 RUNS = Key("v", "v")
 SETTINGS = Key("k", "k")

@@ -20,7 +20,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from iopstui import format as f
-from iopstui.discovery import command_modules
+from iopstui.discovery import feature_modules
 from iopstui.errors import UsageError
 from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.model.answer.answer import Answer
@@ -56,13 +56,17 @@ LOWER_ROWS = 7
 SEARCHING = "Reading the disks ..."
 NO_DISK = "No disk here. A job can still run on a scratch file (s)."
 NO_MATCH = "No disk has all of these words."
-WATCH, RUN, SCRATCH, SWEEP, COMPARE, LESSONS, OPEN, DEMO, CHECK = (
-    "watch", "run", "scratch", "sweep", "compare", "lessons", "open", "demo", "check",
+WATCH, RUN, SCRATCH, SWEEP, COMPARE, OPEN, DEMO, CHECK = (
+    "watch", "run", "scratch", "sweep", "compare", "open", "demo", "check",
 )  # fmt: skip
+FEATURE_ACTIONS: tuple[tuple[str, str, str], ...] = tuple(
+    module.PART.HOME_ACTION for module in feature_modules("screen_part") if module.PART.HOME_ACTION
+)
+FEATURE_NAMES = frozenset(name for _, _, name in FEATURE_ACTIONS)
 ACTIONS: tuple[tuple[str, str, str], ...] = (
     ("Enter", "Watch this disk", WATCH), ("w", "Sweep (find the knee)", SWEEP),
     ("r", "Run a job", RUN), ("c", "Compare settings", COMPARE),
-    ("s", "Use a scratch file", SCRATCH), ("l", "Lessons", LESSONS),
+    ("s", "Use a scratch file", SCRATCH), *FEATURE_ACTIONS,
     ("o", "Open a recording", OPEN), ("d", "Demo", DEMO),
     ("x", "Check this machine", CHECK),
 )  # fmt: skip
@@ -77,8 +81,8 @@ DIRECTORY_WORDS = (
     "Directory for the scratch file, on the disk that you want to measure. Jobs read and write "
     "only this file, and it is removed at the end."
 )
-FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only)" + (
-    " · l: lessons" if "lesson" in command_modules() else ""
+FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only)" + "".join(
+    f" · {key}: {title.lower()}" for key, title, _ in FEATURE_ACTIONS
 )
 FOOTER_HINTS = (
     ("Enter", "Watch", "screen.act('watch')"), ("r", "Run", "screen.act('run')"),
@@ -608,7 +612,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self._ask_for_directory()
             return
         on_open_row = self._is_open_row and not self._marked
-        if self._opened is not None and on_open_row and name in (*DISK_ACTIONS, LESSONS):
+        if self._opened is not None and on_open_row and name in DISK_ACTIONS | FEATURE_NAMES:
             self.dismiss(HomeChoice(self._opened.paths, name, True))
             return
         paths = tuple(self._marked) or ((row.key,) if (row := self._table.selected) else ())

@@ -20,8 +20,8 @@ class FeaturePart(Part):
 
     HELP: ClassVar[tuple[str, tuple[tuple[str, str], ...]]] = ("", ())
     """Its section of the help: a title ("": none), and rows of keys with what they do."""
-    HOME_ACTION: ClassVar[str] = ""
-    """Name of the home screen's action that calls ``choose``; "": none."""
+    HOME_ACTION: ClassVar[tuple[str, str, str] | None] = None
+    """The home screen's action that calls ``choose``: key, title and name."""
 
     def __init__(
         self, port: Port, jobs: JobKeys, experiments: ExperimentKeys,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from iopstui import format as f
-from iopstui.discovery import feature_modules
 from iopstui.errors import EXIT_OK, IopstuiError, UsageError
 from iopstui.model.block.target import DEVICE
 from iopstui.text import printable
@@ -103,7 +102,7 @@ class TargetKeys(Part):
 
         offered = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
         if self._backend.conditions is not None:
-            offered |= {module.PART.HOME_ACTION for module in feature_modules("screen_part")} - {""}
+            offered |= home.FEATURE_NAMES
         offered |= {home.OPEN, home.DEMO, home.CHECK} if self._backend.play is not None else set()
         return frozenset(offered)
 

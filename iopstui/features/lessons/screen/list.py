@@ -16,7 +16,7 @@ from iopstui.features.lessons.model.pages import Lesson
 from iopstui.features.lessons.play.offers import LessonOffer
 from iopstui.format import counted
 from iopstui.text import printable
-from iopstui.ui.core import pages
+from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint
 from iopstui.ui.dialogs.choice import Picker
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
@@ -64,10 +64,11 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
         paused: tuple[str, str] | None,
         results: Mapping[str, str],
         charset: Charset,
+        opened_by: Key,
     ) -> None:
         title = f"Lessons on {printable(target)}"
         super().__init__(
-            title, charset, (START_HINT, SCROLL_HINT, FILTER_HINT, CLOSE_HINT), pages.LESSONS
+            title, charset, (START_HINT, SCROLL_HINT, FILTER_HINT, CLOSE_HINT), opened_by
         )
         self._offers = self.items = list(offers)
         self._paused = paused

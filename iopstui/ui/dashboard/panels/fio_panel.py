@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iopstui import format as f
-from iopstui.discovery import command_modules
 from iopstui.model.figures.latency import HIGHEST, RANKS
 from iopstui.model.fio.interval import BW, IOPS, FioInterval
 from iopstui.model.metrics import frame as flags
@@ -16,7 +15,6 @@ from iopstui.ui.state.live import LiveState
 
 LABEL = 5
 RARE_IOS = 10_000
-LESSONS_HINT = ", l for lessons" if "lesson" in command_modules() else ""
 
 
 def value(state: LiveState) -> list[Piece]:
@@ -111,7 +109,7 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
             return "no job runs", False
         if state.next_run.requested:
             return f"{job} is being prepared", False
-        return f"no job: press r to run {job}, j to choose{LESSONS_HINT}", False
+        return f"no job: press r to run {job}, j to choose", False
     if state.creating_file:
         return layout_text(state), False
     frame = state.fio
