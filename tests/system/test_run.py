@@ -65,7 +65,7 @@ def run_and_reconcile(workdir: Path) -> tuple[str | None, dict[str, Any], list[d
 def test_percentiles_agree_with_fio_s_own_log_of_every_io(workdir: Path) -> None:
     logs = workdir.parent / "log"
     result = iopstui(
-        "run", "--job", "randread-4k", "--set", "runtime=3", "--set", "iodepth=8",
+        "run", "--job", "randread-4k", "--set", "runtime=2", "--set", "iodepth=8",
         "--set", f"write_lat_log={logs}", "--size", "64m", "--format", "jsonl", cwd=workdir,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -99,7 +99,7 @@ def test_the_last_table_equals_fio_s_totals(workdir: Path) -> None:
 def test_waiting_times_add_up(workdir: Path, form: str) -> None:
     """Reads that one CPU cannot keep up with: many of them wait for it until the end."""
     result = iopstui(
-        "run", "--job", "randread-4k", "--set", "runtime=2", "--set", "numjobs=8", "--set",
+        "run", "--job", "randread-4k", "--set", "runtime=1", "--set", "numjobs=8", "--set",
         "iodepth=1", "--set", "cpus_allowed=0", "--size", "4m", "--format", form, cwd=workdir,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
