@@ -27,6 +27,9 @@ MAX_MEMORY = 160 << 20
 ITEM_BYTES = 160
 """Bytes that Python needs for a list, an object, or an item of one, with its key and its value."""
 _BRACKET = re.compile(r"[\[{]")
+FIRST_CHARS = 1 << 12
+MAX_FAILURES = 100_000
+"""Brackets of a text at which no JSON begins."""
 MAX_EXPANSION = 4
 """Bytes of a character, of text with any beyond ASCII."""
 
@@ -84,18 +87,36 @@ def json_values(data: bytes, pairs_hook: PairsHook | None = None) -> Iterator[An
     check_memory(data)
     text = data.decode("utf-8", "replace")
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=pairs_hook)
-    at, failed_chars = 0, 0
+    at = failed_chars = failures = 0
     # what looks like JSON and is cut off may be read again from each of its brackets
-    while failed_chars <= 4 * len(text) and (match := _BRACKET.search(text, at)):
+    while failed_chars <= 4 * len(text) and failures < MAX_FAILURES:
+        match = _BRACKET.search(text, at)
+        if match is None:
+            return
+        start = match.start()
         try:
-            value, at = decoder.raw_decode(text, match.start())
+            if _fails_soon(decoder, text[start : start + FIRST_CHARS]):
+                at, failures = match.end(), failures + 1
+                continue
+            value, at = decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:
             at = match.end()
-            failed_chars += max(1, error.pos - match.start())
+            # the error has counted all lines before it
+            failed_chars += error.pos - start + len(text) // 64
+            failures += 1
         except (ValueError, RecursionError):
             return
         else:
             yield value
+
+
+def _fails_soon(decoder: json.JSONDecoder, begin: str) -> bool:
+    """Whether no JSON begins like this, whatever follows."""
+    try:
+        decoder.raw_decode(begin)
+    except json.JSONDecodeError as error:
+        return error.pos < len(begin) - 16 and not error.msg.startswith("Unterminated")
+    return False
 
 
 def is_plain(data: bytes) -> bool:

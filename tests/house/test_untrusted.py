@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui import untrusted
-from iopstui.untrusted import TooLarge, fast_loads, memory_for, parse_json, safe_value
+from iopstui.untrusted import (
+    TooLarge,
+    fast_loads,
+    json_values,
+    memory_for,
+    parse_json,
+    safe_value,
+)
 
 NUMBERS = st.integers(-(1 << 63), (1 << 64) - 1) | st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(
@@ -124,3 +131,19 @@ def test_without_orjson_python_reads(without_orjson: None) -> None:
     assert fast_loads(b"[1]") is None
     assert parse_json(b'{"a": [1.5]}') == {"a": [1.5]}
     assert parse_json(b"18446744073709551616") == 1 << 64
+
+
+@given(st.integers(17, 200), VALUES, st.sampled_from([b"", b"[x] {y}\n", b'{"a" 1} [']))
+def test_json_is_found_wherever_its_beginning_ends(
+    first_chars: int, value: object, before: bytes
+) -> None:
+    text = before + json.dumps([value, "\\\u00e9 \n" * 60, 1.5e-300, True], indent=9).encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(untrusted, "FIRST_CHARS", first_chars)
+        assert [*json_values(text)][-1] == json.loads(text[len(before) :])
+
+
+def test_a_text_of_brackets_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(untrusted, "MAX_FAILURES", 10)
+    assert [*json_values(b"[x] " * 9 + b"[1]")] == [[1]]
+    assert [*json_values(b"[x] " * 10 + b"[1]")] == []
