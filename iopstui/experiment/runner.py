@@ -19,16 +19,8 @@ from iopstui.errors import (
     JobFailed,
     UsageError,
 )
-from iopstui.events import (
-    Event,
-    ExperimentFinished,
-    ExperimentStarted,
-    FrameReady,
-    PointFailed,
-    PointFinished,
-    PointStarted,
-    StepFinished,
-)
+from iopstui.events import Event, FrameReady, StepFinished
+from iopstui.experiment.plan_events import PlanEvents
 from iopstui.experiment.progress import ProgressFile
 from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import read_job
@@ -39,7 +31,6 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import TunableRequest, restore_rank, with_side_effects
 from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.expectation import Expectation, ExpectationChecker, Outcome
-from iopstui.model.experiment.load_curve import measured_points
 from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, PlannedPoint, expand_plan
 from iopstui.model.experiment.point import (
     Point,
@@ -66,9 +57,9 @@ MEASURED_SHARE = 0.9
 
 
 class ExperimentRunner:
-    """Drives one plan; ``conditions`` hold for all of its runs. ``points`` are the figures so far
-    by step index, ``failed`` says why those runs of a sweep have none; what ``progress``
-    holds from before is not measured again. ``t`` is the session's time, where it is borrowed."""
+    """Drives one plan; ``conditions`` hold for all of its runs. ``points`` are what came of it so
+    far; what ``progress`` holds from before is not measured again. ``t`` is the session's time,
+    where it is borrowed."""
 
     def __init__(
         self,
@@ -83,13 +74,8 @@ class ExperimentRunner:
         t: float = 0.0,
     ) -> None:
         self.plan = plan
-        self.steps = tuple(expand_plan(plan))
-        self.points: dict[int, Point] = {}
-        self.failed: dict[int, str] = {}
-        self.ended_early = False
         self.loop = RunLoop(session, sink, borrowed, t)
-        self._done: list[PointFinished] = []
-        self._tried: list[PointFinished | PointFailed] = []
+        self.points = PlanEvents(plan, self._emit, lambda: self.t)
         self._session = session
         self._job_target = job_target
         self._conditions = conditions
@@ -118,7 +104,7 @@ class ExperimentRunner:
         before = self._current_settings() if self.loop.borrowed else ()
         error = IopstuiError("")
         try:
-            self._emit(ExperimentStarted(self.t, self.plan))
+            self.points.start()
             self.loop.end_job()
             self._run_all()
         except IopstuiError as failed:
@@ -127,7 +113,7 @@ class ExperimentRunner:
         finally:
             # the sink may fail: a closed pipe, a full disk
             try:
-                self._emit(self._finished_event(error))
+                self._end(error)
             finally:
                 self._restore(before)
 
@@ -140,14 +126,11 @@ class ExperimentRunner:
         finally:
             self._close_scratch()
 
-    def _finished_event(self, error: IopstuiError) -> ExperimentFinished:
-        done, total, points = len(self.points), len(self.steps), self._points()
+    def _end(self, error: IopstuiError) -> None:
+        done, total = len(self.points.figures), len(self.points.steps)
         incomplete = 0 < done < total and (self.interrupted or bool(error.message))
         progress_path = str(self.progress.path) if self.progress is not None and incomplete else ""
-        return ExperimentFinished(
-            self.t, done, total, self.interrupted, error.message, error.hint, progress_path,
-            len(self.failed), self.ended_early, self.plan.conclude(points) if points else (),
-        )  # fmt: skip
+        self.points.end(error.message, error.hint, self.interrupted, progress_path)
 
     def _current_settings(self) -> tuple[tuple[str, str], ...]:
         """The device's values that the plan changes, in the order to restore them."""
@@ -160,15 +143,13 @@ class ExperimentRunner:
 
     def _run_all(self) -> None:
         self._max_scratch_bytes = common_scratch_bytes(self.plan, self._job_target)
-        before, left = self._already_measured(), list(self.steps)
-        while not self.interrupted and (step := self.plan.next(self._tried, left)) is not None:
-            left.remove(step)
+        before = self._already_measured()
+        while not self.interrupted and (step := self.points.next()) is not None:
             earlier = before.get(step.index)
             if earlier is not None:
                 self._finish_point(step, earlier, self._earlier_outcomes(step), earlier=True)
             else:
                 self._run_point(step)
-        self.ended_early = bool(left) and not self.interrupted
 
     def _already_measured(self) -> dict[int, Point]:
         """Points that need not be measured again. In a comparison only whole repeats count: their
@@ -176,10 +157,9 @@ class ExperimentRunner:
         points = dict(self.progress.points) if self.progress else {}
         if not self.plan.variants:
             return points
-        incomplete = {step.repeat for step in self.steps if step.index not in points}
-        return {
-            step.index: points[step.index] for step in self.steps if step.repeat not in incomplete
-        }
+        steps = self.points.steps
+        incomplete = {step.repeat for step in steps if step.index not in points}
+        return {step.index: points[step.index] for step in steps if step.repeat not in incomplete}
 
     def _emit(self, event: Event) -> None:
         """Report an event of the experiment itself, which is recorded, too."""
@@ -188,9 +168,7 @@ class ExperimentRunner:
 
     def _run_point(self, step: PlannedPoint) -> None:
         began = time.monotonic()
-        self._emit(
-            PointStarted(self.t, step.index, len(self.steps), step.label, self.remaining_s())
-        )
+        self.points.begin_point(step, self.remaining_s())
         length = self.plan.settle, self.plan.measure
         target, shape = self._session.target, shape_of(point_job_text(self.plan, step))
         disturbances = DisturbanceMeter(target, shape)
@@ -220,7 +198,8 @@ class ExperimentRunner:
         leaves_out_failures = not self.plan.variants and not self._session.budget.exceeded
         error = finished.error if finished is not None else ""
         if finished and error and finished.exit_code == EXIT_JOB_FAILED and leaves_out_failures:
-            self._report_failed_point(step, error)
+            # a sweep goes on: what one value can't do (bs=1000 past the page cache) others can
+            self.points.fail_point(step, error)
             return False
         return self.loop.complete(finished)
 
@@ -239,16 +218,6 @@ class ExperimentRunner:
             )
         return point
 
-    def _report_failed_point(self, step: PlannedPoint, error: str) -> None:
-        """A sweep goes on: what one value can't do (bs=1000 past the page cache) others can."""
-        self.failed[step.index] = error
-        settings = tuple((setting.name, setting.value) for setting in step.settings)
-        failed = PointFailed(
-            self.t, step.index, len(self.steps), step.label, step.job, settings, step.repeat, error
-        )
-        self._tried.append(failed)
-        self._emit(failed)
-
     def _earlier_outcomes(self, step: PlannedPoint) -> list[Outcome]:
         judged = self.progress.judged.get(step.index, []) if self.progress else []
         return [
@@ -259,43 +228,31 @@ class ExperimentRunner:
     def _finish_point(
         self, step: PlannedPoint, point: Point, outcomes: Sequence[Outcome], earlier: bool = False
     ) -> None:
-        self.points[step.index] = point
         shape = shape_of(point_job_text(self.plan, step))
         law = littles_law(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
-        settings = tuple((setting.name, setting.value) for setting in step.settings)
-        finished = PointFinished(
-            self.t, step.index, len(self.steps), step.label, step.job, settings,
-            step.variant, step.repeat, point, law, tuple(outcomes), earlier,
-        )  # fmt: skip
-        self._done.append(finished)
-        self._tried.append(finished)
-        self._emit(finished)
+        self.points.finish_point(step, point, law, outcomes, earlier)
 
     def verdict(self) -> Verdict:
         """What all points come to."""
-        judged = self.plan.judge(self._points())
+        judged, failed = self.plan.judge(self.points.measured()), len(self.points.failed)
         checks = [
             Check(f"{label}: {outcome.expectation.text}", outcome.passed, outcome_text(outcome))
             for label, outcome in judged
         ]
-        if self.failed:
-            checks.append(Check("all points", False, f"{counted(len(self.failed), 'run')} failed"))
+        if failed:
+            checks.append(Check("all points", False, f"{counted(failed, 'run')} failed"))
         unknown = [outcome for _, outcome in judged if outcome.measured is None]
         error = None
-        if unknown and not (self.interrupted or self.failed):
+        if unknown and not (self.interrupted or failed):
             error = UsageError(f"--expect {unknown[0].expectation.text!r} cannot be checked: the "
                                "points have no such figure.")  # fmt: skip
-        return Verdict(tuple(checks), self.interrupted, len(self.failed), error)
-
-    def _points(self) -> list[PointFinished]:
-        """What was measured, runs of one point as their mean."""
-        return self._done if self.plan.variants else measured_points(self.plan, self._done)
+        return Verdict(tuple(checks), self.interrupted, failed, error)
 
     def remaining_s(self) -> float:
         """Seconds until the last point will be done, judging by how long the points took so far."""
-        points = self.progress.points if self.progress else self.points
-        finished = points.keys() | self.failed.keys()
-        missing = sum(1 for step in self.steps if step.index not in finished)
+        points = self.progress.points if self.progress else self.points.figures
+        finished = points.keys() | self.points.failed.keys()
+        missing = sum(1 for step in self.points.steps if step.index not in finished)
         # laying out the files, in the first of them, does not come again
         overhead = median(self._overheads[1:]) if self._overheads[1:] else OVERHEAD_S
         return missing * (self.plan.settle + self.plan.measure + overhead)

@@ -9,8 +9,9 @@ import queue
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from json_schema import check_line
@@ -24,6 +25,7 @@ from iopstui.features.fleet.fleet import Fleet
 from iopstui.features.fleet.fleet_events import FleetEvent, FleetRunStarted
 from iopstui.features.fleet.fleet_state import IDLE, FleetState
 from iopstui.features.fleet.host_sweep import (
+    HostSweep,
     RunVerdict,
     SweepEvent,
     SweepEvents,
@@ -40,7 +42,7 @@ from iopstui.features.fleet.program.screen import FleetRecorder, FleetRunPlanner
 from iopstui.features.fleet.replay import FleetReplay
 from iopstui.features.fleet.session import FleetSession, PlannedRun
 from iopstui.model.experiment.host_sweep import HostPlan, HostPoint, SweptPoint, usual_counts
-from iopstui.model.experiment.plan import expand_plan, parse_axis
+from iopstui.model.experiment.plan import PlannedPoint, expand_plan, parse_axis
 from iopstui.output.experiment.sinks import experiment_sink
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
@@ -310,6 +312,31 @@ def test_hosts_that_take_no_part_rest() -> None:
     scene.apply(FleetRunStarted(1, ("a", "b"), 0.0, "one"))
     scene.apply(FleetRunStarted(2, ("a",), 0.0, "one"))
     assert [one.state for one in scene.hosts.values()] == ["connects", IDLE]
+
+
+class HalfLinear(HostPlan):
+    """Ends where a host has less than half of what it had at the first point."""
+
+    __slots__ = ()
+
+    def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
+        slow = bool(done) and done[-1].point.linear < 0.5
+        return None if slow else super().next(done, left)
+
+
+def test_a_plan_of_a_fleet_ends_when_it_says_so() -> None:
+    axis, events = (parse_axis("hosts=1,2,3"),), list[SweepEvent]()
+    plan = HalfLinear(("one",), {}, axis, settle=0, measure=5)
+
+    def run(step: PlannedPoint) -> RunVerdict:
+        point = measured(1)
+        return RunVerdict(EXIT_OK, point=replace(point, iops=point.iops / (1 + 2 * step.index)))
+
+    HostSweep(plan, run, events.append, lambda: False).run()
+    points = [event.label for event in events if isinstance(event, PointFinished)]
+    assert points == ["hosts=1", "hosts=2"]
+    (end,) = [event for event in events if isinstance(event, ExperimentFinished)]
+    assert (end.done, end.total, end.enough, end.error) == (2, 3, True, "")
 
 
 # -- its rows

@@ -84,9 +84,10 @@ def _conclude(runner: ExperimentRunner) -> Verdict:
         return runner.verdict()
     if runner.progress is not None:
         runner.progress.remove()
-    if runner.failed:
-        others = "not all others" if runner.ended_early else "the others"
-        print_message(f"{counted(len(runner.failed), 'run')} of {runner.plan.points} failed; "
+    points = runner.points
+    if points.failed:
+        others = "not all others" if points.ended_early else "the others"
+        print_message(f"{counted(len(points.failed), 'run')} of {runner.plan.points} failed; "
             f"{others} were measured")  # fmt: skip
     return runner.verdict()
 

@@ -14,6 +14,7 @@ from iopstui.events import (
     PointFinished,
     PointStarted,
 )
+from iopstui.experiment.plan_events import PlanEvent, PlanEvents, settings_of
 from iopstui.experiment.runner import OVERHEAD_S
 from iopstui.features.fleet.merging.merger import Merger
 from iopstui.features.fleet.merging.sums import DirectionSum
@@ -22,15 +23,14 @@ from iopstui.fio.library import find_job
 from iopstui.fio.write_bound import run_seconds
 from iopstui.format import counted
 from iopstui.model.experiment.host_sweep import HostPoint
-from iopstui.model.experiment.load_curve import measured_points
-from iopstui.model.experiment.plan import HOSTS, Plan, PlannedPoint, expand_plan
+from iopstui.model.experiment.plan import HOSTS, Plan, PlannedPoint
 from iopstui.model.experiment.point import littles_law
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.fio.jobfile import with_overrides
 from iopstui.model.means import median
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 
-SweepEvent = ExperimentStarted | PointStarted | PointFinished | PointFailed | ExperimentFinished
+SweepEvent = PlanEvent
 SWEEP_EVENTS = (
     ExperimentStarted, PointStarted, PointFinished, PointFailed, ExperimentFinished,
 )  # fmt: skip
@@ -82,59 +82,34 @@ def host_point(hosts: int, planned: int, merger: Merger, met: bool | None = None
     )  # fmt: skip
 
 
-class SweepEvents:
-    """Makes the events of a sweep from what its points come to. ``t`` gives the time."""
+class SweepEvents(PlanEvents):
+    """Makes the events of a sweep from what its points come to."""
 
     def __init__(
         self, plan: Plan, emit: Callable[[SweepEvent], None], t: Callable[[], float] = lambda: 0.0
     ) -> None:
-        self.plan = plan
-        self._emit, self._t = emit, t
-        self._done: list[PointFinished] = []
-        self._failed = 0
+        super().__init__(plan, emit, t)
         self._began: float | None = None
         self._lengths: list[float] = []
         # what a host had at the first point of a curve, by its other settings
         self._first_shares: dict[tuple[tuple[str, str], ...], float] = {}
-        emit(ExperimentStarted(t(), plan))
+        self.start()
 
     def begin(self, step: PlannedPoint) -> None:
         """A point begins."""
-        if self._began is not None and (took_s := self._t() - self._began) > 0:
-            self._lengths.append(took_s)
-        self._began, measure, points = self._t(), self.plan.measure, self.plan.points
+        now_s, measure = self.t(), self.plan.measure
+        if self._began is not None and now_s > self._began:
+            self._lengths.append(now_s - self._began)
+        self._began = now_s
         each_s = median(self._lengths) if self._lengths else measure and measure + OVERHEAD_S
-        left_s = (points - step.index) * each_s
-        self._emit(PointStarted(self._began, step.index, points, step.label, left_s))
+        self.begin_point(step, (len(self.steps) - step.index) * each_s)
 
     def finish(self, step: PlannedPoint, point: HostPoint) -> None:
         """A point counts."""
-        settings = tuple((setting.name, setting.value) for setting in step.settings)
-        share = self._first_shares.setdefault(
-            tuple(setting for setting in settings if setting[0] != HOSTS), point.iops_host
-        )
+        others = tuple(setting for setting in settings_of(step) if setting[0] != HOSTS)
+        share = self._first_shares.setdefault(others, point.iops_host)
         point = replace(point, linear=point.iops_host / share if share else None)
-        event = PointFinished(
-            self._t(), step.index, self.plan.points, step.label, step.job, settings, 0, step.repeat,
-            point, littles_law(point, None, paced=False),
-        )  # fmt: skip
-        self._done.append(event)
-        self._emit(event)
-
-    def fail(self, step: PlannedPoint, error: str) -> None:
-        """A point does not count."""
-        self._failed += 1
-        settings = tuple((setting.name, setting.value) for setting in step.settings)
-        self._emit(PointFailed(self._t(), step.index, self.plan.points, step.label, step.job,
-                               settings, step.repeat, error))  # fmt: skip
-
-    def end(self, error: str = "", stopped: bool = False) -> None:
-        """It is over; ``error`` says why before its last point."""
-        points = measured_points(self.plan, self._done)
-        self._emit(ExperimentFinished(
-            self._t(), len(self._done), self.plan.points, stopped, error, failed=self._failed,
-            said=self.plan.conclude(points) if points else (),
-        ))  # fmt: skip
+        self.finish_point(step, point, littles_law(point, None, paced=False))
 
 
 class HostSweep:
@@ -158,7 +133,7 @@ class HostSweep:
         ``run_point`` raises."""
         error, is_stopped = INTERNAL_ERROR, False
         try:
-            for step in expand_plan(self._events.plan):
+            while (step := self._events.next()) is not None:
                 verdict = self._run_step(step)
                 is_stopped = self._is_stopped()
                 if is_stopped or verdict.ends_sweep:
@@ -170,7 +145,7 @@ class HostSweep:
             error = "" if is_stopped else raised.message
             raise
         finally:
-            self._events.end(error, is_stopped)
+            self._events.end(error, stopped=is_stopped)
 
     def _run_step(self, step: PlannedPoint) -> RunVerdict:
         self._events.begin(step)
@@ -179,7 +154,7 @@ class HostSweep:
         if verdict.point is not None:
             self._events.finish(step, verdict.point)
         elif not self._is_stopped():
-            self._events.fail(step, next(iter(verdict.messages), INTERNAL_ERROR))
+            self._events.fail_point(step, next(iter(verdict.messages), INTERNAL_ERROR))
         return verdict
 
 

@@ -250,7 +250,7 @@ class _RunMerging:
             self._reason = STOPPED if code is not None else RECORDING_ENDS
         else:
             self._reason = next(iter(messages), RECORDING_ENDS)
-            self._sweep.fail(step, self._reason)
+            self._sweep.fail_point(step, self._reason)
         if step.index == self._point.plan.points - 1 and code is not None:
             self._reason = STOPPED if code == EXIT_INTERRUPTED else ""
             self._end_sweep()
@@ -259,7 +259,7 @@ class _RunMerging:
         sweep, self._sweep, self._point = self._sweep, None, None
         if sweep is not None:
             stopped = self._reason == STOPPED
-            sweep.end("" if stopped else self._reason, stopped)
+            sweep.end("" if stopped else self._reason, stopped=stopped)
 
     def _host_row(self, name: str, row: Object) -> None:
         if self._merger is None:
