@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from iopstui.format import latency, mib, number
 from iopstui.model.experiment.verdict import Check
 from iopstui.model.metrics.fields import BY_ID
 from iopstui.tables import aligned
-from iopstui.text import printable, with_breaks, without_breaks
+from iopstui.text import printable, wrapped
 
 HEAD = ("PROGRAM", "FIGURE", "NEEDS", "MEASURED", "95 % INTERVAL", "RESULT")
 
@@ -35,13 +34,14 @@ def fit_text(
     ]  # fmt: skip
     lines = [place, "", *aligned(cells)]
     if len(judgements) > 1 and not details:
-        short = (_wrapped(f"{each.program.name}: {_short(each)}", width, "") for each in judgements)
-        lines += ["", *(line for one in short for line in one)]
+        short = (f"{each.program.name}: {_short(each)}" for each in judgements)
+        lines += ["", *(wrapped(printable(text), 0, 0, max(width, 40)) for text in short)]
         return "\n".join([*lines, "", _last_line(judgements), "All that is known: --details."])
     for each in judgements:
-        lines += ["", *_wrapped(f"{each.program.title}. {each.program.needs}", width, "")]
+        needs = f"{each.program.title}. {each.program.needs}"
+        lines += ["", wrapped(printable(needs), 0, 0, max(width, 40))]
         for sentence in _sentences(each):
-            lines += _wrapped(sentence, width)
+            lines.append(wrapped(printable(sentence), 2, 2, max(width, 40)))
     return "\n".join([*lines, "", _last_line(judgements)])
 
 
@@ -106,13 +106,6 @@ def figure_text(row: Row, value: float | None) -> str:
     if unit == "ns":
         return latency(value)
     return f"{mib(value)} MiB/s" if unit == "B/s" else f"{number(value)}/s"
-
-
-def _wrapped(text: str, width: int, indent: str = "  ") -> list[str]:
-    return [with_breaks(line) for line in textwrap.wrap(
-        without_breaks(printable(text)), max(width, 40), initial_indent=indent,
-        subsequent_indent=indent, break_on_hyphens=False, break_long_words=False,
-    )]  # fmt: skip
 
 
 def _last_line(judgements: Sequence[Judgement]) -> str:

@@ -9,16 +9,15 @@ import sys
 from iopstui.cli.runs.check_files import with_check_files
 from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
 from iopstui.errors import EXIT_OK
-from iopstui.events import Event, LayoutProgress, Notice
 from iopstui.features.fit.library import read_programs
 from iopstui.features.fit.output import checks_of, fit_json, fit_text
 from iopstui.features.fit.runner import FitRunner
 from iopstui.features.fit.setup import FitSetup, plan_lines, set_up, split_words
-from iopstui.format import clock, print_line
+from iopstui.format import print_line
 from iopstui.linux.roots import Roots
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Verdict
-from iopstui.output.status_line import ProgressShare, StatusLine
+from iopstui.output.run_progress import RunProgress
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals
 from iopstui.text import printable
@@ -44,8 +43,8 @@ def run_fit(arguments: argparse.Namespace) -> int:
 
 def _measure(setup: FitSetup, arguments: argparse.Namespace) -> Verdict:
     clean_up_and_report(print_message, Roots())
-    progress = _Progress()
-    runner = FitRunner(setup, progress.handle, progress.note)
+    progress = RunProgress(sys.stderr, sys.stdout)
+    runner = FitRunner(setup, progress.handle, progress.write_note)
     StopSignals(runner.loop.stop, kill_without_waiting(runner.loop.kill))
     runner.run()
     target = setup.target
@@ -59,23 +58,3 @@ def _measure(setup: FitSetup, arguments: argparse.Namespace) -> Verdict:
         count = f"{len(runner.judgements)} of {len(setup.programs)}"
         print_message(f"Interrupted: {count} programs were measured.")
     return Verdict(checks_of(runner.judgements), runner.loop.interrupted)
-
-
-class _Progress:
-    """One line a program, warnings, and the progress of a layout."""
-
-    def __init__(self) -> None:
-        self._share = ProgressShare()
-        self._line = StatusLine(sys.stderr, sys.stdout)
-
-    def handle(self, event: Event) -> None:
-        """Describe the event."""
-        if isinstance(event, LayoutProgress) and self._line.alive:
-            self._line.draw(f"[{clock(event.t)}] {self._share.text(event)}")
-        elif isinstance(event, Notice) and event.level != "info":
-            self.note(f"{event.level}: {event.text}")
-
-    def note(self, message: str) -> None:
-        """A line of its own."""
-        self._line.clear()
-        print_line(printable(message), sys.stderr)

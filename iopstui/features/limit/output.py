@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from iopstui.features.limit.runner import Row, share_text
 from iopstui.features.limit.setup import LimitSetup
 from iopstui.format import latency, number
 from iopstui.tables import aligned
-from iopstui.text import printable, with_breaks, without_breaks
+from iopstui.text import printable, wrapped
 
 
 def limit_text(
@@ -23,10 +22,10 @@ def limit_text(
     lines = [printable(f"{job}, random arrivals (open loop): {setup.keep.text}"), ""]
     lines += [*table_lines(setup, rows, closed), ""]
     for note in answer.notes:
-        lines += _wrapped(note, width)
+        lines.append(wrapped(printable(note), 0, 0, max(width, 40)))
     if saturated:
-        lines += _wrapped(saturated, width)
-    return "\n".join([*lines, *_wrapped(f"{answer.text}", width)])
+        lines.append(wrapped(printable(saturated), 0, 0, max(width, 40)))
+    return "\n".join([*lines, wrapped(printable(answer.text), 0, 0, max(width, 40))])
 
 
 def table_lines(
@@ -53,13 +52,6 @@ def _cells(row: Row, allowed: float) -> tuple[str, ...]:
         f"{rate:,.0f}", latency(row.figure_ns), share_text(row.share),
         f"{row.point.seconds:.0f}", number(row.point.in_flight), kept,
     )  # fmt: skip
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return [with_breaks(line) for line in textwrap.wrap(
-        without_breaks(printable(text)), max(width, 40), break_on_hyphens=False,
-        break_long_words=False,
-    )]  # fmt: skip
 
 
 def limit_json(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS
 from iopstui.output.pages.volumes import outdated, volume_json
 from iopstui.tables import aligned
-from iopstui.text import printable, with_breaks, without_breaks
+from iopstui.text import printable, wrapped
 
 HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LIMIT")
 
@@ -31,21 +30,14 @@ def promise_text(
     if notes:
         lines.append("")
     for title, why in notes:
-        lines += _wrapped(f"{title}: {why}.", width)
+        lines.append(wrapped(printable(f"{title}: {why}."), 0, 2, max(width, 40)))
     warmup = promised.volume.warmup
     if warmup is not None and any(row.result == FAIL for row in rows):
-        lines += _wrapped(f"Warm-up: {warmup.text}", width)
+        lines.append(wrapped(printable(f"Warm-up: {warmup.text}"), 0, 2, max(width, 40)))
     old = outdated(promised.volume)
     if old and any(row.result == FAIL for row in rows):
-        lines += _wrapped(old, width)
+        lines.append(wrapped(printable(old), 0, 2, max(width, 40)))
     return "\n".join([*lines, "", _verdict_line(rows)])
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return [with_breaks(line) for line in textwrap.wrap(
-        without_breaks(printable(text)), max(width, 40), subsequent_indent="  ",
-        break_on_hyphens=False, break_long_words=False,
-    )]  # fmt: skip
 
 
 def _cells(row: Verdict, title: str) -> tuple[str, ...]:

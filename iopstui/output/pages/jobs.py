@@ -35,7 +35,7 @@ def jobs_table(jobs: Sequence[ShippedJob], width: int) -> str:
             above = publisher_heading(job.source)
             lines += ["", printable(above)]
         head = f"{name:<{first}}  {'yes' if job.writes else 'no':<6}  "
-        lines += _wrapped(job.title, width, head, indent)
+        lines += lines_after(job.title, width, head, indent)
     lines += ["", "Explain one: iopstui jobs NAME    Run one: iopstui run [TARGET] --job NAME"]
     return "\n".join(lines)
 
@@ -54,10 +54,10 @@ def explain(job: ShippedJob, width: int) -> str:
         ("Writes", writes),
         ("Source", job.source),
     )
-    lines = [*_wrapped(f"{job.name}: {job.title}", width, "", ""), ""]
+    lines = [*lines_after(f"{job.name}: {job.title}", width, "", ""), ""]
     for label, text in rows:
         if text:
-            lines += _wrapped(text, width, f"{label:<10}", " " * 10)
+            lines += lines_after(text, width, f"{label:<10}", " " * 10)
     lines += ["", *(f"    {line}".rstrip() for line in _options(job.text)), ""]
     lines += [f"Run it:   iopstui run [TARGET] --job {job.name} [--set OPTION=VALUE]"]
     if job.run:
@@ -85,11 +85,9 @@ def _options(text: str) -> list[str]:
     return [printable(line) for line in lines]
 
 
-def _wrapped(text: str, width: int, head: str, indent: str) -> list[str]:
+def lines_after(text: str, width: int, head: str, indent: str) -> list[str]:
+    """``text`` in lines of ``width``: the first after ``head``, others after ``indent``."""
     return textwrap.wrap(
-        printable(text),
-        max(width, len(indent) + NARROWEST),
-        initial_indent=head,
-        subsequent_indent=indent,
-        break_on_hyphens=False,
-    ) or [head.rstrip()]
+        printable(text), max(width, len(indent) + NARROWEST), initial_indent=head,
+        subsequent_indent=indent, break_on_hyphens=False, break_long_words=False,
+    ) or [head.rstrip()]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,6 +20,7 @@ from iopstui.model.volumes.volume import (
     InstanceLimit,
     VolumeClass,
 )
+from iopstui.output.pages.jobs import lines_after
 from iopstui.tables import aligned
 from iopstui.text import printable
 
@@ -50,7 +50,7 @@ def volumes_table(catalog: Catalog, width: int) -> str:
             above = entry.provider
             lines += ["", printable(catalog.titles.get(above, above))]
         text = f"{entry.title}: {summary(entry)}"
-        lines += _wrapped(text, width, f"{entry.id:<{first}}  ", " " * (first + 2))
+        lines += lines_after(text, width, f"{entry.id:<{first}}  ", " " * (first + 2))
     lines += ["", "Explain one: iopstui volumes NAME [--size 500g]",
               "Test one:    iopstui promise [TARGET] --volume NAME"]  # fmt: skip
     return "\n".join(lines)
@@ -88,22 +88,22 @@ def _limit(limit: InstanceLimit | None) -> str:
 
 def explain_volume(volume: VolumeClass, promised: PromisedFigures | None, width: int) -> str:
     """The formulas with their sources, and the figures ``promised`` of it, if it has a size."""
-    lines = [*_wrapped(f"{volume.id}: {volume.title}", width, "", ""), ""]
+    lines = [*lines_after(f"{volume.id}: {volume.title}", width, "", ""), ""]
     for label, text, source in _rows(volume):
         cited = f" [{source}]" if source else ""
-        lines += _wrapped(text + cited, width, f"{label:<18}", " " * 18)
+        lines += lines_after(text + cited, width, f"{label:<18}", " " * 18)
     if promised is not None:
         size = f" of {promised.size_gib:,g} GiB" if promised.size_gib else ""
         lines += ["", f"A volume{size}:"]
         for label, text in _figures(promised):
-            lines += _wrapped(text, width, f"  {label:<18}", " " * 20)
+            lines += lines_after(text, width, f"  {label:<18}", " " * 20)
     lines += ["", "Sources:"]
     for key in sorted(set(_cited_sources(volume))):
         page = volume.sources[key]
-        lines += _wrapped(f"[{key}] {page.text} {page.url}".rstrip(), width, "  ", "    ")
+        lines += lines_after(f"[{key}] {page.text} {page.url}".rstrip(), width, "  ", "    ")
     old = outdated(volume)
     if old:
-        lines += ["", *_wrapped(old, width, "", "")]
+        lines += ["", *lines_after(old, width, "", "")]
     return "\n".join(lines)
 
 
@@ -264,10 +264,3 @@ def catalog_json(catalog: Catalog) -> dict[str, Any]:
         "instances": [instance_json(instance) for instance in catalog.instances.values()],
         "problems": list(catalog.problems),
     }
-
-
-def _wrapped(text: str, width: int, head: str, indent: str) -> list[str]:
-    return textwrap.wrap(
-        printable(text), max(width, len(indent) + NARROWEST), initial_indent=head,
-        subsequent_indent=indent, break_on_hyphens=False, break_long_words=False,
-    ) or [head.rstrip()]  # fmt: skip

@@ -39,6 +39,14 @@ LIST_KEYS: tuple[BindingType, ...] = (
     Binding("y", "app." + press("copy"), "Copy", show=False),
 )
 """For dialogs without text input."""
+SCROLL_KEYS: tuple[BindingType, ...] = (
+    Binding("down", "scroll(1)", show=False),
+    Binding("up", "scroll(-1)", show=False),
+    Binding("pageup", "page(-1)", show=False),
+    Binding("home", "scroll(-1000000)", show=False),
+    Binding("end", "scroll(1000000)", show=False),
+)
+"""For what has more rows than are seen. Page down is bound beside them: Space may do it, too."""
 
 
 @dataclass(frozen=True, slots=True)

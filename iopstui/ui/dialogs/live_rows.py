@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 
 from iopstui.ui.core.key import Key
-from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
+from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, SCROLL_KEYS, Hint, Modal
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.canvas import Canvas
 from iopstui.ui.draw.layout import Box
@@ -28,12 +28,8 @@ class LiveRows(TypeToFilter, Modal[None]):
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
-        Binding("down", "scroll(1)", show=False),
-        Binding("up", "scroll(-1)", show=False),
         Binding("pagedown", "page(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("home", "scroll(-1000000)", show=False),
-        Binding("end", "scroll(1000000)", show=False),
+        *SCROLL_KEYS,
         Binding("less_than_sign", "sort(-1)", show=False),
         Binding("greater_than_sign", "sort(1)", show=False),
     ]

@@ -14,6 +14,7 @@ from iopstui.text import printable, wrapped
 from iopstui.ui.core.clipboard import place_and_time
 from iopstui.ui.core.key import KeyHint, press
 from iopstui.ui.core.messages import KeyClicked
+from iopstui.ui.core.modal import SCROLL_KEYS
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard import bars, mouse
 from iopstui.ui.draw import layout
@@ -54,12 +55,8 @@ class ExperimentScreen(CanvasScreen):
         Binding("tab", "next(1)", "next pane"),
         Binding("shift+tab", "next(-1)", "previous pane"),
         *(Binding(str(number), f"pane({number})", show=False) for number in range(5)),
-        Binding("down", "scroll(1)", show=False),
-        Binding("up", "scroll(-1)", show=False),
         Binding("pagedown", "page(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("home", "scroll(-1000000)", show=False),
-        Binding("end", "scroll(1000000)", show=False),
+        *SCROLL_KEYS,
     ]
 
     def __init__(

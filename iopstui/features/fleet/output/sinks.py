@@ -190,7 +190,17 @@ class TotalLines:
         self._out.flush()
 
 
-class TotalCsv:
+class _TextSink:
+    """Prints what is no second as text."""
+
+    _messages: _LossMessages
+
+    def answer(self, t: float, answer: Answer) -> None:
+        """Print an answer beside the rows."""
+        self._messages.answer(t, answer)
+
+
+class TotalCsv(_TextSink):
     """A row for each second; the header at once."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
@@ -203,16 +213,12 @@ class TotalCsv:
         self._messages.second(second)
         self._file.row(map(cell_text, (*head_cells(second), *figure_cells(second.sums))))
 
-    def answer(self, t: float, answer: Answer) -> None:
-        """Print an answer beside the rows."""
-        self._messages.answer(t, answer)
-
     def end(self, merger: Merger) -> None:
         """End: no more events follow."""
         self._messages.print_totals(merger, self._err)
 
 
-class TotalTable:
+class TotalTable(_TextSink):
     """A row of at most 80 columns for each second, the whole at the end."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
@@ -232,10 +238,6 @@ class TotalTable:
             print_line(head_line(_FIO if fio else _KERNEL), self._out)
         self._rows += 1
         print_line(row_line(_FIO if fio else _KERNEL, second), self._out)
-
-    def answer(self, t: float, answer: Answer) -> None:
-        """Print an answer beside the rows."""
-        self._messages.answer(t, answer)
 
     def end(self, merger: Merger) -> None:
         """Print the totals of all hosts."""

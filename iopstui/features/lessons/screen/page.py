@@ -26,7 +26,7 @@ from iopstui.features.lessons.screen.rows import end_page, pane_name
 from iopstui.features.lessons.screen.state import END, LessonProgress
 from iopstui.tables import Table
 from iopstui.text import printable
-from iopstui.ui.core.modal import Hint, KeyLine
+from iopstui.ui.core.modal import SCROLL_KEYS, Hint, KeyLine
 from iopstui.ui.dashboard.side_charts import SideCharts
 from iopstui.ui.draw.layout import large
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
@@ -125,11 +125,7 @@ class LessonPage(Screen[None]):
         Binding("left", "back", "back"),
         Binding("escape", "leave", "leave the lesson"),
         Binding("space,pagedown", "page(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("down", "scroll(1)", show=False),
-        Binding("up", "scroll(-1)", show=False),
-        Binding("home", "scroll(-1000000)", show=False),
-        Binding("end", "scroll(1000000)", show=False),
+        *SCROLL_KEYS,
     ]
 
     def __init__(
