@@ -400,7 +400,7 @@ class RecordingBuffer:
         if recorder.is_listed:
             remember_recording(recorder.path)
         self._recorder = recorder
-        self._origin_ns = first.arrived_ns
+        self._origin_ns, self._last_t = first.arrived_ns, 0.0
         self._shift_s = (first.arrived_ns - (self._first_ns or first.arrived_ns)) / 1e9
         machine = os.uname()
         header = form.Header(

@@ -127,6 +127,21 @@ def test_who_did_it_is_known_of_the_first_seconds_and_in_each_hour(
     assert "who: cp (42) 400 KiB/s" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("ipi_every", [1, 100])
+def test_samples_from_before_a_file_are_none_of_its_time(
+    ipi_every: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight = Flight(tmp_path, after_s=3580)
+    flight.session.ipi_every = ipi_every
+    flight.run(60, QUIET)
+    flight.end()
+    assert main(["watch", str(tmp_path), "--worst", "3"]) == 0
+    assert capsys.readouterr().out == "Nothing waited in 59 s recorded.\n"
+    main(["why", str(tmp_path), "--at", "2026-09-27 02:59:45", "--for", "30s"])
+    printed = capsys.readouterr()
+    assert "set back" not in printed.err and "then:" not in printed.out
+
+
 @pytest.mark.parametrize("step", [1, 10])
 def test_the_slowest_second_is_one_of_the_span(
     step: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -22,7 +22,7 @@ from iopstui.features.flight.directory import stored_files
 from iopstui.features.flight.history import read_history
 from iopstui.features.flight.model.bad_times import bad_times
 from iopstui.features.flight.model.peaks import join
-from iopstui.features.flight.model.stretches import Stretch
+from iopstui.features.flight.model.stretches import Stretch, stretches
 from iopstui.features.flight.past_answer import _of_same_seconds, _with_recorded, why_then
 from iopstui.features.flight.span import read_span
 from iopstui.features.flight.thinning import thin
@@ -266,3 +266,11 @@ def test_a_spike_is_not_left_out_for_a_lower_one_before_it() -> None:
     usual = [peaks(10.0 * n, 1.0) for n in range(1, 50)]
     [found] = bad_times([], [*usual, peaks(500.0, 40.0), peaks(530.0, 320.0)], 10)
     assert found.times == 320.0 and found.ended_s == 530.0
+
+
+@pytest.mark.parametrize(("pause_s", "count"), [(0.0, 1), (1.1, 1), (30.0, 2)])
+def test_an_answer_goes_on_over_the_end_of_a_file(pause_s: float, count: int) -> None:
+    slow = Answer("vda", "slow", "warning", "vda answers slowly")
+    answers = [(0.0, slow), (50.0, None), (50.0 + pause_s, slow), (90.0, None), (90.0, None)]
+    found = stretches(answers)
+    assert len(found) == count and (found[0].began_s, found[-1].ended_s) == (0.0, 90.0)

@@ -72,6 +72,8 @@ class SimulatedSession:
         self._answers = AnswerTracker(TARGET)
         self._counts = [0] * 17
         self._waited_us = 0
+        self.ipi_every = 1
+        """Of many samples one may have the interrupts between CPUs."""
         self._seq = 0
         self.t = 0.0
 
@@ -93,7 +95,8 @@ class SimulatedSession:
         ticks = int(self.clock.ns / 1e7)
         kernel = KernelSample(
             self.clock.ns, self.clock.wall_ms(), 1000, {"vda": disk},
-            {0: CpuTimes(0, 0, 0, ticks, 0, 0, 0, 0)}, {}, {}, None,
+            {0: CpuTimes(0, 0, 0, ticks, 0, 0, 0, 0)}, {}, {},
+            None if self._seq % self.ipi_every else {0: self._seq},
             more={"pressure": {"some": self._waited_us, "full": 0}},
         )  # fmt: skip
         raw = RawSample(self._seq, self.clock.ns, self.clock.wall_ms(), kernel, None, False, 0)

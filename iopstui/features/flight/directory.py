@@ -19,6 +19,8 @@ SERVICE_DIRECTORY = Path("/var/lib/iopstui-flight")
 LOCK = "recorder.lock"
 MOST_S = 3620.0
 """No file is of a longer time."""
+JUMP_S = 2.0
+"""A clock that was set by more begins a new file: in each file the wall clock goes evenly."""
 STEPS = ((86400.0, 60), (3600.0, 10))
 """From which age on a file has a sample in so many seconds."""
 PART = ".part"

@@ -57,11 +57,13 @@ def _read(
         recording.pass_over("Use")
         base_s = recording.header.started_ms / 1e3
         index = recording.index()
-        history.seconds += index.end
+        # samples from before its beginning are only subtracted from
+        began_t = max(0.0, file.name.began_s - base_s)
+        history.seconds += index.end - began_t
         if text := unread_part(file, recording.damage, is_last):
             history.unreadable.append(text)
         for _, record in index.events:
-            at = base_s + record.t
+            at = base_s + max(record.t, began_t)
             if not began_s <= at <= ended_s and not isinstance(record.value, RecordedDevices):
                 continue
             match record.value:

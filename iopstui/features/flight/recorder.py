@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.errors import IopstuiError, UsageError
-from iopstui.features.flight.directory import Ring, StoredFile
+from iopstui.features.flight.directory import JUMP_S, Ring, StoredFile
 from iopstui.features.flight.hour_file import HourFile
 from iopstui.features.flight.model.peaks import PeakFold, busiest_use
 from iopstui.features.flight.thinning import thin
@@ -40,8 +40,6 @@ PEAKS_S = 10.0
 USE_S = 5.0
 """How often who uses the disks is written down, and what each cgroup does is read."""
 RETRY_S = 10.0
-JUMP_S = 2.0
-"""A clock that was set by more begins a new file: in each file the wall clock goes evenly."""
 PARTS_OF_SIZE = 8
 """No file is larger than this part of the ring, whatever it records."""
 MAX_GROUPS = 30

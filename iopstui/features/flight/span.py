@@ -9,6 +9,7 @@ from pathlib import Path
 from iopstui import events
 from iopstui.errors import IopstuiError, UsageError
 from iopstui.features.flight.directory import (
+    JUMP_S,
     StoredFile,
     no_recording,
     stored_files,
@@ -129,7 +130,9 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
         index = recording.index()
         if base_s > span.ended_s or base_s + index.end < span.began_s or not index.samples:
             return
-        if span.frames and base_s < span.frames[-1][0] - 1:
+        # samples from before its beginning are only subtracted from
+        began_t = max(0.0, file.name.began_s - base_s)
+        if span.frames and base_s + began_t < span.frames[-1][0] - JUMP_S:
             span.notes.append(f"the clock was set back, and some of this time was recorded twice: "
                               f"again in {file.path.name}")  # fmt: skip
         span.header = recording.header
@@ -137,7 +140,7 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
         start = index.key_before(span.began_s - base_s - LEAD_S)
         for place, earlier in index.events:
             if place < start:
-                _note(span, base_s, earlier.t, earlier.value)
+                _note(span, base_s, max(earlier.t, began_t), earlier.value)
         for record in recording.records(start):
             if record.t > span.ended_s - base_s + LEAD_S:
                 break
@@ -147,7 +150,7 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
             if isinstance(record, SampleRecord):
                 span.note_sample(record.raw)
             else:
-                _note(span, base_s, record.t, record.value)
+                _note(span, base_s, max(record.t, began_t), record.value)
         span.devices |= fold.devices
         span.answers.append((min(base_s + index.end, span.ended_s), None))
         if text := unread_part(file, recording.damage, is_last):

@@ -8,6 +8,9 @@ from itertools import pairwise
 
 from iopstui.model.answer.answer import GOOD, RANKS, Answer
 
+GAP_S = 2.0
+"""From the last sample of a file to the first one of the next it is at most so long."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
@@ -25,7 +28,8 @@ class Stretch:
 
 def stretches(answers: Sequence[tuple[float, Answer | None]]) -> list[Stretch]:
     """From (when it was given, answer); None ends the one before. Successive answers that differ in
-    their figures alone are one stretch, in the words that held longest."""
+    their figures alone are one stretch, in the words that held longest; so are those before and
+    after the end of a file."""
     found: list[Stretch] = []
     longest = (False, 0.0)
     for (at, answer), (until, _) in pairwise(answers):
@@ -33,7 +37,7 @@ def stretches(answers: Sequence[tuple[float, Answer | None]]) -> list[Stretch]:
             continue
         weight = bool(answer.who), until - at
         last = found[-1] if found else None
-        if last is not None and last.ended_s == at and is_same(last.answer, answer):
+        if last is not None and at - last.ended_s <= GAP_S and is_same(last.answer, answer):
             found[-1] = Stretch(last.began_s, until, answer if weight > longest else last.answer)
             longest = max(longest, weight)
         else:
