@@ -109,7 +109,7 @@ def test_how_long_nothing_waited_from_the_first_sample_on(
     flight.run(seconds, QUIET)
     flight.end()
     assert main(["watch", str(tmp_path), "--worst", "3"]) == 0
-    assert capsys.readouterr().out == f"Nothing waited in {text} recorded.\n"
+    assert capsys.readouterr().out == f"Nothing waited for a disk in {text} recorded.\n"
 
 
 @pytest.mark.parametrize("at", ["02:59:38", "02:59:53", "03:00:00", "03:00:04"])
@@ -136,7 +136,7 @@ def test_samples_from_before_a_file_are_none_of_its_time(
     flight.run(60, QUIET)
     flight.end()
     assert main(["watch", str(tmp_path), "--worst", "3"]) == 0
-    assert capsys.readouterr().out == "Nothing waited in 59 s recorded.\n"
+    assert capsys.readouterr().out == "Nothing waited for a disk in 59 s recorded.\n"
     main(["why", str(tmp_path), "--at", "2026-09-27 02:59:45", "--for", "30s"])
     printed = capsys.readouterr()
     assert "set back" not in printed.err and "then:" not in printed.out

@@ -38,7 +38,7 @@ def list_worst(place: Path, most: int, as_json: bool) -> int:
     seconds = history.seconds
     recorded = f"{units.duration(seconds if seconds < 60 else 60 * (seconds // 60))} recorded"
     if not times:
-        print_line(f"Nothing waited in {recorded}.", sys.stdout)
+        print_line(f"Nothing waited for a disk in {recorded}.", sys.stdout)
     else:
         first = local_text(times[0].began_s)[:16]
         print_message(
