@@ -12,6 +12,7 @@ from iopstui.linux.devices.health.driver_health import (
     parse_hex,
     read_errors,
     read_lost_paths,
+    read_offline,
     read_queue_depth,
 )
 from iopstui.linux.devices.sysfs import read_devices
@@ -70,6 +71,13 @@ def test_a_scsi_disk(tree: Tree) -> None:
     disk = str(scsi_disk(tree))
     assert read_queue_depth(disk) == 32
     assert read_errors(disk) == (31, 2)
+
+
+@pytest.mark.parametrize("state", ["running", "blocked", "offline", "transport-offline"])
+def test_the_states_in_which_a_scsi_disk_gets_no_commands(tree: Tree, state: str) -> None:
+    disk = scsi_disk(tree)
+    tree.attributes(disk / "device", state=state)
+    assert read_offline(str(disk)) == (state if state.endswith("offline") else "")
 
 
 def test_an_older_kernel_counts_no_timeouts(tree: Tree) -> None:

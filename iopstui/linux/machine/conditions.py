@@ -24,6 +24,7 @@ from iopstui.linux.devices.health.driver_health import (
     read_errors,
     read_ext4_errors,
     read_lost_paths,
+    read_offline,
     read_queue_depth,
 )
 from iopstui.linux.devices.health.pcie import LinkFiles, find_link, read_link
@@ -197,6 +198,7 @@ class ConditionsFiles:
             lost_paths=read_lost_paths(device, self._roots),
             paths=len(paths_of(device)),
             suspended=device.kind == "dm" and read_int(f"{place.directory}/dm/suspended") == 1,
+            offline=read_offline(place.directory) if scsi else "",
             nvme=read_nvme_counters(self._roots, device),
             file_system=read_ext4_errors(device, self._roots, time.time()),
         )

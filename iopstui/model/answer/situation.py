@@ -264,20 +264,46 @@ class Situation:
     @cached_property
     def queue_share(self) -> float:
         """Part of the seconds in which requests waited behind others."""
-        return self._share(self._waits_in_queue)
+        return self._share([self._waits_in_queue(rates) for rates in self.seconds])
 
     @cached_property
     def unclear_share(self) -> float:
         """Part of the seconds in which many were in flight, and perhaps waited for each other."""
-        return self._share(self._may_wait_in_queue)
+        return self._share([self._may_wait_in_queue(rates) for rates in self.seconds])
 
     @cached_property
     def slow_share(self) -> float:
-        """Part of the seconds in which the device took very long for few requests."""
-        return self._share(self._is_slow_alone)
+        """Part of the seconds in which the device took very long for few requests, or completed
+        none of those that it had."""
+        often_stalled = self.stalled_seconds >= FEW_SECONDS * len(self.seconds)
+        return self._share([
+            stalled or self._is_slow_alone(rates) or (often_stalled and self._waits_in_queue(rates))
+            for rates, stalled in zip(self.seconds, self._stalled, strict=True)
+        ])  # fmt: skip
 
-    def _share(self, is_so: Callable[[DiskRates], bool]) -> float:
-        share = fmean([is_so(rates) for rates in self.seconds]) if self.seconds else 0.0
+    @property
+    def stalled_seconds(self) -> int:
+        """In how many of the seconds requests were in flight all the time, and none completed."""
+        return sum(self._stalled)
+
+    @cached_property
+    def _stalled(self) -> list[bool]:
+        """Which seconds those are. Their requests are in the figures of a later second, if
+        somebody waited for them and they took very long."""
+        waited = [self._waited(rates) for rates in self.seconds]
+        ios_s = sum(one[1] for one in waited)
+        waited_s = sum(one[0] for one in waited)
+        slow_ms = VERY_SLOW_FACTOR * self.slow_ms
+        if waited_s < SLOW_IN_FLIGHT * len(waited) or 1e3 * waited_s < slow_ms * ios_s:
+            return [False] * len(waited)
+        had = [0, *(rates.in_flight or 0 for rates in self.seconds)]
+        return [
+            bool(before and rates.in_flight and not rates.ios_s and not rates.f_s)
+            for before, rates in zip(had, self.seconds, strict=False)
+        ]
+
+    def _share(self, seconds: Sequence[bool]) -> float:
+        share = fmean(seconds) if seconds else 0.0
         return share if len(self.seconds) >= FEW or share == 1.0 else min(share, FEW_SHARE)
 
     def _waits_in_queue(self, rates: DiskRates) -> bool:

@@ -122,6 +122,23 @@ def suspended(s: Situation) -> Answer | None:
     return None
 
 
+def offline(s: Situation) -> Answer | None:
+    """The kernel lets no I/O pass to a SCSI disk that did not answer: each fails at once. What a
+    lost path means says the device above it."""
+    state = s.conditions.devices.get(s.disk)
+    if state is None or not state.offline or s.ios_s:
+        return None
+    device = s.devices.get(s.disk)
+    above = [s.devices.get(name) for name in (device.holders if device is not None else ())]
+    if any(one is not None and one.layer == "dm-multipath" for one in above):
+        return None
+    return Answer(
+        s.disk, "offline", CRITICAL,
+        f"{s.disk} is {state.offline}: the kernel sends it no I/O, each fails at once",
+        WAITS if s.now_in_flight else NOTHING, next=advise("log"),
+    )  # fmt: skip
+
+
 def lost_count(s: Situation) -> Answer | None:
     """The counter of requests in flight says that some are, and nothing else does."""
     counts = {rates.in_flight for rates in s.seconds}
@@ -267,7 +284,8 @@ def slow_device(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "slow", WARNING,
         f"{s.disk}{s.layer} answers slowly: {_mean(s)} with {_count(s.in_flight)} in flight"
-        f"{_usual(s)}{held}{_cpus_text(s)}", WAITS, _who(s), step or advise("slow", s.disk),
+        f"{_stalls(s)}{_usual(s)}{held}{_cpus_text(s)}", WAITS, _who(s),
+        step or advise("slow", s.disk),
     )  # fmt: skip
 
 
@@ -476,6 +494,7 @@ TABLE: Sequence[Row] = (
     gone,
     too_short,
     suspended,
+    offline,
     lost_count,
     silent,
     finding,
@@ -580,6 +599,11 @@ def _is_quick(s: Situation) -> bool:
 
 def _count(value: float) -> str:
     return units.number(round(value)) if value >= 2 else f"{value:.1f}"
+
+
+def _stalls(s: Situation) -> str:
+    seconds = s.stalled_seconds
+    return f", and nothing in {seconds} of {len(s.seconds)} s" if seconds else ""
 
 
 def _usual(s: Situation) -> str:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame, rates
 
-from iopstui.model.answer.answer import GOOD, NOTHING, UNKNOWN, WAITS, Answer
+from iopstui.model.answer.answer import CRITICAL, GOOD, NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.evidence import evidence
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.situation import Situation
@@ -547,3 +547,35 @@ def test_several_readings_are_one() -> None:
     assert mean.limits == (limit,) and mean.seconds == 15.0
     once = mean_use([*readings[:1], *readings[:1], readings[1]])
     assert once is not None and not once.limits, "reached once in three is chance"
+
+
+def test_a_disk_whose_commands_time_out_is_slow_though_few_of_its_seconds_show_it() -> None:
+    # SCSI commands that got no answer for 5 s: 4 in flight, the others take 0.2 ms
+    ran = changed(rates(250, 0, 124), util=99.0, in_flight=4)
+    hung = changed(IDLE, util=99.0, in_flight=4)
+    answer = first([ran, hung, hung, hung, ran, hung, hung, ran], use(), 0.0)
+    assert (answer.rule, answer.verdict) == ("slow", WAITS)
+    assert "answers slowly: 124 ms on average" in answer.text
+    assert "and nothing in 5 of 8 s" in answer.text
+    # quick ones, few, the page cache's
+    quick, few = changed(rates(4000, 0, 1), in_flight=4), changed(rates(1, 0, 100), in_flight=4)
+    written = changed(rates(0, 250, 124), in_flight=4)
+    for innocent in (quick, few, written):
+        seconds = [innocent, hung, innocent, hung, innocent, hung, innocent, innocent]
+        assert first(seconds, use(), 0.0).rule not in ("slow", "unsteady")
+    # none was in flight when the second began
+    some = changed(rates(10, 0, 1), in_flight=0)
+    seconds = [changed(ran, in_flight=0), hung, some, hung, some, hung, some, some]
+    assert first(seconds, use(), 0.0).rule not in ("slow", "unsteady")
+
+
+def test_an_offline_disk_fails_each_io_and_a_path_is_left_to_the_device_above_it() -> None:
+    off = Conditions(devices={"vda": DeviceState(offline="offline")})
+    answer = first([IDLE] * 5, use(), 0.0, conditions=off)
+    assert (answer.rule, answer.state, answer.verdict) == ("offline", CRITICAL, NOTHING)
+    held = first([changed(IDLE, in_flight=2)] * 5, use(), 0.0, conditions=off)
+    assert (held.rule, held.verdict) == ("offline", WAITS)
+    devices = {"vda": replace(DEVICES["vda"], holders=("dm-0",)),
+               "dm-0": replace(DEVICES["dm-0"], layer="dm-multipath")}  # fmt: skip
+    path = judge(Seen(ONE, frames([{"vda": IDLE}] * 5, 0.0), devices, off, use()))
+    assert path[0][1].rule == "quiet"

@@ -19,6 +19,7 @@ from iopstui.text import printable
 
 # its files are gone, but it was there when the devices were read
 GONE = "gone"
+OFFLINE = ("offline", "transport-offline")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _ACTION = re.compile(r"[a-z]{1,20}")
 _MEMBERS = re.compile(r"([0-9]{1,9})(?: \([0-9]{1,9}\))?")
@@ -61,6 +62,12 @@ def read_errors(disk: str) -> tuple[int | None, int | None]:
         parse_hex(read_text(f"{disk}/device/ioerr_cnt") or ""),
         parse_hex(read_text(f"{disk}/device/iotmo_cnt") or ""),
     )
+
+
+def read_offline(disk: str) -> str:
+    """The state of a SCSI disk that the kernel sends no commands any more, else ""."""
+    state = (read_text(f"{disk}/device/state") or "").strip()
+    return state if state in OFFLINE else ""
 
 
 def read_ext4_errors(device: BlockDevice, roots: Roots, now_s: float) -> FileSystemErrors | None:
