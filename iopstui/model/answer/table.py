@@ -22,6 +22,7 @@ from iopstui.model.answer.answer import (
     WARNING,
     Answer,
 )
+from iopstui.model.answer.process import DISK, place_kind
 from iopstui.model.answer.situation import (
     BUSY_UTIL,
     DEEP_QUEUE,
@@ -140,9 +141,12 @@ def offline(s: Situation) -> Answer | None:
 
 
 def lost_count(s: Situation) -> Answer | None:
-    """The counter of requests in flight says that some are, and nothing else does."""
+    """The counter of requests in flight says that some are, and nothing else does. blk-mq counts
+    the requests themselves, so its counter is right: those of a multipath device without a path."""
     counts = {rates.in_flight for rates in s.seconds}
     if s.silent_s < SILENT_S or len(counts) > 1 or not s.lower.get(s.disk):
+        return None
+    if s.disk in s.devices and s.devices[s.disk].hctxs:
         return None
     below = [frame.disks[name] for frame in s.frames for name in s.lower[s.disk]
              if name in frame.disks]  # fmt: skip
@@ -325,7 +329,7 @@ def is_pressure_alone(s: Situation) -> bool:
 def waits_elsewhere(s: Situation) -> Answer | None:
     """Tasks wait for I/O, and neither a disk nor a limit that we can see has it."""
     waited = s.waited_percent or 0.0
-    if s.use is None or waited < MUCH_PRESSURE or s.use.remote:
+    if s.use is None or waited < MUCH_PRESSURE or (s.use.remote and not _waits_in_block_layer(s)):
         return None
     if s.all_in_flight >= NO_IO_SHARE * waited / 100:
         return None
@@ -336,8 +340,14 @@ def waits_elsewhere(s: Situation) -> Answer | None:
         s.disk, "above", WARNING,
         f"Tasks wait for I/O {waited:.0f} % of the time, but the disks have hardly any request: "
         f"{blocked}",
-        UNKNOWN, next=advise("root", s.disk),
+        UNKNOWN, next=advise("log") if s.use.as_root else advise("root", s.disk),
     )  # fmt: skip
+
+
+def _waits_in_block_layer(s: Situation) -> bool:
+    """Whether a blocked task waits above a disk, or may: a server has others' waits."""
+    tasks = [task for task in (s.use.blocked if s.use is not None else ()) if not task.kernel]
+    return any(not task.place or place_kind(task.place, True) == DISK for task in tasks)
 
 
 def cpus_full(s: Situation) -> Answer | None:

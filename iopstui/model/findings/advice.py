@@ -120,7 +120,7 @@ HINTS: Mapping[str, str] = {
     "siblings": "if its requests are not harder (random where theirs are sequential, data where "
     "theirs was never written), compare its health with theirs: smartctl -x /dev/{}",
     "amplification": "larger or sequential writes, TRIM, or more unused space may lower it",
-    "counter": "compare with /sys/block/{}/inflight; a driver may have lost count",
+    "counter": "compare with /sys/block/{}/inflight; it may hold them, or have lost count",
     "slow": "see whether the device or its queue is slow, as root: iopstui watch {} --probe",
     "longer": "look longer: iopstui why {} --for 60s",
     # servers

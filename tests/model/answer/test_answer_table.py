@@ -18,7 +18,7 @@ from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.table import decide
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter, mean_use
 from iopstui.model.answer.who import shares
-from iopstui.model.block.device import BlockDevice, QueueLimits
+from iopstui.model.block.device import BlockDevice, Hctx, QueueLimits
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.advice import advise
@@ -296,6 +296,9 @@ def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> No
     assert (answer.rule, answer.verdict) == ("counter", UNKNOWN)
     waits = use(blocked=(BlockedTask(7, "dd"),))
     assert judge(Seen(STACK, seconds, DEVICES, use=waits))[0][1].rule == "silent"
+    # multipath without a path, for asynchronous I/O: blk-mq counts its requests themselves
+    exact = DEVICES | {"dm-0": replace(DEVICES["dm-0"], hctxs=(Hctx(0, (0, 1), 128, 0),))}
+    assert judge(Seen(STACK, seconds, exact, use=use()))[0][1].rule == "silent"
 
 
 def test_a_suspended_device() -> None:
@@ -361,6 +364,10 @@ def test_pressure_without_io() -> None:
 def test_tasks_that_wait_while_no_disk_has_anything_are_not_explained() -> None:
     answer = first([IDLE] * 5, use(blocked=(BlockedTask(7, "dd"),)), 90.0)
     assert (answer.rule, answer.verdict) == ("above", UNKNOWN)
+    # beside a mounted server it waits there, unless it waits in the block layer: a full thin pool
+    for place, rule in (("nfs_wait_bit", "quiet"), ("submit_bio_wait", "above"), ("", "above")):
+        seen = use(blocked=(BlockedTask(6334, "dd", place),), remote=True)
+        assert first([IDLE] * 5, seen, 46.0).rule == rule
 
 
 def test_memory_that_is_short() -> None:
