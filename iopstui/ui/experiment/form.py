@@ -14,17 +14,17 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
+from textual.content import Content
 from textual.suggester import SuggestFromList
 from textual.timer import Timer
 from textual.validation import Function
-from textual.widgets import Button, Input, RadioSet, Static
+from textual.widgets import Button, Input, RadioButton, RadioSet, Static
 
 from iopstui.errors import IopstuiError
 from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.host_sweep import usual_counts
 from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
 from iopstui.ui.core.backend import Background, Prepared
-from iopstui.ui.core.buttons import Radio, push_button
 from iopstui.ui.core.modal import Hint, Modal
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, WARNING, Charset
 from iopstui.ui.experiment.plan import (
@@ -55,6 +55,21 @@ FormLine = tuple[str, str, Style | str]
 ORDER, SEED = "order", "seed"
 Field = tuple[str, str, str, str]
 """Name, label, value and hint."""
+
+
+class Radio(RadioButton):
+    """A choice of several: ``(*)`` if it is the chosen one, ``( )`` if not."""
+
+    @property
+    def _button(self) -> Content:
+        return Content("(*)" if self.value else "( )")
+
+
+def push_button(label: str, name: str, primary: bool = False) -> Button:
+    """A button in brackets, one row high."""
+    button = Button(Content(f"[ {label} ]"), id=name, compact=True)
+    button.variant = "primary" if primary else "default"
+    return button
 
 
 @dataclass(frozen=True, slots=True)

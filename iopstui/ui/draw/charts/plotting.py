@@ -1,5 +1,5 @@
 """Charts: scales and labels, the tiles of live charts, and plotext, which draws curves. Where
-plotext can't be loaded polylines.py draws them.
+plotext can't be loaded ``_draw_lines`` does.
 
 Three things make a live chart cheap. The time axis stands still for a few seconds: new samples fill
 the last columns, then it moves on, so that now stays close to the right edge. The plot is
@@ -11,7 +11,7 @@ plotext's figure is one global object: it is emptied for every picture.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.style import Style
 
-from iopstui.ui.draw.charts import polylines, raster
+from iopstui.ui.draw.charts import raster
 from iopstui.ui.draw.charts.raster import EDGE
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import BORDER, CURSOR, Charset
@@ -208,7 +208,7 @@ def draw_polylines(
     ]
     plotext = load_plotext()
     if plotext is None:
-        return [polylines.draw(points, columns, rows, marker) for points in curves]
+        return [_draw_lines(points, columns, rows, marker) for points in curves]
     figure = plotext.figure
     figure.clear.data()
     figure.plot_size(columns, rows * len(curves))
@@ -354,3 +354,28 @@ def cells_to_row(cells: Sequence[Cell]) -> Row:
             run, style = char, next_style
     row.append((run, style))
     return tuple(row)
+
+
+def _draw_lines(
+    points: Sequence[tuple[float, float]], columns: int, rows: int, marker: str
+) -> list[str]:
+    """A line through points (x, y), both from 0 to 1 of the plot, as ``rows`` strings, without
+    plotext, whose compiled kernel is missing on musl, ppc64le and s390x. ``marker`` is "braille" or
+    a character."""
+    across, up = raster.DOTS_OF_BRAILLE if marker == raster.BRAILLE else (1, 1)
+    wide, tall = columns * across, rows * up
+    ends = [(math.floor(x * wide), math.floor((1 - y) * tall)) for x, y in points]
+    dots = [0] * wide
+    for number, end in enumerate(ends):
+        for x, y in _line_dots(ends[max(0, number - 1)], end):
+            if 0 <= x < wide and 0 <= y < tall:
+                dots[x] |= 1 << (tall - 1 - y)
+    return raster.picture(dots, rows, marker)
+
+
+def _line_dots(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
+    """The dots of a straight line, both ends included."""
+    steps = max(abs(end[0] - start[0]), abs(end[1] - start[1]), 1)
+    for step in range(steps + 1):
+        yield (start[0] + round((end[0] - start[0]) * step / steps),
+               start[1] + round((end[1] - start[1]) * step / steps))  # fmt: skip

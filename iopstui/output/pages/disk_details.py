@@ -1,4 +1,4 @@
-"""Health of a SATA or SAS disk as text."""
+"""One disk in detail as text: health of a SATA or SAS disk, zones of a zoned one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from iopstui import format as units
 from iopstui.linux.devices.health.smart import Attribute, DiskHealth
+from iopstui.linux.devices.zones import Zones
 from iopstui.tables import Column, head_line, row_line
 
 _COLUMNS = (
@@ -51,3 +52,23 @@ def _words(health: DiskHealth) -> Iterator[str]:
 def _attribute(attribute: Attribute) -> str:
     failed = f"  failed: {attribute.failed}" if attribute.failed else ""
     return f"{row_line(_COLUMNS, attribute)}  {attribute.raw or units.MISSING}{failed}"
+
+
+def zones_text(zones: Zones, width: int = 80) -> str:
+    """Size, limits and conditions of the zones, wrapped at ``width`` columns."""
+    limits = [
+        f"{most} {name}"
+        for name, most in (("open", zones.most_open), ("active", zones.most_active))
+        if most is not None
+    ]
+    most = f"; at most {', '.join(limits)}" if limits else ""
+    capacity = ""
+    if zones.capacity is not None and zones.capacity != zones.size:
+        capacity = f" of which {units.size(zones.capacity)} can be written"
+    count = units.MISSING if zones.count is None else f"{zones.count:,}"
+    lines = [f"Zones: {count} of {units.size(zones.size)}{capacity}, {zones.model}{most}"]
+    if zones.conditions:
+        lines.append("Now: " + ", ".join(f"{n:,} {name}" for name, n in zones.conditions.items()))
+    if zones.problem:
+        lines.append(zones.problem)
+    return "".join(_wrapped(line, width) for line in lines)
