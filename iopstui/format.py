@@ -187,6 +187,12 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
+def first_of(texts: Sequence[str], most: int) -> str:
+    """The first of several: "a, b and 3 more"."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return f"{', '.join(texts[:most])}{more}"
+
+
 def ranges(numbers: Iterable[int]) -> str:
     """Numbers of CPUs as the kernel writes them: "0-2,5"."""
     spans: list[list[int]] = []

@@ -17,7 +17,7 @@ from iopstui.errors import Missing
 from iopstui.fio.fence import LANDLOCK, NAMESPACE, fence_kind
 from iopstui.fio.fence_exec import landlock_abi
 from iopstui.fio.inspect import find_fio
-from iopstui.format import counted
+from iopstui.format import counted, first_of
 from iopstui.linux.counters.cgroup import unified_root
 from iopstui.linux.counters.energy import why_no_energy
 from iopstui.linux.counters.procfs import parse_diskstats, parse_softirqs_block
@@ -234,8 +234,7 @@ def _raw_reading(roots: Roots) -> Check | None:
     if not errors:
         return Check("raw reading", OK, "block devices can be opened")
     texts = [f"{path} ({error.strerror})" for path, error in errors.items()]
-    more = f" and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
-    return Check("raw reading", LACKS, f"{', '.join(texts[:MAX_LISTED])}{more} cannot be "
+    return Check("raw reading", LACKS, f"{first_of(texts, MAX_LISTED)} cannot be "
                                        "opened; files and directories "
                                        "work", _how_to_open(errors))  # fmt: skip
 
@@ -283,10 +282,9 @@ def _shares(roots: Roots) -> Check | None:
     dead = [mounts[path] for path in find_hung_paths(list(mounts))]
     if not dead:
         return Check("served mounts", OK, f"{len(mounts)} found (NFS, SMB, FUSE ...); all answer")
-    more = f" and {len(dead) - MAX_LISTED} more" if len(dead) > MAX_LISTED else ""
-    names = ", ".join(mount_text(mount) for mount in dead[:MAX_LISTED])
+    names = first_of([mount_text(mount) for mount in dead], MAX_LISTED)
     return Check("served mounts", LACKS,
-                 f"no answer from {names}{more} within {ANSWER_TIMEOUT_S:g} s",
+                 f"no answer from {names} within {ANSWER_TIMEOUT_S:g} s",
                  how_to_unmount(dead[0]))  # fmt: skip
 
 

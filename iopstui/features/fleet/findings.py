@@ -397,9 +397,7 @@ def _first(name: str, names: Sequence[str]) -> list[str]:
 
 
 def _names_text(names: Sequence[str]) -> str:
-    text = ", ".join(printable(f.cut(name, 40)) for name in names[:MAX_NAMED])
-    more = len(names) - MAX_NAMED
-    return f"{text} and {more} more" if more > 0 else text
+    return f.first_of([printable(f.cut(name, 40)) for name in names], MAX_NAMED)
 
 
 def _has_text(names: Sequence[str]) -> str:

@@ -52,6 +52,7 @@ from iopstui.features.fleet.hosts import member as states
 from iopstui.features.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.features.fleet.hosts.member import INTERRUPTED, Member
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.format import first_of
 from iopstui.model.experiment.host_sweep import SweptPoint
 from iopstui.model.experiment.plan import Plan, PlannedPoint
 from iopstui.model.experiment.run_request import RunRequest
@@ -407,9 +408,7 @@ def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
 
 def failure_text(failures: Sequence[tuple[str, str]]) -> str:
     """Return their names with the reason; of many the first: "node2 (its connection has ended)"."""
-    texts = [f"{name} ({reason.rstrip('.')})" for name, reason in failures[:MAX_REASONS]]
-    more = len(failures) - len(texts)
-    return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
+    return first_of([f"{name} ({reason.rstrip('.')})" for name, reason in failures], MAX_REASONS)
 
 
 def host_state(member: Member, watching: bool) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from iopstui.format import counted, latency, mib, number
+from iopstui.format import counted, first_of, latency, mib, number
 from iopstui.model.experiment.disturbance import disturbance_text, moved_between, uncertainty_text
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.plan import HOSTS, JOB, Axis, Plan, point_indexes
@@ -304,9 +304,7 @@ def little_lines(points: Sequence[_Measured]) -> Iterator[str]:
     for event in bad:
         reasons.setdefault(event.little.why, []).append(event)
     for why, events in reasons.items():
-        numbers = ", ".join(f"#{event.index + 1}" for event in events[:8])
-        more = f" and {len(events) - 8} more" if len(events) > 8 else ""
-        yield f"  {numbers}{more}: {why}"
+        yield f"  {first_of([f'#{event.index + 1}' for event in events], 8)}: {why}"
 
 
 def failure_lines(plan: Plan, failed: Sequence[_Failed]) -> list[str]:
@@ -374,7 +372,7 @@ def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
     """Why points of rising load, ``names`` of each, make no credible curve; "" if they may."""
     pairs = list(zip(points, names, strict=True))
     if any(point.disturbed for point in points):
-        return f"disturbed at {_named([name for point, name in pairs if point.disturbed])}"
+        return f"disturbed at {first_of([name for point, name in pairs if point.disturbed], 3)}"
     moved = moved_between(points)
     if moved:
         return moved
@@ -382,7 +380,7 @@ def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
     if busy:
         most = max(other_load(point) for point in points)
         return (
-            f"at {_named(busy)} the device moved up to {100 * most:.0f} % more than "
+            f"at {first_of(busy, 3)} the device moved up to {100 * most:.0f} % more than "
             "fio did (other load, or what file system and page cache add); see `iopstui watch`"
         )
     place = _lowest_valley(points)
@@ -395,10 +393,6 @@ def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
         f"again), by more than {_noise_text(low)}: something else changed in between; "
         + ("measure again" if low.runs > 1 else "check with --repeats 3")
     )
-
-
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def other_load(point: Point) -> float:

@@ -10,6 +10,7 @@ from textual.widgets import Input
 
 from iopstui.errors import UsageError
 from iopstui.fio.options import complete_option
+from iopstui.format import first_of
 from iopstui.ui.core.modal import Hint
 from iopstui.ui.dialogs.prompt import Check, Prompt
 from iopstui.ui.draw.style import Charset
@@ -89,10 +90,7 @@ class OptionPrompt(Prompt):
         if len(candidates) == 1:
             self.show_message(f"{candidates[0]}: {names[candidates[0]]}", quiet=True)
         elif candidates:
-            more = (
-                f" and {len(candidates) - MAX_LISTED} more" if len(candidates) > MAX_LISTED else ""
-            )
-            self.show_message(", ".join(candidates[:MAX_LISTED]) + more, quiet=True)
+            self.show_message(first_of(candidates, MAX_LISTED), quiet=True)
         elif not changed and "=" not in text:
             self.show_message(f"no fio option begins with {text}")
 

@@ -11,7 +11,7 @@ from iopstui.features.capture.model import shape
 from iopstui.features.capture.model.packing import METADATA_PROCESS
 from iopstui.features.capture.model.phases import Phase
 from iopstui.features.capture.model.workload import CLOSED, OPEN, Stream, Workload
-from iopstui.format import duration, number, percent, size
+from iopstui.format import duration, first_of, number, percent, size
 from iopstui.model.fio.captured import captured_line
 from iopstui.text import printable
 
@@ -149,8 +149,7 @@ def _left_out(workload: Workload, selected: Sequence[Part]) -> list[str]:
         names = list(
             dict.fromkeys(f"{_safe_text(stream.process)} ({stream.kind}s)" for stream in omitted)
         )
-        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        notes.append(f"Left out, {share} % of the requests: {', '.join(names[:4])}{more}.")
+        notes.append(f"Left out, {share} % of the requests: {first_of(names, 4)}.")
     discards = workload.total("discard")
     if discards.ios:
         notes.append(

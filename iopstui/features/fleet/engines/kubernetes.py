@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iopstui.errors import Missing, UsageError
+from iopstui.format import first_of
 from iopstui.text import printable
 from iopstui.untrusted import parse_json
 
@@ -134,12 +135,9 @@ def parse_pod(row: Object) -> Pod:
 
 def _waiting_text(pods: Sequence[Pod], ready: Sequence[Pod]) -> str:
     """Which pods do not run yet, in words."""
-    not_ready = [pod for pod in pods if pod not in ready]
-    names = ", ".join(
-        f"{printable(pod.name)} ({printable(pod.reason)})" for pod in not_ready[:MAX_NAMED]
-    )
-    more = f" and {len(not_ready) - MAX_NAMED} more" if len(not_ready) > MAX_NAMED else ""
-    return f"{len(ready)} of {len(pods)} pods run: {names}{more} do not yet"
+    not_ready = [printable(f"{pod.name} ({pod.reason})") for pod in pods if pod not in ready]
+    names = first_of(not_ready, MAX_NAMED)
+    return f"{len(ready)} of {len(pods)} pods run: {names} do not yet"
 
 
 def require_kubectl() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from iopstui.format import size
+from iopstui.format import first_of, size
 from iopstui.linux.devices.target import mount_of
 from iopstui.linux.devices.usage.mounts import MountEntry, read_own_mounts
 from iopstui.linux.roots import Roots
@@ -128,9 +128,7 @@ def overcommit_messages(
         needed = sum(need.bytes for need in all_needs)
         available = min(need.available for need in all_needs)
         if len(sharers) > 1 and needed > available:
-            names = [printable(name) for name in sharers]
-            more = len(names) - MAX_NAMED
-            host_list = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+            host_list = first_of([printable(name) for name in sharers], MAX_NAMED)
             system_names = [*dict.fromkeys(need.name for need in all_needs)]
             share = "share" if is_certain else "may share"
             system = system_names[0]

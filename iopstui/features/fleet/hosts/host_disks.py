@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from iopstui.format import first_of
 from iopstui.linux.devices.loop import read_backings
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
@@ -101,8 +102,7 @@ def duplicate_machines(boots: Mapping[str, str]) -> Iterator[str]:
             names.setdefault(boot, []).append(name)
     for aliases in names.values():
         if len(aliases) > 1:
-            more = f" and {len(aliases) - MAX_NAMED} more" if len(aliases) > MAX_NAMED else ""
-            hosts = f"{', '.join(aliases[:MAX_NAMED])}{more}"
+            hosts = first_of(aliases, MAX_NAMED)
             yield (
                 f"{hosts} are one machine under {len(aliases)} names, so its disk is counted once "
                 "per name in the kernel's totals"

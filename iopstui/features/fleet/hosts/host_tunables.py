@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.errors import UsageError
-from iopstui.format import counted
+from iopstui.format import counted, first_of
 from iopstui.model.block.tunable import parse_tunable
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
@@ -118,10 +118,8 @@ class HostTunableResult:
         """Where it was changed, and where and why not; of many hosts only the first are named."""
         hosts, parts = self.hosts, []
         if hosts:
-            more = f" and {len(hosts) - MAX_NAMED} more" if len(hosts) > MAX_NAMED else ""
-            names = f"{', '.join(hosts[:MAX_NAMED])}{more}"
             parts.append(f"{self.name} is {self._new_values} on {counted(len(hosts), 'host')}: "
-                         f"{names}")  # fmt: skip
+                         f"{first_of(hosts, MAX_NAMED)}")  # fmt: skip
         if self.failed:
             parts.append(f"{self.name} is not changed on {_reasons_text(self.failed)}")
         return "; ".join(parts)

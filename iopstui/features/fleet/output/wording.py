@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from iopstui.features.fleet.merging.certificate import MergeCertificate
 from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.merging.sums import DirectionSum, HostSums, LatencySum, Object
-from iopstui.format import counted, cut, latency, number
+from iopstui.format import counted, cut, first_of, latency, number
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.figures.latency import RANKS, SHOWN
 from iopstui.model.metrics.paths import DEVICE
@@ -51,9 +51,7 @@ _COLUMNS = (Column("name", "all hosts", 10, left=True), *direction_columns(SHOWN
 
 def first_names(names: Sequence[str]) -> str:
     """The first few of them."""
-    text = ", ".join(printable(cut(name, 40)) for name in names[:MAX_NAMED])
-    more = len(names) - MAX_NAMED
-    return f"{text} and {more} more" if more > 0 else text
+    return first_of([printable(cut(name, 40)) for name in names], MAX_NAMED)
 
 
 def missing_hosts(second: MergedInterval) -> str:
