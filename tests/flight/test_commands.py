@@ -7,11 +7,13 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from flight_day import START_S, Flight, Load
 
 from iopstui.cli.program import main
+from iopstui.cli.runs import watch_disks
 from iopstui.features.flight.directory import stored_files
 from iopstui.features.flight.extract import extract
 from iopstui.features.flight.thinning import thin
@@ -125,6 +127,28 @@ def test_who_did_it_is_known_of_the_first_seconds_and_in_each_hour(
     flight.end()
     main(["why", str(tmp_path), "--at", f"2026-09-27 {at}", "--for", "5s"])
     assert "who: cp (42) 400 KiB/s" in capsys.readouterr().out
+
+
+def test_a_file_that_cannot_be_read_is_not_called_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "2026-09-27T020000Z.iops").write_bytes(b"something else" * 300)
+    code, _, err = why(tmp_path, capsys, "--at", "2026-09-27 02:00:10", "--for", "10s")
+    assert code == 2 and "Nothing was recorded" not in err
+    assert "2026-09-27T020000Z.iops" in err
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_recording_that_was_removed_is_not_named_in_the_end(
+    is_there: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(watch_disks, "watch_summary", lambda totals: "")
+    session = SimpleNamespace(recorded=tmp_path / "hour.iops")
+    if is_there:
+        session.recorded.touch()
+    watch_disks._print_summary(session, SimpleNamespace(totals=None), "csv")  # type: ignore[arg-type]
+    assert ("recorded to" in capsys.readouterr().err) == is_there
 
 
 @pytest.mark.parametrize("ipi_every", [1, 100])

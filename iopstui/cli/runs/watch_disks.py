@@ -174,5 +174,5 @@ def _print_summary(session: LiveSession, disk_watch: Watch, kind: str) -> None:
     else:
         stream = sys.stdout if kind == "table" else sys.stderr
         print_line("\n" + watch_summary(disk_watch.totals), stream)
-    if session.recorded is not None:
+    if session.recorded is not None and session.recorded.exists():
         print_message(f"recorded to {session.recorded}")

@@ -87,13 +87,17 @@ def read_span(place: Path, began_s: float, ended_s: float) -> Span:
     if not files:
         raise no_recording(place)
     span = Span(began_s, ended_s)
+    unreadable: IopstuiError | None = None
     for file in overlapping(files, began_s, ended_s):
         # a writer may have removed it since; one that was killed may have left no sample
         try:
             with contextlib.suppress(FileNotFoundError, RecordingTooShort):
                 _read(file, span, is_last=file is files[-1])
         except IopstuiError as error:
+            unreadable = error
             span.notes.append(f"{file.path.name}: {error.message}")
+    if not span.frames and unreadable is not None:
+        raise unreadable
     if not span.frames:
         raise UsageError(
             f"Nothing was recorded from {local_text(began_s)} to {local_text(ended_s)}.",
