@@ -494,11 +494,16 @@ def test_percentiles_of_lat_are_shown_where_fio_has_none_of_clat(tmp_path: Path)
     result = document()
     read = result["jobs"][0]["read"]
     read["lat_ns"] = {**read["lat_ns"], "percentile": read["clat_ns"].pop("percentile")}
+    read["lat_ns"]["mean"] = 8000.0
     path = tmp_path / "out.json"
     path.write_text(fio_layout(result))
     [run] = report(path)["recordings"][0]["runs"]
     figures = run["summary"]["rows"][0]["directions"]["read"]
     assert (figures["percentiles_of"], figures["percentiles"]["p99"]) == ("lat", 9000)
+    # so the mean beside them is that of lat, too
+    assert "| read (lat) | 2000 | 1000.0 | 3.91 | 8.00 µs | 4.00 µs | 9.00 µs |" in rendered(
+        [path], "md"
+    )
 
 
 def test_a_disk_whose_use_is_no_number_is_still_reported(tmp_path: Path) -> None:

@@ -170,7 +170,8 @@ def run_table(run: Run) -> Table | None:
     """fio's final figures of a run, exactly as fio states them."""
     columns, rows = (*RUN_COLUMNS, *LATENCY_COLUMNS), run.summary.get("rows", ())
     cells = [
-        texts(columns, {"step": run.step, "direction": direction, **figures, **_unknown(figures),
+        texts(columns, {"step": run.step, "direction": direction, **figures,
+                        **_unknown(figures), **_of_lat(direction, figures),
                         "name": printable(str(row["name"])) or "(no name)"})
         for row in (rows if len(rows) <= 16 else ())
         for direction, figures in {**row["directions"], **syncs_of(row)}.items()
@@ -190,6 +191,14 @@ def _unknown(figures: dict[str, Any]) -> dict[str, None]:
     """The rates of I/Os that fio states as 0 because it states no time."""
     untimed = "io_bytes" in figures and is_untimed(figures)
     return {"iops": None, "bw_bytes": None} if untimed else {}
+
+
+def _of_lat(direction: str, figures: dict[str, Any]) -> dict[str, Any]:
+    """The mean of what the percentiles and the maximum are of (lat_percentiles=1)."""
+    mean = figures.get("lat_mean_ns")
+    if figures.get("percentiles_of") != "lat" or not figures["percentiles"] or mean is None:
+        return {}
+    return {"direction": f"{direction} (lat)", "clat_mean_ns": mean}
 
 
 CAPTURED = (
