@@ -63,6 +63,19 @@ def each_report(column: str, factor: float) -> Callable[[Evidence], None]:
     return wrong
 
 
+@pytest.mark.parametrize(("flushes", "verdict"), [(20000, OK), (0, FAIL)])
+def test_writes_without_sectors_are_not_the_probe_s(flushes: int, verdict: str) -> None:
+    # three programs' flushes at a time: each is a write there, and the device gets one
+    found = copy.deepcopy(FOUND)
+    rows = [row for row in found.probe_counters if row[1] == "diskstats"]
+    for index, row in enumerate(rows):
+        words, part = row[2].split(), index / len(rows)
+        words[7] = str(int(words[7]) + round(60000 * part))
+        words[18] = str(int(words[18]) + round(flushes * part))
+        row[2] = " ".join(words)
+    assert verdicts(found)["probe: writes"] == verdict
+
+
 @pytest.mark.parametrize(
     ("wrong", "check"),
     [
