@@ -87,6 +87,7 @@ class WeeksWriter:
         if self._buffer is None or self._recorder is None:
             return
         self._buffer.close(events.SessionEnded(self._monotonic_s, 0))
+        assert not self._recorder.problem, self._recorder.problem
         os.utime(self._recorder.path, (self._wall_s, self._wall_s))
         self._buffer = None
 

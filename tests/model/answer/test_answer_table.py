@@ -90,6 +90,18 @@ def test_a_slow_member_of_an_array_is_the_answer_and_a_slow_disk_outside_one_is_
         assert answer.disk == disk and (answer.text == found.text) is (rule == "slow-member")
 
 
+def test_samples_of_a_thinned_recording_are_not_called_seconds() -> None:
+    for seconds, waited, short in (
+        (1.0, "I/Os waited in 5 of 10 s,", "2 seconds measured"),
+        (60.0, "I/Os waited in 5 of 10 samples of 60 s,", "2 samples of 60 s measured"),
+    ):
+        count = int(4000 * seconds)
+        one = changed(replace(rates(count, count, 4), seconds=seconds), aqu_sz=32.0, util=100.0)
+        idle = replace(IDLE, seconds=seconds)
+        assert waited in first([one, idle] * 5).text
+        assert short in first([one] * 2).text
+
+
 def test_a_rate_of_other_seconds_is_not_put_beside_that_of_the_disk() -> None:
     hog = DiskUser(965, "fio", "fio", write_s=30 * MIB, devices=frozenset({"vda"}))
     busy = changed(HOG, w_bytes_s=70.0 * MIB)
