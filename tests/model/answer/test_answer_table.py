@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from watch_frames import frame, rates
 
 from iopstui.model.answer.answer import CRITICAL, GOOD, NOTHING, UNKNOWN, WAITS, Answer
-from iopstui.model.answer.evidence import evidence
+from iopstui.model.answer.evidence import evidence, excluded
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.table import decide
@@ -386,6 +386,13 @@ def test_memory_that_is_short() -> None:
     swap = changed(rates(500, 500, 3), aqu_sz=3.0)
     answer = first([swap] * 5, use(swap_s=4000.0), 60.0, memory=40.0)
     assert answer.text.startswith("Memory is short, and swap is on vda")
+
+
+def test_short_memory_is_not_excluded_while_pages_are_swapped() -> None:
+    for pages, is_excluded in ((600.0, False), (0.0, True), (None, True)):
+        seconds = frames([{"vda": rates(400, 30, 2)}] * 5, 20.0, memory=7.0)
+        situation, answer = judge(Seen(ONE, seconds, DEVICES, use=use(swap_s=pages)))[0]
+        assert ("short memory" in excluded(situation, answer)) is is_excluded
 
 
 def test_a_resync_is_named() -> None:
