@@ -7,7 +7,10 @@ from collections import Counter
 
 import pytest
 from test_app import WIDE, make, running, settle
+from textual import app as textual_app
+from textual import pilot as textual_pilot
 from textual._styles_cache import StylesCache
+from textual._wait import wait_for_idle
 from textual._xterm_parser import XTermParser
 from textual.events import Key
 from textual.geometry import Region
@@ -18,6 +21,13 @@ from textual.widget import Widget
 from iopstui.ui.core.terminal.terminal_input import TerminalInput
 
 KINDS = (StylesCache, Strip, Widget, XTermParser, Key)
+
+
+@pytest.fixture(autouse=True)
+def _pilots_wait_for_a_quiet_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Textual's own way: what is counted is freed some time after the last key was handled."""
+    for module in (textual_app, textual_pilot):
+        monkeypatch.setattr(module, "wait_for_idle", wait_for_idle)
 
 
 def count_objects() -> Counter[str]:
