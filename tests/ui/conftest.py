@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from textual import app, pilot
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
@@ -83,29 +81,6 @@ def _style_sheets_are_read_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", once)
-        yield
-
-
-PAUSE_S = 0.003
-
-
-async def _until_idle(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
-    """Wait until the event loop has nothing left to run; again after a moment, for what a thread or
-    a short timer has added."""
-    loop, end = asyncio.get_running_loop(), time.monotonic() + max_sleep
-    for pause in (0.0, PAUSE_S):
-        await asyncio.sleep(pause)
-        while loop._ready and time.monotonic() < end:  # type: ignore[attr-defined]
-            await asyncio.sleep(0)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _pilots_wait_for_the_event_loop() -> Iterator[None]:
-    """Textual's pilot sleeps 40 ms after each key and 20 ms in each pause, until the process uses
-    no CPU: that was more than half the time of these tests, and says less on a busy machine."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (app, pilot):
-            patch.setattr(module, "wait_for_idle", _until_idle)
         yield
 
 

@@ -7,27 +7,16 @@ from collections import Counter
 
 import pytest
 from test_app import WIDE, make, running, settle
-from textual import app as textual_app
-from textual import pilot as textual_pilot
 from textual._styles_cache import StylesCache
-from textual._wait import wait_for_idle
 from textual._xterm_parser import XTermParser
 from textual.events import Key
 from textual.geometry import Region
-from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widget import Widget
 
 from iopstui.ui.core.terminal.terminal_input import TerminalInput
 
 KINDS = (StylesCache, Strip, Widget, XTermParser, Key)
-
-
-@pytest.fixture(autouse=True)
-def _pilots_wait_for_a_quiet_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Textual's own way: what is counted is freed some time after the last key was handled."""
-    for module in (textual_app, textual_pilot):
-        monkeypatch.setattr(module, "wait_for_idle", wait_for_idle)
 
 
 def count_objects() -> Counter[str]:
@@ -51,15 +40,6 @@ PAGES = (
 )
 
 
-async def wait_until_freed(pilot: Pilot[int], before: Counter[str]) -> None:
-    """What was closed last may still be ending; a leak stays."""
-    for _ in range(100):
-        if (now := count_objects()) <= before:
-            return
-        await pilot.pause(0.02)
-    assert now <= before
-
-
 @pytest.mark.paints
 async def test_closed_screens_are_freed() -> None:
     app = make()
@@ -73,7 +53,7 @@ async def test_closed_screens_are_freed() -> None:
                 await pilot.press("escape")
             await settle(pilot)
             counts.append(count_objects())
-        await wait_until_freed(pilot, counts[-2])
+        assert counts[-1] == counts[-2]
 
 
 async def test_freezing_keeps_no_second_copy() -> None:
@@ -100,7 +80,7 @@ async def test_keys_of_one_packet_with_escape_are_freed() -> None:
                 await pilot.press("escape")
                 await settle(pilot)
             counts.append(count_objects())
-        await wait_until_freed(pilot, counts[-2])
+        assert counts[-1] == counts[-2]
 
 
 async def test_positions_of_closed_pages_are_freed() -> None:
