@@ -41,7 +41,7 @@ from iopstui.ui.home.rows import (
     mount_text,
     use_above,
 )
-from iopstui.ui.home.screen import HomeScreen
+from iopstui.ui.home.screen import BEGAN_S, HomeScreen
 
 LOAD = disk(300.0, size=10486, util=42.0)
 DISK = replace(fakes.NVME, partitions=("nvme0n1p1", "nvme0n1p2"))
@@ -124,6 +124,15 @@ async def test_the_activity_of_disks_is_shown_beside_them() -> None:
         assert names(app) == ["sda"] and row_of(app) == ["300", "0", "3.00", "42 %"]
 
 
+async def test_the_axis_of_home_begins_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iopstui.ui.home.screen.monotonic", lambda: BEGAN_S + 7)
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        assert isinstance(app.screen, HomeScreen)
+        app.screen._tick()
+        assert app.screen._activity["sda"].history.end == pytest.approx(7)
+
+
 async def test_home_still_shows_the_last_minute_after_watching() -> None:
     async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
         app = await open_picker(pilot)
@@ -204,6 +213,8 @@ def test_related_disks_are_a_tree() -> None:
     assert tree == [(0, "sda"), (1, "md0"), (0, "sdb"), (0, "nvme0n1")]
     assert (1, "nvme0n1p1") in [(depth, device.name) for depth, device in device_tree(LEGS, True)]
     assert mount_text(LEGS["sdb"], LEGS) == "/backup" and mount_text(LEGS["md0"], LEGS) == "/backup"
+    twice = replace(fakes.PART, mounts=(Mount("/", "ext4"), Mount("/srv", "ext4")))
+    assert mount_text(twice, {twice.name: twice}) == "/, /srv"
     assert "raid1 on sda, sdb" in model_text(LEGS["md0"])
     # a cycle is shown once
     ring = {"a": replace(DM, name="a", slaves=("b",), holders=("b",)),

@@ -278,7 +278,8 @@ def _kind(device: BlockDevice) -> str:
 
 def use_text(device: BlockDevice) -> str:
     """Users of the device, in words; UNMOUNTED without one: a program may have it open."""
-    parts = [f"mounted at {mount.mountpoint}" for mount in device.mounts]
+    places = ", ".join(mount.mountpoint for mount in device.mounts)
+    parts = [f"mounted at {places}"] if places else []
     if device.swap:
         parts.append("swap")
     if device.holders:

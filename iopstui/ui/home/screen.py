@@ -43,6 +43,8 @@ from iopstui.ui.home.disk_charts import DiskCharts
 from iopstui.ui.home.recent import RecentRecordings
 from iopstui.ui.home.rows import COLUMNS, PROGRAM_NAME, Activity, DiskRow
 
+BEGAN_S = monotonic()
+"""The charts' axes begin when the program does."""
 SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 CHART_INTERVAL_S = 2
 """Seconds between two paints of the charts; a column shows two seconds."""
@@ -420,7 +422,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         """Update the disks' figures of this second; only changed cells are drawn."""
         if self._loads is None:
             return
-        rates, now_s = self._loads(), monotonic()
+        rates, now_s = self._loads(), monotonic() - BEGAN_S
         self._ticks += 1
         if self._busiest is not None and self._busiest.due and not self._reading_processes:
             self._reading_processes = True

@@ -10,7 +10,7 @@ from iopstui.model.answer.who import Share, combined_shares, request_latency
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule
+from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 
 BAR_CELLS = 8
@@ -56,7 +56,7 @@ def rows(
         text = f"{100 * rest:3.0f} %  by nobody that can be named ({others}, ended processes)"
         body.append(message(width, charset, text))
     if not shares:
-        body.append(message(width, charset, _nobody(use, target)))
+        body += wrap(width, charset, _nobody(use, target))
     head = rule(width, charset, (title(target), BOLD))
     return [*pad([head, *body], height - 1, width), message(width, charset, _foot(use, job))]
 
