@@ -12,6 +12,7 @@ from iopstui.format import (
     clock,
     counted,
     cut,
+    first_of,
     latency,
     milliseconds,
     number,
@@ -143,9 +144,7 @@ def _rows_text(frames: FramesTotal) -> str:
     """The rows whose own figures are not verified; "" if there are none."""
     texts = []
     for column, times in frames.checks.doubtful.items():
-        listed = ", ".join(clock(t) for t in times[:SHOWN_ROWS])
-        more = f" and {len(times) - SHOWN_ROWS} more" if len(times) > SHOWN_ROWS else ""
-        texts.append(f"{column} at {listed}{more}")
+        texts.append(f"{column} at {first_of([clock(t) for t in times], SHOWN_ROWS)}")
     return f" Not verified in single rows: {'; '.join(texts)}." if texts else ""
 
 

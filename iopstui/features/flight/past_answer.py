@@ -149,32 +149,33 @@ def _coverage(span: Span) -> str:
 def _peak_lines(span: Span, usual: Mapping[str, Usual]) -> Iterator[str]:
     """The slowest second of each disk."""
     is_fine = all((frame.seconds or 0.0) <= LATE_FACTOR * INTERVAL_S for _, frame in span.frames)
-    longest = _slowest_frames(span) if is_fine else _slowest_peaks(span)
+    longest: dict[str, tuple[float, float]] = {}
+    for name, ms, at in _second_means(span) if is_fine else _peaks(span):
+        if ms > longest.get(name, (-1.0, 0.0))[0]:
+            longest[name] = ms, at
     for name, (ms, at) in longest.items():
+        # peaks are of stretches, which may begin before the span or end after it: where the slowest
+        # second of such a one is outside, one inside may be unknown
+        if not (is_fine or span.began_s < at <= span.ended_s):
+            continue
         yield (f"slowest second of {printable(name)}: {units.milliseconds(ms)} on average, "
                f"at {units.wall_clock(1e3 * at)}{_compared(ms, usual.get(name))}")  # fmt: skip
 
 
-def _slowest_frames(span: Span) -> dict[str, tuple[float, float]]:
-    longest: dict[str, tuple[float, float]] = {}
+def _second_means(span: Span) -> Iterator[tuple[str, float, float]]:
+    """Each disk's mean (ms) in each second, and when that was."""
     for at, frame in span.frames:
-        for name, rates in frame.disks.items():
-            ms = mean_ms(rates) if (frame.seconds or 0.0) >= MIN_SECONDS else None
-            if ms is not None and ms > longest.get(name, (-1.0, 0.0))[0]:
-                longest[name] = ms, at
-    return longest
+        for name, rates in frame.disks.items() if (frame.seconds or 0.0) >= MIN_SECONDS else ():
+            if (ms := mean_ms(rates)) is not None:
+                yield name, ms, at
 
 
-def _slowest_peaks(span: Span) -> dict[str, tuple[float, float]]:
-    """Peaks are of stretches, which may begin before the span or end after it. Where the slowest
-    second of such a one is outside, one inside may be unknown."""
-    longest: dict[str, tuple[float, float]] = {}
+def _peaks(span: Span) -> Iterator[tuple[str, float, float]]:
+    """The slowest second of each disk in each stretch, in the same form."""
     for at, peaks in span.peaks:
         for name, peak in peaks.disks.items():
-            if peak.ms is not None and peak.ms > longest.get(name, (-1.0, 0.0))[0]:
-                longest[name] = peak.ms, at - peak.ms_ago_s
-    return {name: found for name, found in longest.items()
-            if span.began_s < found[1] <= span.ended_s}  # fmt: skip
+            if peak.ms is not None:
+                yield name, peak.ms, at - peak.ms_ago_s
 
 
 def _compared(ms: float, usual: Usual | None) -> str:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from math import exp, isnan, log, nan, sqrt
 from operator import add, attrgetter
 
+from iopstui.format import first_of
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.means import fmean, median, pstdev
@@ -98,7 +99,7 @@ class OddDisk:
         count = len(self.siblings)
         if self.array:
             return f"{count} other members of {self.array}"
-        return f"{count} like disks ({', '.join(self.siblings[:3])} and {count - 3} more)"
+        return f"{count} like disks ({first_of(self.siblings, 3)})"
 
 
 @dataclass(frozen=True, slots=True)

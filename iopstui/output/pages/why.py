@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from iopstui.format import first_of
 from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, WARNING, Answer
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
 from iopstui.model.answer.judge import Pair
@@ -62,9 +63,7 @@ def _state(waits: ProcessWaits) -> str:
 
 
 def _names(pairs: Sequence[Pair], most: int = 6) -> str:
-    names = [answer.disk for _, answer in pairs]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return first_of([answer.disk for _, answer in pairs], most)
 
 
 def _process_sentence(report: Report) -> str:
