@@ -46,8 +46,7 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
         yield f"tasks waited for I/O of any kind {s.waited_percent:.0f} % of the time"
     if s.idle_rings and (s.waited_percent or 0.0) >= LITTLE:
         yield f"{s.idle_rings[0].name} sleeps in io_uring without disk I/O, which counts as waiting"
-    probes = [frame.probe for frame in s.frames if frame.probe is not None]
-    who = ", ".join(who_rows(s.shares, s.below, probes))
+    who = ", ".join(who_rows(s.shares, s.below, s.probes))
     if who:
         yield f"who{_in_other_seconds(s)}: {who}"
     blocked = [task for task in (s.use.blocked if s.use is not None else ()) if not task.kernel]

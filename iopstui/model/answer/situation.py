@@ -19,6 +19,7 @@ from iopstui.model.histogram import merge, percentiles
 from iopstui.model.means import fmean
 from iopstui.model.metrics.cpus.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.probe import ProbeInterval
 
 ENOUGH_SECONDS = 3
 MIN_INTERVAL_S = 0.5
@@ -195,15 +196,19 @@ class Situation:
         return waited / count if count else None
 
     @cached_property
+    def probes(self) -> list[ProbeInterval]:
+        """What the probe counted, second by second; empty where it did not count in all of them."""
+        counted = [one for frame in self.frames if (one := frame.probe) and not one.doubtful]
+        return counted if len(counted) == len(self.frames) else []
+
+    @cached_property
     def p99_ns(self) -> float | None:
         """The probe's 99th percentile over these seconds; ``None`` where it did not count in all of
         them, or too few requests."""
-        bins = []
-        for frame in self.frames:
-            stats = frame.probe.combined([self.disk]) if frame.probe is not None else None
-            if stats is None or frame.probe is None or frame.probe.doubtful:
-                return None
-            bins.append(stats.device.bins)
+        counted = [probe.combined([self.disk]) for probe in self.probes]
+        bins = [stats.device.bins for stats in counted if stats is not None]
+        if len(bins) < len(counted):
+            return None
         merged = merge(bins)
         if sum(merged.values()) < MIN_FOR_P99:
             return None

@@ -25,7 +25,7 @@ from iopstui.model.findings.advice import advise
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import CpuFrame, Frame
-from iopstui.model.metrics.probe import LatencyStats, ProbeInterval, RequestStats
+from iopstui.model.metrics.probe import LatencyStats, ProbeInterval, RequestStats, TaskIo
 from iopstui.model.rates import CpuLoad
 
 MIB = 1 << 20
@@ -252,6 +252,25 @@ def test_a_disk_whose_slowest_requests_take_long_is_not_called_quick() -> None:
         situation = Situation("vda", frames([{"vda": some}] * 5), ("vda",), DEVICES, use=usual)
         situation.__dict__["p99_ns"] = p99_ns  # as the probe measured it
         assert ("quick" in decide(situation).text) is quick
+
+
+def test_percentiles_of_some_of_the_seconds_are_not_put_beside_figures_of_all() -> None:
+    hog = DiskUser(965, "fio", "fio --name=hog", write_s=50 * MIB, devices=frozenset({"vda"}))
+    stats = RequestStats(1.0, LatencyStats.from_bins({4_000_000: 8000}))
+    task = TaskIo(965, "fio", "/", "vda", 8000, 0, 8000, 5e7, None, None, {4_000_000: 8000})
+    counted = ProbeInterval(1.0, 0.0, (), {"vda": {"write": stats}}, {}, (task,), None, None, 0, 0,
+                            0, None, None)  # fmt: skip
+    seen_use = use(users=(hog,), disks={"vda": (0.0, 50 * MIB, 32.0)})
+    for probed, told in ((5, True), (4, False)):
+        seconds = [
+            replace(one, probe=counted if number < probed else None)
+            for number, one in enumerate(frames([{"vda": HOG}] * 5))
+        ]
+        situation = Situation("vda", seconds, ("vda",), DEVICES, use=seen_use)
+        who = next(
+            line for line in evidence(situation, decide(situation)) if line.startswith("who")
+        )
+        assert ("p50" in who) is told and (situation.p99_ns is not None) is told
 
 
 def test_full_cpus_are_no_news_of_an_idle_disk_beside_one_in_use() -> None:
