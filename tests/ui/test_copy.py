@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import ui_fakes as fakes
-from test_app import make, running, settle, shows
+from test_app import do, make, running, settle, shows
 
 from iopstui.events import AnswerGiven, FindingReported
 from iopstui.model.answer.answer import WARNING, Answer
@@ -82,7 +82,13 @@ async def test_y_copies_the_page_and_the_row_under_the_cursor() -> None:
         await settle(pilot)
         await pilot.press("y")
         await settle(pilot)
-        assert "IOPS 65.2k → 69.7k" in app.clipboard and "Excluded" in app.clipboard
+        first, answer, title, *rest = app.clipboard.split("\n")
+        assert first.startswith("host db1, 20") and answer.startswith("● fio does ")
+        assert (
+            title == "Findings"
+            and "IOPS 65.2k → 69.7k" in "".join(rest)
+            and "Excluded" in app.clipboard
+        )
         await pilot.press("escape", "v")
         await settle(pilot)
         await pilot.press("y")
@@ -93,6 +99,41 @@ async def test_y_copies_the_page_and_the_row_under_the_cursor() -> None:
         await pilot.press("slash", "y")
         await settle(pilot)
         assert app.clipboard == before
+
+
+async def test_a_page_is_copied_below_the_answer_and_its_title() -> None:
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake = await running(app, pilot, 5)
+        fake.sink(AnswerGiven(5.0, BUSY))
+        await settle(pilot)
+        await pilot.press("u")
+        await settle(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        first, answer, title, *rest = app.clipboard.split("\n")
+        assert first.startswith("host db1, 20") and answer == BUSY.sentence
+        assert title == "Who › Processes" and "busiest first" in rest[0]
+
+
+async def test_the_messages_are_copied_whole_or_those_that_the_filter_leaves() -> None:
+    app = make()
+    async with app.run_test(size=(80, 24)) as pilot:
+        fake = await running(app, pilot, 5)
+        fake.finish(error=f"fio failed: {'very ' * 30}late")
+        await settle(pilot)
+        await do(pilot, "log")
+        await settle(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        lines = app.clipboard.split("\n")
+        assert lines[0].startswith("host db1, 20") and "Messages" in lines
+        assert app.clipboard.count("very ") == 30 and "late" in app.clipboard
+        await pilot.press("slash", *"nowhere")
+        await settle(pilot)
+        await do(pilot, "copy")
+        await settle(pilot)
+        assert "Messages" in app.clipboard and "very" not in app.clipboard
 
 
 async def test_the_home_screen_copies_whole_names_however_narrow_it_is() -> None:

@@ -93,7 +93,8 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         await press(pilot, "enter")
         assert shows(app, "I/Os per second, reads and writes") and shows(app, "Side by side")
         await press(pilot, "y")
-        title, heads, rates, *_ = filter(None, app.clipboard.splitlines())
+        lesson, title, heads, rates, *_ = filter(None, app.clipboard.splitlines())
+        assert lesson == "Two runs, one question, page 5 of 6"
         assert title == "# Side by side" and heads.split() == ["one", "deep"]
         assert rates.startswith("I/Os the jobs keep in flight") and len(rates) == len(heads)
         await press(pilot, "enter")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.widgets import DataTable, OptionList
 
 from iopstui import format as f
@@ -18,10 +18,21 @@ MAX_CHARACTERS = 50_000
 
 
 def text_of(screen: Screen[Any]) -> str:
-    """What there is to copy on a screen: its own ``copied_text``, else the row under the cursor;
-    "" if there is none."""
+    """What there is to copy on a screen: its own ``copied_text`` below what it is about, else the
+    row under the cursor; "" if there is none."""
     own: Callable[[], str] | None = getattr(screen, "copied_text", None)
-    return own() if own is not None else row_text(screen)
+    return "\n".join([*_head(screen), own()]) if own is not None else row_text(screen)
+
+
+def _head(screen: Screen[Any]) -> Sequence[str]:
+    """The title of a page, if it has a ``copied_title``; before it the ``copied_head`` of the
+    dashboard that it was opened on: where, when and the answer."""
+    title: str = getattr(screen, "copied_title", "")
+    if not isinstance(screen, ModalScreen):
+        return [title] if title else []
+    below = (one for one in reversed(screen.app.screen_stack) if not isinstance(one, ModalScreen))
+    head: Callable[[], Sequence[str]] = getattr(next(below, None), "copied_head", list)
+    return [*head(), title]
 
 
 def row_text(screen: Screen[Any]) -> str:

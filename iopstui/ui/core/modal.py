@@ -165,6 +165,12 @@ class Modal(ModalScreen[Result]):
         """The box itself."""
         return self.query_one(".modal-box", Vertical)
 
+    @property
+    def copied_title(self) -> str:
+        """Its name, of one of several pages with the name of them all: "Who › Cgroups"."""
+        tabs = self.tabs
+        return self.heading if tabs is None else f"{tabs.name} › {tabs.titles[tabs.index]}"
+
     def set_title(self, title: str, note: str = "") -> None:
         """Set the title on the border, and a note at its lower right."""
         self.heading, self.note = title, note

@@ -751,8 +751,8 @@ class Dashboard(CanvasScreen):
         with_tab = [panel.name for panel in self.panes if panel.tab]
         return len(layout.TABS) + with_tab.index(name) if name in with_tab else 0
 
-    def copied_text(self) -> str:
-        """Where, when and what was measured; the answer, the findings and the last run."""
+    def copied_head(self) -> list[str]:
+        """Where, when and what was measured, and the answer."""
         from iopstui.ui.core.clipboard import place_and_time
 
         state, controller, answer = self.shown_state, self.controller, self._answer()
@@ -762,7 +762,12 @@ class Dashboard(CanvasScreen):
         lines += [answer.sentence] if answer is not None else []
         if answer is not None and answer.next:
             lines.append(f"Next: {answer.next}")
-        lines += finding_line.texts(state, answer)
+        return lines
+
+    def copied_text(self) -> str:
+        """The head, the findings and the last run."""
+        state = self.shown_state
+        lines = [*self.copied_head(), *finding_line.texts(state, self._answer())]
         lines += [run_outcome(row) for row in state.runs.rows[-1:] if row.iops is not None]
         return "\n".join(lines)
 

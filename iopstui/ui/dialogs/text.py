@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 
-from rich.console import Group
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -24,6 +25,8 @@ LEVEL_STYLES = {
     "error": "bold red", "warning": "bold yellow", "mark": "magenta", PASS: "bold green",
     FAIL: "bold red",
 }  # fmt: skip
+COPIED_WIDTH = 10_000
+"""Columns, more than any line has."""
 
 
 class TextScreen(Modal[None]):
@@ -51,6 +54,13 @@ class TextScreen(Modal[None]):
         body.focus()
         if self._at_end:
             self.call_after_refresh(body.scroll_end, animate=False)
+
+    def copied_text(self) -> str:
+        """All of it; no line is broken, so that a command can be pasted."""
+        console = Console(width=COPIED_WIDTH, file=io.StringIO(), color_system=None)
+        with console.capture() as written:
+            console.print(self._text)
+        return "\n".join(line.rstrip() for line in written.get().splitlines())
 
 
 def doctor_screen(charset: Charset) -> TextScreen:
@@ -82,8 +92,8 @@ class LogScreen(TypeToFilter, TextScreen):
 
     def apply_filter(self) -> None:
         """Show the messages that have all of the words."""
-        table = _log_table(self._state, self.charset, self.matches)
-        self.query_one("#text-body > Static", Static).update(Group(table))
+        self._text = Group(_log_table(self._state, self.charset, self.matches))
+        self.query_one("#text-body > Static", Static).update(self._text)
 
 
 def _log_table(state: LiveState, charset: Charset, matches: Callable[[str], bool]) -> Table:

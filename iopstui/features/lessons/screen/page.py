@@ -195,13 +195,10 @@ class LessonPage(Screen[None]):
         self.call_next(self._fill)
 
     async def _fill(self) -> None:
-        page, progress = self.page, self._progress
-        position = "the end" if page.kind == END else f"page {page.number} of {page.total}"
-        if progress.reading_back:
-            position += ", read before"
-        title = self._charset.text(printable(progress.run.lesson.title))
+        page = self.page
+        title = self._charset.text(printable(self._title))
         self.query_one("#lesson-title", Static).update(Text(title, style=BOLD, no_wrap=True))
-        self.query_one("#lesson-place", Static).update(Text(position, style=DIM))
+        self.query_one("#lesson-place", Static).update(Text(self._position, style=DIM))
         with self.app.batch_update():
             scroll = self._scroll
             await scroll.remove_children()
@@ -213,6 +210,21 @@ class LessonPage(Screen[None]):
         progress, tabbed = self._progress, not large(*self.app.size)
         verdicts = progress.verdicts(page)
         return page_parts(page, verdicts, self._charset, progress.repeatable, tabbed)
+
+    @property
+    def _title(self) -> str:
+        return self._progress.run.lesson.title
+
+    @property
+    def _position(self) -> str:
+        page = self.page
+        position = "the end" if page.kind == END else f"page {page.number} of {page.total}"
+        return f"{position}, read before" if self._progress.reading_back else position
+
+    @property
+    def copied_title(self) -> str:
+        """The lesson, and where in it."""
+        return f"{self._title}, {self._position}"
 
     def copied_text(self) -> str:
         """The page as Markdown, its tables as columns of text."""
