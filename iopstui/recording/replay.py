@@ -109,7 +109,8 @@ def why_incomplete(recording: Recording, has_end_marker: bool) -> str:
         return recording.damage
     if has_end_marker:
         return ""
-    return "the recording has no end marker: iopstui was killed or is still recording"
+    return ("the recording has no end marker: it is still written, iopstui was killed, or the disk "
+            "was full")  # fmt: skip
 
 
 def _marks(recorded: Sequence[object]) -> list[tuple[float, str]]:

@@ -89,6 +89,7 @@ class LiveSession:
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._thread: threading.Thread | None = None
         self._closing = False
+        self._at_end: list[Callable[[], object]] = []
         recording = RecordingBuffer(
             target, lambda: self.devices, self.interval_s, viewer.idle_frames, request.knobs,
             recorder, self.topology, own_files=job_target is None, keep_s=viewer.keep_s,
@@ -122,6 +123,10 @@ class LiveSession:
     def add_sink(self, sink: Sink) -> None:
         """Send every event from now on to this sink, too; it must not block."""
         self._context.add_sink(sink)
+
+    def at_end(self, call: Callable[[], object]) -> None:
+        """Call this in the session's thread before its end, while it is still recorded."""
+        self._at_end.append(call)
 
     @property
     def target(self) -> Target:
@@ -411,14 +416,14 @@ class LiveSession:
             self._failure_code = self._failure_code or _exit_code(error)
             context.notice("error", _error_text(error))
         finally:
-            for undo in (runs.close, self._tunable_changes.restore, sampling.close):
-                self._try(undo)
+            for call in (runs.close, self._tunable_changes.restore, sampling.close, *self._at_end):
+                self._try(call)
             self._end()
 
-    def _try(self, undo: Callable[[], object]) -> None:
+    def _try(self, call: Callable[[], object]) -> None:
         """Whatever goes wrong in it, what comes behind it is done: somebody waits for the end."""
         try:
-            undo()
+            call()
         except Exception as error:
             self._failure_code = self._failure_code or _exit_code(error)
             self._context.notice("error", _error_text(error))

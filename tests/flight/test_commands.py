@@ -174,6 +174,7 @@ def test_the_slowest_second_is_one_of_the_span(
     for ms in (2.0, 3.0, 4.0, 9.0):  # the last of each 15 seconds is slower
         flight.run(14, QUIET)
         flight.run(1, replace(QUIET, ms=ms))
+    flight.run(5, QUIET)
     flight.end()
     if step > 1:
         thin(stored_files(tmp_path)[0], step)

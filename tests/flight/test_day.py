@@ -27,7 +27,7 @@ from iopstui.features.flight.past_answer import _of_same_seconds, _with_recorded
 from iopstui.features.flight.span import read_span
 from iopstui.features.flight.thinning import thin
 from iopstui.features.flight.usual import usual_at
-from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording.reader import Recording, SampleRecord
@@ -203,8 +203,10 @@ def test_joining_peaks_keeps_each_highest_one(several: list[dict[str, DiskPeak]]
 def test_what_holds_at_the_beginning_is_known(day: tuple[Path, list[int]]) -> None:
     place, began = day
     span = read_span(place, began[0] + 30, began[0] + 40)
-    assert span.answers[0][0] == began[0] + 30 and span.answers[0][1] is not None
-    assert span.answers[0][1].state == "warning" and began[0] > START_S
+    (at, first), *_ = span.answers
+    assert began[0] < at <= began[0] + 30 and first is not None and first.state == "warning"
+    (held,) = stretches(span.answers, span.began_s)
+    assert held.began_s == began[0] + 30 and began[0] > START_S
 
 
 def test_the_same_hour_of_other_days_is_the_measure(
@@ -250,13 +252,34 @@ def test_readings_of_other_seconds_accuse_nobody(moved: float, named: bool) -> N
     assert "vdb" in found.users[0].devices
 
 
-@pytest.mark.parametrize(("state", "text"), [("good", "of all"), ("warning", "of a moment")])
-def test_figures_of_a_good_time_are_of_all_of_it(state: str, text: str) -> None:
-    recorded = Answer("vda", "busy", state, "of a moment", who="cp (42) does 97 % of its bytes")
-    judged = Answer("vda", "busy", state, "of all")
-    situation = Situation("vda", [], ["vda"])
-    [(_, answer)] = _with_recorded([(situation, judged)], Stretch(0.0, 60.0, recorded))
-    assert answer.text == text
+CP = "cp (42) does 97 % of its bytes"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "judged", "sentence"),
+    [
+        (("busy", "good", NOTHING, CP), ("busy", "good", NOTHING, ""), "● of all"),
+        (("busy", "good", UNKNOWN, CP), ("busy", "good", NOTHING, ""), f"● then · {CP} (at 3:04)"),
+        (("busy", "good", UNKNOWN, ""), ("busy", "good", NOTHING, ""), "● then (at 3:04)"),
+        (("slow", "warning", WAITS, CP), ("slow", "warning", WAITS, "you"), "▲ of all · you"),
+        (
+            ("slow", "warning", WAITS, CP), ("slow", "warning", WAITS, ""),
+            f"▲ of all · {CP} (at 3:04)",
+        ),
+        (("slow", "warning", WAITS, ""), ("slow", "warning", WAITS, ""), "▲ of all"),
+        (("limit", "warning", WAITS, ""), ("busy", "good", NOTHING, ""), "▲ then (at 3:04)"),
+    ],
+)  # fmt: skip
+def test_what_is_of_a_moment_names_it(
+    recorded: tuple[str, ...], judged: tuple[str, ...], sentence: str
+) -> None:
+    def answer(text: str, rule: str, state: str, verdict: str, who: str) -> Answer:
+        return Answer("vda", rule, state, text, verdict, who)
+
+    main = Stretch(0.0, 60.0, answer("then", *recorded), 20.0)
+    pair = Situation("vda", [], ["vda"]), answer("of all", *judged)
+    [(_, said)] = _with_recorded([pair], main, "3:04")
+    assert said.sentence == sentence and said.verdict == recorded[2]
 
 
 def test_a_spike_is_not_left_out_for_a_lower_one_before_it() -> None:
@@ -266,6 +289,14 @@ def test_a_spike_is_not_left_out_for_a_lower_one_before_it() -> None:
     usual = [peaks(10.0 * n, 1.0) for n in range(1, 50)]
     [found] = bad_times([], [*usual, peaks(500.0, 40.0), peaks(530.0, 320.0)], 10)
     assert found.times == 320.0 and found.ended_s == 530.0
+
+
+def test_the_same_answer_after_a_short_pause_is_one_time() -> None:
+    slow = Answer("vda", "slow", "warning", "vda answers slowly")
+    longer = replace(slow, text="vda answers very slowly")
+    held = [Stretch(0.0, 10.0, slow, 5.0), Stretch(60.0, 90.0, longer, 65.0)]
+    [found] = bad_times(held, [], 10)
+    assert (found.began_s, found.ended_s, found.text) == (0.0, 90.0, longer.sentence)
 
 
 @pytest.mark.parametrize(("pause_s", "count"), [(0.0, 1), (1.1, 1), (30.0, 2)])

@@ -21,9 +21,10 @@ from iopstui.errors import Refused
 from iopstui.features.flight import recorder
 from iopstui.features.flight.directory import Ring, stored_files
 from iopstui.features.flight.model.names import Name, parse_name
+from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording import writer
 from iopstui.recording.reader import EventRecord, Recording, SampleRecord
-from iopstui.recording.records import Peaks
+from iopstui.recording.records import Peaks, RecordedUse
 from iopstui.recording.replay import ReplayFold
 
 USED = Load(reads=100, ms=1.0, busy=10.0)
@@ -46,6 +47,20 @@ def values(path: Path, kind: type) -> list[Any]:
     with Recording(path) as recording:
         return [one.value for one in recording.records()
                 if isinstance(one, EventRecord) and isinstance(one.value, kind)]  # fmt: skip
+
+
+def test_the_last_seconds_before_a_regular_end_are_written_down(tmp_path: Path) -> None:
+    flight = Flight(tmp_path)
+    flight.run(12, USED)
+    user = DiskUser(42, "cp", "cp", "root", 0.0, 1e6, frozenset({"vda"}))
+    flight.session.disk_use = DiskUse(flight.session.t, 1.0, (user,), as_root=True)
+    flight.run(1, Load(reads=10, ms=900.0, busy=100.0))
+    flight.end()
+    path = tmp_path / names(tmp_path)[0]
+    _, last = values(path, Peaks)
+    assert last.t == 12.0 and last.seconds == 2.0 and last.disks["vda"].ms == 900.0
+    (use,) = values(path, RecordedUse)
+    assert use.t == 12.0 and use.use.users == (user,)
 
 
 @given(st.integers(0, 4_000_000_000), st.integers(1, 9999), st.sampled_from([0, 10, 60]))
@@ -75,7 +90,7 @@ def test_peaks_keep_the_worst_second(tmp_path: Path) -> None:
     flight.run(1, Load(reads=10, ms=900.0, busy=100.0))
     flight.run(5, USED)
     flight.end()
-    (peaks,) = values(tmp_path / names(tmp_path)[0], Peaks)
+    peaks, _ = values(tmp_path / names(tmp_path)[0], Peaks)
     assert peaks.disks["vda"].ms == 900.0 and peaks.disks["vda"].ms_ago_s == 4.0
     assert peaks.disks["vda"].ios_s == 100.0 and peaks.seconds == 10.0
 
@@ -163,9 +178,29 @@ def test_where_nothing_is_left_to_remove_it_pauses_says_so_and_goes_on(
     # said once, though it was tried three times
     assert "pauses" in flight.said[0] and "No space left on device" in flight.said[0]
     assert flight.said[1:] == ["The flight recorder records again."]
-    # the first file was removed to make room
+    # what was recorded of this hour stays, until the disk is full in another one
+    first, last = (shown_seconds(tmp_path / name) for name in names(tmp_path))
+    assert first == [START_S + n for n in range(1, 5)] and last[-1] == START_S + 49
+
+
+def test_a_full_disk_takes_the_hour_before_once_another_one_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flight = Flight(tmp_path, after_s=3580)
+    flight.run(10, USED)
+    flight.drain()
+    fill_up(monkeypatch, tmp_path, 30_000)
+    while not flight.said:
+        flight.run(1, USED, seconds=0.01)
+        flight.drain()
+    (paused,) = names(tmp_path)
+    for _ in range(20):
+        flight.run(1, USED)
+        flight.drain()
+    flight.end()
+    assert paused == "2026-09-27T025940Z.iops"
     (last,) = names(tmp_path)
-    assert shown_seconds(tmp_path / last)[-1] == START_S + 49
+    assert last.startswith("2026-09-27T0300") and flight.said[1].endswith("records again.")
 
 
 @pytest.mark.parametrize("jump_s", [-5000, 100_000])

@@ -59,6 +59,23 @@ if shutil.which("systemd-analyze"):
             assert security.returncode == 0, security.stdout
 
 
+if shutil.which("systemctl"):
+
+    def test_a_preset_leaves_it_disabled(tmp_path: Path) -> None:
+        """`systemctl preset` enables what no preset names, on Debian and in an empty root."""
+        for source in UNIT.parent.iterdir():
+            kind = "system" if source.suffix == ".service" else "system-preset"
+            place = tmp_path / "usr/lib/systemd" / kind
+            place.mkdir(parents=True)
+            shutil.copy(source, place)
+        for words in ("preset", "is-enabled"):
+            done = subprocess.run(
+                ["systemctl", f"--root={tmp_path}", words, UNIT.name], capture_output=True,
+                text=True, check=False,
+            )  # fmt: skip
+        assert done.stdout == "disabled\n", done.stderr
+
+
 def said(top: Path) -> tuple[str, str, str]:
     result = doctor_check.check(Roots(proc=top / "proc"))
     assert result is not None

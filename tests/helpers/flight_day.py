@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,7 @@ class SimulatedSession:
         self.target = TARGET
         self.recording = RecordingBuffer(TARGET, lambda: {"vda": made.VDA}, 1.0, True)
         self._sinks: list[Any] = []
+        self._at_end: list[Callable[[], object]] = []
         self._builder = FrameBuilder(opened=("vda",))
         self._answers = AnswerTracker(TARGET)
         self._counts = [0] * 17
@@ -111,6 +113,15 @@ class SimulatedSession:
         self.emit(events.FrameReady(frame.t, frame))
         if answer is not None:
             self.emit(events.AnswerGiven(frame.t, answer))
+
+    def at_end(self, call: Callable[[], object]) -> None:
+        self._at_end.append(call)
+
+    def end(self) -> None:
+        """As it does live."""
+        for call in self._at_end:
+            call()
+        self.recording.close(events.SessionEnded(self.t, 0))
 
     def emit(self, event: events.Event) -> None:
         self.recording.event(event)
@@ -161,8 +172,8 @@ class Flight:
             self.recorder._thinner.join()
 
     def end(self) -> None:
-        """The session ends as it does live."""
-        self.session.recording.close(events.SessionEnded(self.session.t, 0))
+        """The session ends, then the recorder."""
+        self.session.end()
         self.recorder.close()
 
     def drain(self) -> None:

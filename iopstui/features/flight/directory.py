@@ -17,6 +17,7 @@ from iopstui.text import printable
 SERVICE_DIRECTORY = Path("/var/lib/iopstui-flight")
 """Where the systemd unit records to."""
 LOCK = "recorder.lock"
+HOUR_S = 3600
 MOST_S = 3620.0
 """No file is of a longer time."""
 JUMP_S = 2.0
@@ -169,10 +170,13 @@ class Ring:
         return self.place / str(name)
 
     def remove_oldest(self) -> bool:
-        """Make room; False where only the file is left that is being written."""
+        """Make room; False where only files of the hour are left that is being written: a full disk
+        ends the recording, but takes nothing of this hour away."""
         with self._mutex:
+            current = parse_name(self.current.name) if self.current is not None else None
+            hour = None if current is None else current.began_s // HOUR_S
             for file in stored_files(self.place):
-                if file.path != self.current and _remove(file.path):
+                if file.name.began_s // HOUR_S != hour and _remove(file.path):
                     return True
         return False
 

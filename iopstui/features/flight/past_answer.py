@@ -34,6 +34,7 @@ from iopstui.text import printable
 
 LATE_S = 3.0
 """An answer begins and ends so much later than what it is of: most of five seconds must be so."""
+DAY_S = 86400.0
 MAX_LINES = 12
 MAX_GROUPS = 3
 
@@ -41,7 +42,7 @@ MAX_GROUPS = 3
 def why_then(place: Path, at_s: float, length_s: float, as_json: bool) -> int:
     """Print the answer; the exit code says the verdict, as that of `iopstui why`."""
     span = read_span(place, at_s, at_s + length_s)
-    held = stretches(span.answers)
+    held = stretches(span.answers, span.began_s)
     main = worst(held)
     report = _report(span, main)
     code = EXIT_CODES[report.verdict]
@@ -73,7 +74,7 @@ def _report(span: Span, main: Stretch | None) -> Report:
         used = frames[: len(frames) - idle_seconds(pairs[0][0])]
         pairs = judge(replace(seen, frames=used))
     if main is not None:
-        pairs = _with_recorded(pairs, main)
+        pairs = _with_recorded(pairs, main, _moment(span, main.said_s))
     verdict = pairs[0][1].verdict if pairs else UNKNOWN
     return Report(pairs, verdict, round(sum(frame.seconds or 0.0 for frame in frames)))
 
@@ -94,17 +95,25 @@ def _of_same_seconds(use: DiskUse | None, frames: Sequence[Frame]) -> DiskUse | 
     return use
 
 
-def _with_recorded(pairs: list[Pair], main: Stretch) -> list[Pair]:
-    """The recorded answer first, with the situation of its disk: it may name who did it. Where all
-    was well its figures are of a moment, and those of the whole time count."""
+def _with_recorded(pairs: list[Pair], main: Stretch, moment: str) -> list[Pair]:
+    """The recorded answer first, with the situation of its disk. Where these seconds give the same
+    answer, their figures count; where they don't, or don't say who, what was recorded is of a
+    moment, which is named."""
     of_disk = [pair for pair in pairs if pair[1].disk == main.answer.disk]
     if not of_disk:
         return pairs
     situation, judged = of_disk[0]
     others = [pair for pair in pairs if pair[1].disk != main.answer.disk]
-    agrees = is_same(judged, main.answer) and judged.verdict == main.answer.verdict
-    agrees = agrees and (judged.state == GOOD or judged.who != "" or main.answer.who == "")
-    return [(situation, judged if agrees else main.answer), *others]
+    recorded = main.answer
+    if recorded.who:
+        recorded = replace(recorded, who=f"{recorded.who} (at {moment})")
+    else:
+        recorded = replace(recorded, text=f"{recorded.text} (at {moment})")
+    if not is_same(judged, recorded) or judged.verdict != recorded.verdict:
+        judged = recorded
+    elif judged.state != GOOD and not judged.who:
+        judged = replace(judged, who=recorded.who)
+    return [(situation, judged), *others]
 
 
 def _lines(
@@ -122,10 +131,16 @@ def _lines(
     if len(held) > 1 or (main is not None and main.seconds < 0.9 * (span.ended_s - span.began_s)):
         yield "  then:"
         for one in held[:MAX_LINES]:
-            yield (f"    {units.wall_clock(1e3 * one.began_s)} for {units.duration(one.seconds)}: "
+            yield (f"    {_moment(span, one.began_s)} for {units.duration(one.seconds)}: "
                    f"{_words(one.answer)}")  # fmt: skip
         if len(held) > MAX_LINES:
             yield f"    and {len(held) - MAX_LINES} more changes"
+
+
+def _moment(span: Span, at: float) -> str:
+    """The time of day, with its date where the span has more than one."""
+    several = span.ended_s - span.began_s > DAY_S
+    return local_text(at) if several else units.wall_clock(1e3 * at)
 
 
 def _words(answer: Answer) -> str:
@@ -159,7 +174,7 @@ def _peak_lines(span: Span, usual: Mapping[str, Usual]) -> Iterator[str]:
         if not (is_fine or span.began_s < at <= span.ended_s):
             continue
         yield (f"slowest second of {printable(name)}: {units.milliseconds(ms)} on average, "
-               f"at {units.wall_clock(1e3 * at)}{_compared(ms, usual.get(name))}")  # fmt: skip
+               f"at {_moment(span, at)}{_compared(ms, usual.get(name))}")  # fmt: skip
 
 
 def _second_means(span: Span) -> Iterator[tuple[str, float, float]]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from iopstui import events
 from iopstui.errors import IopstuiError, UsageError
-from iopstui.features.flight.directory import JUMP_S, Ring, StoredFile
+from iopstui.features.flight.directory import HOUR_S, JUMP_S, Ring, StoredFile
 from iopstui.features.flight.hour_file import HourFile
 from iopstui.features.flight.model.peaks import PeakFold, busiest_use
 from iopstui.features.flight.thinning import thin
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from iopstui.model.metrics.frame import Frame
     from iopstui.session.live import LiveSession
 
-HOUR_S = 3600
 PEAKS_S = 10.0
 USE_S = 5.0
 """How often who uses the disks is written down, and what each cgroup does is read."""
@@ -44,6 +43,7 @@ PARTS_OF_SIZE = 8
 """No file is larger than this part of the ring, whatever it records."""
 MAX_GROUPS = 30
 CLOSE_TIMEOUT_S = 6.0
+LAST_USE_TIMEOUT_S = 1.0
 LOWEST_PRIORITY = 19
 
 
@@ -67,7 +67,7 @@ class FlightRecorder:
         self._wall_offset_s = self._now_offset_s()
         self._keep_offset_s = self._wall_offset_s
         self._peaks = PeakFold()
-        self._peaks_at = self._use_at = 0.0
+        self._peaks_at = self._use_at = self._frame_t = 0.0
         self._uses: list[DiskUse] = []
         self._newest_use: DiskUse | None = None
         self._findings: dict[str, events.FindingReported] = {}
@@ -89,7 +89,7 @@ class FlightRecorder:
         self._seen_disks = self._used_disks()
         self._groups = CgroupReader(session.target.devices_below, self._roots)
         self._group_counts = None
-        self._peaks, self._peaks_at, self._use_at = PeakFold(), 0.0, 0.0
+        self._peaks, self._peaks_at, self._use_at, self._frame_t = PeakFold(), 0.0, 0.0, 0.0
         self._uses, self._newest_use, self._findings, self._answer = [], None, {}, None
         if self._thread is None:
             self._ring.remove_leftovers()
@@ -98,6 +98,7 @@ class FlightRecorder:
         self._open()
         self._is_opening = False
         session.add_sink(lambda event: self.handle(event) if session is self._session else None)
+        session.at_end(self._write_rest)
         if self._thread is None:
             self._thread = threading.Thread(target=self._main, name="flight recorder", daemon=True)
             self._thread.start()
@@ -127,6 +128,7 @@ class FlightRecorder:
         session = self._session
         assert session is not None
         self._peaks.feed(frame)
+        self._frame_t = frame.t
         if frame.t >= self._peaks_at + PEAKS_S:
             self._peaks_at = frame.t
             session.add_record(self._peaks.take(frame.t))
@@ -136,10 +138,25 @@ class FlightRecorder:
             self._newest_use = use
             self._uses.append(use)
         if frame.t >= self._use_at + USE_S:
-            self._use_at = frame.t
-            uses, self._uses = self._uses, []
-            self._jobs.put(lambda: self._note_use(session, frame.t, uses))
+            self._put_uses(session)
         self._check_file(frame.wall_ms / 1e3)
+
+    def _put_uses(self, session: LiveSession) -> None:
+        t = self._use_at = self._frame_t
+        uses, self._uses = self._uses, []
+        self._jobs.put(lambda: self._note_use(session, t, uses))
+
+    def _write_rest(self) -> None:
+        """The session ends: write down what is only written every few seconds."""
+        session = self._session
+        assert session is not None
+        if self._frame_t > self._peaks_at:
+            session.add_record(self._peaks.take(self._frame_t))
+        if self._frame_t > self._use_at:
+            self._put_uses(session)
+        done = threading.Event()
+        self._jobs.put(done.set)
+        done.wait(LAST_USE_TIMEOUT_S)
 
     def _check_file(self, wall_s: float) -> None:
         """Have another file begun where one is due, and one that can't be written tried again."""

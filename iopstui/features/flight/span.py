@@ -179,7 +179,7 @@ def _note(span: Span, base_s: float, t: float, value: object) -> None:
         case events.AnswerGiven() if at <= span.ended_s:
             if not inside:
                 span.answers.clear()
-            span.answers.append((max(at, span.began_s), value.answer))
+            span.answers.append((at, value.answer))
         case events.FindingReported() if at <= span.ended_s:
             span.findings[value.finding.rule] = at, value.finding
         case events.FindingEnded() if at <= span.began_s:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iopstui import format as units
 from iopstui.features.flight.model.stretches import Stretch
@@ -72,7 +72,7 @@ def _joined(held: Sequence[Stretch]) -> list[Stretch]:
         last = joined[-1] if joined else None
         if last is not None and one.began_s - last.ended_s <= JOIN_S and _alike(last, one):
             longer = max(last, one, key=lambda stretch: stretch.seconds)
-            joined[-1] = Stretch(last.began_s, one.ended_s, longer.answer)
+            joined[-1] = replace(longer, began_s=last.began_s, ended_s=one.ended_s)
         else:
             joined.append(one)
     return joined

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from iopstui.model.answer.answer import GOOD, RANKS, Answer
@@ -14,11 +14,13 @@ GAP_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The time in which an answer held (seconds since the epoch), in its last words."""
+    """The time in which an answer held (seconds since the epoch). Its figures and who it names are
+    of the moment ``said_s``."""
 
     began_s: float
     ended_s: float
     answer: Answer
+    said_s: float
 
     @property
     def seconds(self) -> float:
@@ -26,22 +28,26 @@ class Stretch:
         return self.ended_s - self.began_s
 
 
-def stretches(answers: Sequence[tuple[float, Answer | None]]) -> list[Stretch]:
+def stretches(
+    answers: Sequence[tuple[float, Answer | None]], from_s: float = 0.0
+) -> list[Stretch]:  # fmt: skip
     """From (when it was given, answer); None ends the one before. Successive answers that differ in
     their figures alone are one stretch, in the words that held longest; so are those before and
-    after the end of a file."""
+    after the end of a file. No stretch begins before ``from_s``."""
     found: list[Stretch] = []
     longest = (False, 0.0)
-    for (at, answer), (until, _) in pairwise(answers):
+    for (said_s, answer), (until, _) in pairwise(answers):
+        at = max(said_s, from_s)
         if answer is None or until <= at:
             continue
         weight = bool(answer.who), until - at
         last = found[-1] if found else None
         if last is not None and at - last.ended_s <= GAP_S and is_same(last.answer, answer):
-            found[-1] = Stretch(last.began_s, until, answer if weight > longest else last.answer)
-            longest = max(longest, weight)
+            if weight > longest:
+                longest, last = weight, replace(last, answer=answer, said_s=said_s)
+            found[-1] = replace(last, ended_s=until)
         else:
-            found.append(Stretch(at, until, answer))
+            found.append(Stretch(at, until, answer, said_s))
             longest = weight
     return found
 
