@@ -16,14 +16,15 @@ DEVICES = {"vda": BlockDevice("vda", "/dev/vda", 254, 0, "virtio-blk", 1 << 30)}
 
 def reached(tmp_path: Path, files: dict[str, str], later: dict[str, str],
             monkeypatch: pytest.MonkeyPatch) -> list[str]:  # fmt: skip
-    moments = iter([10.0, 10.0, 12.0, 12.0])
-    monkeypatch.setattr(cgroup_limits.time, "monotonic", lambda: next(moments))
+    clock = [10.0]
+    monkeypatch.setattr(cgroup_limits.time, "monotonic", lambda: clock[0])
     top = tmp_path / "sys/fs/cgroup"
     for name, text in files.items():
         (top / name).parent.mkdir(parents=True, exist_ok=True)
         (top / name).write_text(text)
     limits = ReachedLimits(Roots.under(tmp_path))
     assert not limits.read(DEVICES)
+    clock[0] = 12.0
     for name, text in later.items():
         (top / name).write_text(text)
     return [f"{one.disk} {one.group} {one.text} {one.file}" for one in limits.read(DEVICES)]

@@ -41,9 +41,11 @@ TARGET = combine_targets(
 
 def report(waits: ProcessWaits | None = None) -> Report:
     seconds = {"vda": rates(), "vdb": HOG, "vdc": rates(), "vdd": HOG}
-    use = DiskUse(5.0, 5.0, disks={"vdb": (0.0, 0.0, 32.0), "vdd": (0.0, 0.0, 32.0)}, hidden=3)
-    more = {"pressure": {"some": 40.0}}
-    frames = [replace(frame(n + 1.0, seconds), more=more) for n in range(5)]
+    use = DiskUse(5.0, 5.0, disks={"vdb": (0.0, 0.0, 32.0), "vdd": (0.0, 0.0, 32.0)}, hidden=3,
+                  cpu_some=0.0)  # fmt: skip
+    more = {"pressure": {"some": 40.0}, "memory": {"some": 0.0}}
+    idle = {0: CpuFrame(CpuLoad(0.0, 0, 0, 0, 0, 0.0, 0), 0, 0, 0)}
+    frames = [replace(frame(n + 1.0, seconds), more=more, cpus=idle) for n in range(5)]
     pairs = judge(Seen(TARGET, frames, {}, use=use))
     return Report(pairs, pairs[0][1].verdict, 5, waits, "percentiles: only root")
 
@@ -152,6 +154,35 @@ def test_what_was_not_read_in_time_is_told() -> None:
     )
     assert not any("limits" in one for one in excluded(unread, answer))
     assert not any("who uses it" in one for one in not_seen(situation))
+
+
+@pytest.mark.parametrize(("more", "cpu_some", "missing"), [
+    ({"pressure": {"some": 1.0}, "memory": {"some": 0.0}}, 0.0, None),
+    ({"pressure": {"some": 1.0}}, None,
+     "how long tasks wait: no /proc/pressure/memory, /proc/pressure/cpu here"),
+    ({}, None, "pressure (the kernel needs CONFIG_PSI, or psi=1)"),
+])  # fmt: skip
+def test_waits_and_cpus_that_cannot_be_read_are_told(
+    more: dict[str, dict[str, float | None]], cpu_some: float | None, missing: str | None
+) -> None:
+    situation, _ = report().pairs[0]
+    assert situation.use is not None
+    frames = [replace(one, more=more) for one in situation.frames]
+    seen = replace(situation, frames=frames, machine_facts=None,
+                   use=replace(situation.use, cpu_some=cpu_some))  # fmt: skip
+    told = not_seen(seen)
+    assert [one for one in told if "pressure" in one] == ([missing] if missing else [])
+    assert not any("/proc/stat" in one for one in told)
+    without = replace(seen, frames=[replace(one, cpus={}) for one in frames])
+    assert any("/proc/stat" in one for one in not_seen(without))
+
+
+def test_a_process_without_times_of_its_own_is_not_said_to_need_no_cpu() -> None:
+    asleep = ProcessWaits(965, "fio", "", 60, "S", {}, 0.0, 0.0)
+    for waits, told in ((asleep, False), (replace(asleep, running=None, ready=None), True)):
+        lines = list(why_lines(report(waits)))
+        assert ("CPU" in lines[0]) is not told
+        assert any("no /proc/965/schedstat" in line for line in lines) is told
 
 
 def test_a_process_on_a_stack_waits_for_its_top_and_on_two_disks_for_one_of_them() -> None:

@@ -74,7 +74,9 @@ class DiskUseReader:
             with_tasks=tasks, blocked=blocked, ring_waiters=ring, limits=limits,
             outer_groups=self._limits.outer_groups, limits_readable=self._limits.readable,
             remote=has_remote_mounts(self._roots),
-            write_back=None if write_back is None else PAGE * write_back,
+            write_back={} if write_back is None else dict.fromkeys(
+                (name for name, row in counts.items() if row.in_flight), float(PAGE * write_back)
+            ),
             swap_s=_growth(vm, vm_before, ("pswpin", "pswpout"), seconds),
             cpu_some=None if cpu is None or cpu_before is None
             else min(100.0, (cpu - cpu_before) / 1e4 / seconds),
@@ -125,6 +127,8 @@ class DiskUseReader:
     def _tasks(self) -> tuple[tuple[BlockedTask, ...], tuple[RingWaiter, ...]]:
         blocked, ring = [], {}
         for pid, place, comm, state, kernel in _all_tasks(str(self._roots.proc)):
+            if pid == os.getpid():
+                continue
             wchan = (read_text(f"{place}/wchan") or "0") if state == _BLOCKED or not kernel else ""
             where = "" if wchan == "0" else wchan
             if state == _BLOCKED and place_kind(where, blocked=True) not in (CHILD, FROZEN):

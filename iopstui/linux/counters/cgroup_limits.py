@@ -56,8 +56,7 @@ class ReachedLimits:
         self._unified = unified if (unified / "cgroup.controllers").exists() else None
         self._blkio = mounts / "blkio"
         self._limits: tuple[_Limit, ...] = ()
-        self._before: dict[_Limit, int] = {}
-        self._at = 0.0
+        self._before: dict[_Limit, tuple[int, float]] = {}
         self._readings = 0
 
     def read(self, devices: Mapping[str, BlockDevice]) -> tuple[LimitUse, ...]:
@@ -65,13 +64,14 @@ class ReachedLimits:
         if self._readings % LOOK_EVERY == 0:
             self._limits = tuple(self._find())
         self._readings += 1
-        now, seconds = time.monotonic(), time.monotonic() - self._at
-        counts = {limit: count for limit in self._limits if (count := _count(limit)) is not None}
-        before, self._before, self._at = self._before, counts, now
+        # each with its own time: the first look at a file takes so long that a share is 5 % too small
+        counts = {limit: (count, time.monotonic())
+                  for limit in self._limits if (count := _count(limit)) is not None}  # fmt: skip
+        before, self._before = self._before, counts
         names = {f"{device.major}:{device.minor}": name for name, device in devices.items()}
         done = {
-            limit: (count - before[limit]) / (limit.value * seconds)
-            for limit, count in counts.items()
+            limit: (count - before[limit][0]) / (limit.value * (at - before[limit][1]))
+            for limit, (count, at) in counts.items()
             if limit in before and limit.number in names and limit.value
         }
         return tuple(

@@ -79,7 +79,7 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
     if logged is not None and span_s >= LOG_S and not any(name in s.below for name in logged):
         causes.append("new errors in the kernel's log")
     looked = s.use is not None and s.use.limits_readable and not s.use.outer_groups
-    if looked and s.use is not None and not s.use.limits:
+    if looked and s.use is not None and not s.use.limits and not s.use.near_limits:
         causes.append("I/O limits of cgroups")
     if s.use is not None and s.other_in_flight < 1.0:
         causes.append("other disks")
@@ -100,10 +100,20 @@ def not_seen(s: Situation, no_probe: str = "") -> list[str]:
         missing.append("I/O limits of cgroups (no hierarchy that has them is mounted here)")
     elif s.use is not None and s.use.outer_groups:
         missing.append("limits of the cgroups that this container is in (the host sees them)")
-    if s.waited_percent is None:
+    if s.cpus_idle == [] and s.frames:
+        missing.append("how much of the CPUs is idle (no /proc/stat here)")
+    waits = {"io": s.waited_percent, "memory": s.memory_percent,
+             "cpu": s.use.cpu_some if s.use is not None else 0.0}  # fmt: skip
+    without = [f"/proc/pressure/{name}" for name, percent in waits.items() if percent is None]
+    if s.waited_percent is None and s.memory_percent is None:
         missing.append("pressure (the kernel needs CONFIG_PSI, or psi=1)")
+    elif without:
+        missing.append(f"how long tasks wait: no {', '.join(without)} here")
     if no_probe:
         missing.append(no_probe)
+    elif s.sent_again:
+        missing.append("percentiles of single requests: some were sent again, and are timed from "
+                       "their last try")  # fmt: skip
     elif s.p99_ns is None and any(frame.probe is not None for frame in s.frames):
         missing.append("percentiles of single requests: too few, or not counted all the time")
     return missing

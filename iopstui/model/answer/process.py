@@ -148,7 +148,8 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
     if waits.threads > 1 and parts:
         return f"{waits.name}, at least one of {waits.threads} threads, {', '.join(parts)}"
     if not parts:
-        parts.append("waits for no disk, lock or CPU: it sleeps until something happens")
+        parts.append("waits for no disk, lock or CPU: it sleeps until something happens"
+                     if waits.running is not None else "waits for no disk or lock")  # fmt: skip
     return f"{waits.name} {', '.join(parts)}"
 
 

@@ -19,7 +19,7 @@ from iopstui.model.histogram import merge, percentiles
 from iopstui.model.means import fmean
 from iopstui.model.metrics.cpus.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.probe import ProbeInterval
+from iopstui.model.metrics.probe import DOUBTFUL_SHARE, ProbeInterval
 
 ENOUGH_SECONDS = 3
 MIN_INTERVAL_S = 0.5
@@ -197,9 +197,10 @@ class Situation:
 
     @cached_property
     def probes(self) -> list[ProbeInterval]:
-        """What the probe counted, second by second; empty where it did not count in all of them."""
+        """What the probe counted, second by second; empty where it did not count in all of them, or
+        only the last try of many."""
         counted = [one for frame in self.frames if (one := frame.probe) and not one.doubtful]
-        return counted if len(counted) == len(self.frames) else []
+        return counted if len(counted) == len(self.frames) and not self.sent_again else []
 
     @cached_property
     def p99_ns(self) -> float | None:
@@ -213,6 +214,16 @@ class Situation:
         if sum(merged.values()) < MIN_FOR_P99:
             return None
         return percentiles(merged, [99.0]).get(99.0)
+
+    @cached_property
+    def sent_again(self) -> bool:
+        """Whether drivers returned more than one in a hundred requests (of any probed disk). The
+        probe counts from the last time that a request is sent."""
+        probes = [frame.probe for frame in self.frames if frame.probe is not None]
+        returned = sum((probe.requeued_s or 0.0) * probe.seconds for probe in probes)
+        ios = sum(one.device.ios for probe in probes for kinds in probe.disks.values()
+                  for one in kinds.values())  # fmt: skip
+        return returned > DOUBTFUL_SHARE * ios
 
     @cached_property
     def machine(self) -> Machine:
@@ -376,13 +387,20 @@ class Situation:
         not the page cache's."""
         if (self.waited_percent or 0.0) >= WAITED_PERCENT and not self.idle_rings:
             return True
-        if self.use is None or self.use.write_back is None:
+        if self.write_back is None:
             return False
         sizes = [rates.wareq_size or 0.0 for rates in self.seconds]
         in_flight = sum(
             (rates.w_s or 0.0) * (rates.w_await or 0.0) / 1e3 for rates in self.seconds
         ) / max(1, len(self.seconds))
-        return self.use.write_back < DIRECT_SHARE * in_flight * _mean(list(sizes))
+        return self.write_back < DIRECT_SHARE * in_flight * _mean(list(sizes))
+
+    @property
+    def write_back(self) -> float | None:
+        """Bytes that the kernel was writing from the page cache while this disk had a request in
+        flight; ``None`` if it had none when that was looked at."""
+        known = self.use.write_back if self.use is not None else {}
+        return next((known[name] for name in self.below if name in known), None)
 
     @property
     def idle_rings(self) -> list[RingWaiter]:

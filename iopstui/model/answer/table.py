@@ -31,6 +31,7 @@ from iopstui.model.answer.situation import (
     MOST_SECONDS,
     QUEUE_FACTOR,
     QUEUED_MS,
+    SLOW_IN_FLIGHT,
     SLOW_MS,
     VERY_SLOW_FACTOR,
     WAITED_PERCENT,
@@ -238,10 +239,23 @@ def limit(s: Situation) -> Answer | None:
     return None
 
 
+def near_limit(s: Situation) -> Answer | None:
+    """A cgroup's limit was reached at times, or perhaps."""
+    for near in s.use.near_limits if s.use is not None else ():
+        if near.disk in s.below:
+            return Answer(
+                s.disk, "near-limit", GOOD,
+                f"{s.disk}: {_mean(s)}, {_count(s.in_flight)} in flight; {near.group} is at or near"
+                f" its limit of {near.text} ({near.file}) at times", UNKNOWN,
+                next=advise("longer", s.disk),
+            )  # fmt: skip
+    return None
+
+
 def memory(s: Situation) -> Answer | None:
     """The machine is short of memory, and swaps on this disk."""
     swaps = s.use is not None and (s.use.swap_s or 0.0) >= SWAPPED_PAGES_S
-    if not swaps or (s.memory_percent or 0.0) < MEMORY_PERCENT or s.in_flight < IN_USE:
+    if not swaps or (s.memory_percent or 0.0) < MEMORY_PERCENT or s.in_flight < SLOW_IN_FLIGHT:
         return None
     if not any(_is_swap(s, name) for name in s.below):
         return None
@@ -418,9 +432,9 @@ def write_back(s: Situation) -> Answer | None:
     if not s.writes_only or s.in_flight < DEEP_QUEUE or s.writes_are_waited_for or _is_quick(s):
         return None
     verdict, end = UNKNOWN, "whether programs wait for them is not known"
-    if s.use is not None and s.use.write_back is not None:
+    if s.write_back is not None:
         verdict = NOTHING
-        end = f"the kernel is writing {units.size(s.use.write_back)} of the page cache to disks"
+        end = f"the kernel is writing {units.size(s.write_back)} of the page cache to disks"
     if s.waited_percent is not None and s.waited_percent < WAITED_PERCENT:
         verdict, end = NOTHING, f"tasks wait for I/O {s.waited_percent:.0f} % of the time"
     return Answer(
@@ -514,6 +528,7 @@ TABLE: Sequence[Row] = (
     slow_member,
     full_queue,
     slow_device,
+    near_limit,
     pressure_alone,
     waits_elsewhere,
     cpus_full,

@@ -82,9 +82,9 @@ class DiskUse:
     counts processes that did not let us look. ``disks`` has (bytes read, written, requests in
     flight) per second of every disk of the machine. ``with_tasks``: tasks that wait were looked
     for. ``remote``: network file systems or such of programs are mounted, whose waits count as I/O
-    pressure, too. ``write_back``: bytes that the kernel is writing from the page cache at this
-    moment, ``swap_s`` pages swapped in and out. ``cpu_some`` is percent of the time in which a task
-    waited for a CPU (PSI)."""
+    pressure, too. ``write_back``: bytes that the kernel was writing from the page cache, to any
+    disk, at a moment when the disk of this name had a request in flight; ``swap_s`` pages swapped
+    in and out. ``cpu_some`` is percent of the time in which a task waited for a CPU (PSI)."""
 
     t: float
     seconds: float
@@ -96,12 +96,14 @@ class DiskUse:
     blocked: tuple[BlockedTask, ...] = ()
     ring_waiters: tuple[RingWaiter, ...] = ()
     limits: tuple[LimitUse, ...] = ()
+    near_limits: tuple[LimitUse, ...] = ()
+    """Of several readings: limits that were reached at times, or nearly, in few readings."""
     outer_groups: bool = False
     """This is a container: the groups that it is in may have limits that cannot be seen."""
     limits_readable: bool = True
     """A hierarchy of cgroups with limits of I/O is mounted."""
     remote: bool = False
-    write_back: float | None = None
+    write_back: Mapping[str, float] = field(default_factory=dict)
     swap_s: float | None = None
     cpu_some: float | None = None
     boot_ms: Mapping[str, float] = field(default_factory=dict)
@@ -113,6 +115,7 @@ class DiskUse:
 
 REACHED = 0.97
 """The kernel lets through a little less than it allows; a group that does less is not held back."""
+AT_TIMES, FEW_READINGS = 0.3, 3
 OFTEN = 0.6
 """What is seen in this part of the readings is so; once may be chance."""
 
@@ -129,8 +132,9 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
         with_tasks=any(use.with_tasks for use in uses),
         blocked=_often([use.blocked for use in uses if use.with_tasks]),
         ring_waiters=_often([use.ring_waiters for use in uses if use.with_tasks]),
-        limits=_reached(uses),
-        write_back=_mean_known([use.write_back for use in uses]),
+        limits=_reached(uses), near_limits=_reached_at_times(uses),
+        write_back={name: fmean(use.write_back[name] for use in uses if name in use.write_back)
+                    for name in {name for use in uses for name in use.write_back}},
         swap_s=_mean_known([use.swap_s for use in uses]),
         cpu_some=_mean_known([use.cpu_some for use in uses]),
     )  # fmt: skip
@@ -173,6 +177,15 @@ def _reached(uses: Sequence[DiskUse]) -> tuple[LimitUse, ...]:
         if share >= REACHED:
             reached.append(limit)
     return tuple(reached)
+
+
+def _reached_at_times(uses: Sequence[DiskUse]) -> tuple[LimitUse, ...]:
+    """Those that may have kept somebody waiting: which nobody can tell."""
+    least = 0.0 if len(uses) < FEW_READINGS else REACHED
+    counts = Counter(one for use in uses for one in use.limits if one.share >= least)
+    reached = _reached(uses)
+    return tuple(one for one, count in counts.items()
+                 if count >= AT_TIMES * len(uses) and one not in reached)  # fmt: skip
 
 
 _Item = TypeVar("_Item", bound=Hashable)

@@ -104,6 +104,8 @@ def _details(report: Report) -> dict[str, list[str]]:
             lines.append(f"seen waiting in: {', '.join(waits.places)}")
         if not waits.readable and not waits.kernel and waits.state != "Z":
             hidden.append("what it waits in, and its files (its user or root sees them)")
+        if waits.running is None and waits.state not in ("", "Z"):
+            hidden.append(f"its time on CPUs, and ready for one (no /proc/{waits.pid}/schedstat)")
     if not report.pairs:
         return {"evidence": lines, "excluded": [], "not seen": hidden, "next": []}
     situation, answer = report.pairs[0]

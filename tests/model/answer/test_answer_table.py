@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from watch_frames import frame, rates
 
 from iopstui.model.answer.answer import CRITICAL, GOOD, NOTHING, UNKNOWN, WAITS, Answer
-from iopstui.model.answer.evidence import evidence, excluded
+from iopstui.model.answer.evidence import evidence, excluded, not_seen
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.table import decide
@@ -51,6 +51,8 @@ def frames(
 
 def use(**given: object) -> DiskUse:
     facts: dict[str, object] = {"disks": {"vda": (0.0, 0.0, 0.0)}, "as_root": True} | given
+    if "write_back" in given:
+        facts["write_back"] = {"vda": given["write_back"]}
     return DiskUse(t=5.0, seconds=5.0, **facts)  # type: ignore[arg-type]
 
 
@@ -172,6 +174,17 @@ def test_write_back_that_nobody_waits_for_is_no_trouble() -> None:
     assert throttled.verdict == WAITS
     direct = first([flush] * 5, use(write_back=0.0), 2.0)
     assert direct.verdict == WAITS, "writes that are not the page cache's"
+
+
+def test_write_back_in_bursts_that_nobody_waits_for_is_no_waiting() -> None:
+    """The page cache's writes are looked at while the disk has some of them, not between."""
+    flush = changed(rates(0, 500, 200, kib=512), aqu_sz=100.0, util=100.0)
+    between = use()
+    during = use(write_back=100.0 * 512 * 1024)
+    bursts = first([flush, flush, IDLE, IDLE, flush], mean_use([between, during, between]), 1.0)
+    assert (bursts.rule, bursts.verdict) == ("flush", NOTHING)
+    unseen = first([flush, flush, IDLE, IDLE, flush], mean_use([between, between]), 1.0)
+    assert (unseen.rule, unseen.verdict) == ("flush", NOTHING)
 
 
 def test_a_slow_device_and_the_layer_that_holds_the_requests() -> None:
@@ -357,8 +370,27 @@ def test_a_limit_is_reached_in_the_mean_of_the_readings() -> None:
         uses = [use(limits=(replace(limit, share=share),)) for share in shares_done]
         together = mean_use(uses)
         assert together is not None and bool(together.limits) is is_reached
-    rarely = mean_use([use(limits=(limit,)), use(), use()])
-    assert rarely is not None and not rarely.limits
+    rarely = mean_use([use(limits=(limit,)), use(), use(), use()])
+    assert rarely is not None and not rarely.limits and not rarely.near_limits
+
+
+@pytest.mark.parametrize(("shares_done", "is_near"), [
+    ((0.93,), True), ((1.02, None, 0.99, None), True), ((0.9, 0.9, 0.9, 0.9), False),
+    ((1.0, 1.0, 1.0), False),
+])  # fmt: skip
+def test_of_a_limit_that_may_have_been_reached_nobody_says_that_nothing_waits(
+    shares_done: Sequence[float | None], is_near: bool
+) -> None:
+    """Requests of libaio that wait for a limit are seen neither in the disk nor in the pressure."""
+    limit = LimitUse("vda", "/work", "200 reads/s", "io.max")
+    together = mean_use([use(limits=() if share is None else (replace(limit, share=share),))
+                         for share in shares_done])  # fmt: skip
+    seconds = frames([{"vda": rates(200, 0, 3)}] * 5, 0.0)
+    situation, answer = judge(Seen(ONE, seconds, DEVICES, use=together))[0]
+    assert (answer.rule == "near-limit") is is_near
+    if is_near:
+        assert answer.verdict == UNKNOWN and "at or near its limit of 200 reads/s" in answer.text
+        assert "I/O limits of cgroups" not in excluded(situation, answer)
 
 
 def test_the_limit_of_the_top_cgroup_is_called_so() -> None:
@@ -405,6 +437,11 @@ def test_memory_that_is_short() -> None:
     swap = changed(rates(500, 500, 3), aqu_sz=3.0)
     answer = first([swap] * 5, use(swap_s=4000.0), 60.0, memory=40.0)
     assert answer.text.startswith("Memory is short, and swap is on vda")
+    # one task that swaps all the time has not one page in flight all the time
+    one_task = changed(rates(900, 900, 0), aqu_sz=0.84, util=80.0)
+    assert first([one_task] * 5, use(swap_s=1800.0), 60.0, memory=60.0).rule == "memory"
+    little = changed(rates(40, 40, 0), aqu_sz=0.1, util=10.0)
+    assert first([little] * 5, use(swap_s=80.0), 60.0, memory=60.0).rule != "memory"
 
 
 def test_short_memory_is_not_excluded_while_pages_are_swapped() -> None:
@@ -495,6 +532,19 @@ def test_a_fast_disk_s_queue_is_known_by_what_a_request_takes_alone(
     assert answer.rule == rule
     assert answer.verdict == {"queue": WAITS, "busy": NOTHING, "unclear": UNKNOWN}[rule]
     assert ("quick" in answer.text) is (rule == "busy")
+
+
+def test_a_percentile_of_last_tries_is_none_of_the_requests() -> None:
+    bins = LatencyStats.from_bins({400_000: 500})
+    for sent_again, is_shown in ((0.0, True), (1.0, True), (20.0, False)):
+        parts = {"read": RequestStats(1.0, bins, None, {})}
+        probe = ProbeInterval(1.0, 0.0, (), {"vda": parts}, {}, (), sent_again, None, 0, 0, 0,
+                              None, None)  # fmt: skip
+        seconds = [replace(one, probe=probe) for one in frames([{"vda": rates(500, 0, 1)}] * 5)]
+        situation, answer = judge(Seen(ONE, seconds, DEVICES, use=use()))[0]
+        assert ("p99" in answer.text) is is_shown
+        last_tries = "percentiles of single requests: some were sent again"
+        assert any(one.startswith(last_tries) for one in not_seen(situation)) is not is_shown
 
 
 def test_too_short_unsteady_and_gone() -> None:

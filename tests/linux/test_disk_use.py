@@ -1,0 +1,36 @@
+"""A reading of who uses the disks, from files of the kernel."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from iopstui.linux.activity.disk_use import PAGE, DiskUseReader
+from iopstui.linux.roots import Roots
+from iopstui.model.answer.use import DiskUse
+
+
+def read(tmp_path: Path, in_flight: int = 0) -> DiskUse:
+    proc = tmp_path / "proc"
+    for pid in (7, os.getpid()):
+        task = proc / f"{pid}/task/{pid}"
+        task.mkdir(parents=True, exist_ok=True)
+        (task / "stat").write_text(f"{pid} (dd) D 1 " + "0 " * 40)
+        (task / "wchan").write_text("io_schedule")
+    (proc / "vmstat").write_text("nr_writeback 100\n")
+    (proc / "diskstats").write_text(f"8 0 sda 9 0 9 9 9 0 9 9 {in_flight} 9 9\n"
+                                    "8 16 sdb 9 0 9 9 9 0 9 9 0 9 9\n")  # fmt: skip
+    reader = DiskUseReader(Roots.under(tmp_path))
+    assert reader.read(1.0, {}, tasks=True) is None
+    use = reader.read(2.0, {}, tasks=True)
+    assert use is not None
+    return use
+
+
+def test_the_page_cache_s_writes_are_looked_at_while_a_disk_has_requests(tmp_path: Path) -> None:
+    assert read(tmp_path).write_back == {}
+    assert read(tmp_path, 3).write_back == {"sda": 100.0 * PAGE}
+
+
+def test_who_looks_is_not_blocked_for_long(tmp_path: Path) -> None:
+    assert [task.pid for task in read(tmp_path).blocked] == [7]
