@@ -251,12 +251,14 @@ class SteadyState:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentStarted:
-    """A sweep (``plan.axes``) or a comparison (``plan.variants``) begins; its points follow."""
+    """A sweep (``plan.axes``) or a comparison (``plan.variants``) begins; its points follow.
+    ``name`` is the plan's, if it has one."""
 
     kind: ClassVar[str] = "experiment_started"
 
     t: float
     plan: Plan
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class PlanEvents:
 
     def start(self) -> None:
         """It begins."""
-        self._emit(ExperimentStarted(self.t(), self.plan))
+        self._emit(ExperimentStarted(self.t(), self.plan, self.plan.name))
 
     def next(self) -> PlannedPoint | None:
         """The point to run now; ``None``: the plan needs no more."""

@@ -61,11 +61,6 @@ class ExperimentSetup:
     write_rate: float | None = None
     """Bytes/s that such a job wrote before (``None``: not known)."""
 
-    @property
-    def kind(self) -> str:
-        """ "sweep" or "compare"."""
-        return "compare" if self.plan.variants else "sweep"
-
     def key(self, *more: object) -> str:
         """Names the experiment, however it is shown; ``more`` is what else its figures depend on.
         A seed that chance chose is no part of it: who goes on goes on with that."""
@@ -81,7 +76,7 @@ class ExperimentSetup:
         cannot be written, UsageError for the ``path`` of another experiment."""
         key = self.key(interval_s, *more)
         return ProgressFile(
-            path or default_path(self.kind, key), key, self.environment, self.plan.seed
+            path or default_path(self.plan.kind, key), key, self.environment, self.plan.seed
         )
 
     def resumed(self, progress: ProgressFile | None) -> ExperimentSetup:

@@ -97,8 +97,9 @@ def load_progress(
         notify(f"progress is not saved: {error}")
         return None
     if progress.changed and not fresh:
+        noun = _NOUNS[setup.plan.kind]
         raise UsageError(
-            f"An interrupted run of this {_NOUNS[setup.kind]} cannot continue: {progress.changed}.",
+            f"An interrupted run of this {noun} cannot continue: {progress.changed}.",
             f"--fresh starts over; earlier results: {progress.path}.",
         )
     if fresh and not dry_run:

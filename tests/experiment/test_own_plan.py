@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,13 +13,15 @@ import pytest
 from iopstui.errors import EXIT_VERDICT
 from iopstui.events import Event, ExperimentFinished, PointFailed, PointFinished
 from iopstui.experiment.runner import ExperimentRunner
+from iopstui.features.reports.files import rendered
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.plan import Plan, PlannedPoint, parse_axis
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.output.experiment.sweep import sweep_results
+from iopstui.output.experiment.sink import JsonLines
+from iopstui.output.experiment.sweep import SweepJson, sweep_results
 from iopstui.session.live import LiveSession
 from iopstui.session.viewer import NOBODY
 
@@ -45,7 +49,7 @@ def ended(
     place = tmp_path / "data"
     place.mkdir()
     target = resolve_target(str(place), tmp_path, Roots(), read_devices(Roots()))
-    request = RunRequest(size="4m", interval_s=0.25)
+    request = RunRequest(size="4m", interval_s=0.25, record=str(tmp_path / "made.iops"))
     session = LiveSession(target, read_devices(Roots()), target, request, NOBODY)
     told: list[Event] = []
     plan = FirstMiss(("randread-4k",), options, (parse_axis(axis),), settle=0.3, measure=0.5)
@@ -70,6 +74,18 @@ def test_it_ends_when_it_says_so_and_concludes_itself(tmp_path: Path) -> None:
     assert finished.said == ("The first miss is bs=4k.",)
     assert list(sweep_results(runner.plan, points, (), finished.said).lines) == [*finished.said]
     assert runner.verdict().exit_code == EXIT_VERDICT
+
+
+def test_json_lines_and_a_report_of_the_recording_name_it(tmp_path: Path) -> None:
+    runner, _ = ended(tmp_path, {"rate_iops": "50"}, "bs=4k,16k,64k")
+    out = io.StringIO()
+    SweepJson(runner.plan, JsonLines(out, "h"))
+    assert json.loads(out.getvalue().splitlines()[-1])["plan"] == "first-miss"
+    recording = [tmp_path / "made.iops"]
+    (found,) = json.loads(rendered(recording, "json"))["recordings"][0]["experiments"]
+    assert (found["kind"], found["plan"]) == ("sweep", "first-miss")
+    text = rendered(recording, "md")
+    assert "## first-miss: Sweep over bs" in text and "iopstui first-miss " in text
 
 
 def test_a_point_that_fails_has_missed_nothing(tmp_path: Path) -> None:

@@ -33,8 +33,7 @@ from iopstui.safety.signals import StopSignals
 
 def run_experiment(request: RunRequest, plan: Plan, arguments: argparse.Namespace) -> int:
     """The exit code. Its progress is kept, so that it can be resumed after an interruption."""
-    kind = plan.name or ("compare" if plan.variants else "sweep")
-    title = " on ".join((f"{kind} {plan.jobs[0]}", *request.targets[:1]))
+    title = " on ".join((f"{plan.name or plan.kind} {plan.jobs[0]}", *request.targets[:1]))
     if arguments.dry_run:
         return _run_experiment(request, plan, arguments).exit_code
     return with_check_files(arguments, title, lambda: _run_experiment(request, plan, arguments))

@@ -86,6 +86,8 @@ class Experiment:
 
     plan: Plan
     t: float = 0.0
+    name: str = ""
+    """Of a plan that is more than a sweep or a comparison."""
     points: dict[int, PointFinished] = field(default_factory=dict)
     failed: dict[int, PointFailed] = field(default_factory=dict)
     steps: dict[int, int] = field(default_factory=dict)
@@ -112,21 +114,20 @@ class Experiment:
         return self._now.label
 
     @property
-    def kind(self) -> str:
-        """ "sweep" or "compare"."""
-        return "compare" if self.plan.variants else "sweep"
+    def title(self) -> str:
+        """The varied settings, after the plan's name if it has one."""
+        return printable(f"{self.name}: {self._settings}" if self.name else self._settings)
 
     @property
-    def title(self) -> str:
-        """The varied settings."""
+    def _settings(self) -> str:
         if self.plan.variants:
             names = [
                 f"{variant_letter(n)}: {variant.label}"
                 for n, variant in enumerate(self.plan.variants)
             ]
-            return printable(f"Comparison of {', '.join(names)}")
+            return f"Comparison of {', '.join(names)}"
         names = [axis.name for axis in self.plan.axes] or ["the job"]
-        return printable(f"Sweep over {' and '.join(names)}")
+        return f"Sweep over {' and '.join(names)}"
 
     @property
     def axis(self) -> Axis:
@@ -276,8 +277,9 @@ def as_data(experiment: Experiment) -> dict[str, Any]:
     """Return it for JSON."""
     plan = experiment.plan
     data: dict[str, Any] = {
-        "kind": experiment.kind, "t": experiment.t, "jobs": list(plan.jobs), "settle": plan.settle,
-        "measure": plan.measure, "total": plan.points, "incomplete": ending(experiment) or None,
+        "kind": plan.kind, "plan": experiment.name or None, "t": experiment.t,
+        "jobs": list(plan.jobs), "settle": plan.settle, "measure": plan.measure,
+        "total": plan.points, "incomplete": ending(experiment) or None,
         "points": [_point(event) for event in experiment.ordered],
         "words": result_sentences(experiment),
     }  # fmt: skip

@@ -186,7 +186,7 @@ def _add_event(data: ReportData, event: events.Event) -> None:
         case events.StepStarted():
             _started(data, event)
         case events.ExperimentStarted():
-            data.experiments.append(Experiment(event.plan, event.t))
+            data.experiments.append(Experiment(event.plan, event.t, event.name))
         case (
             events.PointStarted()
             | events.PointFinished()

@@ -525,7 +525,7 @@ def repeat_experiment(data: ReportData, experiment: Experiment) -> str:
     )  # fmt: skip
     targets = [place.path for place in header.target.places]
     args = targets_of(data, job_run) if job_run else targets
-    args = ["iopstui", experiment.kind, *args, *_plan_words(plan), *request.words()]
+    args = ["iopstui", experiment.name or plan.kind, *args, *_plan_words(plan), *request.words()]
     return printable(shlex.join(args))
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
 HOSTS = "hosts"
+SWEEP, COMPARE = "sweep", "compare"
 """The axis of a fleet's sweep: on how many of its hosts the job runs."""
 MAX_VALUES = 10_000
 MAX_DIGITS = 18
@@ -110,7 +111,8 @@ class Plan:
     """
 
     name: ClassVar[str] = ""
-    """Of an experiment that is no sweep and no comparison: in titles, and part of its key."""
+    """Of an experiment that is no sweep and no comparison: its command. Results name it, and it is
+    part of the key."""
     jobs: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
@@ -129,6 +131,11 @@ class Plan:
         settings = (setting for variant in self.variants for setting in variant.settings)
         jobs = (setting.value for setting in settings if setting.kind == JOB)
         return tuple(dict.fromkeys((*self.jobs, *jobs)))
+
+    @property
+    def kind(self) -> str:
+        """SWEEP or COMPARE."""
+        return COMPARE if self.variants else SWEEP
 
     @property
     def unit(self) -> str:

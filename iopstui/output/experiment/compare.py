@@ -149,7 +149,8 @@ class CompareJson(ExperimentRows[ComparisonResults]):
     def __init__(self, plan: Plan, lines: JsonLines) -> None:
         self._plan, self._lines = plan, lines
         lines.write("compare", {
-            "job": plan.jobs[0], "repeats": plan.repeats, "seed": plan.seed, "until": plan.until,
+            "plan": plan.name or None, "job": plan.jobs[0], "repeats": plan.repeats,
+            "seed": plan.seed, "until": plan.until,
             "variants": [variant.label for variant in plan.variants],
             "settle": plan.settle, "measure": plan.measure, "primary": plan.figure,
         })  # fmt: skip

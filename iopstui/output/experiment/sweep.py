@@ -155,8 +155,8 @@ class SweepJson(ExperimentRows[SweepResults]):
     def __init__(self, plan: Plan, lines: JsonLines) -> None:
         self._lines, self._plan = lines, plan
         axes = {axis.name: list(axis.values) for axis in plan.axes}
-        lines.write("sweep", {"jobs": list(plan.jobs), "axes": axes, "settle": plan.settle,
-                              "measure": plan.measure, "points": plan.points,
+        lines.write("sweep", {"plan": plan.name or None, "jobs": list(plan.jobs), "axes": axes,
+                              "settle": plan.settle, "measure": plan.measure, "points": plan.points,
                               "repeats": plan.repeats, "seed": plan.seed})  # fmt: skip
 
     def point(self, event: PointFinished) -> None:

@@ -71,13 +71,14 @@ _SESSION: Keys = {
     "opened": array(TEXT),
 }
 _EXPERIMENTS: dict[str, Keys] = {
-    "sweep": {"jobs": array(TEXT), "axes": keyed(array(TEXT)), "settle": NUMBER,
-              "measure": NUMBER, "points": INTEGER, "repeats": INTEGER, "seed": or_null(INTEGER)},
+    "sweep": {"plan": or_null(TEXT), "jobs": array(TEXT), "axes": keyed(array(TEXT)),
+              "settle": NUMBER, "measure": NUMBER, "points": INTEGER,
+              "repeats": INTEGER, "seed": or_null(INTEGER)},
     "curve": {"axis": TEXT, "fixed": keyed(TEXT), "points": array(INTEGER),
               "knee": or_null(INTEGER), "edge": or_null(TEXT), "doubt": or_null(TEXT),
               "knee_within": or_null(array(INTEGER))},
     "sweep_finished": {"words": array(TEXT)},
-    "compare": {"job": TEXT, "repeats": INTEGER, "seed": or_null(INTEGER),
+    "compare": {"plan": or_null(TEXT), "job": TEXT, "repeats": INTEGER, "seed": or_null(INTEGER),
                 "until": or_null(NUMBER), "variants": array(TEXT),
                 "settle": NUMBER, "measure": NUMBER, "primary": TEXT},
     "difference": {"variant": INTEGER, "against": INTEGER, "figure": TEXT, "unit": TEXT,

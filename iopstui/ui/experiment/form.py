@@ -23,7 +23,7 @@ from textual.widgets import Button, Input, RadioButton, RadioSet, Static
 from iopstui.errors import IopstuiError
 from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.host_sweep import usual_counts
-from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
+from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, SWEEP, Plan
 from iopstui.ui.core.backend import Background, Prepared
 from iopstui.ui.core.modal import Hint, Modal
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, WARNING, Charset
@@ -36,7 +36,6 @@ from iopstui.ui.experiment.plan import (
     check_field,
     parse_plan,
 )
-from iopstui.ui.state.experiment import SWEEP
 
 PREVIEW_DELAY_S = 0.4
 HINTS: tuple[Hint, ...] = (

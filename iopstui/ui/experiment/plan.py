@@ -10,6 +10,7 @@ from iopstui.errors import UsageError
 from iopstui.model.experiment.comparison import Comparison
 from iopstui.model.experiment.host_sweep import HostPlan, check_host_axes, usual_counts
 from iopstui.model.experiment.plan import (
+    SWEEP,
     Axis,
     Plan,
     check_axes,
@@ -19,7 +20,6 @@ from iopstui.model.experiment.plan import (
 )
 from iopstui.model.fio.jobfile import option_names, parse_override
 from iopstui.model.metrics.statistics.sequential import MIN_RUNS
-from iopstui.ui.state.experiment import SWEEP
 
 AXES = ("axis", "axis2")
 VARIANTS = ("a", "b", "c")

@@ -10,6 +10,7 @@ from textual.binding import Binding
 
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.plan import COMPARE
 from iopstui.text import printable, wrapped
 from iopstui.ui.core.clipboard import place_and_time
 from iopstui.ui.core.key import KeyHint, press
@@ -34,7 +35,7 @@ from iopstui.ui.experiment.rows import (
     next_order,
 )
 from iopstui.ui.experiment.sweep_view import SweepView
-from iopstui.ui.state.experiment import COMPARE, ExperimentState, result_text
+from iopstui.ui.state.experiment import ExperimentState, result_text
 from iopstui.ui.state.live import LiveState
 
 ALL_PANES = "all"
@@ -108,7 +109,7 @@ class ExperimentScreen(CanvasScreen):
         state = self._live().experiment
         if state is None:
             return False
-        if state.kind != self.state.kind:
+        if state.plan.kind != self.state.plan.kind:
             self._view, self._pane = _new_view(state, self._charset), ALL_PANES
         if state is not self.state:
             self.state = state
@@ -414,4 +415,4 @@ def full_text(
 
 
 def _new_view(state: ExperimentState, charset: Charset) -> CompareView | SweepView:
-    return CompareView(charset) if state.kind == COMPARE else SweepView(charset)
+    return CompareView(charset) if state.plan.kind == COMPARE else SweepView(charset)

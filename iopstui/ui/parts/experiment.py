@@ -192,7 +192,7 @@ class ExperimentKeys(Part):
             self.port.show_message("info", self._unavailable_text)
             return
         self.port.pop()
-        self._start_new(experiment.kind)
+        self._start_new(experiment.plan.kind)
 
     def show_dashboard(self) -> None:
         """Go from the experiment's screen to the dashboard."""

@@ -45,8 +45,6 @@ from iopstui.model.experiment.point import SettlingFilter
 from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.text import printable
 
-SWEEP, COMPARE = "sweep", "compare"
-
 
 @dataclass
 class Trace:
@@ -82,11 +80,6 @@ class ExperimentState:
         self.iops: float | None = None
         self._settling = SettlingFilter(plan.settle, plan.measure)
         self._cached: tuple[object, _Conclusions] | None = None
-
-    @property
-    def kind(self) -> str:
-        """SWEEP or COMPARE."""
-        return COMPARE if self.plan.variants else SWEEP
 
     @property
     def noun(self) -> str:
