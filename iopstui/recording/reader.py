@@ -103,13 +103,15 @@ def recording_path(name: str) -> Path:
 class Recording:
     """An open recording. Raises UsageError if it is no recording, or one of a newer iopstui.
 
-    ``damage`` says after reading in words why not all of the file was read ("" if it did not).
+    ``damage`` says after reading in words why not all of the file was read ("" if it was), and
+    ``unread_bytes`` how much was not.
     ``file`` is the open file, where this process may not open ``path`` itself.
     """
 
     def __init__(self, path: Path, file: BinaryIO | None = None) -> None:
         self.path = path
         self.damage = ""
+        self.unread_bytes = 0
         self._file = _open(path) if file is None else file
         try:
             self.size = os.fstat(self._file.fileno()).st_size
@@ -323,6 +325,7 @@ class Recording:
             place = after
 
     def _damaged(self, place: int, why: object) -> None:
+        self.unread_bytes = self.size - place
         self.damage = (
             f"the recording is damaged or cut off: it cannot be read from byte {place} on ({why})"
         )

@@ -12,10 +12,13 @@ from types import SimpleNamespace
 import pytest
 from flight_day import START_S, Flight, Load
 
+from iopstui import events
 from iopstui.cli.program import main
 from iopstui.cli.runs import watch_disks
+from iopstui.errors import UsageError
 from iopstui.features.flight.directory import stored_files
 from iopstui.features.flight.extract import extract
+from iopstui.features.flight.flight_replay import FlightReplay
 from iopstui.features.flight.thinning import thin
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording.reader import Recording, recording_path
@@ -284,6 +287,21 @@ def test_damage_in_the_middle_is_told_by_all(
     for command in commands:
         assert main(command) == 0
         assert f"{file.name}: the recording is damaged or cut off" in capsys.readouterr().err
+    for command in commands[::2]:  # what is behind it was recorded
+        command = [word.replace("02:00", "02:13").replace("14m", "1m") for word in command]
+        assert main(command) == 2
+        printed = capsys.readouterr().err
+        assert "can be read" in printed and f"{file.name}: the recording is damaged" in printed
+    said = list[events.Event]()
+    replay = FlightReplay(tmp_path, START_S + 800.0)
+    replay.start(said.append)
+    while not any(isinstance(event, events.Notice) for event in said):
+        time.sleep(0.01)
+    replay.close()
+    assert any("is damaged" in event.text for event in said if isinstance(event, events.Notice))
+    with pytest.raises(UsageError, match="is damaged"):
+        thin(next(one for one in stored_files(tmp_path) if one.path == file), 10)
+    assert not list(tmp_path.glob("*s.iops*")) and file.read_bytes() == data
 
 
 @pytest.mark.parametrize("at", ["9999-12-31T23:59Z", "0001-01-01T00:00Z", "1969-12-31"])

@@ -291,6 +291,27 @@ def test_a_spike_is_not_left_out_for_a_lower_one_before_it() -> None:
     assert found.times == 320.0 and found.ended_s == 530.0
 
 
+def test_a_time_that_was_recorded_twice_has_both_answers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight, busy = Flight(tmp_path), Load(reads=40, ms=400.0, busy=100.0)
+    flight.run(120, QUIET)
+    flight.run(60, busy)  # from 02:02:00 on
+    flight.run(120, QUIET)
+    flight.drain()
+    flight.clock.wall_s -= 240  # it is 02:01:00 again
+    flight.run(180, QUIET)
+    flight.end()
+    why_then(tmp_path, START_S + 90, 120, as_json=False)
+    printed = capsys.readouterr()
+    assert "recorded twice" in printed.err and "figures are of both times" in printed.err
+    then = printed.out.split("then:\n")[1].split("\n")
+    assert [line.split(": ")[0].strip() + line.split(": ")[1][:2] for line in then if line] == [
+        "02:01:30 for 32 s● ", "02:02:02 for 1 min▲ ", "02:03:02 for 28 s● ",
+        "02:01:30 for 2 min● ",
+    ]  # fmt: skip
+
+
 def test_the_same_answer_after_a_short_pause_is_one_time() -> None:
     slow = Answer("vda", "slow", "warning", "vda answers slowly")
     longer = replace(slow, text="vda answers very slowly")

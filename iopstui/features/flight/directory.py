@@ -12,6 +12,7 @@ from pathlib import Path
 
 from iopstui.errors import Missing, Refused, UsageError
 from iopstui.features.flight.model.names import Name, parse_name
+from iopstui.features.flight.model.times import local_text
 from iopstui.text import printable
 
 SERVICE_DIRECTORY = Path("/var/lib/iopstui-flight")
@@ -68,6 +69,29 @@ def unread_part(file: StoredFile, damage: str, is_last: bool) -> str:
     if not damage or (is_last and is_recorded(file.path.parent)):
         return ""
     return f"{file.path.name}: {damage}"
+
+
+def nothing_found(
+    began_s: float, ended_s: float, files: list[StoredFile], unread: list[str]
+) -> UsageError:  # fmt: skip
+    """For a time without a sample; ``unread`` says what could not be read, which may have some."""
+    span = f"from {local_text(began_s)} to {local_text(ended_s)}"
+    if unread:
+        return UsageError(f"No sample {span} can be read.", "\n".join(unread))
+    return UsageError(f"Nothing was recorded {span}.",
+                      f"It was recorded {' and '.join(recorded_texts(files))}.")  # fmt: skip
+
+
+def recorded_texts(files: list[StoredFile], gap_s: float = 180.0, most: int = 3) -> list[str]:
+    """From when to when, the newest stretches last."""
+    stretches: list[list[float]] = []
+    for file in files:
+        if stretches and file.name.began_s - stretches[-1][1] <= gap_s:
+            stretches[-1][1] = max(stretches[-1][1], file.ended_s)
+        else:
+            stretches.append([file.name.began_s, file.ended_s])
+    return [f"from {local_text(began)} to {local_text(ended)}"
+            for began, ended in stretches[-most:]]  # fmt: skip
 
 
 def is_recorded(place: Path) -> bool:

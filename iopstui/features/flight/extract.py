@@ -14,11 +14,11 @@ from iopstui.errors import IopstuiError, UsageError
 from iopstui.features.flight.directory import (
     StoredFile,
     no_recording,
+    nothing_found,
     stored_files,
     unread_part,
 )
-from iopstui.features.flight.model.times import local_text
-from iopstui.features.flight.span import overlapping, recorded_texts
+from iopstui.features.flight.span import overlapping
 from iopstui.model.samples import KernelSample, ProbeSample, RawSample
 from iopstui.output.replay import checking_figures
 from iopstui.recording import layout as form
@@ -37,22 +37,21 @@ def extract(place: Path, began_s: float, ended_s: float, out: Path) -> None:
     files = stored_files(place)
     if not files:
         raise no_recording(place)
-    copy = _Copy(out, began_s, ended_s)
+    copy, unread = _Copy(out, began_s, ended_s), list[str]()
     for file in overlapping(files, began_s, ended_s):
         try:
             damage = copy.add(file)
         except (FileNotFoundError, RecordingTooShort):
             continue  # removed meanwhile, or it never had a sample
         except UsageError as error:
-            print_message(f"{file.path.name}: {error.message}")
+            unread.append(f"{file.path.name}: {error.message}")
             continue
         if text := unread_part(file, damage, file is files[-1]):
-            print_message(text)
+            unread.append(text)
     if not copy.close():
-        raise UsageError(
-            f"Nothing was recorded from {local_text(began_s)} to {local_text(ended_s)}.",
-            f"It was recorded {' and '.join(recorded_texts(files))}.",
-        )
+        raise nothing_found(began_s, ended_s, files, unread)
+    for text in unread:
+        print_message(text)
 
 
 class _Copy:
@@ -69,8 +68,10 @@ class _Copy:
         with checking_figures([file.path]), Recording(file.path) as recording:
             base_s = recording.header.started_ms / 1e3
             index = recording.index()
-            if base_s > self._ended_s or base_s + index.end < self._began_s:
+            if base_s > self._ended_s:
                 return ""
+            if base_s + index.end < self._began_s:
+                return recording.damage
             self._copy(recording, base_s)
             return recording.damage
 

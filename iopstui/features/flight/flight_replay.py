@@ -10,7 +10,7 @@ from pathlib import Path
 
 from iopstui import events
 from iopstui.errors import IopstuiError
-from iopstui.features.flight.directory import StoredFile, no_recording, stored_files
+from iopstui.features.flight.directory import StoredFile, no_recording, stored_files, unread_part
 from iopstui.features.flight.history import read_history
 from iopstui.features.flight.model.times import parse_time
 from iopstui.recording.reader import EventRecord, Record, Recording, SampleRecord
@@ -94,6 +94,8 @@ class FlightReplay(ReplaySession):
         with Recording(file.path) as recording:
             recording.pass_over("Use")
             index, header = recording.index(), recording.header
+            if text := unread_part(file, recording.damage, file is self._files[-1]):
+                self._sink(events.Notice(self.at, "warning", text))
             if index.end < start or not index.samples:
                 return
             base_s = header.started_ms / 1e3 - self._began[0]

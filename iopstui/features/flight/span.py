@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iopstui import events
-from iopstui.errors import IopstuiError, UsageError
+from iopstui.errors import IopstuiError
 from iopstui.features.flight.directory import (
     JUMP_S,
     StoredFile,
     no_recording,
+    nothing_found,
     stored_files,
     unread_part,
 )
-from iopstui.features.flight.model.times import local_text
 from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
@@ -99,10 +99,7 @@ def read_span(place: Path, began_s: float, ended_s: float) -> Span:
     if not span.frames and unreadable is not None:
         raise unreadable
     if not span.frames:
-        raise UsageError(
-            f"Nothing was recorded from {local_text(began_s)} to {local_text(ended_s)}.",
-            f"It was recorded {' and '.join(recorded_texts(files))}.",
-        )
+        raise nothing_found(began_s, ended_s, files, span.notes)
     return span
 
 
@@ -115,30 +112,21 @@ def overlapping(files: list[StoredFile], began_s: float, ended_s: float) -> list
     ]  # fmt: skip
 
 
-def recorded_texts(files: list[StoredFile], gap_s: float = 180.0, most: int = 3) -> list[str]:
-    """From when to when, the newest stretches last."""
-    stretches: list[list[float]] = []
-    for file in files:
-        if stretches and file.name.began_s - stretches[-1][1] <= gap_s:
-            stretches[-1][1] = max(stretches[-1][1], file.ended_s)
-        else:
-            stretches.append([file.name.began_s, file.ended_s])
-    return [f"from {local_text(began)} to {local_text(ended)}"
-            for began, ended in stretches[-most:]]  # fmt: skip
-
-
 def _read(file: StoredFile, span: Span, is_last: bool) -> None:
     """Add what the file has of the span."""
     with checking_figures([file.path]), Recording(file.path) as recording:
         base_s = recording.header.started_ms / 1e3
         index = recording.index()
+        text = unread_part(file, recording.damage, is_last)
+        if text and base_s <= span.ended_s:
+            span.notes.append(text)
         if base_s > span.ended_s or base_s + index.end < span.began_s or not index.samples:
             return
         # samples from before its beginning are only subtracted from
         began_t = max(0.0, file.name.began_s - base_s)
         if span.frames and base_s + began_t < span.frames[-1][0] - JUMP_S:
             span.notes.append(f"the clock was set back, and some of this time was recorded twice: "
-                              f"again in {file.path.name}")  # fmt: skip
+                              f"again in {file.path.name}; figures are of both times")  # fmt: skip
         span.header = recording.header
         fold = ReplayFold(recording.header)
         start = index.key_before(span.began_s - base_s - LEAD_S)
@@ -157,8 +145,6 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
                 _note(span, base_s, max(record.t, began_t), record.value)
         span.devices |= fold.devices
         span.answers.append((min(base_s + index.end, span.ended_s), None))
-        if text := unread_part(file, recording.damage, is_last):
-            span.notes.append(text)
 
 
 def _note_frame(span: Span, at: float, frame: Frame) -> None:
@@ -177,8 +163,8 @@ def _note(span: Span, base_s: float, t: float, value: object) -> None:
         case Peaks() if span.began_s < at and at - value.seconds < span.ended_s:
             span.peaks.append((at, value))
         case events.AnswerGiven() if at <= span.ended_s:
-            if not inside:
-                span.answers.clear()
+            while not inside and span.answers and span.answers[-1][1] is not None:
+                span.answers.pop()  # of this file the last one before the span
             span.answers.append((at, value.answer))
         case events.FindingReported() if at <= span.ended_s:
             span.findings[value.finding.rule] = at, value.finding

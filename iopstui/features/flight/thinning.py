@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui import events
+from iopstui.errors import UsageError
 from iopstui.features.flight.directory import PART, StoredFile
 from iopstui.features.flight.model.peaks import busiest_use, join
 from iopstui.features.flight.model.stretches import is_same
@@ -26,11 +27,14 @@ from iopstui.recording.records import Peaks, RecordedUse, RecordingEnd
 USE_S = 60
 """Who used the disks is one record a minute in thinned files."""
 LEVEL = 9
+UNFINISHED_BYTES = 16 << 10
+"""What a writer that was killed leaves of its last chunk is less; more is damage in the middle."""
 Piece = tuple[bytes, float, bytes]
 
 
 def thin(file: StoredFile, every_s: int) -> Path:
-    """Put a file with a sample in ``every_s`` seconds in place of this one."""
+    """Put a file with a sample in ``every_s`` seconds in place of this one. UsageError where that
+    would hide that not all of it can be read."""
     target = file.path.with_name(str(file.name._replace(every_s=every_s)))
     part = target.with_name(target.name + PART)
     with Recording(file.path) as recording, open(part, "wb", opener=_private) as out:
@@ -47,6 +51,9 @@ def thin(file: StoredFile, every_s: int) -> Path:
             out.write(form.head(kind, t, payload) + payload)
         out.flush()
         os.fsync(out.fileno())
+        if recording.unread_bytes > UNFINISHED_BYTES:
+            part.unlink()
+            raise UsageError(f"{recording.damage}.")
     info = file.path.stat()
     os.utime(part, ns=(info.st_atime_ns, info.st_mtime_ns))
     os.replace(part, target)

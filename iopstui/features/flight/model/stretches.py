@@ -42,7 +42,9 @@ def stretches(
             continue
         weight = bool(answer.who), until - at
         last = found[-1] if found else None
-        if last is not None and at - last.ended_s <= GAP_S and is_same(last.answer, answer):
+        # after a clock was set back a file is of a time before the last one's end
+        goes_on = last is not None and abs(at - last.ended_s) <= GAP_S
+        if last is not None and goes_on and is_same(last.answer, answer):
             if weight > longest:
                 longest, last = weight, replace(last, answer=answer, said_s=said_s)
             found[-1] = replace(last, ended_s=until)
