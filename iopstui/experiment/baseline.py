@@ -22,7 +22,7 @@ from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.stated_rates import impossible_rates
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import RawSample
-from iopstui.recording.foreign import JSON, LOG, RECORDING, detect_file_kind, read_result
+from iopstui.recording.foreign import JSON, LOG, detect_file_kind, read_result
 from iopstui.recording.reader import Recording, impossible_figure_error, recording_path
 from iopstui.recording.replay import replay_events
 from iopstui.session.tick.outcomes import final_rates, without_direction
@@ -139,8 +139,6 @@ def _read_baseline(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
         raise UsageError(
             f"The baseline file {printable(str(path))} does not exist.", BASELINE_ADVICE
         )
-    if kind != RECORDING:
-        raise UsageError(f"{printable(str(path))} cannot be a baseline.", BASELINE_ADVICE)
     return _read_recording(path, paths)
 
 

@@ -452,6 +452,13 @@ def _open(path: Path) -> BinaryIO:
         raise UsageError(f"Cannot read the recording {_name(path)}: {error.strerror}.") from error
 
 
+_UNPACKERS = {
+    b"BZh": "bunzip2", b"\xfd7zXZ": "unxz", b"\x28\xb5\x2f\xfd": "unzstd",
+    b"\x04\x22\x4d\x18": "unlz4", b"PK\3\4": "unzip",
+}  # fmt: skip
+"""What compressed files begin with, and the command that unpacks one."""
+
+
 def _check_magic(file: BinaryIO, path: Path) -> None:
     with reading(path):
         line = file.readline(64)
@@ -474,6 +481,12 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
         )
     if line.startswith(b'{"event":'):
         raise UsageError(f"{_name(path)} contains JSON lines, not a recording.", RECORDING_ADVICE)
+    for begin, command in _UNPACKERS.items():
+        if line.startswith(begin):
+            raise UsageError(
+                f"{_name(path)} is compressed, and iopstui unpacks only gzip.",
+                f"Unpack it first: {command} {_name(path)}",
+            )
     raise UsageError(
         f"{_name(path)} is not a recording of iopstui.",
         f"{RECORDING_ADVICE}. iopstui report also reads fio's JSON, as fio writes it, in a log, or "

@@ -9,7 +9,9 @@ other objects, or in their strings (ansible's stdout).
 from __future__ import annotations
 
 import codecs
+import contextlib
 import gzip
+import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -249,20 +251,21 @@ def _message_key(head: bytes) -> str:
     """The name of the text in a log whose lines are JSON; "" if it is none."""
     if _VERSION.search(head) is not None or _VERSION_IN_STRING.search(head) is None:
         return ""
-    row = _json_line(head.partition(b"\n")[0])
+    row = _json_in_line(head.partition(b"\n")[0])
     return next((key for key in _MESSAGE_KEYS if isinstance(row.get(key), str)), "")
 
 
 def _message(line: bytes, key: str) -> bytes:
-    text = _json_line(line).get(key)
+    text = _json_in_line(line).get(key)
     if not isinstance(text, str):
         return b""
     return text.removesuffix("\n").encode("utf-8", "replace") + b"\n"
 
 
-def _json_line(line: bytes) -> dict[str, Any]:
+def _json_in_line(line: bytes) -> dict[str, Any]:
+    """The object of a line of a log, behind its time and tag (fluentd) if it has them."""
     try:
-        row = parse_json(line, is_large=False, exact=True)
+        row = parse_json(line[max(0, line.find(b"{")) :], is_large=False, exact=True)
     except ValueError:
         return {}
     return row if isinstance(row, dict) else {}
@@ -300,13 +303,12 @@ class _Framed:
                 "Split it, or keep fio's own output.",
             )
         try:
-            texts: list[str] = []
-            # a string alone
-            form = b"[%s]" if self._text[:1] == b'"' else b"%s"
-            for value in json_values(form % self._text, self._pairs_hook):
+            all_text, texts = bytes(self._text), list[str]()
+            for value in json_values(all_text, self._pairs_hook):
                 for found in _documents_in(value):
                     yield "", Document(safe_value(found), 0)
                 texts += _texts_in(value)
+            texts = texts or [*_quoted_texts(all_text)]
         except TooLarge as error:
             raise _too_large(self._path, str(error)) from error
         for number, text in enumerate(dict.fromkeys(texts) if self._depth else (), 1):
@@ -353,6 +355,20 @@ def _texts_in(value: Any, depth: int = 8) -> Iterator[str]:
     elif isinstance(value, (dict, list)) and depth:
         for part in value.values() if isinstance(value, dict) else value:
             yield from _texts_in(part, depth - 1)
+
+
+def _quoted_texts(text: bytes) -> Iterator[str]:
+    """Strings of JSON with documents of fio, alone or in lines of other text (``msg="{..."``)."""
+    decoder = json.JSONDecoder(strict=False)
+    for line in text.split(b"\n"):
+        if _VERSION_IN_STRING.search(line) is None:
+            continue
+        chars, end = line.decode("utf-8", "replace"), 0
+        # after an unpaired quote, no string of this line ends where it seems to
+        with contextlib.suppress(ValueError):
+            while (begin := chars.find('"', end)) >= 0:
+                value, end = decoder.raw_decode(chars, begin)
+                yield from _texts_in(value)
 
 
 def _join_filenames(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import json
+import lzma
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,7 @@ def test_runs_stand_where_they_were_in_time(tmp_path: Path) -> None:
         lambda line, n: json.dumps({"log": f"{line}\n", "stream": "stdout", "time": "x"},
                                    separators=(",", ":")),
         lambda line, n: json.dumps({"_PID": "7", "MESSAGE": line}),
+        lambda line, n: f"2026-11-28 05:00:00.{n:09} +0000 kube.fio: " + json.dumps({"log": line}),
         lambda line, n: f"\x1b[32m{line}\x1b[0m",
         lambda line, n: line.replace('"', '\x1b[34;1m"', 1) + "\x1b[0m\x1b]0;title\x07",
     ],
@@ -176,6 +179,8 @@ ANSIBLE = {"changed": True, "rc": 0, "stderr": ""}
         lambda text: json.dumps({"stdout_lines": text.splitlines()}),
         lambda text: json.dumps({"plays": [{"hosts": {"h": json.dumps({"log": text})}}]}),
         lambda text: json.dumps([{"out": json.dumps(json.loads(text))}]),
+        lambda text: f'time="10:00" level=info msg={json.dumps(text)} rc="0"',
+        lambda text: f"fio: start\n\nINFO {json.dumps(text)}\nWARN a \" alone",
     ],
 )  # fmt: skip
 def test_a_document_in_a_string_of_json_is_read(wrap: Callable[[str], str], tmp_path: Path) -> None:
@@ -189,6 +194,24 @@ def test_equal_jobs_of_two_hosts_of_ansible_are_two_runs(tmp_path: Path) -> None
     path = tmp_path / "log.json"
     path.write_text(json.dumps({"plays": [{"tasks": [{"hosts": hosts}]}]}))
     assert rows(path) == [(1, "a", 2000), (2, "a", 2040)]
+
+
+@pytest.mark.parametrize(
+    ("begin", "command"),
+    [
+        (bz2.compress(b"{}"), "bunzip2"), (lzma.compress(b"{}"), "unxz"),
+        (b"\x28\xb5\x2f\xfd\4", "unzstd"), (b"\x04\x22\x4d\x18\4", "unlz4"),
+        (b"PK\3\4\n", "unzip"),
+    ],
+)  # fmt: skip
+def test_files_compressed_otherwise_are_refused_with_the_command_that_unpacks_them(
+    begin: bytes, command: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "result"
+    path.write_bytes(begin + b"\0" * 40)
+    with pytest.raises(UsageError, match="is compressed") as error:
+        rendered([path], "md")
+    assert error.value.hint == f"Unpack it first: {command} {path}"
 
 
 def test_a_compressed_file_that_is_cut_off(tmp_path: Path) -> None:
