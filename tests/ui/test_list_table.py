@@ -47,3 +47,16 @@ async def test_cells_look_as_textual_draws_them() -> None:
                     own = cells(table._render_cell(*asked))
                     table._cell_render_cache.clear()
                     assert own == cells(DataTable._render_cell(table, *asked)), asked
+
+
+async def test_a_column_grows_with_a_longer_figure_and_never_shrinks() -> None:
+    app = Tables()
+    async with app.run_test() as pilot:
+        table, figure = app.query_one(ListTable), {"text": "420µs"}
+        table._by_title = {"p99": Column("", "p99", read=lambda _: figure["text"])}
+        widths = []
+        for figure["text"] in ("420µs", "1.24ms", "9µs"):
+            table.show(["run"])
+            await pilot.pause()
+            widths.append(table.ordered_columns[0].content_width)
+        assert widths == [5, 6, 6]

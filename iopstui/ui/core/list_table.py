@@ -11,6 +11,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.message import Message
 from textual.widgets import DataTable
+from textual.widgets.data_table import ColumnKey
 
 from iopstui.format import shorten
 from iopstui.tables import DOWN, Column, in_order, sortable
@@ -58,12 +59,17 @@ class ListTable(DataTable[Text]):
             for key, now, old in zip(keys, self._texts, before[1], strict=True):
                 for title, text, old_text in zip(self.widths, now, old, strict=True):
                     if (text, text.style) != (old_text, old_text.style):
-                        self.update_cell(key, title, text)
+                        self.update_cell(key, title, text, update_width=self._is_wider(title, text))
             return
         self._fill(keys)
         if selected is not None and keys:
             key = self._key(selected)
             self.move_cursor(row=keys.index(key) if key in keys else min(cursor, len(keys) - 1))
+
+    def _is_wider(self, title: str, text: Text) -> bool:
+        """Whether a cell is wider than its column, which then grows. It never shrinks, so that
+        nothing jumps while figures change."""
+        return text.cell_len > self.columns[ColumnKey(title)].content_width
 
     def _fill(self, keys: Sequence[str | None]) -> None:
         self.clear()

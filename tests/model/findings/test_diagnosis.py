@@ -252,6 +252,16 @@ def test_a_deeper_queue_that_pays_or_is_not_filled_is_no_saturation() -> None:
     assert saturation(10_000, 800.0, depth=1) is None
 
 
+def test_three_slow_seconds_do_not_undo_what_a_deeper_queue_gained() -> None:
+    gained, slow = fio(13_000, lat_ns=615_000), fio(10_000, lat_ns=800_000)
+    frames = (*seconds(9, interval=gained), *seconds(3, interval=slow, start=10.0))
+    shape = JobShape(jobs=1, iodepth=8, engine="libaio")
+    earlier = SteadyRun(replace(shape, iodepth=1), 10_000, 100_000)
+    evidence = Evidence(frames, shape=shape, earlier_runs=(earlier,))
+    assert diagnosis.saturated_queue(evidence) is None
+    assert diagnosis.saturated_queue(replace(evidence, frames=frames[9:])) is not None
+
+
 @given(
     st.floats(100, 1e6), st.floats(10, 1e6), st.floats(100, 1e6), st.floats(10, 1e6),
     st.integers(1, 256),

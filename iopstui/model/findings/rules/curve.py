@@ -61,7 +61,9 @@ def saturated_queue(evidence: Evidence) -> Finding | None:
         return None
     earlier = shallower[-1]
     deeper = now.depth / earlier.shape.depth
-    if iops > earlier.iops * 1.1 or not is_latency_from_depth(deeper, earlier.lat_ns, latency):
+    # some slow seconds do not undo what the depth brought over the run
+    most = max(iops, fio_iops(evidence.measured))
+    if most > earlier.iops * 1.1 or not is_latency_from_depth(deeper, earlier.lat_ns, latency):
         return None
     return Finding(
         "saturated",
