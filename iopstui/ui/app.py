@@ -312,8 +312,8 @@ class IopstuiApp(KeysInOrder):
         from iopstui.ui.help_screen import help_screen
 
         about = getattr(self.screen, "about", "")
-        in_replay = self.port.is_replay
-        self.push_screen(help_screen(self.charset, about, self.help_first, in_replay))
+        first = getattr(self.screen, "help_first", self.help_first)
+        self.push_screen(help_screen(self.charset, about, first, self.port.is_replay))
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """Make the dashboard of a session."""

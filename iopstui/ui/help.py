@@ -11,6 +11,7 @@ from iopstui.tables import Column
 from iopstui.ui.actions import help_rows
 from iopstui.ui.dashboard.panels import cpu_panel, kernel_panel
 from iopstui.ui.experiment.rows import DISTURBED, DISTURBED_MEANING
+from iopstui.ui.experiment.rows import HELP as EXPERIMENT_HELP
 from iopstui.ui.keys import FEATURE_PARTS, LIVE_ACTIONS, REPLAY_ONLY
 from iopstui.ui.parts import replay
 
@@ -21,7 +22,7 @@ HELPS = [*feature_modules("screen_help")]
 SCREENS: tuple[Section, ...] = (
     *(part.HELP for part in FEATURE_PARTS if part.HELP[0]),
     (
-        "A sweep or a comparison (w, c)",
+        EXPERIMENT_HELP,
         (
             ("esc, w, c", "to the dashboard, and back; the experiment continues"),
             ("0, 1 2 3 4, tab", "all panes, or one on the whole screen"),
@@ -71,6 +72,16 @@ PANELS: tuple[Section, ...] = (
         "Answer, the first line",
         (
             ("busy, on average, p99", f"of the last {WINDOW} seconds together"),
+        ),
+    ),
+    (
+        "Who uses the disk (3 without a job; u: all processes)",
+        (
+            ("at least", "part of the disk's bytes that this process did for certain: files "
+                         "that it has open on other disks may account for the rest of its own"),
+            ("MiB/s", "its bytes by /proc/PID/io: reads from disks, writes when they are made, "
+                      "though the page cache may write them later"),
+            ("p50, p99", "of the requests that it sent itself, in the device (kernel probe)"),
         ),
     ),
     (

@@ -84,7 +84,9 @@ class ReplayApp(RecordingApp):
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """Make the dashboard, with the whole recording as a bar."""
-        return LiveDashboard(session, state, self.charset, self._keys.strip)
+        dashboard = LiveDashboard(session, state, self.charset, self._keys.strip)
+        dashboard.is_replay = True
+        return dashboard
 
     def restart_state(self) -> None:
         """Start with a fresh state: another moment of the recording follows."""

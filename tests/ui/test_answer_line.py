@@ -5,7 +5,7 @@ from __future__ import annotations
 from disks import changed
 from watch_frames import rates
 
-from iopstui.model.answer.answer import GOOD, WARNING, Answer
+from iopstui.model.answer.answer import GOOD, UNKNOWN, WARNING, Answer
 from iopstui.model.answer.shorten import short_who
 from iopstui.model.block.device import BlockDevice
 from iopstui.ui.draw.answer_row import answer_row
@@ -49,7 +49,11 @@ def test_short_names() -> None:
 def test_home_names_the_disk_that_needs_attention_first() -> None:
     home = HomeAnswer()
     quiet = {"sda": rates(), "sdb": rates()}
-    assert [home.feed(t, quiet, DEVICES) for t in (1, 2)] == [None, None]
+    assert HomeAnswer().feed(0, {}, DEVICES) is None
+    for second in (1, 2):
+        short = home.feed(second, quiet, DEVICES)
+        assert short is not None and short.text.endswith(" measured, too short to tell")
+        assert short.verdict == UNKNOWN
     idle = home.feed(3, quiet, DEVICES)
     assert idle is not None and idle.text == "2 disks are idle: nothing is in flight"
     for t in range(4, 10):

@@ -9,6 +9,8 @@ import experiment_fakes as lab
 import pytest
 import ui_fakes as fakes
 from rich.cells import cell_len
+from rich.console import Group
+from rich.text import Text
 from test_app import screen_text, settle, shows
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
@@ -29,7 +31,9 @@ from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.experiment import form as experiment_form
 from iopstui.ui.experiment.form import ExperimentForm, fields, restore_values
 from iopstui.ui.experiment.plan import options_text, parse_plan
+from iopstui.ui.experiment.rows import HELP
 from iopstui.ui.experiment.screen import ExperimentScreen
+from iopstui.ui.help_screen import HelpScreen
 from iopstui.ui.replay import ReplayApp
 
 LARGE, SMALL = (120, 36), (80, 24)
@@ -112,6 +116,17 @@ async def test_the_form_starts_with_the_changed_options_of_the_job() -> None:
     plan, anew = background.begun[0]
     assert plan.options == {"iodepth": "4"} and plan.axes[0].values == ("4k", "8k")
     assert (plan.settle, plan.measure, anew) == (0.0, 1.5, False)
+
+
+async def test_the_help_on_a_sweep_begins_with_its_keys() -> None:
+    async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
+        app = pilot.app
+        await begin(pilot, lab.SWEEP, 7, running=False)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen) and isinstance(app.screen._text, Group)
+        titles = [one.plain for one in app.screen._text.renderables if isinstance(one, Text)]
+        assert HELP in titles and titles.index(HELP) < titles.index("Keys")
 
 
 @pytest.mark.parametrize("key", ["w", "c"])

@@ -165,6 +165,9 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
     assert "all disks together" in text and "Who uses this disk alone" in text
     assert "fio (job)" in text and "1 process cannot be read by this user" in text
     assert "waiting for I/O" in text and "no processes" in told(state, None)
+    found.append(ProcessRates(9, "make", 1 << 20, 0.0, children=True))
+    text = told(state, source)
+    assert "make + children 9 1.00" in text and "dd 7 " in text
     found.clear()
     assert "no process that this user can read did I/O" in told(state, source)
 

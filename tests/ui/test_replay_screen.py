@@ -176,6 +176,15 @@ async def test_the_help_begins_with_the_keys_of_a_replay() -> None:
         assert str(app.screen._text.renderables[0]) == HELP
 
 
+async def test_a_replay_offers_no_probe_that_it_cannot_start() -> None:
+    app = replay(paused=True)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await wait_until(pilot, lambda: shows(app, "means from /proc/diskstats"))
+        assert not shows(app, "P: percentiles")
+        await pilot.press("h")
+        await wait_until(pilot, lambda: shows(app, "begins at a second with a job or the probe"))
+
+
 def test_the_help_of_a_replay_has_only_keys_that_work_there() -> None:
     live, here = (dict(dict(help_sections(HELP, of))["Keys"]) for of in (False, True))
     for key in ("r", "j", "[  ]", "b", "m", "space", "a", "P", "w", "x", "left right"):

@@ -90,8 +90,9 @@ class DiskRates:
     aqu_sz = Figure("aqu-sz", "", "mean number of requests in flight (of those that completed)",
                     "weighted_ms", SECONDS, per=1000, rank=1)  # fmt: skip
     util = Figure(
-        "util", "%", "share of the time with at least one request in flight; not the load of a "
-        "parallel disk", "io_ms", SECONDS, per=10, most=100.0, width=4, form=f.percent,
+        "util", "%", "share of the time with at least one request in flight, which kernels since "
+        "5.0 sample each tick (1 to 10 ms): wrong for short I/Os in step with the tick; not the "
+        "load of a parallel disk", "io_ms", SECONDS, per=10, most=100.0, width=4, form=f.percent,
     )  # fmt: skip
     n_in_flight = Figure("in-flight", "", "requests in flight at the end of the interval",
                          "in_flight", title="infl", width=4, rank=2)  # fmt: skip

@@ -128,6 +128,7 @@ class Dashboard(CanvasScreen):
     """Draws a ``LiveState``. ``paint`` paints what has changed. The owner binds its keys."""
 
     quit_label = "quit"
+    is_replay = False
     allows_fullscreen = True
     """Whether Enter gives the focused panel the whole screen."""
     saves_layout = True
@@ -947,7 +948,8 @@ class Dashboard(CanvasScreen):
         if frame is not None and NO_LATENCY in frame.flags:
             return [("this job measures no latency (gtod_reduce)", WARNING)]
         if self._latency_source == AWAIT:
-            return [("no job: means from /proc/diskstats; P: percentiles", DIM)]
+            hint = "" if self.is_replay else "; P: percentiles"
+            return [(f"no job: means from /proc/diskstats{hint}", DIM)]
         if frame is None and self._latency_source != DEVICE_LATENCY:
             return [("measured by fio: needs a job", DIM)]
         return []

@@ -34,6 +34,8 @@ STYLES: tuple[Style | None, ...] = (FIO, DEVICE, P99, MARK, None, P50)
 
 
 RESULT = "result"
+HELP = "A sweep or a comparison (w, c)"
+"""The title of the help's section on their keys and terms."""
 DISTURBED = "~"
 """Mark before a run that was disturbed; the result says by what."""
 DISTURBED_MEANING = (

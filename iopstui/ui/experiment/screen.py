@@ -28,6 +28,7 @@ from iopstui.ui.experiment.compare_view import CompareView
 from iopstui.ui.experiment.rows import (
     DISTURBED,
     DISTURBED_MEANING,
+    HELP,
     RESULT,
     below_result,
     boxed,
@@ -48,6 +49,8 @@ PANEL_NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", 
 
 class ExperimentScreen(CanvasScreen):
     """Draws the experiment of ``live()`` whenever ``paint`` is called; only what changed."""
+
+    help_first = HELP
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("escape,w,c", "leave", "dashboard"),

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from iopstui import format as f
-from iopstui.model.answer.answer import GOOD, Answer
+from iopstui.model.answer.answer import GOOD, UNKNOWN, Answer
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.tracker import WINDOW
 from iopstui.model.block.device import BlockDevice
@@ -25,16 +25,19 @@ class HomeAnswer:
     def feed(
         self, t: float, rates: Mapping[str, DiskRates], devices: Mapping[str, BlockDevice]
     ) -> Answer | None:
-        """The answer of the last seconds, of which the newest ended at ``t``; ``None`` before there
-        are enough."""
+        """The answer of the last seconds, of which the newest ended at ``t``; ``None`` without a
+        disk."""
         disks = {name: row for name, row in rates.items() if _is_disk(devices.get(name))}
         seconds = max((row.seconds for row in disks.values()), default=1.0)
         self._frames.append(
             Frame(seq=0, step=0, t=t, wall_ms=0.0, seconds=seconds, flags=frozenset(), fio=None,
                   fio_age_s=None, skew_ms=None, disks=disks)
         )  # fmt: skip
-        if len(self._frames) < ENOUGH_SECONDS or not disks:
+        if not disks:
             return None
+        if len(self._frames) < ENOUGH_SECONDS:
+            measured = f.counted(len(self._frames), "second")
+            return Answer("", "short", GOOD, f"{measured} measured, too short to tell", UNKNOWN)
         active = [name for name in disks if any(map(_does_io, self._rates_of(name)))]
         if not active:
             looked = f.counted(len(disks), "disk is idle", "disks are idle")

@@ -370,7 +370,9 @@ class ViewKeys(Part):
     def _explain_missing_heat(self) -> None:
         dashboard = self.port.dashboard
         if dashboard is not None and dashboard.heat_enabled and not dashboard.heat_visible:
-            self.port.show_message("info", "the heat map begins with a job, or with the probe (P)")
+            what = "at a second with a job or the probe"
+            what = what if self.port.is_replay else "with a job, or with the probe (P)"
+            self.port.show_message("info", f"the heat map begins {what}")
 
     def log(self) -> None:
         """Open the session's messages."""

@@ -265,11 +265,12 @@ def task_rows(
 
 
 def process_column(state: LiveState, width: int) -> Column:
-    """A process's name; a job of ours is marked."""
+    """A process's name; a job of ours is marked, and one with the I/O of children that ended."""
     jobs = {job.pid for job in state.frame.jobs} if state.frame is not None else set()
 
     def label(process: Any) -> str:
         suffix = " (job)" if process.pid in jobs else ""
+        suffix += " + children" * getattr(process, "children", False)
         return f" {f.cut(printable(process.comm), width - 2 - len(suffix))}{suffix}"
 
     return Column("comm", "process", width, read=label, sorts=UP, key=lambda p: p.comm.lower())
