@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isinf
 from typing import Protocol
 
 from iopstui import format as units
@@ -225,7 +226,15 @@ class DisturbanceMeter:
             if cpus[0] != cpus[-1]
         ]
         irq_cpus = {str(irq): cpus[-1] for irq, cpus in sorted(self._irqs.items())}
-        return Disturbance(None if worst is None else worst.share, tuple(reasons), irq_cpus)
+        share = worst.share if worst is not None else 0.0
+        known = worst is not None and (share > 0 or not self._may_be_all_its_own)
+        return Disturbance(share if known else None, tuple(reasons), irq_cpus)
+
+    @property
+    def _may_be_all_its_own(self) -> bool:
+        """Whether the page cache may have read or written any amount for the job."""
+        most = self._most.rates(self._seconds) if self._seconds else {}
+        return any(isinf(most[kind].bytes_s) for kind in (READS, WRITES) if kind in most)
 
     @property
     def _uncertain_s(self) -> float:

@@ -166,6 +166,14 @@ def test_what_the_job_may_have_caused_disturbs_nothing(
     assert found(seconds, target=target, shape=shape).reasons == ()
 
 
+def test_a_share_that_the_page_cache_hides_is_unknown_and_not_0() -> None:
+    assert found(frame(5000, iops=1000), shape=BUFFERED).others is None
+    writes = frame(0, 5000, iops=1000, way="write")
+    assert found(writes, shape=replace(BUFFERED, writes=True)).others is None
+    assert found(frame(1000), shape=DIRECT).others == 0.0
+    assert (found(frame(1000, 4000, iops=1000), shape=BUFFERED).others or 0.0) > 0.5
+
+
 def test_another_direction_disturbs_whatever_the_job_causes_in_its_own() -> None:
     beside = frame(4000, 1000, iops=500, way="write")
     assert "(reads)" in found(beside, target=DIRECTORY, shape=SYNCING).reasons[0]
