@@ -198,7 +198,7 @@ class ExperimentRunner:
         leaves_out_failures = not self.plan.variants and not self._session.budget.exceeded
         error = finished.error if finished is not None else ""
         if finished and error and finished.exit_code == EXIT_JOB_FAILED and leaves_out_failures:
-            # a sweep goes on: what one value can't do (bs=1000 past the page cache) others can
+            # a sweep goes on: other values may work where this one fails (bs=1000 with direct=1)
             self.points.fail_point(step, error)
             return False
         return self.loop.complete(finished)

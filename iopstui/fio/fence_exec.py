@@ -180,8 +180,8 @@ class Grants:
 
 
 def _limit_file_size(fsize: int | None) -> None:
-    # SIGXFSZ's default action is death without a word. Python ignores it from its start on
-    # (PyConfig.install_signal_handlers), and so does what it becomes: write(2) says EFBIG.
+    # SIGXFSZ ends a process without a message. Python ignores it from its start on
+    # (PyConfig.install_signal_handlers), and so does fio in its place: write(2) fails with EFBIG.
     if fsize is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -52,7 +52,7 @@ def subtract(current: Bins, previous: Bins) -> Bins | None:
         counts = current.since(previous if type(previous) is HistogramColumns else None)
         if counts is not None:
             return counts
-    # hundreds of buckets a row, hundreds of rows: what is rare is looked for only where it is
+    # hundreds of buckets in hundreds of rows: look for decreases only if there is one
     before = previous.get
     difference = {
         key: increase for key, count in current.items() if (increase := count - before(key, 0))

@@ -19,7 +19,7 @@ SUFFIX = ".iops"
 
 @dataclass(frozen=True, slots=True)
 class RecentRecording:
-    """A recording that is there: what it is of, when it began (ms since the epoch; ``None``: it
+    """A recording: its target, when it began (ms since the epoch; ``None``: it
     can't be read), and how many bytes it has."""
 
     path: Path

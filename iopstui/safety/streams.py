@@ -85,7 +85,7 @@ def prepare() -> bool:
 
 
 def finish() -> OSError | None:
-    """Nothing more will be written: what kept the rest from being written, if anything did."""
+    """Flush what is left, and return the error that kept it from being written, if any."""
     lost: OSError | None = None
     try:
         sys.stdout.flush()

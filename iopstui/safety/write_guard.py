@@ -97,7 +97,7 @@ class WriteGuard:
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is a file whose device matters: in a scratch directory there is none."""
+        """Whether any file needs a check of its device. Files in a scratch directory need none."""
         return self._job.scratch is None
 
     def check(self, devices: Devices) -> None:

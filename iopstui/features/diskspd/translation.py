@@ -128,7 +128,7 @@ def _random(command: DiskspdCommand) -> dict[str, str]:
 
 
 def _zones(command: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> str:
-    """fio's zoned distribution: the same pairs, but the rest must be said."""
+    """fio's zoned distribution: the same pairs, and one for the rest, which DISKSPD leaves out."""
     check_distribution(kind, pairs, command.block)
     ios, parts = (sum(column) for column in zip(*pairs, strict=True))
     ends = [size for size in (command.end, command.file_size) if size is not None]

@@ -176,7 +176,7 @@ def find_own_limit(evidence: FleetEvidence) -> Finding | None:
         return None
     slow_names = {*slow}
     other_cvs = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in slow_names]
-    # where all stand still, as with rate_iops, a flat line tells nothing
+    # if all hosts are flat (rate_iops), a flat line shows no limit
     if not other_cvs or median(other_cvs) <= MAX_FLAT_CV:
         return None
     name = min(flat, key=lambda host: means[host])

@@ -254,7 +254,7 @@ class FleetState:
         self.running, self.watching, self.between_runs = True, event.watching, event.between_runs
         self.watch_end_reason, self.has_second = "", False
         if event.between_runs:
-            # rows and small lines go on where the run has left them
+            # keep the rows and sparklines of the run before
             return
         self.run_start = None
         for host in self.hosts.values():
@@ -269,7 +269,7 @@ class FleetState:
             host.state not in MEASURED_STATES or event.state not in (LATE, LOST)
         ):
             return
-        # what a second says of who is missing is newer than what the link says
+        # a second's list of missing hosts is newer than the link's state
         if event.state != RUNNING or host.state not in (MISSING, INCOMPLETE):
             host.state, host.error = event.state, event.error
 

@@ -64,7 +64,7 @@ class ReachedLimits:
         if self._readings % LOOK_EVERY == 0:
             self._limits = tuple(self._find())
         self._readings += 1
-        # each with its own time: the first look at a file takes so long that a share is 5 % too small
+        # each with its own time: the first look at a file takes long, and a share was 5 % too small
         counts = {limit: (count, time.monotonic())
                   for limit in self._limits if (count := _count(limit)) is not None}  # fmt: skip
         before, self._before = self._before, counts

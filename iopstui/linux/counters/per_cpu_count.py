@@ -138,7 +138,8 @@ def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Gro
 
 
 def _growth_in_spans(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
-    """``None`` where they differ elsewhere, too. An interrupt comes to the same few CPUs again."""
+    """The growth on the CPUs that counted last time, usually the same few; ``None`` if others did,
+    too."""
     growth: dict[int, int] = {}
     place = 0
     for begin, end, first in spans:

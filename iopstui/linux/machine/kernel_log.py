@@ -21,7 +21,7 @@ _KERNEL_BELOW = 8
 """Facility 0, the kernel's own, of any level: programs may write to the log, too."""
 _NAME = r"([\w!./-]{1,32})"
 _PATTERNS = (
-    # block/blk-core.c; what a device can't do is asked and answered once, and is no error
+    # block/blk-core.c; a command that a device does not support is tried once and is no error
     rf"(?<!operation not supported) error, dev {_NAME}, sector \d+"
     r"(?!.*:\((?:DISCARD|SECURE_ERASE|WRITE_ZEROES)\))",
     rf"Buffer I/O error on dev(?:ice)? {_NAME}, logical block",

@@ -13,19 +13,19 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "above": (WARNING, "I/Os wait above the device"),
     "amplification": (WARNING, "The drive writes much more than it is given"),
     "answer": (INFO, "Result of the test run"),
-    "array": (CRITICAL, "The array is degraded or resyncing"),
+    "array": (CRITICAL, "The array is degraded"),
     "background": (WARNING, "The device was not idle before this run"),
     "burst": (WARNING, "IOPS fell at an unchanged load"),
     "busy": (WARNING, "Other I/O keeps the device's queue full"),
     "cap": (WARNING, "More load adds no throughput: a limit is reached"),
     "cgroup": (INFO, "One unit, container or pod does most of the I/O"),
     "cgroup-limit": (WARNING, "A cgroup's I/O limit is reached"),
-    "cpu-sleep": (INFO, "CPU sleep states add to every latency"),
+    "cpu-sleep": (INFO, "The CPU's power saving may add to every latency"),
     "cpu-wait": (WARNING, "The job waits for a CPU"),
     "crossing": (WARNING, "Completions cross to another NUMA node"),
     "depth": (WARNING, "The job does not reach its iodepth"),
     "disagree": (INFO, "fio and the device count different I/Os"),
-    "first-write": (INFO, "First writes cost extra I/O below"),
+    "first-write": (INFO, "Writes cause extra I/O below the device"),
     "flush": (INFO, "Synced writes wait for cache flushes"),
     "hot": (CRITICAL, "The device is near its temperature limit"),
     "io-errors": (CRITICAL, "I/Os fail while the job continues"),
@@ -38,13 +38,13 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "link": (WARNING, "The PCIe link runs below its maximum"),
     "media-errors": (CRITICAL, "The drive reports media errors"),
     "memory": (WARNING, "Tasks wait for memory"),
-    "misaligned": (WARNING, "Writes do not match the physical block size"),
+    "misaligned": (WARNING, "Writes do not fit the disk's physical blocks"),
     "more-jobs-than-cpus": (WARNING, "There are more jobs than CPUs"),
     "moved": (INFO, "A setting was changed"),
     "neighbour": (WARNING, "Another program uses the same disk"),
     "net-full": (WARNING, "The only connection to the server is full"),
-    "net-loss": (WARNING, "Packets to the server are lost"),
-    "net-window": (WARNING, "The server does not read fast enough"),
+    "net-loss": (WARNING, "Packets to the server are lost or late"),
+    "net-window": (WARNING, "The server's receive window holds sending up"),
     "nfs-attributes": (WARNING, "Most NFS requests ask for attributes"),
     "nfs-queue": (WARNING, "NFS requests wait in this client"),
     "nfs-retrans": (CRITICAL, "NFS requests are sent again"),
@@ -54,7 +54,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "numa-remote": (WARNING, "The job runs on another NUMA node than the device"),
     "nvme-errors": (WARNING, "NVMe resets, failovers, retries or errors"),
     "one-cpu": (WARNING, "One CPU completes nearly all I/O"),
-    "parity": (WARNING, "Small writes read old data and parity first"),
+    "parity": (WARNING, "Small writes must read first to compute parity"),
     "paths": (CRITICAL, "A multipath device has lost paths"),
     "ring": (INFO, "Pressure without I/O: programs sleep in io_uring"),
     "saturated": (INFO, "The queue is deep enough"),
@@ -69,7 +69,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "smb-stalled": (CRITICAL, "The SMB server does not answer"),
     "softirq-cpu": (WARNING, "Completions fill a CPU"),
     "stalled": (CRITICAL, "No I/O completes"),
-    "starved": (WARNING, "The I/O scheduler lets one direction wait"),
+    "starved": (WARNING, "The I/O scheduler may let one direction wait"),
     "steal": (WARNING, "The hypervisor takes CPU time away"),
     "tags": (WARNING, "The job wants more I/Os in flight than fit"),
     "thermal": (CRITICAL, "The drive throttled itself: too hot"),
@@ -79,16 +79,25 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "write-back": (INFO, "Buffered writes wait for write-back"),
 }
 """Severity and headline by rule."""
+DEGRADED = "(degraded)"
+REBUILT = (WARNING, "The array is being rebuilt or checked")
+"""Of an array that lacks no member: its finding's text has no DEGRADED."""
+
+
+def _entry(finding: Finding) -> tuple[str, str] | None:
+    if finding.rule == "array" and DEGRADED not in finding.text:
+        return REBUILT
+    return HEADLINES.get(finding.rule)
 
 
 def severity_of(finding: Finding) -> str:
     """INFO, WARNING or CRITICAL."""
-    return HEADLINES.get(finding.rule, (INFO, ""))[0]
+    return (_entry(finding) or (INFO, ""))[0]
 
 
 def headline_of(finding: Finding) -> str:
     """Return the headline; a rule without one gets the first clause of its sentence."""
-    entry = HEADLINES.get(finding.rule)
+    entry = _entry(finding)
     if entry is not None:
         return entry[1]
     first = finding.text.partition(": ")[0].partition("; ")[0]

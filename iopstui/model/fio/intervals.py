@@ -307,7 +307,7 @@ class _Growths:
         for name, direction_growth in self.by_direction.items():
             if direction_growth.packed:
                 direction_growth.add_bins(packed[name].unpacked(direction_growth.packed))
-        # what is in the directions' histograms, each added up once, need not be added up row by row
+        # the directions' histograms are added up already; adding up all rows again would be slow
         summed = parts if MIXED in self.by_direction else self.by_direction.values()
         self.total = _total(self.by_row, self.by_direction, summed)
 

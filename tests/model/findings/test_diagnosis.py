@@ -56,7 +56,7 @@ def test_without_a_job_iostats_off_counts_for_drivers_with_queues_alone() -> Non
 
 def test_a_cgroup_limit_is_told_in_parts_of_a_cpu() -> None:
     held = Evidence(tuple(seconds(3, interval=fio(900), throttled=180.0)))
-    assert "180 % of a CPU" in fired(diagnosis.cpu_throttled(held)).text
+    assert "180 % of the time, added up over CPUs" in fired(diagnosis.cpu_throttled(held)).text
 
 
 @pytest.mark.parametrize("throttled", [None, 0.0, 0.5])

@@ -66,7 +66,7 @@ def random_percentage(stream: Stream) -> int:
     if share is None:
         return _PERCENT
     if stream.ios > 1:
-        # the first one follows nothing
+        # the first request follows no other
         share = min(1.0, stream.sequential / (stream.ios - 1))
     percent = round(_PERCENT * (1 - share))
     if percent <= _BY_CHANCE:

@@ -50,7 +50,7 @@ def frame_of_second(
     """``t`` is its end, in seconds of the screen's session; ``times`` how long the run has taken
     and will still take (s; ``None``: unknown). Its ``seq`` is the second's number."""
     sums = second.sums
-    # of a flag that only some hosts' frames have the totals say nothing
+    # omit flags that only some hosts' frames have: they are not true of the totals
     flag_names = {
         name for name in _SHOWN_FLAGS if second.flags.get(name, 0) >= max(1, second.counted)
     }

@@ -161,7 +161,7 @@ class FrameSum:
         self._sums = HostSums()
 
     def add(self, frame: EncodedFrame, host: str, with_bins: bool = True) -> None:
-        """A frame of ``host``; without the histograms nobody asks for maxima."""
+        """Add a frame of ``host``. Maxima are kept only with histograms."""
         first = frame.first
         self._rows.append(frame.numbers)
         if with_bins:

@@ -152,7 +152,7 @@ def host_rows(data: FleetReportData) -> list[Object]:
 
 
 def second_rows(data: FleetReportData) -> list[SecondRow]:
-    """Totals by second; of many every n-th."""
+    """Totals of each second; of every n-th if there are many."""
     return data.seconds[:: max(1, -(-len(data.seconds) // MAX_SECONDS))]
 
 

@@ -45,8 +45,8 @@ def cpu_throttled(evidence: Evidence) -> Finding | None:
     # the kernel adds up the waiting of every CPU: it may be more than the time that passed
     return Finding(
         "throttled",
-        f"a cgroup limit (cpu.max) takes {fmean(percents):.0f} % of a CPU away from these "
-        "processes: IOPS and latency show the CPU limit, not the disk",
+        f"a cgroup limit (cpu.max) stops these processes {fmean(percents):.0f} % of the time, "
+        "added up over CPUs: latency includes that, not only the disk",
         advise("cpu-max"),
     )
 
@@ -67,7 +67,7 @@ def cpu_steal(evidence: Evidence) -> Finding | None:
     where = " on which a job runs" if frames[0].fio else ""
     return Finding(
         "steal",
-        f"the hypervisor takes {most:.0f} % of CPU {cpu}{where} for others (steal): latency "
+        f"the hypervisor takes {most:.0f} % of CPU {cpu}{where} away (steal): latency "
         "includes waiting for a CPU, not only the disk",
         advise("operator"),
     )
@@ -180,7 +180,7 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
             "irq-outside",
             f"interrupt {vector.irq} ({vector.name}) of {device.name}'s queue {vector.hctx} is "
             f"served on CPU {cpu} ({units.number(most)}/s), but the queue belongs to "
-            f"{cpus_text(sorted(usable))}: each completion comes from another CPU's cache",
+            f"{cpus_text(sorted(usable))}: each completion may have to leave its cache",
             advise("irq", min(usable), vector.irq),
         )
     return None
@@ -251,7 +251,7 @@ def remote_numa_node(evidence: Evidence) -> Finding | None:
         return Finding(
             "numa-remote",
             f"all jobs run on NUMA node {away}, {device.name} is on node {home}: data and "
-            "completions cross between the sockets, which may cost latency",
+            "completions cross between the nodes, which may cost latency",
             advise("cpus", units.ranges(local_cpus)),
             test=(("cpus_allowed", units.ranges(local_cpus)),),
         )
@@ -271,7 +271,7 @@ def cross_node_completions(evidence: Evidence) -> Finding | None:
     return Finding(
         "crossing",
         f"{100 * fmean(measured):.0f} % of the requests are completed on another NUMA node than "
-        "the one that submitted them (probe): their data crosses between the sockets once more",
+        "the one that submitted them (probe): the requests cross between the nodes once more",
         advice,
         key,
     )

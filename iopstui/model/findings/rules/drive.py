@@ -35,8 +35,8 @@ def drive_throttling(evidence: Evidence) -> Finding | None:
         now = "" if kelvin is None else f"; it is at {kelvin - _ZERO_CELSIUS_KELVIN} °C now"
         return Finding(
             "thermal",
-            f"{name} {' and '.join(parts)} since the run began (SMART){now}: figures before and "
-            "after are those of two different drives",
+            f"{name} {' and '.join(parts)} since the run began (SMART){now}: do not compare the "
+            "seconds before with those after",
             advise("cool"),
             disk=_namespace(name, evidence),
         )

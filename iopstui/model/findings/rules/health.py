@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from iopstui import format as units
 from iopstui.model.findings.advice import advise
-from iopstui.model.findings.conditions import DeviceState, Link
+from iopstui.model.findings.conditions import Array, DeviceState, Link
 from iopstui.model.findings.cpu_accounts import memory_wait_percent
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
@@ -17,6 +17,7 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import device_figures
 from iopstui.model.findings.finding import Finding
+from iopstui.model.findings.headlines import DEGRADED
 from iopstui.model.findings.siblings import WINDOW_S, OddDisk
 from iopstui.model.means import fmean
 from iopstui.model.metrics.nvme_diag import diag_texts
@@ -261,7 +262,7 @@ def degraded_array(evidence: Evidence) -> Finding | None:
         if md is None or not (md.is_syncing or md.degraded):
             continue
         of_members = f" of {md.members}" if md.members else ""
-        missing = f"{md.degraded}{of_members} members missing (degraded)" if md.degraded else ""
+        missing = f"{md.degraded}{of_members} members missing {DEGRADED}" if md.degraded else ""
         doing = f"{md.action} under way" if md.is_syncing else ""
         # one that lies above what is measured is named with its member
         member = next((device.name for device in evidence.tree if name in device.holders), "")
@@ -269,11 +270,16 @@ def degraded_array(evidence: Evidence) -> Finding | None:
             name = f"{name}, of which {member} is a member"
         return Finding(
             "array",
-            f"{name}: {' and '.join(filter(None, (missing, doing)))}: its figures are those of a "
-            "degraded array, or of disks that also do that work",
+            f"{name}: {' and '.join(filter(None, (missing, doing)))}: {_meaning(md)}",
             advise("array"),
         )
     return None
+
+
+def _meaning(md: Array) -> str:
+    work = "its disks also do that work" if md.is_syncing else ""
+    lacks = "its figures are those of a degraded array" if md.degraded else ""
+    return ", and ".join(filter(None, (lacks, work)))
 
 
 def lost_paths(evidence: Evidence) -> Finding | None:

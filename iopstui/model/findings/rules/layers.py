@@ -74,7 +74,7 @@ def parity_reads(evidence: Evidence) -> Finding | None:
             "parity",
             f"{device.name} ({device.layer}): {units.number(writes)} writes/s cost "
             f"{units.number(reads)} reads/s and {units.number(written)} writes/s on its members, "
-            f"{(reads + written) / writes:.1f} for each: old data and parity are read first",
+            f"{(reads + written) / writes:.1f} for each: parity takes reads first",
             advise("stripes", f"bs={size_text(stripe)}" if stripe else "chunk size × data members"),
             test=(("bs", size_text(stripe)),) if stripe else (),
         )  # fmt: skip

@@ -59,7 +59,7 @@ def test_steal_where_no_job_runs_or_hardly_any_is_nothing() -> None:
 
 def test_steal_is_seen_without_a_job() -> None:
     idle = seconds(3, step=0, loads={2: load(steal=30.0)})
-    assert "30 % of CPU 2 for others" in fired(cpu_rules.cpu_steal(evidence(idle))).text
+    assert "30 % of CPU 2 away" in fired(cpu_rules.cpu_steal(evidence(idle))).text
 
 
 # -- interrupts that fill a CPU

@@ -15,6 +15,7 @@ from iopstui.model.findings.conditions import (
     Temperature,
 )
 from iopstui.model.findings.evidence import Evidence
+from iopstui.model.findings.headlines import CRITICAL, WARNING, headline_of, severity_of
 from iopstui.model.findings.rules import health as health_rules
 
 SLOW = Link(8.0, 16.0, 2, 4)
@@ -103,7 +104,13 @@ def test_without_a_job_memory_takes_nothing_from_one() -> None:
     ],
 )
 def test_an_array_that_is_not_whole_or_at_work(state: Array, words: str) -> None:
-    assert words in fired(health_rules.degraded_array(ailing(DeviceState(array=state)))).text
+    found = fired(health_rules.degraded_array(ailing(DeviceState(array=state))))
+    assert words in found.text
+    # a monthly check of a whole array is no emergency
+    assert severity_of(found) == (CRITICAL if state.degraded else WARNING)
+    assert headline_of(found) == (
+        "The array is degraded" if state.degraded else "The array is being rebuilt or checked"
+    )
 
 
 @pytest.mark.parametrize("action", ["idle", "frozen", "none", ""])

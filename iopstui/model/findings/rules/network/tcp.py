@@ -46,7 +46,7 @@ def lost_packets(evidence: Evidence) -> Finding | None:
 
 
 def full_window(evidence: Evidence) -> Finding | None:
-    """A server does not read what was sent to it."""
+    """A server's receive window is full."""
     frames = _recent_frames(evidence)
     for connection in frames[-1].connections or () if frames else ():
         history = _connection_history(connection, frames)
@@ -54,9 +54,8 @@ def full_window(evidence: Evidence) -> Finding | None:
             percent = min(reading.rwnd_limited or 0.0 for reading in history)
             return Finding(
                 "net-window",
-                f"{connection.server} ({connection.kind}) lets this machine send only "
-                f"when it has read: its receive window held the connection up at least "
-                f"{percent:.0f} % of the time",
+                f"{connection.server} ({connection.kind}) has no room for more: its receive "
+                f"window held the connection up at least {percent:.0f} % of the time",
                 advise("net-window"),
             )
     return None
