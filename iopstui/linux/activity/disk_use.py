@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from iopstui.linux.counters.cgroup import parse_memberships
 from iopstui.linux.counters.cgroup_limits import ReachedLimits
-from iopstui.linux.counters.whole_disks import SECTOR, WholeDisks, has_remote_mounts
+from iopstui.linux.counters.whole_disks import SECTOR, has_remote_mounts
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.process.processes import task_stat
@@ -43,9 +43,8 @@ class DiskUseReader:
     def __init__(self, roots: Roots | None = None) -> None:
         self._roots = roots or Roots()
         self._processes = ProcessIo(0.0, self._roots)
-        self._disks = WholeDisks(self._roots)
         self._limits = ReachedLimits(self._roots)
-        self._before: dict[str, DiskCounters] = {}
+        self._before: Mapping[str, DiskCounters] = {}
         self._vm_before: dict[str, int] = {}
         self._cpu_before: int | None = None
         self._at = 0.0
@@ -55,7 +54,8 @@ class DiskUseReader:
         """``None`` at the first reading. ``t`` is the session's clock. ``tasks``: also look for
         tasks that are blocked, and that sleep in io_uring."""
         now = time.monotonic()
-        rates, counts, vm = self._processes.rates(), self._disks.read(), self._vmstat()
+        rates, vm = self._processes.rates(), self._vmstat()
+        counts = self._processes.disks
         cpu = self._cpu_wait()
         limits = self._limits.read(devices)
         before, self._before = self._before, counts

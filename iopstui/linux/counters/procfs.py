@@ -24,7 +24,10 @@ def parse_diskstats(data: bytes, names: Collection[str] | None = None) -> dict[s
     ``names`` limits it to these names (``None``: all). Rows of 20 columns (Linux 5.5), 18
     (4.18), 14 and the four-counter partition rows of old kernels are understood.
     """
-    lines = data.split(b"\n") if names is None else _lines_naming(data, names)
+    if names is None or data.count(b"\n") < 2 * len(names):
+        lines = data.split(b"\n")
+    else:
+        lines = _lines_naming(data, names)
     rows: dict[str, DiskCounters] = {}
     for line in lines:
         columns = line.split()
@@ -48,10 +51,12 @@ def _lines_naming(data: bytes, names: Collection[str]) -> list[bytes]:
 
 
 def _disk_row(columns: list[bytes]) -> DiskCounters | None:
-    name = columns[2].decode("utf-8", "surrogateescape")
-    numbers = integers(columns[:2] + columns[3:])
+    name = columns.pop(2).decode("utf-8", "surrogateescape")
+    numbers = integers(columns)
     if numbers is None:
         return None
+    if len(numbers) == 19:
+        return DiskCounters(name, *numbers)
     major, minor, *counts = numbers
     if len(counts) == 4:
         reads, read_sectors, writes, write_sectors = counts

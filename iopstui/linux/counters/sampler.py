@@ -82,7 +82,7 @@ class KernelSampler:
         self._roots = roots
         self._clock = clock
         self._files: dict[str, KernelFile] = {}
-        self._disks: tuple[str, ...] = ()
+        self._disks: frozenset[str] = frozenset()
         self._irqs: dict[int, _PerCpuCount] = {}
         self._irqs_in_table: tuple[int, ...] = ()
         self._possible: tuple[int, ...] = ()
@@ -107,7 +107,7 @@ class KernelSampler:
     def retarget(self, disks: Sequence[str], irqs: Sequence[int]) -> None:
         """Watch other disks and interrupts; what was unavailable is tried again."""
         self.unavailable = {}
-        self._disks = tuple(disks)
+        self._disks = frozenset(disks)
         for name in ("diskstats", "stat", "softirqs", "interrupts"):
             if name not in self._files:
                 self._open(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from iopstui.linux.counters.procfs import parse_diskstats
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes
@@ -24,10 +26,9 @@ class WholeDisks:
         rows = parse_diskstats(read_bytes(self._roots.proc / "diskstats") or b"")
         return {name: row for name, row in rows.items() if self._is_counted(name)}
 
-    def read_bytes_moved(self) -> tuple[int, int] | None:
-        """Bytes read and written by all of them so far; ``None`` where processes also use network
-        file systems, which no disk counts."""
-        rows = self.read()
+    def bytes_moved(self, rows: Mapping[str, DiskCounters]) -> tuple[int, int] | None:
+        """Bytes read and written by all of them so far, of ``read``; ``None`` where processes also
+        use network file systems, which no disk counts."""
         if not rows or has_remote_mounts(self._roots):
             return None
         reads = sum(row.read_sectors or 0 for row in rows.values())

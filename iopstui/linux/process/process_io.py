@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from iopstui.linux.counters.whole_disks import WholeDisks
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, read_bytes
+from iopstui.model.samples import DiskCounters
 from iopstui.text import printable
 
 _KERNEL_THREAD = 0x00200000
@@ -42,7 +43,8 @@ class ProcessRates:
 
 @dataclass(slots=True)
 class _Process:
-    """What was last read of a process; ``io`` is ``None`` where that is not allowed."""
+    """What was last read of a process: ``text`` is its file, ``io`` what that says; both are
+    ``None`` where it may not be read."""
 
     start: int
     parent: int
@@ -50,6 +52,7 @@ class _Process:
     kernel: bool
     comm: str
     io: tuple[int, int] | None
+    text: bytes | None
 
 
 class ProcessIo:
@@ -70,6 +73,8 @@ class ProcessIo:
         self._before: dict[int, _Process] = {}
         self._bytes_before: tuple[int, int] | None = None
         self._rates: list[ProcessRates] | None = None
+        self.disks: Mapping[str, DiskCounters] = {}
+        """The counters of all disks at the last reading."""
         self.closed = 0
         """How many processes did not let us read theirs."""
 
@@ -79,7 +84,8 @@ class ProcessIo:
         if self._at and now - self._at < self._min_interval_s:
             return self._rates
         processes = dict(self._read())
-        moved = self._disks.read_bytes_moved()
+        self.disks = self._disks.read()
+        moved = self._disks.bytes_moved(self.disks)
         if self._at:
             limits = self._limits(moved, now - self._at)
             self._rates = self._differences(processes, now - self._at, limits)
@@ -100,29 +106,35 @@ class ProcessIo:
                 continue
             pid = int(name)
             last = self._before.get(pid)
+            text: bytes | None
             try:
-                io = self._counts(name)
+                text = self._text(name)
+                # most have done nothing at all
+                if last is not None and last.text == text:
+                    yield pid, last
+                    continue
+                io = _counts(text)
             except PermissionError:
-                io = None
+                text = io = None
             except (OSError, ValueError):
                 continue  # it has just ended
             if last is not None and last.io == io:
+                last.text = text
                 yield pid, last
-            elif (process := self._process(name, io)) is not None:
+            elif (process := self._process(name, io, text)) is not None:
                 yield pid, process
 
-    def _counts(self, pid: str) -> tuple[int, int]:
+    def _text(self, pid: str) -> bytes:
         # a file object would make more system calls, and there may be thousands of processes
         fd = os.open(f"{self._proc}/{pid}/io", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            words = os.read(fd, 1024).split()
+            return os.read(fd, 1024)
         finally:
             os.close(fd)
-        if len(words) < 12:
-            raise ValueError
-        return int(words[9]), int(words[11])
 
-    def _process(self, pid: str, io: tuple[int, int] | None) -> _Process | None:
+    def _process(
+        self, pid: str, io: tuple[int, int] | None, text: bytes | None
+    ) -> _Process | None:  # fmt: skip
         head, _, rest = (read_bytes(f"{self._proc}/{pid}/stat") or b"").rpartition(b")")
         fields = rest.split()
         if len(fields) <= _START:
@@ -130,7 +142,7 @@ class ProcessIo:
         return _Process(
             int(fields[_START]), int(fields[_PARENT]), tuple(fields[n] for n in _CHILDREN),
             bool(int(fields[_FLAGS]) & _KERNEL_THREAD),
-            printable(decode(head.partition(b"(")[2])), io,
+            printable(decode(head.partition(b"(")[2])), io, text,
         )  # fmt: skip
 
     def _differences(
@@ -193,3 +205,10 @@ class ProcessIo:
                 return pid
             pid = before.parent
         return None
+
+
+def _counts(text: bytes) -> tuple[int, int]:
+    words = text.split()
+    if len(words) < 12:
+        raise ValueError
+    return int(words[9]), int(words[11])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from operator import attrgetter
+from typing import NamedTuple, TypeAlias
 
 from iopstui.model.answer.kernel_threads import role
 from iopstui.model.answer.use import DiskUse, RingWaiter
@@ -63,6 +64,10 @@ class Usual(NamedTuple):
 
     text: str
     times: float
+
+
+Waited: TypeAlias = tuple[float, float, float]
+"""Requests in flight, requests per second, and their mean ms."""
 
 
 class AloneTime(NamedTuple):
@@ -156,27 +161,36 @@ class Situation:
     @cached_property
     def in_flight(self) -> float:
         """Requests in flight on average."""
-        return _mean([rates.aqu_sz for rates in self.seconds])
+        return self._mean_rate("weighted_ms") / 1e3
 
     @cached_property
     def ios_s(self) -> float:
         """Requests completed per second."""
-        return _mean([rates.ios_s for rates in self.seconds])
+        return self._mean_rate("ios")
 
     @cached_property
     def bytes_s(self) -> float:
         """Bytes read and written per second; what is discarded is not moved."""
-        return _mean([rates.data_s for rates in self.seconds])
+        return self._mean_rate("data")
 
     @cached_property
     def writes_s(self) -> float:
         """Write requests completed per second."""
-        return _mean([rates.w_s for rates in self.seconds])
+        return self._mean_rate("writes")
 
     @cached_property
     def reads_s(self) -> float:
         """Read requests completed per second."""
-        return _mean([rates.r_s for rates in self.seconds])
+        return self._mean_rate("reads")
+
+    def _mean_rate(self, growth: str) -> float:
+        """The mean of these seconds' rates of a growth, from the growth itself: of many disks these
+        are thousands."""
+        get = attrgetter(growth)
+        return _mean([
+            None if (value := get(rates)) is None else value / rates.seconds
+            for rates in self.seconds
+        ])  # fmt: skip
 
     @cached_property
     def busy(self) -> float | None:
@@ -280,12 +294,12 @@ class Situation:
     @cached_property
     def queue_share(self) -> float:
         """Part of the seconds in which requests waited behind others."""
-        return self._share([self._waits_in_queue(rates) for rates in self.seconds])
+        return self._share([*map(self._waits_in_queue, self.seconds, self._waited)])
 
     @cached_property
     def unclear_share(self) -> float:
         """Part of the seconds in which many were in flight, and perhaps waited for each other."""
-        return self._share([self._may_wait_in_queue(rates) for rates in self.seconds])
+        return self._share([*map(self._may_wait_in_queue, self.seconds, self._waited)])
 
     @cached_property
     def slow_share(self) -> float:
@@ -293,8 +307,10 @@ class Situation:
         none of those that it had."""
         often_stalled = self.stalled_seconds >= FEW_SECONDS * len(self.seconds)
         return self._share([
-            stalled or self._is_slow_alone(rates) or (often_stalled and self._waits_in_queue(rates))
-            for rates, stalled in zip(self.seconds, self._stalled, strict=True)
+            stalled or self._is_slow_alone(rates, waited)
+            or (often_stalled and self._waits_in_queue(rates, waited))
+            for rates, waited, stalled
+            in zip(self.seconds, self._waited, self._stalled, strict=True)
         ])  # fmt: skip
 
     @property
@@ -306,7 +322,7 @@ class Situation:
     def _stalled(self) -> list[bool]:
         """Which seconds those are. Their requests are in the figures of a later second, if
         somebody waited for them and they took very long."""
-        waited = [self._waited(rates) for rates in self.seconds]
+        waited = self._waited
         ios_s = sum(one[1] for one in waited)
         waited_s = sum(one[0] for one in waited)
         slow_ms = VERY_SLOW_FACTOR * self.slow_ms
@@ -322,20 +338,21 @@ class Situation:
         share = fmean(seconds) if seconds else 0.0
         return share if len(self.seconds) >= FEW or share == 1.0 else min(share, FEW_SHARE)
 
-    def _waits_in_queue(self, rates: DiskRates) -> bool:
-        in_flight, _, mean_ms = self._waited(rates)
+    def _waits_in_queue(self, rates: DiskRates, waited: Waited) -> bool:
+        in_flight, _, mean_ms = waited
+        # a few reads wait behind many writes as well
+        behind = in_flight >= SLOW_IN_FLIGHT and (rates.aqu_sz or 0.0) >= 2 * DEEP_QUEUE
+        if in_flight < DEEP_QUEUE and not behind:
+            return False
         least_ms = self.slow_ms
         if in_flight >= VERY_DEEP_QUEUE:
             least_ms -= (1 - VERY_DEEP_FACTOR) * SLOW_MS[self.kind]
             if self._takes_several_times(mean_ms):
                 least_ms = min(least_ms, QUEUED_MS)
-        # a few reads wait behind many writes as well
-        behind = in_flight >= SLOW_IN_FLIGHT and (rates.aqu_sz or 0.0) >= 2 * DEEP_QUEUE
-        deep = in_flight >= DEEP_QUEUE or behind
-        return deep and mean_ms >= least_ms and not _rests(rates)
+        return mean_ms >= least_ms and not _rests(rates)
 
-    def _may_wait_in_queue(self, rates: DiskRates) -> bool:
-        in_flight, _, mean_ms = self._waited(rates)
+    def _may_wait_in_queue(self, rates: DiskRates, waited: Waited) -> bool:
+        in_flight, _, mean_ms = waited
         if in_flight < VERY_DEEP_QUEUE or mean_ms < QUEUED_MS or _rests(rates):
             return False
         return not any(alone.is_known for alone in self.alone)
@@ -364,15 +381,20 @@ class Situation:
             times.append(AloneTime(boot_ms + self._transfer_ms, depth < SINGLE_DEPTH))
         return times
 
-    def _is_slow_alone(self, rates: DiskRates) -> bool:
-        in_flight, ios_s, mean_ms = self._waited(rates)
-        most = max(in_flight, rates.aqu_sz or 0.0)
-        few = in_flight >= SLOW_IN_FLIGHT and most < 2 * DEEP_QUEUE and ios_s >= MIN_IOS_S
-        return few and mean_ms >= VERY_SLOW_FACTOR * self.slow_ms
+    def _is_slow_alone(self, rates: DiskRates, waited: Waited) -> bool:
+        in_flight, ios_s, mean_ms = waited
+        if in_flight < SLOW_IN_FLIGHT or mean_ms < VERY_SLOW_FACTOR * self.slow_ms:
+            return False
+        return max(in_flight, rates.aqu_sz or 0.0) < 2 * DEEP_QUEUE and ios_s >= MIN_IOS_S
 
-    def _waited(self, rates: DiskRates) -> tuple[float, float, float]:
-        """(in flight, requests per second, mean ms) of the requests that somebody waits for: writes
-        that the kernel makes from the page cache keep nobody waiting."""
+    @cached_property
+    def _waited(self) -> list[Waited]:
+        """What was waited for in each second."""
+        return [self._waited_for(rates) for rates in self.seconds]
+
+    def _waited_for(self, rates: DiskRates) -> Waited:
+        """The requests that somebody waits for: writes that the kernel makes from the page cache
+        keep nobody waiting."""
         ios_s = waited_ms = 0.0
         kinds = [(rates.reads, rates.read_ms), (rates.writes, rates.write_ms)]
         for count, ms in kinds if self.writes_are_waited_for else kinds[:1]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import log2
 
 from iopstui import format as units
 from iopstui.model.answer.answer import GOOD, Answer
@@ -94,10 +93,9 @@ def hour_text(slowest_ms: float, median: HourMedian | None) -> str:
 
 def _load(rates: DiskRates) -> _Load:
     """Requests per second and their size, each to a factor of two, and the share of writes."""
-    ios = (rates.r_s or 0.0) + (rates.w_s or 0.0)
-    size = (rates.data_s or 0.0) / ios if ios else 0.0
-    writes = round(2 * (rates.w_s or 0.0) / ios) if ios else 0
-    return int(log2(ios + 1)), int(log2(size + 1)), writes
+    ios, writes = (rates.reads or 0) + (rates.writes or 0), rates.writes or 0
+    rate, size = int(ios / rates.seconds), (rates.data or 0) // ios if ios else 0
+    return (rate + 1).bit_length(), (size + 1).bit_length(), round(2 * writes / ios) if ios else 0
 
 
 WINDOW = 5

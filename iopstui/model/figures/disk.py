@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, ge, mul, sub
 
 from iopstui import format as f
 from iopstui.model.figures.figure import SECONDS, Figure, Rows, added, by_name
@@ -147,11 +148,24 @@ def _total(reads: int | None, writes: int | None, discards: int | None) -> int |
     return reads + writes + (discards or 0)
 
 
+_COUNTS = attrgetter(
+    "reads", "writes", "discards", "flushes", "read_sectors", "write_sectors", "discard_sectors",
+    "read_merges", "write_merges", "discard_merges", "read_ms", "write_ms", "discard_ms",
+    "flush_ms", "weighted_ms", "io_ms",
+)  # fmt: skip
+"""The counters in the order of the fields of ``DiskRates``."""
+_UNITS = (1,) * 4 + (SECTOR,) * 3 + (1,) * 9
+
+
 def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) -> DiskRates | None:
     """Growths of one device; ``None`` without a positive interval or for another device number."""
     same_disk = (current.major, current.minor) == (previous.major, previous.minor)
     if seconds <= 0 or not same_disk:
         return None
+    now, before = _COUNTS(current), _COUNTS(previous)
+    if None not in now and None not in before and all(map(ge, now, before)):
+        growths = [*map(mul, map(sub, now, before), _UNITS), current.in_flight]
+        return DiskRates(seconds, *growths)
     return DiskRates(
         seconds=seconds,
         reads=delta(current.reads, previous.reads),

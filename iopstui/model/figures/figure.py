@@ -352,8 +352,9 @@ def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
         return rows[0] if rows else None
     subject: Any = type(rows[0])
     growths: dict[str, Any] = {}
-    for name in (each.name for each in fields(subject)):
-        values = [getattr(row, name) for row in rows]
+    names = [each.name for each in fields(subject)]
+    # column by column: of 50 disks these are a thousand values
+    for name, values in zip(names, zip(*map(attrgetter(*names), rows), strict=True), strict=True):
         growths[name] = None if None in values or name in apart else sum(values)
     growths[SECONDS] = rows[0].seconds  # type: ignore[attr-defined]
     return subject(**growths)  # type: ignore[no-any-return]

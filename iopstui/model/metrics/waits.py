@@ -328,7 +328,10 @@ def _divide(
 ) -> None:
     """Divide what ``name`` holds between itself and the devices below it."""
     lower = [device for device in stack.lower.get(name, ()) if device in disks]
-    below = in_flight * _share_below(name, lower, stack, disks) if lower else 0.0
+    if not lower:
+        layers[name] = layers.get(name, 0.0) + in_flight
+        return
+    below = in_flight * _share_below(name, lower, stack, disks)
     layers[name] = layers.get(name, 0.0) + in_flight - below
     queued = _sum([disks[device] for device in lower], "aqu_sz")
     for name_below in lower:
@@ -414,8 +417,8 @@ def _divide_lowest(
 
 def _stalled(tops: Sequence[DiskRates], job: JobLoad | None) -> bool:
     """Return whether nothing completed in the interval while something is in flight."""
-    completed = _sum(tops, "ios_s")
-    return completed == 0 and not (job and job.iops) and any(disk.in_flight for disk in tops)
+    completes = bool(job and job.iops) or any(disk.ios != 0 for disk in tops)
+    return not completes and any(disk.in_flight for disk in tops)
 
 
 def _waits_at_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:

@@ -241,8 +241,9 @@ class Sampling:
         is_shown = fio is not None or (measuring and frame.fio_age_s is not None)
         self._emit(frame, reading.jobs, self._viewer.idle_frames or is_shown)
         if self._viewer.on_screen:
-            rates = [frame.disks[name].ios_s for name in frame.opened if name in frame.disks]
-            self.probe.adjust(run is not None, sum(filter(None, rates)))
+            disks = [frame.disks[name] for name in frame.opened if name in frame.disks]
+            ios = sum(disk.ios or 0 for disk in disks)
+            self.probe.adjust(run is not None, ios / (frame.seconds or 1.0))
 
     def _emit(self, frame: Frame, jobs: tuple[JobThread, ...], is_shown: bool) -> None:
         """Emit a frame and all that follows from it at once: the screen is painted once."""

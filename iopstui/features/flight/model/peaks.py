@@ -32,9 +32,11 @@ class _Highest:
 
     def feed(self, rates: DiskRates, t: float) -> None:
         """Count the second that ended at ``t``."""
-        self.ios_s = max(self.ios_s, rates.ios_s or 0.0)
-        self.bytes_s = max(self.bytes_s, rates.bytes_s or 0.0)
-        self.in_flight = max(self.in_flight, rates.aqu_sz or 0.0)
+        # made of growths here: the figures of a row cost three times as much
+        seconds = rates.seconds
+        self.ios_s = max(self.ios_s, (rates.ios or 0) / seconds)
+        self.bytes_s = max(self.bytes_s, (rates.moved or 0) / seconds)
+        self.in_flight = max(self.in_flight, (rates.weighted_ms or 0.0) / seconds / 1e3)
         busy, ms = rates.util, mean_ms(rates)
         if busy is not None and busy > (self.busy or -1.0):
             self.busy = busy

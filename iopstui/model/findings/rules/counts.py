@@ -292,6 +292,7 @@ def _who_fills(kind: str, device: BlockDevice, evidence: Evidence) -> str:
 
 
 def _is_overloaded(rates: DiskRates) -> bool:
+    if (rates.aqu_sz or 0.0) < DEEP_QUEUE or (rates.util or 0.0) < BUSY_UTIL:
+        return False
     slow = max(getattr(rates, f"{letter}_await") or 0.0 for letter in LETTERS.values())
-    full = (rates.aqu_sz or 0.0) >= DEEP_QUEUE and (rates.util or 0.0) >= BUSY_UTIL
-    return slow >= LONG_AWAIT_MS and full
+    return slow >= LONG_AWAIT_MS

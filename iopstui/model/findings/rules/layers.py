@@ -224,15 +224,14 @@ def _waits_for(letter: str, evidence: Evidence, frames: Sequence[Frame]) -> bool
 
 def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
     """Mean time of a request of one direction over all these intervals, in ms; 0.0 for too few."""
-    sides = [(disk.reads, disk.read_ms) if side == "r" else (disk.writes, disk.write_ms)
-             for disk in disks]  # fmt: skip
-    lengths = [disk.seconds for disk in disks]
-    rate = sum((count or 0) / seconds for (count, _), seconds in zip(sides, lengths, strict=True))
-    if rate < FEW_IOPS:
-        return 0.0
-    waited = sum((ms or 0.0) / seconds if count else 0.0
-                 for (count, ms), seconds in zip(sides, lengths, strict=True))  # fmt: skip
-    return waited / rate
+    rate = waited = 0.0
+    for disk in disks:
+        reads, writes = (disk.reads, disk.read_ms), (disk.writes, disk.write_ms)
+        count, ms = reads if side == "r" else writes
+        if count:
+            rate += count / disk.seconds
+            waited += (ms or 0.0) / disk.seconds
+    return 0.0 if rate < FEW_IOPS else waited / rate
 
 
 def write_back(evidence: Evidence) -> Finding | None:
