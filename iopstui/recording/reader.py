@@ -480,7 +480,12 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
             f"The recording {_name(path)} was cut off before its first sample.", RECORDING_ADVICE
         )
     if line.startswith(b'{"event":'):
-        raise UsageError(f"{_name(path)} contains JSON lines, not a recording.", RECORDING_ADVICE)
+        name = _name(path)
+        raise UsageError(
+            f"{name} contains JSON lines (of a fleet, or of --format jsonl), not the recording of "
+            "one host.",
+            f"Play it on its own screen: iopstui replay {name}",
+        )
     for begin, command in _UNPACKERS.items():
         if line.startswith(begin):
             raise UsageError(

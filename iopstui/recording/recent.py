@@ -10,6 +10,7 @@ from pathlib import Path
 
 from iopstui.discovery import feature_modules
 from iopstui.errors import IopstuiError
+from iopstui.recording.host_lines import is_fleet
 from iopstui.safety.journal import state_directory
 
 NAME = "recordings"
@@ -93,5 +94,8 @@ def _read_recent(path: Path) -> RecentRecording | None:
     except OSError:
         return None
     except IopstuiError:
+        # JSON lines of a fleet are fine, but the home screen can't play them
+        if is_fleet(path):
+            return None
         return RecentRecording(path, "", None, size)
     return RecentRecording(path, header.target.name, header.started_ms, size)

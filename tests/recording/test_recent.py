@@ -46,6 +46,7 @@ def test_the_newest_that_are_there_wherever_they_are(tmp_path: Path) -> None:
 
 def test_what_each_is_of_and_what_can_not_be_read(tmp_path: Path) -> None:
     made(tmp_path / "broken.iops", 5, b"no recording")
+    made(tmp_path / "fleet.iops", 3, b'{"event":"fleet","host":"fleet"}\n')
     good = made(tmp_path / "run.iops", 1, RUN.read_bytes())
     first, second = recent_recordings(tmp_path, 5)
     assert first.path == good and first.target and first.began_ms and first.size > 1000

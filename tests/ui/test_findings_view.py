@@ -49,6 +49,14 @@ def test_the_finding_line_has_headline_advice_and_key() -> None:
     assert "Next: a  try rq_affinity 2" in text(live_state, height=1)
 
 
+def test_the_seconds_of_a_finding_are_whole_or_left_out() -> None:
+    found = replace(ONE_CPU, since=1.0, until=4.0)
+    live_state = state(STARTED, FindingReported(4.0, found))
+    head = "▲ One CPU completes nearly all I/O"
+    assert f"{head} (0:01-0:04): CPU 1" in text(live_state, width=80)
+    assert f"{head}: CPU" in text(live_state, width=50)
+
+
 @pytest.mark.parametrize("width", [80, 100, 120])
 @pytest.mark.parametrize("count", [4, 8, 12])
 def test_advice_is_never_split_over_two_rows(width: int, count: int) -> None:

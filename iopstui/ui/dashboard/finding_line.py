@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from rich.cells import cell_len
 
@@ -44,7 +45,7 @@ def rows(
     if not entries:
         return pad([message(width, charset, _no_finding_text(state, answer))], height, width)
     finding, more = _current_finding(entries[0]), _more_text(len(entries) - 1)
-    head, next_ = _head(entries[0], state), _advice_pieces(finding)
+    head, next_ = _head(entries[0], state, width - len(more)), _advice_pieces(finding)
     if height < 2:
         line = Line(width - len(more), charset).extend(head)
         if next_:
@@ -78,7 +79,7 @@ def box_rows(
     next_ = _advice_pieces(finding)
     last = _wrap_pieces(next_, inner, charset)[: max(1, height - 3)]
     space = height - 2 - len(last)
-    head = _head(entries[0], state)[1:]
+    head = _head(entries[0], state, inner)[1:]
     evidence = wrap(inner, charset, evidence_text(finding), None)
     body = [Line(inner, charset).add(" ").extend(head).build(), *evidence][:space]
     if len(evidence) + 1 > space > 1:
@@ -106,14 +107,15 @@ def _count(count: int) -> list[Piece]:
     return [(text, DIM), ("  ", None), ("f", KEY), (" all", DIM)]
 
 
-def _head(entry: FindingEntry, state: LiveState) -> list[Piece]:
-    """Sign, headline and the seconds that the finding covers."""
+def _head(entry: FindingEntry, state: LiveState, width: float = inf) -> list[Piece]:
+    """Sign, headline and the seconds that the finding covers, if there is room for them."""
     finding = entry.finding
     sign, style = SIGNS[severity_of(finding)]
     when = entry.ceased or period_text(finding) + _age_text(entry, state)
     run = f"In run {entry.step} (ended): " if _is_of_ended_run(entry, state) else ""
     pieces: list[Piece] = [(f" {sign} ", style), (run + printable(headline_of(finding)), BOLD)]
-    return [*pieces, (f" ({when})", DIM)] if when else pieces
+    with_time = [*pieces, (f" ({when})", DIM)] if when else pieces
+    return with_time if sum(cell_len(text) for text, _ in with_time) <= width else pieces
 
 
 def evidence_text(finding: Finding) -> str:

@@ -86,7 +86,7 @@ class KernelKeys(Part):
         before = "?" if now is None else str(now)
         text = (
             f"{AFFINITY_MEANS[int(following)]} This changes {disk.path} for everything on this"
-            " machine until iopstui ends. From now on, a changes it without asking."
+            " machine until iopstui ends. Then the key a changes it without asking."
         )
         title = f"Change rq_affinity {before} → {following} on {disk.name}?"
         self.port.push(
