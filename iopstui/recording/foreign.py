@@ -46,6 +46,8 @@ LONGEST_NAME = 1 << 16
 LONGEST_RUN_MS = 10 * 365 * 86_400_000
 MAX_TIMESTAMP_MS = 253_402_300_800_000
 """The year 10000."""
+BUCKET = 1.05
+"""A bucket of fio's histogram is narrower than this share of its values."""
 _COUNTS = "total_ios", "io_bytes", "io_kbytes", "runtime"
 MAX_KEPT_BYTES = 48 << 20
 """Of fio's JSON of last documents, and of packed documents in between."""
@@ -245,20 +247,21 @@ def _check_names(path: Path, status: FioStatus) -> None:
 def _check_counts(path: Path, document: Mapping[str, Any]) -> None:
     """UsageError for counts that are no numbers: a report would show 0 for them."""
     for row in document["jobs"]:
-        for name in DIRECTIONS if isinstance(row, Mapping) else ():
-            part = row.get(name)
-            for key in _COUNTS if isinstance(part, Mapping) else ():
-                value = part.get(key, 0)
-                # some tools write all numbers as texts
-                if type(value) not in (int, float) and not (
-                    isinstance(value, str) and value.strip().isdecimal()
-                ):
-                    raise _impossible(path, str(row.get("jobname")))
+        if not isinstance(row, Mapping):
+            continue
+        parts = [part for name in DIRECTIONS if isinstance(part := row.get(name), Mapping)]
+        values = [part.get(key, 0) for part in parts for key in _COUNTS]
+        for value in (*values, row.get("error", 0)):
+            # some tools write all numbers as texts
+            if type(value) not in (int, float) and not (
+                isinstance(value, str) and value.strip().isdecimal()
+            ):
+                raise _impossible(path, str(row.get("jobname")))
 
 
 def _check_figures(path: Path, status: FioStatus) -> None:
     """UsageError for figures that no fio can have: negative ones, more than 64 bits hold, a mean
-    above the maximum, a time that no calendar has."""
+    or a percentile above the maximum, percentiles that fall, a time that no calendar has."""
     for job in status.jobs:
         for part in job.directions.values():
             figures = [part.issued, part.io_bytes, part.iops, part.bw_bytes, part.runtime_ms]
@@ -266,10 +269,25 @@ def _check_figures(path: Path, status: FioStatus) -> None:
             figures.append(sum((part.bins or {}).values()))
             figures += [lat.mean_ns for lat in (part.slat, part.clat, part.lat) if lat is not None]
             mean = part.lat if part.bins_of == "lat" else part.clat
-            above = mean is not None and part.lat_max_ns and mean.mean_ns > part.lat_max_ns + 1
+            most_ns = part.lat_max_ns
+            above = mean is not None and most_ns and mean.mean_ns > most_ns + 1
+            # fio before 3.16 then has those of lat, beside the maximum of clat
+            of_lat = "lat_percentiles" in job.options
+            if not _can_be_percentiles(part.percentiles, None if of_lat else most_ns):
+                raise _impossible(path, job.name)
             if (min(figures) < 0 or max(figures) >= 1 << 63 or part.runtime_ms > LONGEST_RUN_MS
                     or above or not 0 <= status.timestamp_ms < MAX_TIMESTAMP_MS):  # fmt: skip
                 raise _impossible(path, job.name)
+
+
+def _can_be_percentiles(percentiles: Mapping[str, int], max_ns: int | None) -> bool:
+    """Whether they rise to the maximum at most. fio states the middle of a bucket, old ones state
+    microseconds, and fio 3.1 has 0 for one that it does not find."""
+    by_rank = sorted((float(name.removeprefix("p")), ns) for name, ns in percentiles.items() if ns)
+    values = [ns for _, ns in by_rank]
+    return values == sorted(values) and not (
+        values and max_ns and values[-1] > BUCKET * max_ns + 1000
+    )
 
 
 def _impossible(path: Path, job: str) -> UsageError:

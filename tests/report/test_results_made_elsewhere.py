@@ -532,12 +532,14 @@ def test_percentiles_of_lat_are_shown_where_fio_has_none_of_clat(tmp_path: Path)
 def test_a_disk_whose_use_is_no_number_is_still_reported(tmp_path: Path) -> None:
     disks = [{"name": name, "read_ios": 7, "write_ios": 0, "util": 12.25} 
              for name in ("sda", "sdb")]  # fmt: skip
+    disks.append({"name": "sdc", "read_ios": -5, "write_ios": "x", "util": 1e9})
     path = tmp_path / "out.json"
     text = fio_layout({**document(), "disk_util": disks})
     path.write_text(text.replace('"util" : 12.25', '"util" : -nan', 1))
     text = rendered([path], "md")
     assert "| disk sda, fio's count | 7 reads, 0 writes |" in text
     assert "| disk sdb, fio's count | 7 reads, 0 writes, util 12.2 % |" in text
+    assert "| disk sdc, fio's count | unknown reads, unknown writes |" in text
 
 
 @pytest.mark.parametrize("value", [None, "many", True, [1], {}, "-5"])
@@ -574,6 +576,51 @@ def test_impossible_latencies_are_refused(place: str, value: Any, tmp_path: Path
         rendered([path], "md")
 
 
+@pytest.mark.parametrize(
+    ("percentiles", "possible"),
+    [
+        ({"50.000000": 9000, "99.000000": 4000}, False),
+        ({"50.000000": 4000, "99.000000": 900_000_000}, False),
+        ({"99.000000": 9000, "50.000000": 4000, "99.900000": 90_500}, True),
+        ({"50.000000": 9000, "99.000000": 9000, "100.000000": 9000}, True),
+        ({"0.00": 0, "many": 5}, True),
+        # fio 3.1
+        ({"50.000000": 4000, "99.000000": 9000, "100.000000": 0}, True),
+    ],
+)
+def test_percentiles_rise_to_the_maximum_at_most(
+    percentiles: dict[str, int], possible: bool, tmp_path: Path
+) -> None:
+    result = document()
+    result["jobs"][0]["read"]["clat_ns"]["percentile"] = percentiles
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result))
+    if possible:
+        assert "1.00k IOPS" in measured(path)
+    else:
+        with pytest.raises(UsageError, match="impossible figures of a: it is damaged"):
+            rendered([path], "md")
+
+
+@pytest.mark.parametrize("error", ["EIO", None, [5], True])
+def test_an_error_that_is_no_number_is_refused(error: Any, tmp_path: Path) -> None:
+    result = document()
+    result["jobs"][0]["error"] = error
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result))
+    with pytest.raises(UsageError, match="impossible figures of a"):
+        rendered([path], "md")
+
+
+@pytest.mark.parametrize("failed", [0, 1234])
+def test_failed_ios_of_a_job_that_went_on_are_warned_of(failed: int, tmp_path: Path) -> None:
+    result = document()
+    result["jobs"][0]["total_err"] = failed
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result))
+    assert ("warning: a: 1,234 I/Os failed" in rendered([path], "md")) == bool(failed)
+
+
 @pytest.mark.parametrize("at_ms", [-5000, 2**62])
 def test_a_time_of_no_calendar_is_refused(at_ms: int, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
@@ -598,6 +645,15 @@ def test_rates_of_jobs_without_a_time_are_unknown(tmp_path: Path) -> None:
     path = unpacked("3.28-x-interleaved", tmp_path)
     assert "for an unknown time: p99" in measured(path)
     assert "| 1 | IL | read | 32332 | – | – | 488" in rendered([path], "md")
+
+
+def test_a_job_that_did_nothing_has_no_time(tmp_path: Path) -> None:
+    result = document()
+    read = dict.fromkeys(("total_ios", "io_bytes", "io_kbytes", "runtime", "iops", "bw"), 0)
+    result["jobs"][0]["read"] = {**read, "bw_bytes": 0}
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(result))
+    assert "for an unknown time: it reported no figures" in measured(path)
 
 
 def test_rows_without_figures_are_no_result(tmp_path: Path) -> None:

@@ -229,6 +229,12 @@ def _of_result(data: ReportData, run: Run, result: FioResult, begin: float) -> N
     run.finished = events.StepFinished(
         end, step, 1 if failed else 0, error if failed else "", False, summary
     )
+    data.notices += [
+        events.Notice(end, "warning", f"{row['name']}: {row['failed']:,} I/Os failed and the job "
+                                      "continued; IOPS and latency may count I/Os that moved no "
+                                      "data.")
+        for row in summary["rows"] if row["failed"]
+    ]  # fmt: skip
     if not failed:
         data.notices += [events.Notice(0.0, "warning", message) for message in result.messages]
     builder, block, rates = FrameBuilder(), Block(data.header, data.duration), SecondRates()
@@ -258,7 +264,11 @@ def _sample(step: int, number: int, status: FioStatus, final: bool) -> RawSample
 def _disk(disk: Mapping[str, Any]) -> tuple[str, str]:
     """fio's disk_util of one disk, in words. Its util may be nan."""
     util = disk.get("util")
-    counts = f"{disk.get('read_ios', 0)} reads, {disk.get('write_ios', 0)} writes"
+    reads, writes = (
+        count if type(count := disk.get(name, 0)) is int and count >= 0 else "unknown"
+        for name in ("read_ios", "write_ios")
+    )
+    counts = f"{reads} reads, {writes} writes"
     known = isinstance(util, (int, float)) and 0 <= util <= 100
     return str(disk.get("name", "")), f"{counts}, util {util:.1f} %" if known else counts
 

@@ -96,7 +96,8 @@ def _measured(data: ReportData) -> str:
     if len(data.runs) == 1:
         run = data.runs[0]
         title = f" ({printable(run.title)})" if run.title else ""
-        time = "an unknown time" if comparisons.is_untimed(run) else units.duration(run.seconds)
+        untimed = data.foreign and run.summary.get("all", {}).get("runtime_ms") == 0
+        time = "an unknown time" if untimed else units.duration(run.seconds)
         return (f"{source} ran {words.name_of(run)}{title} on {target} for {time}: "
                 f"{_figures(run)}.")  # fmt: skip
     known = [(rate, run) for run in data.runs if (rate := comparisons.figures(run)["fio IOPS"])]
