@@ -322,20 +322,24 @@ class Situation:
     def _stalled(self) -> list[bool]:
         """Which seconds those are. Their requests are in the figures of a later second, if
         somebody waited for them and they took very long."""
-        waited = self._waited
-        ios_s = sum(one[1] for one in waited)
-        waited_s = sum(one[0] for one in waited)
-        slow_ms = VERY_SLOW_FACTOR * self.slow_ms
-        if waited_s < SLOW_IN_FLIGHT * len(waited) or 1e3 * waited_s < slow_ms * ios_s:
-            return [False] * len(waited)
         had = [0, *(rates.in_flight or 0 for rates in self.seconds)]
-        return [
-            bool(before and rates.in_flight and not rates.ios_s and not rates.f_s)
+        stalled = [
+            bool(before and rates.in_flight and not rates.ios and not rates.flushes)
             for before, rates in zip(had, self.seconds, strict=False)
         ]
+        if not any(stalled):
+            return stalled
+        ios_s = sum(one[1] for one in self._waited)
+        waited_s = sum(one[0] for one in self._waited)
+        slow_ms = VERY_SLOW_FACTOR * self.slow_ms
+        if waited_s < SLOW_IN_FLIGHT * len(stalled) or 1e3 * waited_s < slow_ms * ios_s:
+            return [False] * len(stalled)
+        return stalled
 
     def _share(self, seconds: Sequence[bool]) -> float:
-        share = fmean(seconds) if seconds else 0.0
+        if not any(seconds):
+            return 0.0
+        share = fmean(seconds)
         return share if len(self.seconds) >= FEW or share == 1.0 else min(share, FEW_SHARE)
 
     def _waits_in_queue(self, rates: DiskRates, waited: Waited) -> bool:
@@ -383,7 +387,11 @@ class Situation:
 
     def _is_slow_alone(self, rates: DiskRates, waited: Waited) -> bool:
         in_flight, ios_s, mean_ms = waited
-        if in_flight < SLOW_IN_FLIGHT or mean_ms < VERY_SLOW_FACTOR * self.slow_ms:
+        least_ms = VERY_SLOW_FACTOR * SLOW_MS[self.kind]
+        # the time of large requests is found only where it matters
+        if in_flight < SLOW_IN_FLIGHT or mean_ms < least_ms:
+            return False
+        if mean_ms < VERY_SLOW_FACTOR * self.slow_ms:
             return False
         return max(in_flight, rates.aqu_sz or 0.0) < 2 * DEEP_QUEUE and ios_s >= MIN_IOS_S
 

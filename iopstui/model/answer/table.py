@@ -144,8 +144,9 @@ def offline(s: Situation) -> Answer | None:
 def lost_count(s: Situation) -> Answer | None:
     """The counter of requests in flight says that some are, and nothing else does. blk-mq counts
     the requests themselves, so its counter is right: those of a multipath device without a path."""
-    counts = {rates.in_flight for rates in s.seconds}
-    if s.silent_s < SILENT_S or len(counts) > 1 or not s.lower.get(s.disk):
+    if not s.lower.get(s.disk) or s.silent_s < SILENT_S:
+        return None
+    if len({rates.in_flight for rates in s.seconds}) > 1:
         return None
     if s.disk in s.devices and s.devices[s.disk].hctxs:
         return None
@@ -162,7 +163,7 @@ def lost_count(s: Situation) -> Answer | None:
 
 def silent(s: Situation) -> Answer | None:
     """Requests are in flight and none completes."""
-    if s.silent_s < SILENT_S or not s.now_in_flight:
+    if not s.now_in_flight or s.silent_s < SILENT_S:
         return None
     count = units.counted(s.now_in_flight, "request is", "requests are")
     return Answer(
@@ -382,8 +383,9 @@ def cpus_full(s: Situation) -> Answer | None:
 def _waited_for_cpu(s: Situation) -> float:
     """Percent of the time in which a task waited for a CPU, where the CPUs are full; else 0."""
     waited = (s.use.cpu_some if s.use is not None else None) or 0.0
-    full = s.cpus_idle and max(s.cpus_idle) < LITTLE_IDLE
-    return waited if full and waited >= MUCH_CPU_WAIT else 0.0
+    if waited < MUCH_CPU_WAIT or not s.cpus_idle:
+        return 0.0
+    return waited if max(s.cpus_idle) < LITTLE_IDLE else 0.0
 
 
 def unsteady(s: Situation) -> Answer | None:

@@ -138,8 +138,11 @@ def iops_by_second(
 def flush_await_ms(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> float | None:
     """How long a flush took in these frames, in ms; ``None`` if there was none."""
     waited = count = 0.0
+    names = [device.name for device in devices]
     for frame in frames:
-        disk = frame.combined([device.name for device in devices])
+        if not any(frame.disks[name].flushes for name in names if name in frame.disks):
+            continue
+        disk = frame.combined(names)
         if disk is not None and disk.f_s and disk.f_await is not None:
             waited += disk.f_s * disk.f_await
             count += disk.f_s

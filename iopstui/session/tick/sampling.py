@@ -314,10 +314,9 @@ class Sampling:
         processes = measuring and self.findings.asks_for_processes
         groups = self.findings.asks_for_groups and frame.groups is None
         if frame.t >= self._conditions_due_at or processes:
-            often = measuring or groups
-            every_s = CHECK_EVERY_S if often else IDLE_CHECK_EVERY_S
-            # not oftener than findings are looked for
-            every_s = every_s if measuring else max(every_s, self._judge_every_s)
+            # an unattended recorder of many disks has the state of each of them read
+            often = measuring or (groups and self._viewer.judge_every == 1)
+            every_s = CHECK_EVERY_S if often else max(IDLE_CHECK_EVERY_S, self._judge_every_s)
             self._conditions_due_at = frame.t + every_s
             cpus = sorted({job.cpu for job in frame.jobs})
             job_pids = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None

@@ -25,6 +25,7 @@ from iopstui.model.findings.evidence import (
 from iopstui.model.findings.figures import device_figures
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
 from iopstui.model.means import fmean
+from iopstui.model.metrics.cpus.cpu_frames import steal_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing_share
 
@@ -55,16 +56,15 @@ def cpu_steal(evidence: Evidence) -> Finding | None:
     """The hypervisor runs something else on a CPU that jobs (without a job: anything) need."""
     frames = recent_frames(evidence)
     cpus = job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
-    # hundreds of CPUs: of those that lose nothing now the other seconds are not looked at
-    now = {
-        cpu for cpu in cpus for load in cpu_loads(frames[-1:], cpu) if load.steal >= STEAL_PERCENT
-    }
-    percents = {cpu: [load.steal for load in cpu_loads(frames, cpu)] for cpu in now}
-    stolen = {
-        c: fmean(s)
-        for c, s in percents.items()
-        if len(s) >= ENOUGH_SECONDS and min(s) >= STEAL_PERCENT
-    }
+    percents: dict[int, list[float]] = {cpu: [] for cpu in cpus}
+    for frame in reversed(frames):
+        # there may be hundreds: those that lost little in one second are not looked at further
+        steal = steal_of(frame.cpus, percents)
+        percents = {
+            cpu: [*later, steal[cpu]] if cpu in steal else later
+            for cpu, later in percents.items() if steal.get(cpu, STEAL_PERCENT) >= STEAL_PERCENT
+        }  # fmt: skip
+    stolen = {cpu: fmean(each) for cpu, each in percents.items() if len(each) >= ENOUGH_SECONDS}
     if not stolen:
         return None
     cpu, most = busiest_cpu(stolen)

@@ -176,8 +176,8 @@ def _buffered_libaio(depth: int, evidence: Evidence, frames: Sequence[Frame]) ->
 def sync_cost(evidence: Evidence) -> Finding | None:
     """Flushes of the device's cache, which fsync, fdatasync and O_SYNC cost."""
     frames = recent_frames(evidence)
-    device_io = device_figures(frames, evidence.devices)
     await_ms = flush_await_ms(frames, evidence.devices)
+    device_io = None if await_ms is None else device_figures(frames, evidence.devices)
     if (
         device_io is None
         or await_ms is None

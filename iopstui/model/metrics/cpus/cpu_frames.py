@@ -6,7 +6,7 @@ most others look at one figure of each CPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +15,7 @@ from iopstui.model import rates
 from iopstui.model.figures.figure import SECONDS, Figure
 from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.cpus.irq_rates import IrqRates
+from iopstui.model.rates import CpuLoad
 from iopstui.model.samples import CpuTimes, KernelSample
 
 
@@ -89,6 +90,11 @@ class CpuInterval:
             )
         return frames
 
+    def load(self, cpu: int) -> CpuLoad | None:
+        """One CPU's load, without the others'."""
+        now, earlier = self.after.get(cpu), self.before.get(cpu)
+        return rates.cpu_load(now, earlier) if now and earlier else None
+
     def busy(self) -> list[float]:
         """Return the busy share, like ``busy_of``."""
         before = self.before.get
@@ -138,6 +144,17 @@ def busy_of(cpus: Mapping[int, CpuFrame]) -> list[float]:
         return between.busy()
     loads = [cpu.load for cpu in cpus.values() if cpu.load is not None]
     return [100 - load.idle - load.iowait for load in loads]
+
+
+def steal_of(cpus: Mapping[int, CpuFrame], wanted: Collection[int]) -> dict[int, float]:
+    """Percent that the hypervisor took of each of the ``wanted`` CPUs, where reported."""
+    between = _interval_of(cpus)
+    loads = (
+        ((cpu, cpus[cpu].load) for cpu in wanted if cpu in cpus)
+        if between is None
+        else ((cpu, between.load(cpu)) for cpu in wanted)
+    )
+    return {cpu: load.steal for cpu, load in loads if load is not None}
 
 
 def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
