@@ -8,6 +8,7 @@ sum, and below it each of them. What lies below a device has a row of its own, t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TextIO
 
 from iopstui import format as units
@@ -187,8 +188,11 @@ class TableSink:
         return tuple(name for name in DIRECTIONS if name in now or name in self._seen)
 
     def _explain(self, frame: Frame) -> None:
+        present = frame.flags
+        if self._target is None or not _has_figures(self._target):
+            present -= {flags.APART}
         for flag, text in EXPLAINED:
-            if flag in frame.flags and flag not in self._explained:
+            if flag in present and flag not in self._explained:
                 self._explained.add(flag)
                 self._narrator.handle(Notice(frame.t, "info", text))
 
@@ -224,8 +228,8 @@ def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> 
 
 def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> list[str]:
     """Return a frame in at most 80 columns, then a row for each further device."""
-    if target is None:
-        return [_row(frame, directions, None)]
+    if target is None or not _has_figures(target):
+        return [_row(replace(frame, flags=frame.flags - {flags.APART}), directions, None)]
     if _is_share(target):
         return [_row(frame, directions, frame.share, _share_columns(target))]
     layers = target.layers if len(target.devices_below) > 1 else target.layers[1:]
@@ -244,6 +248,11 @@ def discard_rows(disk: DiskRates | None) -> Iterator[str]:
         took = f"{units.milliseconds(disk.d_await)} each"
         rates = f"{units.number(disk.d_s)}/s, {units.size(disk.d_bytes_s)}/s"
         yield f"{f'discards: {rates}, {took}':>{ROW_WIDTH}}"
+
+
+def _has_figures(target: Target) -> bool:
+    """Whether the right half of the table has any: a file system in memory has no device."""
+    return bool(target.devices_below or target.shares)
 
 
 def _is_share(target: Target) -> bool:

@@ -99,6 +99,14 @@ def test_flags_fit_their_column(present: set[str]) -> None:
     assert len(flag_text(frozenset(present))) <= 7
 
 
+@pytest.mark.parametrize("device", ["vda", None])
+def test_without_a_device_no_row_is_of_its_other_seconds(device: str | None) -> None:
+    [first, *_] = [event for event in session(KINDS[0]) if isinstance(event, FrameReady)]
+    frame = replace(first.frame, flags=frozenset({flags.APART}))
+    out, err = print_events([FrameReady(1, frame)], device)
+    assert [("~dev" in out), ("other seconds than fio's" in err)] == [device is not None] * 2
+
+
 def test_messages_go_to_standard_error() -> None:
     out, err = print_events(
         [
