@@ -270,11 +270,12 @@ class PlainSink:
             yield reconciliation(event.summary, self._total)
 
 
-def answer_sentence(answer: Answer) -> str:
-    """The answer in words alone: signs are not read aloud."""
+def answer_sentence(answer: Answer, at_s: float | None = None) -> str:
+    """The answer in words alone: signs are not read aloud. "Warning at 0:05: vda is busy"."""
     sign = {GOOD: "Answer", WARNING: "Warning", CRITICAL: "Critical"}[answer.state]
     who = f"; {answer.who}" if answer.who else ""
-    return f"{sign}: {answer.text}{who}"
+    at = "" if at_s is None else f" at {units.clock(at_s)}"
+    return f"{sign}{at}: {answer.text}{who}"
 
 
 def _finding(event: FindingReported | FindingEnded) -> str:

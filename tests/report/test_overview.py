@@ -71,8 +71,7 @@ def test_page_and_markdown_begin_with_a_light_three_sentences_and_one_chart(path
     assert text_of(light) == "■ Critical: 1 of 1 expectation not met."
     assert [text_of(one) for one in sentences] == [
         overview["measured"],
-        "At 0:01, Warning: vda is busy; hog (9) does all of its bytes. "
-        "At 0:02, Answer: vda is idle.",
+        "Warning at 0:01: vda is busy; hog (9) does all of its bytes. Answer at 0:02: vda is idle.",
         "FAIL iops >= 5000: measured 4322; met in 40 % of the seconds.",
     ]
     (drawn,) = chart.iter("svg")
@@ -92,7 +91,7 @@ def test_the_first_sentence_has_fio_s_own_total(path: Path) -> None:
     ("happenings", "state", "reason"),
     [
         ([given(1.0, BUSY), given(1.8, QUIET)], WARNING, "I/Os waited at 0:01"),
-        ([given(1.0, QUIET)], GOOD, "no answer in this recording is a warning"),
+        ([given(1.0, QUIET)], GOOD, "none of its answers is a warning"),
         ([given(1.0, UNSTEADY), given(1.8, QUIET)], None, "could not tell"),
         ([given(1.0, FOUND), given(1.8, QUIET)], CRITICAL, "I/Os waited at 0:01"),
         ([given(1.0, QUIET), judged(True), judged(None)], WARNING, "1 of 2 expectations not meas"),

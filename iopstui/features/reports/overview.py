@@ -158,10 +158,9 @@ def _answer(given: Sequence[AnswerGiven]) -> str:
 
 def _answer_text(given: AnswerGiven) -> str:
     """One answer; figures of a single second are left out, for the first sentence has the run's."""
-    at = units.clock(given.t)
     if given.answer.rule == OF_A_SECOND:
-        return f"At {at} no request was stuck, and no finding needed attention."
-    return printable(f"At {at}, {answer_sentence(given.answer)}.")
+        return f"At {units.clock(given.t)} no request was stuck, and no finding needed attention."
+    return printable(f"{answer_sentence(given.answer, given.t)}.")
 
 
 def _compared(data: ReportData, judged: Sequence[ExpectationChecked]) -> Iterator[str]:
@@ -223,4 +222,4 @@ def _of_answers(given: Sequence[AnswerGiven]) -> Iterator[tuple[str, str]]:
         waited = answer.verdict == WAITS
         yield answer.state, f"I/Os waited at {at}" if waited else f"the answer at {at} says why"
     elif answer.verdict == NOTHING:
-        yield GOOD, "no answer in this recording is a warning"
+        yield GOOD, "none of its answers is a warning"

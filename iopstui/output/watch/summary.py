@@ -36,7 +36,7 @@ def watch_sentences(totals: WatchTotals) -> Iterator[str]:
     gaps = f", {totals.gap_s:.1f} s of it without samples" if totals.gap_s else ""
     yield f"Watched for {units.duration(totals.watched_s)}{gaps}."
     for t, answer in totals.answers.answers:
-        yield f"At {units.clock(t)}, {printable(answer_sentence(answer))}."
+        yield f"{printable(answer_sentence(answer, t))}."
     for disk_name, disk in totals.disks.items():
         means = (
             *(
