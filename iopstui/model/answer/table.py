@@ -477,7 +477,8 @@ def busy(s: Situation) -> Answer | None:
 
 def quiet(s: Situation) -> Answer:
     """Nothing to report: what was looked at."""
-    who = _who(s) if (s.busy or 0.0) >= 1.0 else ""
+    is_used = s.in_flight >= HARDLY_USED if s.busy is None else s.busy >= 1.0
+    who = _who(s) if is_used else ""
     resync = _resync(s)
     return Answer(s.disk, "quiet", GOOD, _quiet_text(s), NOTHING, resync[0] if resync else who)
 

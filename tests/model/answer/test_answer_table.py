@@ -79,6 +79,18 @@ def test_a_deep_queue_is_waited_for_and_its_program_is_named() -> None:
     assert judge(seen)[0][1].next == advise("hog-bfq", 965)
 
 
+def test_a_share_of_the_time_that_the_mean_queue_denies_is_not_said() -> None:
+    hog = DiskUser(965, "fio", "fio", read_s=90 * MIB, devices=frozenset({"vda"}))
+    seen = use(users=(hog,), disks={"vda": (94 * MIB, 0.0, 0.5)})
+    short = changed(rates(6000, 0, 0.085), aqu_sz=0.5, util=0.2)
+    answer = first([short] * 5, seen, 0.0)
+    assert "busy" not in answer.text and answer.who.startswith("fio (965)")
+    # so is one that says the same, and one of bursts whose requests wait for each other
+    assert "12 % busy" in first([changed(short, util=12.0)] * 5, seen, 0.0).text
+    bursts = changed(rates(200, 0, 4.0), aqu_sz=0.8, util=2.0)
+    assert "2.0 % busy" in first([bursts] * 5, seen, 0.0).text
+
+
 def test_a_slow_member_of_an_array_is_the_answer_and_a_slow_disk_outside_one_is_not() -> None:
     members = tuple(f"sd{letter}" for letter in "abcde")
     links = DeviceLinks("md0", members, "raid5"), *map(DeviceLinks, members)
