@@ -150,7 +150,9 @@ class FioIntervals:
             pairs, self._counts, self._pack_histograms(pairs), copies_bytes_first(status), final
         )
         windows = growths.windows(windows, final)
-        if previous is not None and (windows.counted_s or 0) < DUPLICATE_BELOW_S:
+        if previous is not None and (
+            (windows.counted_s or 0) < DUPLICATE_BELOW_S or _some_began_again(pairs)
+        ):
             windows = replace(windows, counted_s=None)
         interval = _interval(pairs, growths, windows, interval_s, ramp, ended)
         # a job that did nothing more is shown only if that took its time
@@ -264,6 +266,14 @@ class FioIntervals:
         if self._idle_ms is None:
             return None
         return (status.timestamp_ms - self._idle_ms) / 1000 - interval_s
+
+
+def _some_began_again(pairs: Sequence[RowPair]) -> bool:
+    """Whether the counters of some rows began again at the end of their ramp, while others went on:
+    what the first did before that is lost, so there are no rates of the whole interval."""
+    return any(pair.reset for pair in pairs) and any(
+        pair.has_grown for pair in pairs if pair.old is not None
+    )
 
 
 def _stood_s(pair: RowPair, working: int | None, copied_s: float, final: bool) -> float:

@@ -437,6 +437,18 @@ def test_after_a_reset_only_the_new_counts_count() -> None:
     assert interval.seconds == 0.4
 
 
+@pytest.mark.parametrize(("ios_before", "ios_now"), [(5000, 6000), (5000, 5000), (0, 0)])
+def test_where_only_some_counters_began_again_the_interval_has_no_rates(
+    ios_before: int, ios_now: int
+) -> None:
+    # the first row did I/Os before its counters began again, which fio has forgotten
+    before = document(10_000, job(5000, 5000), job(ios_before, 5000))
+    interval = last([before, document(11_000, job(300, 400), job(ios_now, 6000))])
+    goes_on = ios_now > ios_before
+    assert (interval.seconds is None) == (interval.total.iops is None) == goes_on
+    assert interval.total.ios == 300 + ios_now - ios_before
+
+
 def warming(runtime_ms: int, **changes: Any) -> JobStatus:
     """A row without latencies that does 1000 I/Os a second and has a ramp of 2 s."""
     ios = changes.pop("ios", runtime_ms)
