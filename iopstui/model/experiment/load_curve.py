@@ -5,15 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from iopstui.format import counted, first_of, latency, mib, number
 from iopstui.model.experiment.disturbance import disturbance_text, moved_between, uncertainty_text
-from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.plan import HOSTS, JOB, Axis, Plan, point_indexes
 from iopstui.model.experiment.point import LittlesLaw, Point, littles_law_of_runs, merge_runs
 from iopstui.model.metrics.statistics.knee import FIRST, LAST, Knee, knee, knee_within
 from iopstui.text import printable
+
+if TYPE_CHECKING:
+    # the screen needs curves at its start, and no expectation
+    from iopstui.model.experiment.expectation import Outcome
 
 LOAD_OPTIONS = ("iodepth", "numjobs")
 RISING = (HOSTS, *LOAD_OPTIONS)
@@ -164,11 +167,12 @@ def _mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:
     """Outcome of one expectation over all runs of a point; the mean is judged."""
     measured = [outcome.measured for outcome in outcomes if outcome.measured is not None]
     shares = [outcome.share for outcome in outcomes if outcome.share is not None]
-    return Outcome(
-        outcomes[0].expectation,
-        sum(measured) / len(measured) if len(measured) == len(outcomes) else None,
-        sum(shares) / len(shares) if shares else None,
-    )
+    return replace(
+        outcomes[0],
+        measured=sum(measured) / len(measured) if len(measured) == len(outcomes) else None,
+        share=sum(shares) / len(shares) if shares else None,
+        low=None, high=None, why="",
+    )  # fmt: skip
 
 
 def load_curves(plan: Plan, runs: Sequence[PointT]) -> list[LoadCurve[PointT]]:
