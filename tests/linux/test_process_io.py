@@ -62,6 +62,7 @@ class Machine:
     ) -> dict[int, ProcessRates] | None:
         for old in self._proc.glob("[0-9]*"):
             for file in old.iterdir():
+                file.write_text("")  # whoever has it open reads nothing more
                 file.unlink()
             old.rmdir()
         if disks is not None:
