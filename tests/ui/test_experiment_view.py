@@ -351,7 +351,7 @@ async def test_each_key_of_the_page_s_footer_does_something() -> None:
 
 def unbound_keys(screen: Screen[object]) -> list[str]:
     """Keys that a page's footer names, and that do nothing there."""
-    names = {"Esc": "escape"}
+    names = {"Esc": "escape", "↑": "up", "↓": "down"}
     keys = [key for hint in screen._hints() for key in hint.key.split()]  # type: ignore[attr-defined]
     assert len(keys) >= 5
     return [key for key in keys if names.get(key, key) not in screen.active_bindings]

@@ -76,7 +76,7 @@ async def test_the_slowest_requests_of_a_second_are_listed_sorted_and_opened() -
         # sorted by another column, and reversed
         await pilot.press("less_than_sign", *["greater_than_sign"] * 4)
         await settle(pilot)
-        assert "sorted by plugged" in screen_text(app)
+        assert "sorted by PLUGGED" in screen_text(app)
         await pilot.press(*"flush")
         await settle(pilot)
         assert column(page, "WHAT") == ["flush"] and column(page, "SECTOR") == ["–"]

@@ -77,7 +77,7 @@ COLUMNS = (
     _ROWS["direction"].column(title="WHAT", left=True, sorts=UP),
     Column("", "PROCESS", left=True, sorts=UP, key=lambda r: r.exemplar.comm.lower(),
            read=lambda r: f"{printable(r.exemplar.comm) or f.MISSING} ({r.exemplar.pid})"),
-    *(_ROWS[name].column(sorts=DOWN, key=_known(name))
+    *(_ROWS[name].column(title=name.upper(), sorts=DOWN, key=_known(name))
       for name in ("plugged", "queued", "device", "tried")),
     Column("time_text", "TIME", sorts=UP, key=lambda r: r.exemplar.completed_ns),
     _ROWS["rwbs"].column(title="FLAGS", left=True, sorts=UP),

@@ -273,7 +273,7 @@ class ExperimentScreen(CanvasScreen):
         hints = [KeyHint("Esc", "dashboard"), *self._experiment_hints()]
         panes = KeyHint("tab", "next pane" if not self._is_full_size else "one pane at a time")
         own = (("S", "save"), ("m", "mark")) if self._is_current else ()
-        return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("y", "copy"),
+        return [*hints, panes, KeyHint("↑ ↓", "scroll"), KeyHint("y", "copy"),
                 *(KeyHint(key, title) for key, title in own)]  # fmt: skip
 
     # -- keys
