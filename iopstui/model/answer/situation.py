@@ -201,7 +201,8 @@ class Situation:
         of it must have missed most of the time."""
         utils = [rates.util for rates in self.seconds if rates.util is not None]
         busy = fmean(utils) if utils else None
-        if busy is None or self.in_flight <= BURST_DEPTH * busy / 100:
+        most = BURST_DEPTH * (busy or 0.0) / 100
+        if busy is None or busy >= BUSY_UTIL or self.in_flight <= most:
             return busy
         # in bursts as deep as that, requests would wait for each other and take long
         return busy if (self.mean_ms or 0.0) >= QUEUED_MS else None

@@ -87,6 +87,9 @@ def test_a_share_of_the_time_that_the_mean_queue_denies_is_not_said() -> None:
     assert "busy" not in answer.text and answer.who.startswith("fio (965)")
     # so is one that says the same, and one of bursts whose requests wait for each other
     assert "12 % busy" in first([changed(short, util=12.0)] * 5, seen, 0.0).text
+    deep = changed(rates(50_000, 0, 0.37), aqu_sz=18.5, util=99.0)
+    seen_deep = Situation("vda", frames([{"vda": deep}] * 5), ("vda",))
+    assert seen_deep.busy == 99.0
     bursts = changed(rates(200, 0, 4.0), aqu_sz=0.8, util=2.0)
     assert "2.0 % busy" in first([bursts] * 5, seen, 0.0).text
 
