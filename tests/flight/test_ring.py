@@ -70,7 +70,10 @@ def test_a_name_says_when_its_file_begins(began_s: int, number: int, every_s: in
 
 
 def test_other_names_are_left_alone() -> None:
-    for text in ("a.iops", "2026-13-27T020000Z.iops", "2026-09-27T020000Z.iops.part", "lost+found"):
+    for text in (
+        "a.iops", "2026-13-27T020000Z.iops", "2026-09-27T020000Z.iops.part", "lost+found",
+        "9999-12-31T235959Z.iops", "0001-01-01T000000Z.iops",
+    ):  # fmt: skip
         assert parse_name(text) is None
     assert str(Name(START_S)) == "2026-09-27T020000Z.iops"
 

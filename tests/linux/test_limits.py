@@ -34,6 +34,8 @@ def test_what_no_limit_has_caused(error: OSError) -> None:
         (OSError(errno.EMFILE, "x"), "Too many open files. This shell limits the number"),
         (RuntimeError("can't start new thread"), "ulimit -u"),
         (MemoryError(), "ulimit -v"),
+        (ImportError("fcntl.so: failed to map segment from shared object"), "ulimit -v"),
+        (ImportError("fcntl.so: invalid ELF header"), ""),
         (RuntimeError("something else"), ""),
         (OSError(errno.ENOENT, "x"), ""),
     ],

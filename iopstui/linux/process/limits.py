@@ -12,7 +12,8 @@ _HINTS = {
     errno.EAGAIN: "The number of processes is limited: ulimit -u, or pids.max of the cgroup",
     errno.ENOMEM: "Memory is short or limited: free -m, ulimit -v",
 }
-
+_UNMAPPED = "failed to map segment from shared object"
+"""What the loader says of a module for which there is no memory (glibc)."""
 
 MIN_DESCRIPTORS = 48
 """How many open files a command needs; the screen needs the most."""
@@ -27,7 +28,8 @@ def hint_for_limit(error: OSError, otherwise: str) -> str:
 def exhausted_limit(error: BaseException) -> str:
     """Which limit has caused an error, and how to raise it; "" for any other error."""
     number = error.errno or 0 if isinstance(error, OSError) else 0
-    if isinstance(error, MemoryError):
+    is_unmapped = isinstance(error, ImportError) and str(error).endswith(_UNMAPPED)
+    if isinstance(error, MemoryError) or is_unmapped:
         number = errno.ENOMEM
     # Python does not keep the kernel's reason
     elif isinstance(error, RuntimeError) and str(error) == "can't start new thread":

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 _NAME = re.compile(r"(\d{4}-\d\d-\d\dT\d{6})Z(?:-(\d{1,4}))?(?:\.(\d{1,3})s)?\.iops")
 _FORM = "%Y-%m-%dT%H%M%S"
+_YEARS = range(1970, 9999)
+"""Times near the ends of the calendar may have no local time."""
 
 
 class Name(NamedTuple):
@@ -35,5 +37,7 @@ def parse_name(text: str) -> Name | None:
     try:
         moment = datetime.strptime(match[1], _FORM).replace(tzinfo=timezone.utc)
     except ValueError:
+        return None
+    if moment.year not in _YEARS:
         return None
     return Name(int(moment.timestamp()), int(match[2] or 1), int(match[3] or 0))
