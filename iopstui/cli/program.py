@@ -27,6 +27,7 @@ from iopstui.errors import (
     UsageError,
 )
 from iopstui.linux.counters.signal_flag import disable_interrupts
+from iopstui.linux.process.limits import exhausted_limit
 from iopstui.safety import streams
 from iopstui.safety.signals import handle_stop_signals, interrupt, repeat_lost_interrupts
 
@@ -131,12 +132,15 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
         # before 3.12 Python makes another error of one that comes while a class is being made
         if isinstance(error.__cause__, KeyboardInterrupt):
             return _report_interrupt()
-        from iopstui.linux.process.limits import exhausted_limit
+        # importing more may fail for the same lack of memory
+        if limit := exhausted_limit(error):
+            print(f"iopstui: {limit}", file=sys.stderr)
+            return EXIT_MISSING
         from iopstui.safety.crash import crash_sentence
         from iopstui.text import printable
 
         print(printable(crash_sentence(error)), file=sys.stderr)
-        return EXIT_MISSING if exhausted_limit(error) else EXIT_JOB_FAILED
+        return EXIT_JOB_FAILED
 
 
 def _print_leftovers() -> None:

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import errno
 import resource
+import sys
 
 import pytest
 
+from iopstui.cli import program
+from iopstui.errors import EXIT_MISSING
 from iopstui.linux.process.limits import exhausted_limit, hint_for_limit, lacking_descriptors
 from iopstui.safety.crash import crash_sentence
 
@@ -43,6 +46,19 @@ def test_what_no_limit_has_caused(error: OSError) -> None:
 def test_an_exhausted_limit_is_named(error: Exception, words: str) -> None:
     assert words in exhausted_limit(error) and bool(exhausted_limit(error)) == bool(words)
     assert ("internal error" in crash_sentence(error)) == (not words)
+
+
+def test_without_memory_nothing_more_is_imported_to_say_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(argv: object, writable: bool) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr(program, "_main", fail)
+    for name in ("iopstui.safety.crash", "iopstui.text"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert program.main(["devices"]) == EXIT_MISSING
+    assert capsys.readouterr().err.startswith("iopstui: Cannot allocate memory")
 
 
 @pytest.mark.parametrize(("soft", "hard", "raised", "refused"), [
