@@ -142,11 +142,11 @@ class ReplayedExperiments:
                     event.plan, self._kind, self._header.host, self._header.target,
                     self._out, self._err, started=True,
                 )  # fmt: skip
-            case ExperimentFinished():
-                self._end()
-            case PointFinished() | PointFailed():
+            case PointFinished() | PointFailed() | ExperimentFinished():
                 if self._sink is not None:
                     self._sink.handle(event)
+                if isinstance(event, ExperimentFinished):
+                    self._end()
             case _ if self._lines is not None:
                 self._lines.handle(event)
 

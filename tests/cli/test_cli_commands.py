@@ -76,7 +76,7 @@ def test_commands_of_the_help_are_ordered() -> None:
         "no two at one place"
     )
     top = Path(folder.__path__[0]).parents[1]
-    files = {path.stem for path in top.glob("**/commands/[a-z]*.py")}
+    files = {path.stem.replace("_", "-") for path in top.glob("**/commands/[a-z]*.py")}
     assert {command.name for command in all_commands} == files
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from iopstui.cli.program import main
 from iopstui.errors import EXIT_VERDICT
 from iopstui.events import Event, ExperimentFinished, PointFailed, PointFinished
 from iopstui.experiment.runner import ExperimentRunner
@@ -76,7 +77,9 @@ def test_it_ends_when_it_says_so_and_concludes_itself(tmp_path: Path) -> None:
     assert runner.verdict().exit_code == EXIT_VERDICT
 
 
-def test_json_lines_and_a_report_of_the_recording_name_it(tmp_path: Path) -> None:
+def test_json_lines_and_a_report_of_the_recording_name_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     runner, _ = ended(tmp_path, {"rate_iops": "50"}, "bs=4k,16k,64k")
     out = io.StringIO()
     SweepJson(runner.plan, JsonLines(out, "h"))
@@ -86,6 +89,9 @@ def test_json_lines_and_a_report_of_the_recording_name_it(tmp_path: Path) -> Non
     assert (found["kind"], found["plan"]) == ("sweep", "first-miss")
     text = rendered(recording, "md")
     assert "## first-miss: Sweep over bs" in text and "iopstui first-miss " in text
+    for kind in ("table", "jsonl"):
+        assert main(["replay", *map(str, recording), "--format", kind]) == 0
+        assert "The first miss is bs=4k." in capsys.readouterr().out
 
 
 def test_a_point_that_fails_has_missed_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -15,6 +17,8 @@ from iopstui.errors import Refused
 from iopstui.fio.fence import Grant
 from iopstui.fio.inspect import JobFacts, SectionFiles, opened_files
 from iopstui.linux.roots import Roots
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.fio import job_rules
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.safety import write_guard
@@ -159,3 +163,34 @@ def test_devices_are_looked_at_again_where_a_file_may_be_on_one(
     )
     assert len(looked) == read == len(made.reads)
     made.close()
+
+
+@pytest.mark.parametrize("kind", [DEVICE, FILE])
+def test_a_device_alone_is_held_exclusively(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it is held the mounts and programs of others are no question any more; without, all
+    that may use it is looked at."""
+    node = tmp_path / "vdz"
+    node.write_text("x")
+    device = BlockDevice("vdz", str(node), 254, 48, "virtio-blk", 1 << 20)
+    asked: list[tuple[str, object]] = []
+
+    @contextmanager
+    def hold(path: str, *_: object) -> Iterator[SimpleNamespace]:
+        asked.append(("held", path))
+        yield SimpleNamespace(fd=-1, verify=lambda: asked.append(("verified", path)))
+
+    made = guard(facts(True, "vdz"), tmp_path, str(node))
+    target = Target(kind, str(node), "vdz")
+    monkeypatch.setattr(write_guard, "resolve_target", lambda *_, **__: target)
+    monkeypatch.setattr(write_guard.safety, "open_exclusively", hold)
+
+    def check(*_: object, reserved: bool) -> None:
+        asked.append(("checked", reserved))
+
+    monkeypatch.setattr(WriteGuard, "_check_target", check)
+    made.engage({"vdz": device})
+    made.close()
+    held = [("held", str(node)), ("checked", True), ("verified", str(node))]
+    assert asked == (held if kind == DEVICE else [("checked", False)])

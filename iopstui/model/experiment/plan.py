@@ -159,8 +159,9 @@ class Plan:
 
     def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
         """What to run now: one of those ``left``, which are in their order; ``None``: it is over.
-        ``done`` are the runs so far in their order: events.PointFinished, or PointFailed, which has
-        no ``outcomes`` and no ``point``."""
+        ``done`` are the runs so far in their order: events.PointFinished, or PointFailed, whose
+        ``outcomes`` are empty and which has no ``point``. An outcome that could not
+        be judged is neither true nor false: None."""
         return left[0] if left else None
 
     @property
@@ -170,7 +171,8 @@ class Plan:
 
     def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
         """The closing text about the points (events.PointFinished); empty: that of any sweep or
-        comparison."""
+        comparison. After an interruption it is asked, too: then ``points`` are fewer than those
+        of the plan."""
         return ()
 
     def judge(self, points: Sequence[Any]) -> list[tuple[str, Outcome]]:

@@ -6,7 +6,7 @@ import pytest
 from watch_frames import frame
 
 from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING
-from iopstui.model.answer.judge import Seen, judge_share
+from iopstui.model.answer.judge import Seen, _below, judge_share
 from iopstui.model.answer.kernel_threads import role
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.target import DIRECTORY, Target
@@ -51,3 +51,8 @@ def test_an_nfs_mount(frames: list[Frame], state: str, text: str) -> None:
     target = Target(DIRECTORY, "/mnt", None, fstype="nfs4", mountpoint="/mnt", share="nas:/export")
     [(_, answer)] = judge_share(Seen(target, frames, {}))
     assert (answer.state, answer.text) == (state, text)
+
+
+def test_a_device_below_two_others_counts_once() -> None:
+    lower = {"md0": ("dm-0", "sdb"), "dm-0": ("sda", "sdb"), "sdc": ("sdd",)}
+    assert _below("md0", lower) == ["md0", "dm-0", "sdb", "sda"]

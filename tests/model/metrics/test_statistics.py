@@ -121,6 +121,10 @@ def test_figures_in_coarse_steps_make_no_more_false_alarms(runs: int, spread: fl
     assert sum(one is not None and one.p < 0.05 for one in found) / 2000 < 0.065
     certain = compare_paired([1e5] * runs, [2e5] * runs, resolution=RESOLUTION)
     assert certain is not None and certain.shown
+    # the spread of a difference of two figures that are each rounded to a step: a step / √6
+    error = RESOLUTION / math.sqrt(6 * runs)
+    width = math.log((1 + certain.high) / (1 + certain.low))
+    assert width == pytest.approx(2 * float(stats.t.ppf(0.975, runs - 1)) * error)
 
 
 def test_a_drift_makes_no_false_alarms_in_abba_order() -> None:

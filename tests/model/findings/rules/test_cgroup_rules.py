@@ -96,5 +96,8 @@ def test_a_group_at_its_limit_in_all_seconds() -> None:
         "a.service does all that io.max lets it: wbps=1048576 (1.00 MiB/s); its tasks wait for "
         "I/O 88 % of the time"
     )
+    another = replace(idle, path="/b.service")
+    beside = cgroup_limit_reached(Evidence(seconds(another, full, util=1.0), devices=[VDA]))
+    assert beside == found, "one below its limit does not hide another"
     frames = [*seconds(full, count=3), *seconds(idle, count=1)]
     assert cgroup_limit_reached(Evidence(frames, devices=[VDA])) is None
