@@ -234,7 +234,7 @@ class ExpectationChecked:
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """Whether a run's IOPS were steady (model/metrics/statistics/steadiness.py); ``steady`` is
+    """Whether a run's IOPS were steady (model/metrics/statistics.py); ``steady`` is
     ``None`` if it was too short to tell. ``text`` says it in words.
     """
 

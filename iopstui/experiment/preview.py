@@ -23,8 +23,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import BIND, KNOB, SIZE, Plan, PlannedPoint, Setting, expand_plan
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.fio import job_rules, jobfile
-from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
+from iopstui.model.fio import jobfile
+from iopstui.model.fio.jobfile import FILE_LOGS, PREFIX_LOGS
 from iopstui.preflight.inspection import JOB, inspect_text
 from iopstui.preflight.job import prepare, require_target
 from iopstui.preflight.prepared_job import PreparedJob
@@ -148,7 +148,7 @@ def _check_logs(job: str, text: str) -> None:
 
 def _check_second_run(job: str, prepared: PreparedJob, destroy_data: Sequence[str]) -> None:
     """Raises Refused if files of a job's first run would make its second run fail."""
-    if not prepared.makes_files or job_rules.removes_files(prepared.facts.options):
+    if not prepared.makes_files or jobfile.removes_files(prepared.facts.options):
         return
     allowed = {os.path.realpath(path) for path in destroy_data}
     lost = sorted({os.path.realpath(name) for name in prepared.files} - allowed)

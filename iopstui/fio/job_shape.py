@@ -10,7 +10,7 @@ from typing import TypeVar
 from iopstui.fio.job_text import expand_variables
 from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
 from iopstui.model.fio import jobfile
-from iopstui.model.fio.job_rules import PASSTHROUGH
+from iopstui.model.fio.jobfile import PASSTHROUGH
 from iopstui.model.fio.rows import flag
 from iopstui.model.fio.sizes import size_bytes
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from iopstui.errors import Refused, UsageError
 from iopstui.fio.inspect import JobFacts
-from iopstui.model.fio import job_rules, jobfile
+from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.rows import flag
 from iopstui.model.fio.sizes import size_bytes
@@ -66,7 +66,7 @@ def check_variables(text: str, label: str) -> None:
 
 def check_options(text: str, label: str) -> None:
     """Refuse forbidden options before fio sees the file."""
-    problems = job_rules.objections(
+    problems = jobfile.objections(
         pair for section in jobfile.sections(text) for pair in section.options.items()
     )
     if problems:

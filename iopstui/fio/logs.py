@@ -20,7 +20,7 @@ from iopstui.linux.machine.memory import read_available
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.fio import jobfile
-from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
+from iopstui.model.fio.jobfile import FILE_LOGS, PREFIX_LOGS
 from iopstui.model.fio.log_lines import log_name
 from iopstui.text import printable
 

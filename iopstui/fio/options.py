@@ -9,7 +9,7 @@ from functools import lru_cache
 from iopstui.errors import UsageError
 from iopstui.fio.fence import Fence
 from iopstui.fio.inspect import Fio, error_line, run_fio
-from iopstui.model.fio.job_rules import objections
+from iopstui.model.fio.jobfile import objections
 from iopstui.text import printable
 
 PATH_OPTIONS = {"filename": "file or device", "directory": "directory"}

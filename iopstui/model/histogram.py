@@ -9,10 +9,9 @@ several jobs or hosts add exactly.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from itertools import accumulate
-
-from iopstui.model.histogram_columns import HistogramColumns
+from operator import sub
 
 Bins = Mapping[int, int]
 
@@ -121,3 +120,174 @@ def percentile_name(p: float) -> str:
 
 
 _NAMES = {p: f"p{p:g}" for p in PERCENTILES}
+
+
+# Histograms as two columns, for fast sums over many intervals.
+#
+# A day has 86,400 histograms of some 200 buckets. Successive ones of fio have the same buckets, so
+# they are subtracted list by list; and what has grown from one to the next needs no adding up
+# where
+# one follows the other: the last one less the first one is the sum.
+
+
+class HistogramColumns(Mapping[int, int]):
+    """A histogram: ``bucket_keys`` (in ns, ascending) and their ``counts``, none of them below 0.
+    A bucket that counted nothing is not in it, as in a dict. ``ends`` are the cumulative one that
+    it is the growth to, and the one before that (``None``: it grew from nothing); ``lag`` what this
+    growth has more than their difference.
+
+    Those with the same buckets should share one list of ``bucket_keys``, which makes it fast.
+    """
+
+    __slots__ = ("_dict", "_sums", "bucket_keys", "counts", "ends", "lag")
+
+    def __init__(
+        self,
+        bucket_keys: Sequence[int],
+        counts: Sequence[int],
+        ends: tuple[HistogramColumns, HistogramColumns | None] | None = None,
+        lag: Mapping[int, int] | None = None,
+    ) -> None:
+        self.bucket_keys = bucket_keys
+        self.counts = counts
+        self.ends = ends
+        self.lag = lag
+        self._sums: list[int] | None = None
+        self._dict: dict[int, int] | None = None
+
+    def __getitem__(self, key: int) -> int:
+        return self.as_dict()[key]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.as_dict())
+
+    def __len__(self) -> int:
+        return len(self.as_dict())
+
+    def __bool__(self) -> bool:
+        return any(self.counts)
+
+    def __repr__(self) -> str:
+        return f"Columns({self.as_dict()!r})"
+
+    def keys(self) -> KeysView[int]:
+        """Return the keys, like a dict."""
+        return self.as_dict().keys()
+
+    def values(self) -> ValuesView[int]:
+        """Return the values, like a dict."""
+        return self.as_dict().values()
+
+    def items(self) -> ItemsView[int, int]:
+        """Return the items, like a dict."""
+        return self.as_dict().items()
+
+    def as_dict(self) -> dict[int, int]:
+        """Return a dict, which callers must not change."""
+        if self._dict is None:
+            pairs = zip(self.bucket_keys, self.counts, strict=True)
+            self._dict = {key: count for key, count in pairs if count}
+        return self._dict
+
+    @property
+    def sums(self) -> list[int]:
+        """Cumulative counts up to each place."""
+        if self._sums is None:
+            self._sums = list(accumulate(self.counts))
+        return self._sums
+
+    @property
+    def highest(self) -> int | None:
+        """The highest key that counted anything; ``None`` of an empty one."""
+        sums = self.sums
+        return self.bucket_keys[bisect_left(sums, sums[-1])] if sums and sums[-1] else None
+
+    def since(self, before: HistogramColumns | None) -> HistogramColumns | None:
+        """Counts since ``before`` (``None``: all are new), as ``histogram.subtract``; ``None`` if a
+        bucket has gone or the counts began again."""
+        if before is None:
+            return HistogramColumns(self.bucket_keys, self.counts, (self, None))
+        old_counts = before.counts
+        if self.bucket_keys is not before.bucket_keys:
+            old_count = before.as_dict().get
+            old_counts = [old_count(key, 0) for key in self.bucket_keys]
+            if sum(map(bool, old_counts)) != sum(map(bool, before.counts)):
+                return None
+        counts = list(map(sub, self.counts, old_counts))
+        if not counts or min(counts) >= 0:
+            return HistogramColumns(self.bucket_keys, counts, (self, before))
+        return self._without_lag(counts, before)
+
+    def _without_lag(self, counts: list[int], before: HistogramColumns) -> HistogramColumns | None:
+        """fio copies its counters without stopping the jobs, so a single one may lag: it counted
+        nothing. ``None`` where that is more than what was counted."""
+        lag = {
+            key: -count for key, count in zip(self.bucket_keys, counts, strict=True) if count < 0
+        }
+        counts = [count if count > 0 else 0 for count in counts]
+        if sum(lag.values()) > sum(counts):
+            return None
+        return HistogramColumns(self.bucket_keys, counts, (self, before), lag)
+
+
+class BinsTotal:
+    """The sum of many intervals' histograms. ``in_order``: its keys come in the order in which
+    they were first counted, as if one was added after the other."""
+
+    def __init__(self, in_order: bool = False) -> None:
+        self._in_order = in_order
+        self._counts: dict[int, int] = {}
+        # what has grown between these two is not in _counts yet
+        self._first: HistogramColumns | None = None
+        self._last: HistogramColumns | None = None
+        self._has_lag = False
+
+    def __getstate__(self) -> dict[str, object]:
+        """A copy begins anew behind what was added so far."""
+        self._add_pending()
+        return {**self.__dict__, "_first": None, "_last": None}
+
+    def add(self, part: Mapping[int, int]) -> None:
+        """Count one more interval."""
+        last, ends = self._last, part.ends if type(part) is HistogramColumns else None
+        if last is not None and ends is not None and ends[1] is last:
+            now = ends[0]
+            if now.bucket_keys is last.bucket_keys:
+                self._last = now
+                if part.lag:  # type: ignore[attr-defined]
+                    self._has_lag = True
+                    self._count(part.lag)  # type: ignore[attr-defined]
+                return
+        self._add_pending()
+        self._count(part)
+        first = ends[0] if ends is not None else None
+        if (
+            first is not None
+            and self._in_order
+            and not self._counts.keys() >= set(first.bucket_keys)
+        ):
+            first = None
+        self._first = self._last = first
+
+    def _add_pending(self) -> None:
+        first, last = self._first, self._last
+        if first is None or last is None or first is last:
+            return
+        self._first = last
+        self._count(HistogramColumns(last.bucket_keys, list(map(sub, last.counts, first.counts))))
+        if self._has_lag:
+            self._has_lag = False
+            self._counts = {key: count for key, count in self._counts.items() if count}
+
+    def _count(self, part: Mapping[int, int]) -> None:
+        if not self._counts:
+            self._counts.update(part)
+            return
+        before = self._counts.get
+        self._counts.update({key: before(key, 0) + count for key, count in part.items()})
+
+    @property
+    def bins(self) -> dict[int, int]:
+        """The sum so far, which callers must not change."""
+        self._add_pending()
+        return self._counts

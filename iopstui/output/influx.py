@@ -23,11 +23,9 @@ from iopstui.events import (
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.nvme import DRIVES, NVME
-from iopstui.model.metrics.nvme_diag import SOURCE as DIAG
+from iopstui.model.metrics.nvme import DIAG, DRIVES, NVME
 from iopstui.model.metrics.paths import DEVICE, TOTAL
-from iopstui.model.metrics.shares.share import SOURCE as NFS
-from iopstui.model.metrics.shares.smb import SOURCE as SMB
+from iopstui.model.metrics.shares import NFS, SMB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import frame_object

@@ -38,8 +38,8 @@ from iopstui.model.fio.interval import BW, IOPS
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory
-from iopstui.model.metrics.shares.share import OperationRates as OP
-from iopstui.model.metrics.shares.share import ShareTotal
+from iopstui.model.metrics.shares import OperationRates as OP
+from iopstui.model.metrics.shares import ShareTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.output.narration import LOG_LINES
 from iopstui.output.summary import interruption, reconciliation

@@ -24,7 +24,7 @@ from iopstui.model.figures.latency import RANKS, SHOWN
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.shares.share import OperationRates, RunShare
+from iopstui.model.metrics.shares import OperationRates, RunShare
 from iopstui.model.metrics.slow.common_properties import common_properties
 from iopstui.model.metrics.slow.slow_requests import (
     SLOW_KINDS,

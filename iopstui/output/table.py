@@ -24,7 +24,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.run_figures import RunFigures
-from iopstui.model.metrics.shares.share import OperationRates, RunShare, Share
+from iopstui.model.metrics.shares import OperationRates, RunShare, Share
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE

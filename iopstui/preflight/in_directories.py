@@ -19,7 +19,7 @@ from iopstui.fio.layout import layout_text
 from iopstui.fio.logs import FioLogs
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.fio import job_rules, jobfile
+from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight.loaded_request import LoadedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.prepared_job import PreparedJob
@@ -134,7 +134,7 @@ def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, 
             "several directories.",
             "Give one directory, or add --set nrfiles=1",
         )
-    return {"nrfiles": str(count), "filename_format": job_rules.spread_format(index)}
+    return {"nrfiles": str(count), "filename_format": jobfile.spread_format(index)}
 
 
 def _is_laid_out(files: Sequence[str], total: int) -> bool:

@@ -22,7 +22,7 @@ from iopstui.fio.write_bound import layout_bytes
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
-from iopstui.model.fio import job_rules, jobfile
+from iopstui.model.fio import jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.preflight.loaded_request import LoadedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.passthrough import passthrough_options
@@ -77,7 +77,7 @@ def _stage(prepared: PreparedJob) -> None:
     staged = staging.text
     if prepared.makes_files:
         prepared.text = staged
-    if prepared.facts.writes or job_rules.makes_files(prepared.facts.options):
+    if prepared.facts.writes or jobfile.makes_files(prepared.facts.options):
         return
     new = set(staging.new_paths)
     indices = [

@@ -15,7 +15,7 @@ from iopstui.linux.devices.nvme_generic import generic_of
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, Target, TargetPath
 from iopstui.model.fio import jobfile
-from iopstui.model.fio.job_rules import PASSTHROUGH
+from iopstui.model.fio.jobfile import PASSTHROUGH
 from iopstui.text import printable
 
 _DIRECT = sorted(jobfile.option_names("direct"))

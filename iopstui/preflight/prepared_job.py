@@ -14,8 +14,8 @@ from iopstui.fio.inspect import JobFacts
 from iopstui.fio.job_text import escape_path
 from iopstui.fio.logs import FioLogs
 from iopstui.linux.process.private import write_text
-from iopstui.model.block.binding import Binding
-from iopstui.model.fio import job_rules, jobfile
+from iopstui.model.block.topology import Binding
+from iopstui.model.fio import jobfile
 from iopstui.preflight.inspection import JOB
 from iopstui.preflight.staging import Staging
 from iopstui.safety import scratch
@@ -67,13 +67,13 @@ class PreparedJob:
     def makes_files(self) -> bool:
         """True if the run itself makes or removes files."""
         options = self.facts.options
-        writes = self.facts.writes or job_rules.makes_files(options)
-        return writes or job_rules.removes_files(options)
+        writes = self.facts.writes or jobfile.makes_files(options)
+        return writes or jobfile.removes_files(options)
 
     @property
     def ends_others(self) -> bool:
         """True if fio may send signals to its own processes."""
-        return job_rules.ends_others(self.facts.options)
+        return jobfile.ends_others(self.facts.options)
 
     @property
     def directories(self) -> tuple[Path, ...]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from iopstui.errors import UsageError
 from iopstui.fio.job_text import count_of
 from iopstui.linux.process.affinity import initial_cpus
-from iopstui.model.block.binding import Binding, bind_to_queues
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.block.topology import Binding, bind_to_queues
 from iopstui.model.fio import jobfile
 
 

@@ -14,6 +14,7 @@ from typing import Any, overload
 from iopstui.errors import UsageError
 from iopstui.fio.stream.framing import BrokenDocument, Document
 from iopstui.fio.stream.status import parse_status
+from iopstui.model.fio.interval_time import begins_ms
 from iopstui.model.fio.log_lines import (
     FioLog,
     LogName,
@@ -22,7 +23,6 @@ from iopstui.model.fio.log_lines import (
     log_name,
     read_log,
 )
-from iopstui.model.fio.spans import begins_ms
 from iopstui.model.samples import DIRECTIONS, FioStatus
 from iopstui.recording import layout as form
 from iopstui.recording.result_documents import (

@@ -30,11 +30,9 @@ from typing import Any
 from iopstui import events
 from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter
-from iopstui.model.block.binding import Binding
-from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Mount, QueueLimits
-from iopstui.model.block.kernel import Kernel
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Kernel, Mount, QueueLimits
 from iopstui.model.block.target import DeviceLinks, Target, TargetPath
-from iopstui.model.block.topology import Topology
+from iopstui.model.block.topology import Binding, Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.baseline import BaselineFigure, Spread
 from iopstui.model.experiment.expectation import Expectation, Outcome

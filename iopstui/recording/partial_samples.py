@@ -1,7 +1,7 @@
 """Read only the parts of a recording's samples that a report or table needs.
 
 Most of a sample's text is fio's histogram, which is read as two columns
-(model/histogram_columns.py) and not as an object of JSON. What no report uses stays text.
+(model/histogram.py) and not as an object of JSON. What no report uses stays text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from operator import ge
 from typing import Any
 
-from iopstui.model.histogram_columns import HistogramColumns
+from iopstui.model.histogram import HistogramColumns
 from iopstui.model.samples import DirectionStatus, JobStatus, KernelSample, RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.coding import MAX_COUNT, Coder, Decoder, Layouts, MalformedData

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from iopstui.model.answer.use import DiskUse
-from iopstui.model.block.binding import Binding
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.topology import Binding
 from iopstui.model.samples import Exemplar
 
 

@@ -25,7 +25,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.stack import Stack
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
-from iopstui.model.fio import job_rules
+from iopstui.model.fio import jobfile
 from iopstui.safety import refusals as safety
 from iopstui.safety.active_run import ActiveRun
 from iopstui.safety.destroy_paths import bind_paths
@@ -60,7 +60,7 @@ class WriteGuard:
         self._job = job
         self._active = active
         self._writes = job.facts.writes
-        self._removes = job_rules.removes_files(job.facts.options)
+        self._removes = jobfile.removes_files(job.facts.options)
         self._destroy_data = tuple(destroy_data)
         self._roots = roots
         self._resources = ExitStack()
@@ -201,7 +201,7 @@ class WriteGuard:
 
     def _check_rules(self) -> None:
         facts = self._job.facts
-        against = list(job_rules.objections(facts.options))
+        against = list(jobfile.objections(facts.options))
         for name in self._job.files:
             if self._removes and self._job.scratch is None and os.path.lexists(name):
                 against.append(f"unlink= would delete {name} at the end, which exists already")

@@ -16,8 +16,8 @@ from iopstui.errors import (
 from iopstui.events import LAYOUT, RUN
 from iopstui.fio.inspect import cancel_when, find_fio
 from iopstui.linux.counters.signal_flag import SignalFlag
-from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
+from iopstui.model.block.topology import Binding
 from iopstui.model.metrics.summary import fio_summary, without_bins
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.recording.records import JobRun

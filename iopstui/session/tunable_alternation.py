@@ -4,7 +4,7 @@ that was in force at the start, however it ends; the session restores the first 
 from __future__ import annotations
 
 from iopstui import events
-from iopstui.model.findings.alternation import SPAN_S, SPANS, Alternation
+from iopstui.model.findings.tunable_effect import SPAN_S, SPANS, Alternation
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tunable_changes import TunableChanges

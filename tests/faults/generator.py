@@ -33,7 +33,7 @@ from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.fio import job_rules
+from iopstui.model.fio import jobfile
 from iopstui.preflight.job import prepare
 from iopstui.session.fio.fio_run import FioRun, PhaseFinished
 
@@ -110,7 +110,7 @@ class Generator:
                 yield f"directory={os.path.dirname(dice.choice(self._paths[:8]))}"
             elif kind < 0.6:
                 odd = ("sg", "external:/x.so", "exec") if self._strange(dice) else ()
-                yield f"ioengine={dice.choice((*sorted(job_rules.ENGINES), *odd))}"
+                yield f"ioengine={dice.choice((*sorted(jobfile.ENGINES), *odd))}"
             elif kind < 0.7:
                 name = dice.choice(("nrfiles", "numjobs", "offset", "bs", "loops", "filesize"))
                 yield f"{name}={dice.choice(NUMBERS if self._strange(dice) else PLAIN[name])}"

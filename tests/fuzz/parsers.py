@@ -30,7 +30,7 @@ from iopstui.linux.machine import conditions as cpu_state
 from iopstui.linux.nvme import pages
 from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.linux.nvme.aws import parse_statistics
-from iopstui.model.fio import job_rules, jobfile
+from iopstui.model.fio import jobfile
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.fio.log_lines import KINDS, Logs, read_log
 from iopstui.model.fio.sizes import size_bytes
@@ -79,8 +79,8 @@ def job_debug(data: bytes) -> None:
     fio_inspect.opened_files(output)
     options = fio_inspect._options(output)
     fio_inspect.error_line(output.splitlines())
-    job_rules.objections(options)
-    job_rules.removes_files(options)
+    jobfile.objections(options)
+    jobfile.removes_files(options)
 
 
 def override(data: bytes) -> None:

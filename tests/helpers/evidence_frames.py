@@ -11,7 +11,7 @@ from iopstui.model.block.target import DeviceLinks
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
-from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
+from iopstui.model.metrics.cpus import CpuFrame
 from iopstui.model.metrics.frame import Frame, JobFrame
 from iopstui.model.metrics.waits import DirectionLoad, JobLoad, Stack, Waits, place_waits
 from iopstui.model.rates import CpuLoad

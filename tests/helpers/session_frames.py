@@ -12,11 +12,11 @@ from iopstui.linux.network.sock_diag import _INFO
 from iopstui.model.cgroups.rates import COUNTERS, CPU_US, LIMITS, PRESSURES, ROOT_FLAG, counter_name
 from iopstui.model.metrics.aws import AT_NS, GROWING, QUEUE, READ_BINS, WRITE_BINS
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.metrics.nvme_diag import NVME_COUNTERS
-from iopstui.model.metrics.nvme_diag import counter_name as nvme_counter_name
+from iopstui.model.metrics.nvme import NVME_COUNTERS
+from iopstui.model.metrics.nvme import counter_name as nvme_counter_name
 from iopstui.model.metrics.probe import PARTS
 from iopstui.model.metrics.summary import fio_summary
-from iopstui.model.network.connections import counter_name as connection_key
+from iopstui.model.network import counter_name as connection_key
 from iopstui.model.samples import (
     CpuTimes,
     DiskCounters,

@@ -13,7 +13,7 @@ from iopstui.linux.network.endpoints import Endpoint, endpoints
 from iopstui.linux.network.sock_diag import TcpSocket, parse_socket, tcp_sockets
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
-from iopstui.model.network.connections import counter_name
+from iopstui.model.network import counter_name
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model import histogram
-from iopstui.model.histogram_columns import BinsTotal, HistogramColumns
+from iopstui.model.histogram import BinsTotal, HistogramColumns
 
 PLACES = st.lists(st.integers(0, 40), min_size=1, max_size=8, unique=True).map(sorted)
 

@@ -14,7 +14,7 @@ from iopstui.events import Event, FrameReady
 from iopstui.features.exports.metrics import Metrics
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.model.metrics.shares.share import OperationRates, RunShare, Share, ShareTotal
+from iopstui.model.metrics.shares import OperationRates, RunShare, Share, ShareTotal
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.influx import InfluxSink

@@ -12,7 +12,7 @@ from iopstui.events import FrameReady
 from iopstui.features.exports.metrics import Metrics
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
+from iopstui.model.metrics.shares import OperationRates, Share, SmbClient
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.plain import PlainSink

@@ -16,7 +16,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, combine_targets
 from iopstui.model.experiment.run_request import RunRequest
-from iopstui.model.fio import job_rules
+from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight import queues as module
 from iopstui.preflight.job import prepare
@@ -107,9 +107,9 @@ def test_files_of_several_numbers_cannot_be_spread(here: Path, both: Target) -> 
 
 
 def test_no_other_names_are_made_up() -> None:
-    assert job_rules.objections([("filename_format", job_rules.spread_format(3))]) == ()
+    assert jobfile.objections([("filename_format", jobfile.spread_format(3))]) == ()
     for value in ("$filenum/../$jobnum", "$filenum/3.$jobnum/x", "x$filenum/3.$jobnum", "a"):
-        assert job_rules.objections([("filename_format", value)])
+        assert jobfile.objections([("filename_format", value)])
 
 
 def test_where_one_can_t_be_made_none_is_left(here: Path) -> None:

@@ -16,7 +16,7 @@ from iopstui import untrusted
 from iopstui.features.reports.files import rendered
 from iopstui.features.reports.foreign import Source
 from iopstui.features.reports.rows import write_parquet
-from iopstui.model.histogram_columns import HistogramColumns
+from iopstui.model.histogram import HistogramColumns
 from iopstui.model.samples import (
     CpuTimes,
     DirectionStatus,

@@ -23,8 +23,7 @@ from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.features.reports.files import rendered
 from iopstui.features.reports.report_data import load_report_data
-from iopstui.model.block.binding import Binding
-from iopstui.model.block.topology import Topology
+from iopstui.model.block.topology import Binding, Topology
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant, parse_axis
 from iopstui.output.page.svg import HEIGHT, STYLES, WIDTH, Scale, XYCurve, places, xy_chart

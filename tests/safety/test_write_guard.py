@@ -19,7 +19,7 @@ from iopstui.fio.inspect import JobFacts, SectionFiles, opened_files
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, FILE, Target
-from iopstui.model.fio import job_rules
+from iopstui.model.fio import jobfile
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.safety import write_guard
 from iopstui.safety.write_guard import CheckedJob, WriteGuard
@@ -78,12 +78,12 @@ def test_refused_whatever_it_works_on(option: tuple[str, str], writes: bool, tmp
 
 @given(st.text(alphabet="abcdefgh/._-", min_size=1))
 def test_only_known_engines_run(engine: str) -> None:
-    assert job_rules.objections([("ioengine", engine)])
+    assert jobfile.objections([("ioengine", engine)])
 
 
-@pytest.mark.parametrize("engine", sorted(job_rules.ENGINES))
+@pytest.mark.parametrize("engine", sorted(jobfile.ENGINES))
 def test_the_known_engines_are_no_objection(engine: str) -> None:
-    assert job_rules.objections([("ioengine", engine), ("rw", "write")]) == ()
+    assert jobfile.objections([("ioengine", engine), ("rw", "write")]) == ()
 
 
 def test_names_that_leave_the_scratch_directory(tmp_path: Path) -> None:

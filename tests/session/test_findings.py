@@ -15,7 +15,7 @@ from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import FINAL, LATE, Frame
-from iopstui.model.metrics.shares.share import Share, SmbClient
+from iopstui.model.metrics.shares import Share, SmbClient
 from iopstui.model.samples import DriveReading
 from iopstui.session.tick import findings as module
 from iopstui.session.tick.findings import REPEAT_S, FindingTracker

@@ -9,7 +9,7 @@ from evidence_frames import device, fio, fired, frame
 from test_tunable_changes import Turns
 
 from iopstui import events
-from iopstui.model.findings.alternation import SPAN_S, SPANS, Alternation
+from iopstui.model.findings.tunable_effect import SPAN_S, SPANS, Alternation
 from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tunable_alternation import TunableAlternation
 

@@ -15,7 +15,7 @@ from iopstui.model.experiment.comparison import primary_figure
 from iopstui.model.experiment.comparison_text import ComparisonResults
 from iopstui.model.experiment.plan import Plan, expand_plan, parse_variant
 from iopstui.model.experiment.point import Point
-from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE, compare_paired
+from iopstui.model.metrics.statistics import CONFIDENCE, compare_paired
 
 VARIANTS = (parse_variant("iodepth=1"), parse_variant("iodepth=2"))
 SPREAD = 0.03

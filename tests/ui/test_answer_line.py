@@ -5,8 +5,7 @@ from __future__ import annotations
 from disks import changed
 from watch_frames import rates
 
-from iopstui.model.answer.answer import GOOD, UNKNOWN, WARNING, Answer
-from iopstui.model.answer.shorten import short_who
+from iopstui.model.answer.answer import GOOD, UNKNOWN, WARNING, Answer, short_who
 from iopstui.model.block.device import BlockDevice
 from iopstui.ui.draw.answer_row import answer_row
 from iopstui.ui.draw.rows import cells

@@ -8,7 +8,7 @@ import pytest
 from evidence_frames import frame, load
 
 from iopstui.events import FrameReady, Mark
-from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
+from iopstui.model.metrics.cpus import CpuFrame
 from iopstui.ui.dashboard.panels.completions_panel import groups, rows
 from iopstui.ui.draw.charts.chart import TimeWindow
 from iopstui.ui.draw.style import ASCII, UTF8, Charset

@@ -9,7 +9,7 @@ from session_frames import whole_frames
 
 from iopstui.events import FrameReady
 from iopstui.model.block.target import DIRECTORY, Target
-from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
+from iopstui.model.metrics.shares import OperationRates, Share, SmbClient
 from iopstui.ui.dashboard import bars
 from iopstui.ui.dashboard.panels import kernel_panel
 from iopstui.ui.draw.style import ASCII, UTF8, WARNING

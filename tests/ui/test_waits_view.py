@@ -13,7 +13,7 @@ from test_app import WIDE, make, running, settle, shows
 
 from iopstui.events import FrameReady
 from iopstui.model.metrics.waits import Waits
-from iopstui.model.network.connections import Connection
+from iopstui.model.network import Connection
 from iopstui.ui.dashboard.pages import connections_view, waits_view
 from iopstui.ui.dashboard.panels import waits_bar
 from iopstui.ui.draw.rows import Row

@@ -29,7 +29,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
-from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
+from iopstui.model.metrics.cpus import CpuFrame
 from iopstui.model.metrics.frame import NO_FIO, NO_LATENCY, Frame
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad

@@ -18,7 +18,7 @@ from iopstui.errors import UsageError
 
 REPEATS, MAX_REPEATS = 5, 30
 MIN_ROUNDS = 6
-"""model/metrics/statistics/sequential.py"""
+"""model/metrics/statistics.py"""
 FIGURES = ("iops", "mean", "p50", "p99", "p99.9", "cpu")
 """model/experiment/comparison.py, PRIMARY"""
 

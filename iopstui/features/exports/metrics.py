@@ -39,7 +39,7 @@ from iopstui.features.exports.exposition import (
 from iopstui.model.block.target import Target
 from iopstui.model.cgroups.names import group_name
 from iopstui.model.figures.figure import Figure
-from iopstui.model.findings.rule_names import RULE_NAMES
+from iopstui.model.findings.finding import RULE_NAMES
 from iopstui.model.fio.interval import NOTHING, FioInterval
 from iopstui.model.metrics.aws import LIMITS
 from iopstui.model.metrics.frame import Frame

@@ -15,15 +15,7 @@ from iopstui.features.fleet.fleet_events import (
 )
 from iopstui.features.fleet.fleet_state import ABSENT_STATES, IOPS, LEFT_OUT, FleetState, HostState
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
-from iopstui.model.answer.answer import (
-    CRITICAL,
-    FINDING,
-    GOOD,
-    RANKS,
-    UNKNOWN,
-    WARNING,
-    Answer,
-)
+from iopstui.model.answer.answer import CRITICAL, FINDING, GOOD, RANKS, UNKNOWN, WARNING, Answer
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.finding import Finding
 from iopstui.model.means import median

@@ -16,7 +16,7 @@ from iopstui.features.reports.series import points
 from iopstui.features.reports.words import fio_command, reconciled, repeat, repeat_experiment
 from iopstui.model.figures.figure import as_object
 from iopstui.model.metrics.probe import SLOW_REQUEST, SlowRequest
-from iopstui.model.metrics.shares.share import OPERATION, SMB_DATA, SMB_OTHER, SMB_PROTOCOL
+from iopstui.model.metrics.shares import OPERATION, SMB_DATA, SMB_OTHER, SMB_PROTOCOL
 from iopstui.model.metrics.slow.common_properties import common_properties
 from iopstui.model.metrics.waits import WAITS, Waits
 from iopstui.output.jsonl import clean

@@ -20,9 +20,9 @@ from iopstui.features.reports.series import Heat
 from iopstui.model import histogram
 from iopstui.model.block.target import FILE, Target
 from iopstui.model.experiment.expectation import has_direction
+from iopstui.model.fio.interval_time import whole_ms
 from iopstui.model.fio.log_lines import Logs
 from iopstui.model.fio.rows import flag
-from iopstui.model.fio.spans import whole_ms
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.stated_rates import SecondRates, impossible_rates
 from iopstui.model.metrics.summary import fio_summary

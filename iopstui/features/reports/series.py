@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from math import nan
 
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.histogram_columns import BinsTotal
-from iopstui.model.metrics.cpus.cpu_frames import busy_of
+from iopstui.model.histogram import BinsTotal
+from iopstui.model.metrics.cpus import busy_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.output.page.svg import HEAT_COLUMNS, heat_rows
 

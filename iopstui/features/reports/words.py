@@ -24,7 +24,7 @@ from iopstui.model.figures.latency import HIGHEST, RANKS, SHOWN
 from iopstui.model.findings.finding import period_text
 from iopstui.model.metrics.run_figures import DeviceTotal
 from iopstui.model.metrics.run_history import RunRow
-from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
+from iopstui.model.metrics.shares import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final, is_untimed
 from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.samples import DIRECTIONS

@@ -13,9 +13,9 @@ from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.process.processes import children, process_of, task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
-from iopstui.model.answer.kernel_threads import role
 from iopstui.model.answer.process import ProcessWaits, place_kind, waits_off_cpus
 from iopstui.model.answer.use import ELSEWHERE
+from iopstui.model.answer.who import role
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 

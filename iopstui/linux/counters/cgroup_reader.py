@@ -15,8 +15,7 @@ from pathlib import Path
 from iopstui.linux.counters.cgroup import unified_root
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, parse_int, read_bytes, read_text
-from iopstui.model.cgroups.names import group_name
-from iopstui.model.cgroups.own import OwnCounts
+from iopstui.model.cgroups.names import OwnCounts, group_name
 from iopstui.model.cgroups.rates import AT_NS, COUNTERS, CPU_US, LIMITS, ROOT_FLAG, counter_name
 
 MAX_CGROUPS = 2000

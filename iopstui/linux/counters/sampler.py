@@ -22,7 +22,7 @@ from iopstui.linux.counters.mountstats import NfsCounters
 from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
 from iopstui.linux.roots import Roots
 from iopstui.model.lazy_dict import LazyDict
-from iopstui.model.metrics.shares import share
+from iopstui.model.metrics.shares import NFS
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
 from iopstui.model.sources import POWER, SOURCES, Counters
 
@@ -201,7 +201,7 @@ class KernelSampler:
             except (OSError, ValueError, KeyError, IndexError):
                 self._sources.pop(source).close()
         more = {name: read() for name, read in self._more_sources.items()}
-        more |= {POWER: self._energy.read(), share.SOURCE: self._read_shares()}
+        more |= {POWER: self._energy.read(), NFS: self._read_shares()}
         return by_source | {
             name: counters for name, counters in more.items() if counters is not None
         }

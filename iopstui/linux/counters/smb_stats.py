@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 
 from iopstui.linux.counters.kernel_file import open_files
 from iopstui.linux.roots import Roots
-from iopstui.model.metrics.shares.smb import (
+from iopstui.model.metrics.shares import (  # fmt: skip
     COUNT,
     DISCONNECTED,
     ERRORS,
@@ -29,7 +29,7 @@ from iopstui.model.metrics.shares.smb import (
     SINCE,
     SLOW,
     SMBS,
-)  # fmt: skip
+)
 
 FILE = "fs/cifs/Stats"
 COMMANDS = (
@@ -79,7 +79,7 @@ class SmbStats:
 
 
 def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None:
-    """The counters of these shares added up (keys: model/metrics/shares/smb.py); ``None`` if one
+    """The counters of these shares added up (keys: model/metrics/shares.py); ``None`` if one
     of them is not listed, or the kernel does not count its operations (those of SMB 2 and 3 before
     4.20). Operations that were never used are left out."""
     names = {tree_name(share) for share in shares}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
-from iopstui.model.block.kernel import Kernel, parse_version
+from iopstui.model.block.device import Kernel, parse_version
 
 
 def read_kernel(roots: Roots) -> Kernel:

@@ -28,8 +28,7 @@ from iopstui.linux.sysattr import (
     read_flag,
     read_text,
 )
-from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
-from iopstui.model.block.kernel import Kernel
+from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Kernel
 from iopstui.text import printable
 
 SECTOR = 512

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from iopstui.linux.network.endpoints import Endpoint
 from iopstui.linux.network.sock_diag import TcpSocket, tcp_sockets
-from iopstui.model.network.connections import AT_NS, counter_name
+from iopstui.model.network import AT_NS, counter_name
 
 MAX_CONNECTIONS = 64
 
@@ -27,7 +27,7 @@ class ConnectionReader:
         self._sockets = sockets
 
     def read(self) -> dict[str, int] | None:
-        """All counters, by model/network/connections.py's keys; ``None`` where there are none."""
+        """All counters, by model/network.py's keys; ``None`` where there are none."""
         if not self._ports:
             return None
         try:

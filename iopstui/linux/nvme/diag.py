@@ -13,7 +13,7 @@ from iopstui.linux.nvme.health import controllers_of
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_count
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.metrics.nvme_diag import NVME_COUNTERS, counter_name
+from iopstui.model.metrics.nvme import NVME_COUNTERS, counter_name
 
 
 def read_nvme_counters(roots: Roots, device: BlockDevice) -> dict[str, Mapping[str, int]]:
@@ -39,7 +39,7 @@ def read_nvme_counters(roots: Roots, device: BlockDevice) -> dict[str, Mapping[s
 def counter_reader(
     roots: Roots, devices: Iterable[BlockDevice]
 ) -> Callable[[], dict[str, int] | None]:
-    """What reads the counters of all these by model/metrics/nvme_diag.py's names; ``None`` where
+    """What reads the counters of all these by model/metrics/nvme.py's names; ``None`` where
     there are none."""
     disks = [device for device in devices if device.kind == "nvme" and not device.hidden]
 

@@ -33,7 +33,7 @@ from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import NO_CONDITIONS
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.shares.share import Share
+from iopstui.model.metrics.shares import Share
 
 SLOW_SERVER_MS = 30.0
 """A server that takes longer on average keeps its clients waiting."""

@@ -8,9 +8,8 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from iopstui.model.answer.kernel_threads import role
 from iopstui.model.answer.use import DiskUse, RingWaiter
-from iopstui.model.answer.who import MIN_FOR_P99, Share, shares
+from iopstui.model.answer.who import MIN_FOR_P99, Share, role, shares
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Conditions
@@ -18,7 +17,7 @@ from iopstui.model.findings.evidence import NO_CONDITIONS
 from iopstui.model.findings.finding import Finding
 from iopstui.model.histogram import merge, percentiles
 from iopstui.model.means import fmean
-from iopstui.model.metrics.cpus.cpu_frames import busy_of
+from iopstui.model.metrics.cpus import busy_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import DOUBTFUL_SHARE, ProbeInterval
 

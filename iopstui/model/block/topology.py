@@ -6,8 +6,11 @@ rq_affinity 1 it stays where the interrupt came if the submitter shares the cach
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from iopstui.model.block.device import Hctx
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +59,80 @@ class Topology:
 
 def _unknown_last(node: int | None) -> tuple[bool, int]:
     return node is None, node or 0
+
+
+# Choose the CPU of each fio job so that every job uses a different hardware queue.
+#
+# The order is that of the ESSD document (jobs/essd-1m-iops.fio): the first CPU of every queue,
+# then the second of every queue, and so on. fio's ``cpus_allowed_policy=split`` hands out the
+# CPUs of the set in ascending order, one a job, and begins again where there are more jobs.
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """CPUs for fio jobs. ``cpus`` is the ascending set for cpus_allowed=; ``rows`` are (job,
+    CPU, hctx) in fio's order, jobs counted from 0; ``notes`` describe anything unexpected in
+    words."""
+
+    cpus: tuple[int, ...]
+    rows: tuple[tuple[int, int, int], ...]
+    notes: tuple[str, ...]
+
+    @property
+    def option(self) -> str:
+        """The value of cpus_allowed=."""
+        return ",".join(map(str, self.cpus))
+
+
+def queue_order(hctxs: Sequence[Hctx], usable: Collection[int]) -> list[tuple[int, int]]:
+    """(CPU, hctx) pairs in the document's order; every usable CPU once.
+
+    CPUs that are offline or not allowed are left out: cpu_list names possible CPUs.
+    """
+    assigned: set[int] = set()
+    columns = []
+    for hctx in sorted(hctxs, key=lambda h: h.index):
+        # the queues of several types overlap (read, poll): the first one that has a CPU keeps it
+        cpus = [cpu for cpu in hctx.cpus if cpu in usable and cpu not in assigned]
+        assigned.update(cpus)
+        columns.append([(cpu, hctx.index) for cpu in cpus])
+    return [pair for rank in zip_longest(*columns) for pair in rank if pair is not None]
+
+
+def bind_to_queues(hctxs: Sequence[Hctx], jobs: int, usable: Collection[int]) -> Binding | None:
+    """The binding of ``jobs`` fio jobs; ``None`` if the device has no queue with a usable CPU."""
+    order = queue_order(hctxs, usable)
+    if not order:
+        return None
+    chosen = dict(order[:jobs])
+    cpus = tuple(sorted(chosen))
+    rows = tuple((job, cpus[job % len(cpus)], chosen[cpus[job % len(cpus)]]) for job in range(jobs))
+    return Binding(cpus, rows, tuple(_binding_notes(hctxs, jobs, order, usable)))
+
+
+def _binding_notes(
+    hctxs: Sequence[Hctx], jobs: int, order: list[tuple[int, int]], usable: Collection[int]
+) -> list[str]:
+    notes = []
+    queues = len({hctx for _, hctx in order})
+    if jobs > len(order):
+        notes.append(
+            f"{jobs} jobs on {len(order)} CPUs: fio wraps around, so some CPUs run several jobs"
+        )
+    if jobs > queues:
+        notes.append(
+            f"{jobs} jobs on {queues} hardware queue{'s' if queues > 1 else ''}: "
+            "some jobs share one"
+        )
+    cpus = [cpu for hctx in hctxs for cpu in hctx.cpus]
+    if len(set(cpus)) < len(cpus):
+        notes.append("some CPUs are in the lists of several queues (read or poll queues)")
+    absent = sorted(set(cpus) - set(usable))
+    if absent:
+        notes.append(f"not used (offline or not allowed): CPU  {_cpus_text(absent)}")
+    return notes
+
+
+def _cpus_text(cpus: Sequence[int]) -> str:
+    text = ", ".join(map(str, cpus[:8]))
+    return f"{text}, ... ({len(cpus)} CPUs)" if len(cpus) > 8 else text

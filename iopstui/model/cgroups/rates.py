@@ -1,4 +1,4 @@
-"""Rates of cgroups from their counters, which are without the groups below them (own.py): all of
+"""Rates of cgroups from their counters, which are without the groups below them (names.py): all of
 them together, with what no group is charged with, are the disk's own I/O."""
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ from iopstui.model import histogram
 from iopstui.model.histogram import bucket_bounds
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE
-from iopstui.model.metrics.statistics.student_t import t_quantile
+from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
 MIN_INTERVALS = 20
 """Intervals that a run needs: with fewer, equal runs fail too often (docs/statistics.md)."""

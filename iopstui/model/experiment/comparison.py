@@ -16,12 +16,7 @@ from iopstui.model.experiment.disturbance import disturbance_text
 from iopstui.model.experiment.plan import IOPS, Plan, PlannedPoint
 from iopstui.model.experiment.point import POINT, Point
 from iopstui.model.histogram import MAX_RELATIVE_ERROR
-from iopstui.model.metrics.statistics.paired_comparison import (
-    CONFIDENCE,
-    Difference,
-    compare_paired,
-    holm,
-)
+from iopstui.model.metrics.statistics import CONFIDENCE, Difference, compare_paired, holm
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 

@@ -19,7 +19,7 @@ from iopstui.model.experiment.plan import BIND, Plan, variant_letter
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.sensitivity import TOO_FEW_REPEATS, final_sensitivity, why_stopped
 from iopstui.model.findings.finding import cpus_text
-from iopstui.model.metrics.statistics.sequential import MIN_RUNS
+from iopstui.model.metrics.statistics import MIN_RUNS
 from iopstui.text import printable
 
 CPUS_SHOWN = 8

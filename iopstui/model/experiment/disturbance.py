@@ -33,7 +33,7 @@ from iopstui.model.findings.accounts import (
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.findings.finding import cpus_text
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.fio.job_rules import PASSTHROUGH
+from iopstui.model.fio.jobfile import PASSTHROUGH
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import MIXED
 

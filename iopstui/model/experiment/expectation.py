@@ -22,8 +22,7 @@ from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import LATENCIES, Meter, is_measurable
 from iopstui.model.metrics.frame import WRONG_LATENCY, Frame
-from iopstui.model.metrics.nvme import NVME
-from iopstui.model.metrics.nvme_diag import SOURCE as DIAG
+from iopstui.model.metrics.nvme import DIAG, NVME
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
 
 if TYPE_CHECKING:

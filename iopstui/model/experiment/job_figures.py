@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from iopstui.errors import UsageError
+from iopstui.model.fio.interval_time import span_of_parts
 from iopstui.model.fio.jobfile import Section
-from iopstui.model.fio.spans import span_of_parts
 from iopstui.model.metrics.fields import BY_ID, Field
 from iopstui.model.metrics.summary import rates_together, split_directions
 from iopstui.model.samples import DIRECTIONS

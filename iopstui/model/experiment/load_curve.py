@@ -11,7 +11,7 @@ from iopstui.format import counted, first_of, latency, mib, number
 from iopstui.model.experiment.disturbance import disturbance_text, moved_between, uncertainty_text
 from iopstui.model.experiment.plan import HOSTS, JOB, Axis, Plan, point_indexes
 from iopstui.model.experiment.point import LittlesLaw, Point, littles_law_of_runs, merge_runs
-from iopstui.model.metrics.statistics.knee import FIRST, LAST, Knee, knee, knee_within
+from iopstui.model.metrics.statistics import FIRST, LAST, Knee, knee, knee_within
 from iopstui.text import printable
 
 if TYPE_CHECKING:

@@ -13,13 +13,12 @@ from iopstui.model import histogram
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Figure, Totals, by_name
 from iopstui.model.fio.interval import BW, IOPS
-from iopstui.model.metrics.cpus.cpu_frames import CPU
+from iopstui.model.metrics.cpus import CPU
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import PARTIAL, UNCOUNTED, Frame
 from iopstui.model.metrics.load_series import LoadSeries, overall
 from iopstui.model.metrics.run_figures import RunFigures
-from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE
-from iopstui.model.metrics.statistics.student_t import t_quantile
+from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.rates import ratio
 from iopstui.model.sources import POWER

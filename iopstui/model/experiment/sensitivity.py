@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from iopstui.model.experiment.comparison import MIN_REPEATS, metric_named, paired_runs
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.experiment.point import Point
-from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE
-from iopstui.model.metrics.statistics.power import (
+from iopstui.model.metrics.statistics import (
+    CONFIDENCE,
     MAX_REPEATS,
     repeats_for,
+    runs_needed,
     smallest_detectable,
     spread_of,
 )
-from iopstui.model.metrics.statistics.sequential import runs_needed
 
 ASSUMED_NOISE = 0.03
 """Noise from run to run where nothing is known: that of a quiet disk (docs/statistics.md)."""

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from iopstui import format as units
+from iopstui.model.findings.advice import advise
+from iopstui.model.findings.evidence import (
+    ENOUGH_SECONDS,
+    Evidence,
+    SteadyRun,
+    frame_start_s,
+    recent_frames,
+    recent_job_frames,
+)
+from iopstui.model.findings.figures import SAME_SHARE, device_figures, fio_iops, is_about_equal
 from iopstui.model.findings.finding import Finding
 
 END_AFTER_S = 10.0
@@ -78,3 +89,103 @@ class ActiveFindings:
     def forget(self) -> None:
         """Other seconds follow (a run begins, or is over): what held before has no end in them."""
         self._active.clear()
+
+
+# When later seconds show that a finding was not true: it is withdrawn, in words.
+
+
+# IOPS that are this many times those at the finding contradict it
+GAIN_FACTOR = 1.15
+# share of the IOPS before a step down that counts as recovered
+RECOVERED_SHARE = 0.9
+FIRST_FRAMES = 4
+
+
+def contradiction(finding: Finding, evidence: Evidence) -> str:
+    """Evidence in the last seconds against the finding; "" if there is none."""
+    check = _CHECKS.get(finding.rule)
+    return check(finding, evidence) if check is not None else ""
+
+
+def _counted_ios_text(finding: Finding, evidence: Evidence) -> str:
+    for device in evidence.devices:
+        figures = device_figures(recent_frames(evidence)[-1:], [device], 1)
+        off = device.queue is not None and device.queue.iostats is False
+        if off and figures is not None and figures.ios_s > 0:
+            return f"{device.name} does count its I/Os"
+    return ""
+
+
+def _recovery_text(finding: Finding, evidence: Evidence) -> str:
+    since_s = finding.since or 0.0
+    first = [frame for frame in evidence.measured if frame_start_s(frame) >= since_s][:FIRST_FRAMES]
+    now = fio_iops(recent_job_frames(evidence))
+    if len(first) < FIRST_FRAMES or now < RECOVERED_SHARE * fio_iops(first):
+        return ""
+    return f"IOPS are back at {units.number(now)}"
+
+
+def _rise_text(finding: Finding, evidence: Evidence) -> str:
+    if finding.since is None or finding.until is None:
+        return ""
+    first = [f for f in evidence.measured if finding.since < f.t <= finding.until]
+    now = recent_job_frames(evidence)
+    if len(first) < ENOUGH_SECONDS or not now or now[0].t <= finding.until:
+        return ""
+    rose = fio_iops(now) > GAIN_FACTOR * fio_iops(first)
+    return f"IOPS rose to {units.number(fio_iops(now))} since" if rose else ""
+
+
+_CHECKS: Mapping[str, Callable[[Finding, Evidence], str]] = {
+    "iostats": _counted_ios_text, "burst": _recovery_text, "cap": _rise_text,
+    "saturated": _rise_text,
+}  # fmt: skip
+
+
+# The answer of a run that was made to decide a finding. One run each, so it decides only clear
+# cases.
+
+
+CLEAR_GAIN = 0.2
+
+Verdict = Callable[[SteadyRun, SteadyRun], str]
+
+
+def answer_question(question: Finding, earlier: SteadyRun, now: SteadyRun) -> Finding:
+    """The finding "answer". ``earlier`` is the run that raised the question, ``now`` the one with
+    its ``options``."""
+    verdict = _VERDICTS.get(question.rule, _iops_change_text)
+    return Finding(
+        "answer",
+        f"{question.rule}, tested with {question.options}: IOPS {units.number(earlier.iops)} → "
+        f"{units.number(now.iops)}, {units.size(earlier.bytes_s)}/s → {units.size(now.bytes_s)}/s, "
+        f"latency {units.latency(earlier.lat_ns)} → {units.latency(now.lat_ns)}: "
+        f"{verdict(earlier, now)}",
+        advise("repeat"),
+        "c",
+    )
+
+
+def _limit_kind_text(earlier: SteadyRun, now: SteadyRun) -> str:
+    if is_about_equal(earlier.iops, now.iops):
+        return "the limit is in IOPS"
+    if is_about_equal(earlier.bytes_s, now.bytes_s):
+        return "the limit is in bandwidth"
+    return "neither stayed the same, so no fixed limit is shown"
+
+
+def _block_cost_text(earlier: SteadyRun, now: SteadyRun) -> str:
+    if now.lat_ns <= earlier.lat_ns * (1 - CLEAR_GAIN):
+        return "yes, whole blocks are clearly faster"
+    return "no, whole blocks are not clearly faster here"
+
+
+def _iops_change_text(earlier: SteadyRun, now: SteadyRun) -> str:
+    noise = 2 * max(earlier.spread or 0.0, now.spread or 0.0, SAME_SHARE / 2)
+    change = now.iops / earlier.iops - 1 if earlier.iops else 0.0
+    if abs(change) <= noise:
+        return "no difference larger than the variation from second to second"
+    return f"{'more' if change > 0 else 'fewer'} IOPS by {100 * abs(change):.0f} %"
+
+
+_VERDICTS: dict[str, Verdict] = {"cap": _limit_kind_text, "misaligned": _block_cost_text}

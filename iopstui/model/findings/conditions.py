@@ -87,7 +87,7 @@ class DeviceState:
     ``suspended``: a device-mapper device lets nothing pass (dm/suspended). ``offline``: a SCSI
     disk's state in which each I/O fails ("offline", "transport-offline"), else "". ``file_system``
     has the last error of one on the device or a partition of it. ``nvme`` has the counters of a
-    namespace, its paths and its controllers, by object (model/metrics/nvme_diag.py)."""
+    namespace, its paths and its controllers, by object (model/metrics/nvme.py)."""
 
     queue_depth: int | None = None
     limits: tuple[IoLimit, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, recent_job_frames
 from iopstui.model.means import fmean
-from iopstui.model.metrics.cpus.cpu_frames import rate_of
+from iopstui.model.metrics.cpus import rate_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from iopstui.model.findings.claims import without_double_claims
+from iopstui.model.findings.accounts import others_share
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     Evidence,
     frame_start_s,
     recent_frames,
+    recent_job_frames,
 )
 from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.rules.cgroups import cgroup_limit_reached, dominant_cgroup
@@ -94,6 +95,8 @@ from iopstui.model.findings.rules.waits import (
     waits_for_cpu,
     waits_in_layer,
 )
+from iopstui.model.findings.wait_figures import devices_below, mean_waits
+from iopstui.model.metrics.waits import Waits
 
 Rule = Callable[[Evidence], "Finding | None"]
 
@@ -164,7 +167,7 @@ RULES: tuple[Rule, ...] = (
     busy_device,
     io_before_run,
 )
-# a rule, and those that say more of the same; claims.py has those that explain the same I/Os
+# a rule, and those that say more of the same; diagnosis.py has those that explain the same I/Os
 _WAIT_RULES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
 MORE_SPECIFIC_RULES: Mapping[str, tuple[str, ...]] = {
     "saturated": ("cap", *_WAIT_RULES),
@@ -208,3 +211,80 @@ def _with_period(finding: Finding, evidence: Evidence) -> Finding:
     since = frame_start_s(frames[0]) if finding.since is None else finding.since
     until = frames[-1].t if finding.until is None else finding.until
     return replace(finding, since=since, until=until)
+
+
+# Which part of the I/Os in flight each finding explains. A part is given away once.
+
+
+CPU, ABOVE, LAYERS, DEVICE = "cpu", "above", "layers", "device"
+CLAIMED_PARTS: Mapping[str, tuple[str, ...]] = {
+    "throttled": (CPU,),
+    "more-jobs-than-cpus": (CPU,),
+    "cpu-wait": (CPU,),
+    "above": (ABOVE, LAYERS),
+    "tags": (ABOVE,),
+    "write-back": (ABOVE,),
+    "parity": (LAYERS,),
+    "first-write": (LAYERS,),
+    "layer": (LAYERS,),
+    "neighbour": (DEVICE,),
+    "starved": (DEVICE,),
+    "slow-direction": (DEVICE,),
+}
+"""Where each rule's I/Os wait; of several rules that claim the same part the first has it."""
+MIN_LEFT_SHARE = 0.15
+"""A finding that could only claim less of the I/Os, because others claim them, is not reported."""
+
+
+def claimed_ios(findings: Sequence[Finding], evidence: Evidence) -> dict[str, float]:
+    """How many I/Os in flight each of these findings explains, by rule, without those that make no
+    claim. The sum is at most all I/Os in flight; what is left of them is unknown."""
+    waits = mean_waits(recent_job_frames(evidence))
+    if waits is None:
+        return {}
+    left = _parts(waits, evidence)
+    rules = {finding.rule for finding in findings}
+    claims: dict[str, float] = {}
+    for rule in (rule for rule in CLAIMED_PARTS if rule in rules):
+        claimed = 0.0
+        for part in CLAIMED_PARTS[rule]:
+            taken = left[part] * (_others_queue_share(evidence) if rule == "neighbour" else 1.0)
+            left[part] -= taken
+            claimed += taken
+        claims[rule] = claimed
+    return claims
+
+
+def without_double_claims(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
+    """These findings without those whose I/Os others explain already; of those that explain where
+    I/Os wait, the one that explains the most comes first."""
+    claims = claimed_ios(findings, evidence)
+    least = MIN_LEFT_SHARE * sum(claims.values())
+    taken = {part for rule in claims if claims[rule] > least for part in CLAIMED_PARTS[rule]}
+    kept = [
+        finding
+        for finding in findings
+        if claims.get(finding.rule, least) >= least or not taken & set(CLAIMED_PARTS[finding.rule])
+    ]
+    places = [index for index, finding in enumerate(kept) if finding.rule in claims]
+    by_claim = sorted((kept[index] for index in places), key=lambda one: -claims[one.rule])
+    for index, finding in zip(places, by_claim, strict=True):
+        kept[index] = finding
+    return kept
+
+
+def _parts(waits: Waits, evidence: Evidence) -> dict[str, float]:
+    """All I/Os in flight whose place is known, by place."""
+    upper = sum(ios for name, ios in waits.layers.items() if devices_below(name, evidence))
+    return {
+        CPU: waits.cpu or 0.0,
+        ABOVE: waits.above or 0.0,
+        LAYERS: upper,
+        DEVICE: sum(waits.layers.values()) - upper,
+    }
+
+
+def _others_queue_share(evidence: Evidence) -> float:
+    """The largest part (0..1) that others have of a queue in which the job's I/Os wait."""
+    share = others_share(evidence, recent_job_frames(evidence))
+    return 0.0 if share is None else min(1.0, share.queue)

@@ -24,6 +24,7 @@ from iopstui.model.fio.counts import (
 from iopstui.model.fio.growth import (
     CountsSoFar,
     Growth,
+    PackedBins,
     mean_of,
     parts_of,
     percentiles_of,
@@ -49,7 +50,6 @@ from iopstui.model.fio.interval_time import (
     windows_without_logs,
     working_jobs,
 )
-from iopstui.model.fio.packed_bins import PackedBins
 from iopstui.model.fio.ramp import Ramps, duration_s, in_ramp
 from iopstui.model.samples import (
     DIRECTIONS,

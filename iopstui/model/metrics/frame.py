@@ -23,20 +23,21 @@ from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.aws import VolumeGrowth, volume_growths
-from iopstui.model.metrics.cpus.cpu_frames import CpuFrame, CpuFrames, CpuInterval
-from iopstui.model.metrics.cpus.irq_rates import IrqRates
-from iopstui.model.metrics.cpus.job_load import Sent, SentBytes, job_load
-from iopstui.model.metrics.nvme_diag import SOURCE as DIAG
-from iopstui.model.metrics.nvme_diag import diag_rates
+from iopstui.model.metrics.cpus import (
+    CpuFrame,
+    CpuFrames,
+    CpuInterval,
+    IrqRates,
+    Sent,
+    SentBytes,
+    job_load,
+)
+from iopstui.model.metrics.nvme import DIAG, diag_rates
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
-from iopstui.model.metrics.shares.share import SOURCE as NFS
-from iopstui.model.metrics.shares.share import Share, share_rates
-from iopstui.model.metrics.shares.share_waits import place_on_share
-from iopstui.model.metrics.shares.smb import SOURCE as SMB
-from iopstui.model.metrics.shares.smb import smb_rates
+from iopstui.model.metrics.shares import NFS, SMB, Share, place_on_share, share_rates, smb_rates
 from iopstui.model.metrics.waits import RequestTimes, Stack, Waits, place_waits
-from iopstui.model.network.connections import SOURCE as TCP
-from iopstui.model.network.connections import Connection, connections
+from iopstui.model.network import SOURCE as TCP
+from iopstui.model.network import Connection, connections
 from iopstui.model.samples import DriveReading, JobThread, KernelSample, RawSample
 
 RAMP = "RAMP"
@@ -110,7 +111,7 @@ class Frame:
     ``groups`` the cgroups that did I/O on their disks, the busiest first (``None``: not read),
     ``connections`` those to the servers that the target is on (``None``: none, or not read),
     ``aws`` what AWS volumes count themselves, by disk (``None``: none, or not read), ``nvme_diag``
-    the rates of new kernels' counters of NVMe objects (model/metrics/nvme_diag.py; ``None`` ditto).
+    the rates of new kernels' counters of NVMe objects (model/metrics/nvme.py; ``None`` ditto).
     """
 
     seq: int

@@ -28,21 +28,16 @@ from iopstui.model.figures.figure import (
 from iopstui.model.fio.interval import FIO as FIO_ROWS
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.aws import VOLUME
-from iopstui.model.metrics.cpus.cpu_frames import CPU
+from iopstui.model.metrics.cpus import CPU
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.nvme import NVME
-from iopstui.model.metrics.nvme import ROWS as DRIVE_ROWS
-from iopstui.model.metrics.nvme_diag import ROWS as DIAG_ROWS
-from iopstui.model.metrics.nvme_diag import SOURCE as DIAG
+from iopstui.model.metrics.nvme import DIAG, DIAG_ROWS, DRIVE_ROWS, NVME
 from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.probe import PROBE as PROBE_ROWS
 from iopstui.model.metrics.probe import ProbedRequests
-from iopstui.model.metrics.shares.share import NFS_ROWS, SMB_ROWS, Share
-from iopstui.model.metrics.shares.share import SOURCE as NFS
-from iopstui.model.metrics.shares.smb import SOURCE as SMB
+from iopstui.model.metrics.shares import NFS, NFS_ROWS, SMB, SMB_ROWS, Share
 from iopstui.model.metrics.waits import WAITS
-from iopstui.model.network.connections import CONNECTION
-from iopstui.model.network.connections import SOURCE as TCP
+from iopstui.model.network import CONNECTION
+from iopstui.model.network import SOURCE as TCP
 from iopstui.model.sources import SOURCES, Source
 
 FLAGS = (

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from iopstui.model.fio.interval import JobInterval
 from iopstui.model.metrics.frame import RESET, UNCOUNTED, Frame
-from iopstui.model.metrics.statistics.steadiness import Steadiness, steadiness
+from iopstui.model.metrics.statistics import Steadiness, steadiness
 
 MIN_SHARE = 0.05
 """A section with less than this share of the I/Os does not make a stage."""

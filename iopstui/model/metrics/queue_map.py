@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.topology import Topology
-from iopstui.model.metrics.cpus.cpu_frames import rate_of
+from iopstui.model.metrics.cpus import rate_of
 from iopstui.model.metrics.frame import Frame, JobFrame
 
 BUSY_IOS = 100.0

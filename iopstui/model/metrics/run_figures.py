@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Totals
 from iopstui.model.fio.interval import BW, IOPS
-from iopstui.model.histogram_columns import BinsTotal
+from iopstui.model.histogram import BinsTotal
 from iopstui.model.metrics.figures import has_idle_end
 from iopstui.model.metrics.frame import SOME_HOSTS, UNCOUNTED, Frame
-from iopstui.model.metrics.shares.share import RunShare
+from iopstui.model.metrics.shares import RunShare
 from iopstui.model.metrics.waits import MeanWaits
 
 

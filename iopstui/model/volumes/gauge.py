@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from iopstui.format import clock
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.volumes.bucket import Bucket
 from iopstui.model.volumes.promised import (
     INSTANCE_BW,
     INSTANCE_IOPS,
     VOLUME_BW,
     VOLUME_IOPS,
+    Bucket,
     Limit,
     PromisedFigures,
 )

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from iopstui.errors import UsageError
 from iopstui.format import size as bytes_text
-from iopstui.model.volumes.bucket import Bucket
 from iopstui.model.volumes.formula import Formula
 from iopstui.model.volumes.volume import (
     IOPS,
@@ -229,3 +228,35 @@ def _check_throughput(volume: VolumeClass, size: float, requested: float, iops: 
             f"and {iops:,.0f} IOPS.",
             "Correct --throughput, --iops or --size.",
         )
+
+
+# A token bucket: length of a burst and the time until the next one.
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """``size`` tokens when full; ``refill`` tokens come in each second (the baseline) and every
+    I/O (or byte) takes one; at most ``peak`` leave in a second."""
+
+    size: float
+    refill: float
+    peak: float
+
+    def lasts_s(self, rate: float | None = None, level: float | None = None) -> float | None:
+        """Seconds until it is empty at ``rate`` (default: the peak) from ``level`` tokens
+        (default: full); ``None``: never."""
+        spent = min(self.peak if rate is None else rate, self.peak) - self.refill
+        if spent <= 0:
+            return None
+        return (self.size if level is None else level) / spent
+
+    def refills_s(self, rate: float = 0.0, level: float = 0.0) -> float | None:
+        """Seconds until it is full again while ``rate`` is used; ``None``: never."""
+        gained = self.refill - rate
+        if gained <= 0:
+            return None
+        return max(0.0, self.size - level) / gained
+
+    def after(self, level: float, rate: float, seconds: float) -> float:
+        """The level after ``seconds`` at ``rate``."""
+        return min(self.size, max(0.0, level + (self.refill - rate) * seconds))

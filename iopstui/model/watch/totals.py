@@ -14,7 +14,7 @@ from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import Totals
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.shares.share import ShareTotal
+from iopstui.model.metrics.shares import ShareTotal
 
 # times the interval: a shorter frame is no busiest second, a longer one is a gap
 SHORT_SHARE, LATE_FACTOR = 0.5, 1.5

@@ -8,9 +8,8 @@ from typing import Any
 
 from iopstui.catalog.library import Catalog
 from iopstui.format import duration, latency
-from iopstui.model.volumes.bucket import Bucket
 from iopstui.model.volumes.formula import Formula
-from iopstui.model.volumes.promised import PromisedFigures
+from iopstui.model.volumes.promised import Bucket, PromisedFigures
 from iopstui.model.volumes.volume import (
     IOPS,
     READ,

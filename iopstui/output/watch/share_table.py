@@ -10,7 +10,7 @@ from typing import TextIO
 from iopstui import format as units
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL, OperationRates
+from iopstui.model.metrics.shares import NFS_PROTOCOL, SMB_PROTOCOL, OperationRates
 from iopstui.output.watch.table import FrameTable
 from iopstui.tables import Column, head_line, line, texts
 

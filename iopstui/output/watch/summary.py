@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from iopstui import format as units
 from iopstui.model.cgroups.rates import USE
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.metrics.shares.share import OperationRates
+from iopstui.model.metrics.shares import OperationRates
 from iopstui.model.watch.totals import DiskTotal, FindingCount, GroupTotal, WatchTotals
 from iopstui.output.plain import answer_sentence
 from iopstui.output.watch.share_table import columns_of

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 from iopstui.linux.process.affinity import initial_cpus
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
-from iopstui.model.findings.active_findings import ActiveFindings, EndedFinding
-from iopstui.model.findings.answer import answer_question
+from iopstui.model.findings.active_findings import (
+    ActiveFindings,
+    EndedFinding,
+    answer_question,
+    contradiction,
+)
 from iopstui.model.findings.conditions import Conditions
-from iopstui.model.findings.contradictions import contradiction
 from iopstui.model.findings.diagnosis import fired_findings, reported_findings
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,

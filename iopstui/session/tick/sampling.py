@@ -20,10 +20,10 @@ from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.metrics.nvme_diag import SOURCE as DIAG
-from iopstui.model.metrics.shares.smb import SOURCE as SMB
+from iopstui.model.metrics.nvme import DIAG
+from iopstui.model.metrics.shares import SMB
 from iopstui.model.metrics.slow.stalls import StallWatch
-from iopstui.model.network.connections import SOURCE as TCP
+from iopstui.model.network import SOURCE as TCP
 from iopstui.model.samples import (
     DriveReading,
     FioStatus,

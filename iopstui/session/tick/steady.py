@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from iopstui.events import SteadyState
 from iopstui.format import clock, number
 from iopstui.model.metrics.load_series import LoadSeries, overall
-from iopstui.model.metrics.statistics.steadiness import (
-    RANGE_LIMIT,
-    ROUND_S,
-    ROUNDS,
-    SLOPE_LIMIT,
-    Steadiness,
-)
+from iopstui.model.metrics.statistics import RANGE_LIMIT, ROUND_S, ROUNDS, SLOPE_LIMIT, Steadiness
 from iopstui.text import printable
 
 NEVER_STEADY = (

@@ -15,7 +15,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.shares.share import Share
+from iopstui.model.metrics.shares import Share
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui.core.key import KeyHint

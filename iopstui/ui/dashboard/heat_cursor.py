@@ -10,7 +10,7 @@ from math import log
 from iopstui import format as f
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import KINDS
-from iopstui.model.metrics.slow.slow_events import by_level
+from iopstui.model.metrics.slow.slow_requests import by_level
 from iopstui.model.samples import Exemplar
 from iopstui.ui.draw.charts.heat import HeatCell, HeatMap
 from iopstui.ui.draw.rows import Piece

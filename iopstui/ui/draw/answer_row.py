@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from iopstui.model.answer.answer import CRITICAL, GOOD, SIGNS, WARNING, Answer
-from iopstui.model.answer.shorten import shortened
+from iopstui.model.answer.answer import CRITICAL, GOOD, SIGNS, WARNING, Answer, shortened
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Line, Row, message
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, Charset

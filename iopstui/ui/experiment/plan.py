@@ -19,7 +19,7 @@ from iopstui.model.experiment.plan import (
     parse_variant,
 )
 from iopstui.model.fio.jobfile import option_names, parse_override
-from iopstui.model.metrics.statistics.sequential import MIN_RUNS
+from iopstui.model.metrics.statistics import MIN_RUNS
 
 AXES = ("axis", "axis2")
 VARIANTS = ("a", "b", "c")

@@ -36,8 +36,7 @@ from iopstui.model.answer.answer import Answer
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.cpu_accounts import mean_by_cpu
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.metrics.cpus.cpu_frames import rate_of
-from iopstui.model.metrics.cpus.cpu_history import CpuHistory
+from iopstui.model.metrics.cpus import CpuHistory, rate_of
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import MIN_MARK_SPACING_S, History
 from iopstui.model.metrics.latency_history import LatencyHistory

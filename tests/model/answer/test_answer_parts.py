@@ -7,11 +7,11 @@ from watch_frames import frame
 
 from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING
 from iopstui.model.answer.judge import Seen, _below, judge_share
-from iopstui.model.answer.kernel_threads import role
+from iopstui.model.answer.who import role
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.shares.share import OperationRates, Share
+from iopstui.model.metrics.shares import OperationRates, Share
 
 DEVICES = {
     "vda": BlockDevice("vda", "/dev/vda", 254, 0, "virtio-blk", 1 << 30,

@@ -8,8 +8,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iopstui.model.answer.answer import shortened
 from iopstui.model.answer.change import change_answer
-from iopstui.model.answer.shorten import shortened
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import shares, who_text
 from iopstui.model.metrics.run_history import RunRow

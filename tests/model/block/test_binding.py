@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.block.binding import bind_to_queues, queue_order
 from iopstui.model.block.device import Hctx
+from iopstui.model.block.topology import bind_to_queues, queue_order
 
 QUEUES = st.lists(st.lists(st.integers(0, 20), unique=True, max_size=6), max_size=6)
 

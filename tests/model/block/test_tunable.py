@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
-from iopstui.model.block.device import IrqVector
-from iopstui.model.block.kernel import Kernel, parse_version
+from iopstui.model.block.device import IrqVector, Kernel, parse_version
 from iopstui.model.block.tunable import (
     RESET_BY_SCHEDULER,
     TUNABLES,

@@ -33,7 +33,7 @@ from iopstui.model.experiment.plan import (
     with_unvaried_tunables,
 )
 from iopstui.model.experiment.point import Point
-from iopstui.model.metrics.statistics.power import power
+from iopstui.model.metrics.statistics import power
 from iopstui.output.experiment.compare import CompareJson, CompareTable, csv_cells
 from iopstui.output.experiment.sink import ExperimentCsv, JsonLines
 

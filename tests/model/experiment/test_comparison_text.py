@@ -14,7 +14,7 @@ from iopstui.model.experiment.comparison_text import (
     verdict,
 )
 from iopstui.model.experiment.plan import Plan, parse_variant
-from iopstui.model.metrics.statistics.paired_comparison import Difference
+from iopstui.model.metrics.statistics import Difference
 from iopstui.output.experiment.compare import shown_text
 
 PLAN = Plan(("j",), {}, variants=tuple(map(parse_variant, ("bs=4k", "bs=8k"))), repeats=5)

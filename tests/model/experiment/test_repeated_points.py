@@ -27,7 +27,7 @@ from iopstui.model.experiment.point import (
     geometric_mean,
     merge_runs,
 )
-from iopstui.model.metrics.statistics.knee import knee_within
+from iopstui.model.metrics.statistics import knee_within
 
 PLAN = Plan(("j", "k"), {}, (parse_axis("iodepth=1,2,4"), parse_axis("numjobs=1,4")), repeats=3)
 LINE = Plan(("j",), {}, (parse_axis("iodepth=1,2,4..64"),))

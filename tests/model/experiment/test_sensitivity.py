@@ -18,7 +18,7 @@ from iopstui.model.experiment.sensitivity import (
     planned_sensitivity,
     sensitivity_so_far,
 )
-from iopstui.model.metrics.statistics.power import POWER, power
+from iopstui.model.metrics.statistics import POWER, power
 
 TEXTS = ("bs=4k", "bs=8k")
 DETECTS = re.compile(

@@ -8,7 +8,7 @@ from evidence_frames import device, disk, fio, seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.findings.claims import CLAIMED_PARTS, claimed_ios, without_double_claims
+from iopstui.model.findings.diagnosis import CLAIMED_PARTS, claimed_ios, without_double_claims
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.waits import Waits

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from evidence_frames import device, disk, fio, frame, seconds
 
-from iopstui.model.findings.contradictions import contradiction
+from iopstui.model.findings.active_findings import contradiction
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.finding import Finding, end_text
 from iopstui.model.metrics.frame import Frame

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from iopstui.model.findings import rule_names
+from iopstui.model.findings import finding
 from iopstui.model.findings.excluded import EXCLUDED_CAUSES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def said() -> Iterator[str]:
     """The first argument of each ``Finding(...)`` in the package."""
-    for path in Path(rule_names.__file__).parent.rglob("*.py"):
+    for path in Path(finding.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
                 assert isinstance(node.args[0], ast.Constant), ast.unparse(node)
@@ -23,16 +23,16 @@ def said() -> Iterator[str]:
 
 
 def test_every_finding_has_a_name_and_every_name_a_finding() -> None:
-    assert sorted({*said()}) == sorted(rule_names.RULE_NAMES)
+    assert sorted({*said()}) == sorted(finding.RULE_NAMES)
 
 
 def test_the_page_explains_them_in_this_order() -> None:
     page = (ROOT / "docs" / "rules.md").read_text()
-    assert tuple(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == rule_names.RULE_NAMES
+    assert tuple(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == finding.RULE_NAMES
 
 
 def test_what_is_excluded_is_the_same_on_the_page_and_in_the_list() -> None:
     page = (ROOT / "docs" / "rules.md").read_text()
     rows = re.findall(r"^\| `([a-z-]+)` \| .*? \| ?([^|]*?) ?\|$", page, re.MULTILINE)
-    assert len(rows) == len(rule_names.RULE_NAMES)
+    assert len(rows) == len(finding.RULE_NAMES)
     assert {rule: words.replace("`", "") for rule, words in rows if words} == EXCLUDED_CAUSES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.model.fio.job_rules import makes_files, objections, removes_files, spread_format
+from iopstui.model.fio.jobfile import makes_files, objections, removes_files, spread_format
 
 SHELL = "runs a command, and jobs get no shell"
 LOGS = "works on the files that a recorded log names"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from iopstui.model import histogram
 from iopstui.model.fio import intervals
-from iopstui.model.fio.packed_bins import MAX_COUNT, PackedBins
-from iopstui.model.histogram_columns import HistogramColumns
+from iopstui.model.fio.growth import MAX_COUNT, PackedBins
+from iopstui.model.histogram import HistogramColumns
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import DirectionStatus, FioStatus
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.model.metrics.cpus.cpu_history import MAX_SAMPLES, MAX_VALUES, CpuHistory
+from iopstui.model.metrics.cpus import MAX_SAMPLES, MAX_VALUES, CpuHistory
 
 
 def told(*seconds: dict[int, float | None]) -> CpuHistory:

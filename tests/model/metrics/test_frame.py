@@ -9,7 +9,7 @@ from fio_recordings import NAMES, frames, statuses
 
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics import frame as frame_module
-from iopstui.model.metrics.cpus.cpu_frames import CpuFrame, CpuFrames, busy_of, rate_of
+from iopstui.model.metrics.cpus import CpuFrame, CpuFrames, busy_of, rate_of
 from iopstui.model.metrics.fields import BY_ID
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.rates import cpu_load, per_second

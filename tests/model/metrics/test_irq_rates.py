@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.metrics.cpus.irq_rates import IrqRates
+from iopstui.model.metrics.cpus import IrqRates
 from iopstui.model.rates import per_second
 from iopstui.model.samples import IrqCounts, IrqReading
 

@@ -9,7 +9,7 @@ from fio_recordings import statuses
 
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
-from iopstui.model.metrics.cpus.job_load import SentBytes, job_load, writes_in_cache
+from iopstui.model.metrics.cpus import SentBytes, job_load, writes_in_cache
 from iopstui.model.samples import FioStatus, RawSample
 
 READS_AND_WRITES = "3.42-p-latpct"

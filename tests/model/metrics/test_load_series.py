@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from iopstui.model.fio.interval import JobInterval
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.load_series import LoadSeries
-from iopstui.model.metrics.statistics.steadiness import steadiness
+from iopstui.model.metrics.statistics import steadiness
 
 
 def frame(sections: dict[str, int], *flags: str, changing: str = "") -> Frame:

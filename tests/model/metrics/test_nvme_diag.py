@@ -7,7 +7,7 @@ from dataclasses import replace
 from session_frames import kernel
 
 from iopstui.model.metrics.frame import FrameBuilder
-from iopstui.model.metrics.nvme_diag import diag_texts
+from iopstui.model.metrics.nvme import diag_texts
 from iopstui.model.samples import RawSample
 from iopstui.output.jsonl import frame_object
 

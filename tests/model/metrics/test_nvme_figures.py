@@ -11,12 +11,7 @@ from iopstui.model.experiment.expectation import ExpectationChecker, parse_expec
 from iopstui.model.figures.figure import as_object
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, Frame
-from iopstui.model.metrics.nvme import (
-    FIGURES,
-    ROWS,
-    RunDrives,
-    combined_figure,
-)
+from iopstui.model.metrics.nvme import DRIVE_ROWS, FIGURES, RunDrives, combined_figure
 from iopstui.model.samples import DriveReading
 
 BEGAN = {"kelvin": 300, "media_errors": 5, "units_written": 1000, "used": 3, "spare": 100,
@@ -34,7 +29,7 @@ def second(t: float, *, flags: frozenset[str] = frozenset(), **now: int) -> Fram
 def test_several_drives_add_up_and_the_worst_is_shown() -> None:
     drives = {"nvme0": reading(kelvin=310, media_errors=7, used=9),
               "nvme1": reading(kelvin=320, media_errors=6, spare=80)}  # fmt: skip
-    found = as_object(ROWS, drives)
+    found = as_object(DRIVE_ROWS, drives)
     assert (found["media_errors"], found["temperature"]) == (3, 47)
     assert (found["used"], found["spare"]) == (9, 80)
     # a sum without one of its parts would be too small

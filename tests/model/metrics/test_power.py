@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lazy_scipy import integrate, stats
 
-from iopstui.model.metrics.statistics.power import (
+from iopstui.model.metrics.statistics import (
     POWER,
     power,
     repeats_for,

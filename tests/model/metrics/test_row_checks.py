@@ -9,8 +9,14 @@ from evidence_frames import disk, fio, frame
 from fio_recordings import frames, statuses
 
 from iopstui.model.metrics.frame import APART, APPROX_BW, APPROX_IOPS, RAMP, Frame
-from iopstui.model.metrics.row_checks import BANDWIDTH, DEVICE, IOPS, RowChecks
-from iopstui.model.metrics.summary import FramesTotal, fio_summary
+from iopstui.model.metrics.summary import (
+    BANDWIDTH,
+    DEVICE,
+    IOPS,
+    FramesTotal,
+    RowChecks,
+    fio_summary,
+)
 from iopstui.output.summary import reconciliation
 
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lazy_scipy import integrate, stats
 
-from iopstui.model.metrics.statistics.paired_comparison import compare_paired
-from iopstui.model.metrics.statistics.sequential import (
+from iopstui.model.metrics.statistics import (
     MIN_RUNS,
     MIXTURE,
     anytime_limit,
     anytime_p,
+    compare_paired,
     runs_needed,
 )
 

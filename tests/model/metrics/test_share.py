@@ -14,8 +14,14 @@ from plain_mountstats import parse_mountstats
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.metrics.shares.share import OperationRates, Share, share_rates
-from iopstui.model.metrics.shares.share_waits import RPC_QUEUE, SENT, place_on_share
+from iopstui.model.metrics.shares import (
+    RPC_QUEUE,
+    SENT,
+    OperationRates,
+    Share,
+    place_on_share,
+    share_rates,
+)
 from iopstui.model.metrics.waits import DirectionLoad, JobLoad
 from iopstui.model.samples import RawSample
 from iopstui.recording.coding import Decoder, encoder

@@ -13,8 +13,7 @@ from iopstui.linux.counters.smb_stats import parse_smb_stats
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.metrics.shares.share import Share
-from iopstui.model.metrics.shares.smb import smb_rates
+from iopstui.model.metrics.shares import Share, smb_rates
 from iopstui.model.samples import RawSample
 from iopstui.recording.coding import Decoder, encoder
 from iopstui.recording.layout import NAMES, all_layouts

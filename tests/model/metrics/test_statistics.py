@@ -12,10 +12,14 @@ from lazy_scipy import stats
 
 from iopstui.model.experiment.comparison import RESOLUTION
 from iopstui.model.histogram import bucket_key
-from iopstui.model.metrics.statistics.knee import knee
-from iopstui.model.metrics.statistics.paired_comparison import compare_paired, holm
-from iopstui.model.metrics.statistics.steadiness import steadiness
-from iopstui.model.metrics.statistics.student_t import t_quantile, t_two_sided
+from iopstui.model.metrics.statistics import (
+    compare_paired,
+    holm,
+    knee,
+    steadiness,
+    t_quantile,
+    t_two_sided,
+)
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7, 9, 19, 49, 199])
@@ -205,7 +209,7 @@ def test_too_short_to_be_judged() -> None:
 
 @given(st.lists(st.tuples(st.floats(0.3, 2), st.floats(1, 1e6)), min_size=5, max_size=60))
 def test_rounds_share_out_intervals_and_lose_none(intervals: list[tuple[float, float]]) -> None:
-    from iopstui.model.metrics.statistics.steadiness import _rounds
+    from iopstui.model.metrics.statistics import _rounds
 
     total = sum(seconds for seconds, _ in intervals)
     rates = _rounds(intervals, 0.0, total / 5)

@@ -10,7 +10,7 @@ from watch_frames import frame
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.rules.network.tcp import full_connection, full_window, lost_packets
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.network.connections import Connection, connections, counter_name
+from iopstui.model.network import Connection, connections, counter_name
 
 SERVER = "10.9.0.2:2049"
 

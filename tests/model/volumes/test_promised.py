@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 
 from iopstui.catalog.library import read_catalog
 from iopstui.errors import UsageError
-from iopstui.model.volumes.bucket import Bucket
-from iopstui.model.volumes.promised import INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, promised_figures
+from iopstui.model.volumes.promised import (
+    INSTANCE_IOPS,
+    VOLUME_BW,
+    VOLUME_IOPS,
+    Bucket,
+    promised_figures,
+)
 from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT, WRITE, VolumeClass
 
 CATALOG = read_catalog(Path("/nonexistent"))

@@ -15,7 +15,7 @@ from iopstui.features.capture.model.packing import METADATA_PROCESS
 from iopstui.features.capture.model.phases import Phase
 from iopstui.features.capture.model.workload import CLOSED, OPEN, Arrivals, Stream, Workload
 from iopstui.model.fio import jobfile
-from iopstui.model.fio.job_rules import objections
+from iopstui.model.fio.jobfile import objections
 
 EVEN = Arrivals(100, 0, 1, 900, 10)
 READS = Stream("db", "read", 10.0, 7000, 7000 * 4096, 0, workers=3.2, sizes={4096: 7000},

@@ -41,7 +41,7 @@ from iopstui.model.figures.figure import from_object
 from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import PERCENTILES, Bins, merge, percentile_name
-from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
+from iopstui.model.metrics.cpus import CpuFrame
 from iopstui.model.metrics.frame import Frame, JobFrame
 from iopstui.model.metrics.paths import DEVICE as PROBED
 from iopstui.model.metrics.paths import TOTAL

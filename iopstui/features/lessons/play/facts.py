@@ -16,8 +16,7 @@ from iopstui.linux.process.affinity import initial_cpus
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
 from iopstui.model.block import target as kinds
-from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.kernel import parse_version
+from iopstui.model.block.device import BlockDevice, parse_version
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.safety.scratch import supports_direct

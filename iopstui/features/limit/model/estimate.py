@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from iopstui.model.metrics.statistics.student_t import t_quantile
+from iopstui.model.metrics.statistics import t_quantile
 
 GRID = 120
 """Rates that are tried as the limit."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from iopstui.features.promise.model.checks import LATENCY, Check, QueueDepth
 from iopstui.model import histogram
 from iopstui.model.experiment.baseline import batch_spread, percentile_spread
-from iopstui.model.metrics.statistics.student_t import t_quantile
+from iopstui.model.metrics.statistics import t_quantile
 from iopstui.model.volumes.promised import INSTANCE_BW, INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, Limit
 
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "can't tell"

@@ -33,7 +33,7 @@ from iopstui.model.findings.figures import (
     iops_by_second,
 )
 from iopstui.model.findings.finding import Finding, device_names_text
-from iopstui.model.fio.job_rules import PASSTHROUGH
+from iopstui.model.fio.jobfile import PASSTHROUGH
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import APART, SUBMITTED
 from iopstui.model.samples import READ, WRITE

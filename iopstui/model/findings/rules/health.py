@@ -20,7 +20,7 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.headlines import DEGRADED
 from iopstui.model.findings.siblings import WINDOW_S, OddDisk
 from iopstui.model.means import fmean
-from iopstui.model.metrics.nvme_diag import diag_texts
+from iopstui.model.metrics.nvme import diag_texts
 
 # percent of the time in which some task waits for memory
 MEMORY_WAIT_PERCENT = 10.0

@@ -24,7 +24,7 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import always_writes, device_figures
 from iopstui.model.findings.finding import Finding, device_names_text
-from iopstui.model.findings.queue_room import room_below
+from iopstui.model.findings.limits import room_below
 from iopstui.model.findings.wait_figures import devices_below, frame_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame

@@ -20,8 +20,13 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import device_figures, fio_iops, ios_in_flight
 from iopstui.model.findings.finding import Finding, device_names_text
-from iopstui.model.findings.limits import ReachedLimit, binding_limit, limit_reached
-from iopstui.model.findings.queue_room import nearly_full, reached_tags
+from iopstui.model.findings.limits import (
+    ReachedLimit,
+    binding_limit,
+    limit_reached,
+    nearly_full,
+    reached_tags,
+)
 from iopstui.model.findings.wait_figures import (
     devices_above,
     frame_waits,

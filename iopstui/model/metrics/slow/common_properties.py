@@ -19,12 +19,14 @@ from math import ceil, comb
 from iopstui import format as units
 from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.slow.slow_events import EVENT_NS, SlowEvents, slow_events
 from iopstui.model.metrics.slow.slow_requests import (
+    EVENT_NS,
     FLUSHES,
     SLOW_KINDS,
+    SlowEvents,
     mark_flushes,
     request_text,
+    slow_events,
     slowest,
     stages_text,
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from iopstui import format as f
 from iopstui.model.figures.figure import by_name
-from iopstui.model.network.connections import CONNECTION, Connection
+from iopstui.model.network import CONNECTION, Connection
 from iopstui.tables import Column
 from iopstui.ui.draw.rows import Row, listing, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset

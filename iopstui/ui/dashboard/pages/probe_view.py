@@ -10,7 +10,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.figures.figure import by_name
 from iopstui.model.metrics.aws import VolumeGrowth
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.nvme_diag import NVME_COUNTERS, diag_texts, figure_name
+from iopstui.model.metrics.nvme import NVME_COUNTERS, diag_texts, figure_name
 from iopstui.model.metrics.probe import (
     KINDS,
     MATRIX,

@@ -9,9 +9,9 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.shares.share_waits import RPC_QUEUE, SENT
+from iopstui.model.metrics.shares import RPC_QUEUE, SENT
 from iopstui.model.metrics.waits import CACHE, UNSENT, MeanWaits, Waits
-from iopstui.model.network.connections import Connection
+from iopstui.model.network import Connection
 from iopstui.ui.dashboard.pages import connections_view
 from iopstui.ui.dashboard.panels import waits_bar
 from iopstui.ui.dashboard.panels.waits_bar import Part, parts, value_text

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from iopstui import format as f
-from iopstui.model.metrics.cpus.cpu_history import CpuHistory
+from iopstui.model.metrics.cpus import CpuHistory
 from iopstui.ui.draw import density
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.chart import TimeWindow, time_labels

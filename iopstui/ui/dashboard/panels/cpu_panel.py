@@ -10,7 +10,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.cpu_map import CpuRow, cpu_rows
-from iopstui.model.metrics.cpus.cpu_frames import CPU
+from iopstui.model.metrics.cpus import CPU
 from iopstui.model.metrics.queue_map import (
     IDLE,
     SOFTIRQ,

@@ -10,7 +10,7 @@ from rich.style import Style
 from iopstui import format as f
 from iopstui.model.block.target import Target
 from iopstui.model.figures.figure import Figure
-from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
+from iopstui.model.metrics.shares import OperationRates, Share, SmbClient
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Piece, Row, Table, message, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset

@@ -12,12 +12,13 @@ from iopstui.catalog.library import read_catalog
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
-from iopstui.model.findings.rules.curve import end_of_burst, throughput_limit
-from iopstui.model.findings.workload import (
+from iopstui.model.findings.rules.curve import (
     MAX_STEP_SHARE,
     MIN_STEP_DEVIATIONS,
     SECONDS_PER_SIDE,
+    end_of_burst,
     step_down_index,
+    throughput_limit,
 )
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.aws import LIMITS, VolumeGrowth

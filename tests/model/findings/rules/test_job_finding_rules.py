@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device, disk, fio, fired, seconds
 
-from iopstui.model.findings.answer import answer_question
+from iopstui.model.findings.active_findings import answer_question
 from iopstui.model.findings.conditions import Array, Conditions, CpuState, DeviceState
 from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun

@@ -11,7 +11,7 @@ from evidence_frames import fio, fired, seconds
 from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.rules.network import nfs as nfs_rules
-from iopstui.model.metrics.shares.share import OperationRates, Share
+from iopstui.model.metrics.shares import OperationRates, Share
 
 QUIET = OperationRates(1.0, 1000, 1000 * 65536, 0, 10, 500, 520, 0)
 """1,000 operations/s of 64 KiB; RTT 0.5 ms."""

@@ -10,7 +10,7 @@ from evidence_frames import fio, fired, seconds
 from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.rules.network import smb as smb_rules
-from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
+from iopstui.model.metrics.shares import OperationRates, Share, SmbClient
 
 NOTHING = (None, None, None, None)
 QUIET = OperationRates(1.0, 1000, 1000 * 65536, *NOTHING, 0, answers=1000, answers_ms=2000.0)

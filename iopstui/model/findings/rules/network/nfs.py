@@ -16,12 +16,7 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import FINAL, Frame
-from iopstui.model.metrics.shares.share import (
-    NFS_PROTOCOL,
-    OperationRates,
-    Share,
-    sum_operations,
-)
+from iopstui.model.metrics.shares import NFS_PROTOCOL, OperationRates, Share, sum_operations
 from iopstui.model.sizes import KIB
 
 SLOW_RTT_MS = 20.0

@@ -20,7 +20,7 @@ from iopstui.model.findings.rules.network.nfs import (
     sum_shares,
 )
 from iopstui.model.metrics.frame import FINAL, Frame
-from iopstui.model.metrics.shares.share import SMB_PROTOCOL
+from iopstui.model.metrics.shares import SMB_PROTOCOL
 
 FEW_ANSWERS = 10
 """Times are counted in ticks: the mean of fewer is not known well enough."""

@@ -10,7 +10,7 @@ from iopstui.model.findings.advice import advise
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, recent_frames
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.network.connections import Connection
+from iopstui.model.network import Connection
 
 LOST_PERCENT, LOST_SEGMENTS = 0.5, 5
 """Segments sent again, for 100 sent and in all: fewer are normal on a busy link."""

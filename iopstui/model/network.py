@@ -1,8 +1,4 @@
-"""Figures of TCP connections to servers of shares and remote disks in an interval.
-
-Times are the kernel's own (struct tcp_info): the RTT is smoothed over the last packets, and knows
-nothing of how long a server works on a request; delayed acknowledgements are in it.
-"""
+"""TCP connections below shares and remote disks."""
 
 from __future__ import annotations
 

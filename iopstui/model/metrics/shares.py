@@ -1,10 +1,4 @@
-"""Figures of the NFS or SMB client in one interval. Those of NFS have nfsiostat's names and
-meaning.
-
-An RPC first waits in the client's queue, then for the server's answer (RTT); its execution time is
-both and what the client needs besides. The kernel counts an RPC when it is finished, so one that
-waits for a server that is gone is in no figure until the server is back.
-"""
+"""NFS and SMB mounts: rates, latencies, waits."""
 
 from __future__ import annotations
 
@@ -13,11 +7,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iopstui import format as f
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.figure import BY_KEY, SECONDS, Figure, Part, Rows, figures_of
-from iopstui.model.rates import ratio
+from iopstui.model.metrics.waits import JobLoad, Stack, Waits, place_waits
+from iopstui.model.rates import delta, ratio
 from iopstui.model.sizes import KIB
 
-SOURCE = "nfs"
+# Figures of the NFS or SMB client in one interval. Those of NFS have nfsiostat's names and
+# meaning.
+#
+# An RPC first waits in the client's queue, then for the server's answer (RTT); its execution time
+# is
+# both and what the client needs besides. The kernel counts an RPC when it is finished, so one that
+# waits for a server that is gone is in no figure until the server is back.
+
+
+NFS = "nfs"
 """The name of these counters in a sample (KernelSample.more)."""
 NFS_PROTOCOL, SMB_PROTOCOL = "NFS", "SMB"
 READS, WRITE = ("read", "read_plus"), "write"
@@ -350,3 +355,128 @@ def _operation(name: str, growth: Mapping[str, int], seconds: float) -> Operatio
         growth[f"{name}.exe_ms"],
         growth.get(f"{name}.errors"),
     )
+
+
+# Places of I/Os in flight on an NFS mount: above it, in the client's RPC queue, or sent.
+#
+# A mount is like a device whose requests are its READs and WRITEs (waits.py): it holds as many as
+# their execution times fill the interval. The kernel counts an RPC at its end, so the RPCs that
+# wait
+# for a server that is gone are in no count until it is back.
+
+
+RPC_QUEUE, SENT = "RPC queue", "network+server"
+_MOUNT = "mount"
+
+
+def place_on_share(share: Share, job: JobLoad | None = None) -> Waits | None:
+    """Compute the places of an interval's I/Os; ``None`` if nothing is known of them."""
+    waits = place_waits(Stack((_MOUNT,)), {_MOUNT: _as_device(share)}, _without_counters(job))
+    if waits is None or _MOUNT not in waits.layers:
+        return waits
+    inside = waits.layers[_MOUNT]
+    exe = share.data.exe_ms or 0
+    sent = inside * min(1.0, (share.data.rtt_ms or 0) / exe) if exe else 0.0
+    return replace(waits, layers={RPC_QUEUE: inside - sent, SENT: sent})
+
+
+def _without_counters(job: JobLoad | None) -> JobLoad | None:
+    """What a process sends to a share is counted differently from kernel to kernel, if it is
+    direct; then all of it is sent in any case."""
+    if job is None:
+        return None
+    directions = (replace(d, sent_s=None) if d.direct else d for d in job.directions)
+    return replace(job, directions=tuple(directions))
+
+
+def _as_device(share: Share) -> DiskRates:
+    """The mount's READs and WRITEs in iostat's terms."""
+    read, write, exe_ms = share.read, share.write, share.data.exe_ms
+    return DiskRates(
+        share.seconds,
+        reads=read.ops, writes=write.ops, discards=0,
+        read_bytes=read.bytes or 0, write_bytes=write.bytes or 0, discard_bytes=0,
+        read_ms=read.exe_ms, write_ms=write.exe_ms, weighted_ms=exe_ms or 0,
+    )  # fmt: skip
+
+
+# Figures of the target's SMB shares in one interval, from the SMB client's counters.
+#
+# The kernel counts an operation of a share when it is sent, its bytes when the answer is there.
+# Times
+# it has, if built with CONFIG_CIFS_STATS2, for each command of a connection, which all shares of
+# one
+# server and user have in common, in steps of a jiffy.
+
+
+SMB = "smb"
+"""The name of these counters in a sample (KernelSample.more)."""
+OPS, ERRORS, BYTES, COUNT, JIFFIES = ".ops", ".errors", ".bytes", ".count", ".jiffies"
+SMBS, IN_FLIGHT, RECONNECTS, DISCONNECTED = "smbs", "in_flight", "reconnects", "disconnected"
+SESSIONS = "sessions"
+SINCE = "since"
+"""Since when the shares are counted, seconds since 1970 (newer kernels)."""
+SERVER = "server"
+HZ, SLOW, ON_CONNECTION = f"{SERVER}.hz", f"{SERVER}.slow", f"{SERVER}.shares"
+"""Of the connections: jiffies per second, slow answers, shares that use them."""
+_STATES = frozenset({SESSIONS, IN_FLIGHT, DISCONNECTED, SINCE, HZ, ON_CONNECTION})
+"""What is no counter."""
+_WAITING = frozenset({"change_notify", "lock", "oplock_break"})
+"""Operations that are answered when another client does something: their time is no server's."""
+
+
+def smb_rates(
+    now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
+) -> Share | None:
+    """The interval between two readings; ``None`` where there is none, or counters began again (a
+    new mount, or somebody has written to /proc/fs/cifs/Stats)."""
+    if now is None or before is None or not seconds:
+        return None
+    if before.keys() - now.keys() or now.get(SINCE) != before.get(SINCE):
+        return None
+    counters = {key: value for key, value in now.items() if key not in _STATES}
+    growth = {key: delta(value, before.get(key, 0)) for key, value in counters.items()}
+    increases = {key: value for key, value in growth.items() if value is not None}
+    if len(increases) < len(growth):
+        return None
+    names = [key.removesuffix(OPS) for key in increases if key.endswith(OPS)]
+    rates = {name: _smb_operation(name, increases, now.get(HZ), seconds) for name in names}
+    return Share(
+        seconds,
+        increases[SMBS],
+        None,
+        operations={
+            name: operation
+            for name, operation in rates.items()
+            if operation.ops or operation.bytes or operation.errors
+        },
+        unanswered=now.get(IN_FLIGHT, 0),
+        smb=SmbClient(
+            now.get(SESSIONS),
+            now.get(IN_FLIGHT),
+            increases.get(RECONNECTS),
+            now[DISCONNECTED],
+            now[ON_CONNECTION],
+            sum(v for key, v in increases.items() if key.endswith(COUNT)) if now.get(HZ) else None,
+            increases.get(SLOW),
+            1e3 / now[HZ] if now.get(HZ) else None,
+        ),
+    )
+
+
+def _smb_operation(
+    name: str, increases: Mapping[str, int], hz: int | None, seconds: float
+) -> OperationRates:
+    answers = answers_ms = None
+    if hz and name not in _WAITING:
+        answers = increases.get(f"{SERVER}.{name}{COUNT}", 0)
+        answers_ms = 1e3 / hz * increases.get(f"{SERVER}.{name}{JIFFIES}", 0)
+    return OperationRates(
+        seconds,
+        ops=increases[name + OPS],
+        bytes=increases.get(name + BYTES, 0) if name in ("read", "write") else None,
+        retransmissions=None, queue_ms=None, rtt_ms=None, exe_ms=None,
+        errors=increases.get(name + ERRORS),
+        answers=answers,
+        answers_ms=answers_ms,
+    )  # fmt: skip

@@ -1,1 +1,0 @@
-"""CPUs: load, interrupts, softirqs, and the job's share of them."""

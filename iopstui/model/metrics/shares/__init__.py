@@ -1,1 +1,0 @@
-"""NFS and SMB mounts: rates, latencies, waits."""

@@ -1,0 +1,504 @@
+"""Statistics of runs: steady state, knees of load curves, comparisons and their power.
+
+Samples of one run follow each other closely (they are autocorrelated), so nothing here takes
+seconds as independent: figures of whole runs are compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+# The knee of a load curve: the point with the most throughput for its latency.
+
+
+FIRST, LAST = "first", "last"
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """Knee of a load curve: ``index`` of the point with the most throughput for its latency.
+    ``edge`` says that this is the curve's "first" or "last" point, so that the bend itself lies
+    outside of what was measured; "" if it lies inside."""
+
+    index: int
+    edge: str = ""
+
+
+def knee(points: Sequence[tuple[float, float]]) -> Knee | None:
+    """The knee of (throughput, latency) points in the order of rising load.
+
+    It maximises power = throughput / latency (Kleinrock, "Power and deterministic rules of
+    thumb", 1979). Of a device that serves N* requests at once this is the depth N* itself:
+    below it throughput grows at the same latency, above it only latency grows. ``None`` with
+    fewer than three points or a figure that is not positive.
+    """
+    if len(points) < 3 or any(x <= 0 or r <= 0 for x, r in points):
+        return None
+    power = [x / r for x, r in points]
+    best = max(range(len(power)), key=power.__getitem__)
+    edge = FIRST if best == 0 else LAST if best == len(power) - 1 else ""
+    return Knee(best, edge)
+
+
+def knee_within(powers: Sequence[Sequence[float]]) -> tuple[int, int] | None:
+    """The first and last point that may be the knee of a curve whose points were run several times.
+
+    ``powers`` has a row for each point: throughput / latency of each repeat, all > 0, repeats in
+    the same order. A point is excluded if its power is shown to be below that of the point with
+    the highest mean: one-sided paired t on the logarithms, 5 % shared out among the points
+    (Bonferroni), so that the true knee is among the rest in 95 % of all sweeps (comparisons with
+    the best: Hsu, Annals of Statistics 9, 1981). ``None`` with fewer than two repeats or points.
+    """
+    if len(powers) < 2 or min(map(len, powers)) < 2:
+        return None
+    means = [sum(map(math.log, row)) / len(row) for row in powers]
+    best = max(range(len(means)), key=means.__getitem__)
+    level = (1 - CONFIDENCE) / (len(powers) - 1)
+    candidates = []
+    for index, row in enumerate(powers):
+        difference = None if index == best else compare_paired(row, powers[best])
+        if difference is None or difference.mean <= 0 or difference.p / 2 >= level:
+            candidates.append(index)
+    return candidates[0], candidates[-1]
+
+
+# Differences of two variants whose runs were made in pairs.
+
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a figure differs between two variants, run by run.
+
+    ``mean`` is the relative difference (0.1: the second is 10 % higher) or, if ``relative`` is
+    False, the plain one; ``low`` and ``high`` its confidence interval; ``p`` the probability of
+    a difference at least this large where there is none; ``runs`` the number of pairs.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    runs: int
+    relative: bool
+
+    @property
+    def shown(self) -> bool:
+        """True if the interval excludes no difference."""
+        return self.low > 0 or self.high < 0
+
+
+def _steps(first: Sequence[float], second: Sequence[float], relative: bool) -> list[float]:
+    """The pairs' differences; ``relative``: those of their logarithms."""
+    pairs = zip(first, second, strict=True)
+    return [math.log(b) - math.log(a) if relative else b - a for a, b in pairs]
+
+
+def compare_paired(
+    first: Sequence[float],
+    second: Sequence[float],
+    relative: bool = True,
+    confidence: float = CONFIDENCE,
+    resolution: float = 0.0,
+    sequential: bool = False,
+) -> Difference | None:
+    """Compare figures of runs that were made in pairs, one of each variant, close in time.
+
+    Student's paired t over the pairs' differences, for ``relative`` over the differences of
+    their logarithms: what drifts slowly cancels within a pair. ``None`` with fewer than two
+    pairs, or where a relative difference has nothing to relate to.
+
+    ``resolution`` is the width of the steps that the figures come in (relative: as a share of
+    them). A few equal differences of such figures look certain and are not: the rounding alone
+    spreads them by a step / √6.
+
+    ``sequential``: interval and probability hold however one came to stop at this pair
+    (model/metrics/statistics/sequential.py); ``None`` with fewer than sequential.MIN_RUNS.
+    """
+    count = len(first)
+    if count != len(second):
+        raise ValueError("pairs need two figures each")
+    if count < (MIN_RUNS if sequential else 2) or (
+        relative and any(value <= 0 for value in (*first, *second))
+    ):
+        return None
+    steps = _steps(first, second, relative)
+    mean = sum(steps) / count
+    variance = sum((step - mean) ** 2 for step in steps) / (count - 1)
+    error = math.sqrt(max(variance, resolution**2 / 6) / count)
+    limit = _limit(confidence, count, sequential)
+    p = _probability(mean, error, count, sequential)
+    low, high = mean - limit * error, mean + limit * error
+    if relative:
+        mean, low, high = math.expm1(mean), math.expm1(low), math.expm1(high)
+    return Difference(mean, low, high, p, count, relative)
+
+
+def _limit(confidence: float, count: int, sequential: bool) -> float:
+    """How many standard errors the interval reaches to each side."""
+    if sequential:
+        return anytime_limit(count, 1 - confidence)
+    return t_quantile(0.5 + confidence / 2, count - 1)
+
+
+def _probability(mean: float, error: float, count: int, sequential: bool) -> float:
+    if not error:
+        return 0.0 if mean else 1.0
+    if sequential:
+        return anytime_p(mean / error, count)
+    return t_two_sided(mean / error, count - 1)
+
+
+def holm(probabilities: Sequence[float]) -> list[float]:
+    """The probabilities adjusted for looking at all of them (Holm, 1979), in their order: one
+    below 0.05 is then a false alarm in at most 5 % of all comparisons, not of all figures."""
+    order = sorted(range(len(probabilities)), key=probabilities.__getitem__)
+    adjusted = [0.0] * len(probabilities)
+    highest = 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, probabilities[index] * (len(order) - rank)))
+        adjusted[index] = highest
+    return adjusted
+
+
+# Smallest difference that a number of repeats can detect, before and after the runs.
+#
+# All spreads and differences here are of natural logarithms: a spread of 0.03 is 3 %.
+
+
+POWER = 0.8
+"""How often a difference is found that is said to be found (Cohen, Statistical Power Analysis for
+the Behavioral Sciences, 1988, his convention): four times of five."""
+MAX_REPEATS = 1000
+_STEPS = 200
+_MAX_DEVIATIONS = 8.0
+"""Standard deviations beyond which nothing is left of a normal distribution."""
+_NEGLIGIBLE = 1e-15
+_ROOT = math.sqrt(2)
+
+
+def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
+    """The probability (0..1) that a paired t-test at the level ``alpha`` finds ``difference``.
+
+    ``spread`` is the standard deviation of the pairs' differences. It is the noncentral t's
+    probability beyond the test's limit. ValueError with fewer than two repeats.
+    """
+    if repeats < 2:
+        raise ValueError("a t-test needs two repeats")
+    if spread <= 0:
+        return 1.0 if difference else alpha
+    freedom = repeats - 1
+    limit = t_quantile(1 - alpha / 2, freedom)
+    shift = abs(difference) / spread * math.sqrt(repeats)
+    integrate = _power_over_means if freedom in _BELOW else _power_over_spreads
+    return min(1.0, integrate(freedom, limit, shift))
+
+
+def _power_over_spreads(freedom: int, limit: float, shift: float) -> float:
+    """Integrated over the estimated spread: of each, how often the mean lies beyond the limit."""
+    total = 0.0
+    for share, weight in _spreads(freedom):
+        # half of erfc(-x / sqrt(2)) is the share of a normal distribution below x
+        beyond = math.erfc((limit * share - shift) / _ROOT)
+        total += weight * (beyond + math.erfc((limit * share + shift) / _ROOT))
+    return total / 2
+
+
+def _power_over_means(freedom: int, limit: float, shift: float) -> float:
+    """The same integrated over the mean: of each, how often the estimated spread is small enough.
+    With few repeats the limit is far out, and what lies beyond it comes from the smallest spreads,
+    among which steps by spread would have to be tiny."""
+    below = _BELOW[freedom]
+    # there the integrand has a corner
+    ends = sorted(
+        {-_MAX_DEVIATIONS, min(max(-shift, -_MAX_DEVIATIONS), _MAX_DEVIATIONS), _MAX_DEVIATIONS}
+    )
+    total = 0.0
+    for low, high in pairwise(ends):
+        for x, weight in _simpson(low, high):
+            normal = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+            total += weight * normal * below(abs(x + shift) / limit)
+    return total
+
+
+def _simpson(low: float, high: float) -> list[tuple[float, float]]:
+    """Points from ``low`` to ``high`` with their weights (Simpson's rule)."""
+    step = (high - low) / _STEPS
+    rules = [1 if number in (0, _STEPS) else 4 if number % 2 else 2 for number in range(_STEPS + 1)]
+    return [(low + number * step, rule * step / 3) for number, rule in enumerate(rules)]
+
+
+@lru_cache(maxsize=32)
+def _spreads(freedom: int) -> tuple[tuple[float, float], ...]:
+    """Estimated spreads, as shares of the true one (chi / sqrt(freedom)), and how much each of them
+    weighs in an integral over all."""
+    width = 8 / math.sqrt(2 * freedom)
+    points = _simpson(max(0.0, 1 - width), 1 + width)
+    terms = ((share, weight * _chi(share, freedom)) for share, weight in points)
+    return tuple((share, weight) for share, weight in terms if weight > _NEGLIGIBLE)
+
+
+def _chi(share: float, freedom: int) -> float:
+    """The density of chi / sqrt(freedom)."""
+    if share <= 0:
+        return 0.0
+    half = freedom / 2
+    log = half * math.log(half) + math.log(2) - math.lgamma(half)
+    return math.exp(log + (freedom - 1) * math.log(share) - half * share * share)
+
+
+def _below_1(share: float) -> float:
+    return math.erf(share / _ROOT)
+
+
+def _below_2(share: float) -> float:
+    return -math.expm1(-share * share)
+
+
+def _below_3(share: float) -> float:
+    x = share * math.sqrt(3)
+    return math.erf(x / _ROOT) - math.sqrt(2 / math.pi) * x * math.exp(-x * x / 2)
+
+
+_BELOW = {1: _below_1, 2: _below_2, 3: _below_3}
+"""By degrees of freedom: how often chi / sqrt(freedom) is below a share."""
+
+
+# the screen asks the same again and again
+@lru_cache(maxsize=64)
+def smallest_detectable(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
+    """The smallest difference that is found with the probability ``POWER``."""
+    if spread <= 0:
+        return 0.0
+    low, high = 0.0, spread
+    while power(high, spread, repeats, alpha) < POWER:
+        low, high = high, 2 * high
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        if power(middle, spread, repeats, alpha) < POWER:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@lru_cache(maxsize=64)
+def repeats_for(difference: float, spread: float, alpha: float = 1 - CONFIDENCE) -> int | None:
+    """Number of repeats that detect ``difference`` with probability ``POWER``; ``None``: more
+    than MAX_REPEATS."""
+    if power(difference, spread, MAX_REPEATS, alpha) < POWER:
+        return None
+    low, high = 1, MAX_REPEATS
+    while high - low > 1:
+        middle = (low + high) // 2
+        if power(difference, spread, middle, alpha) < POWER:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def spread_of(pairs: Sequence[tuple[float, float]]) -> float | None:
+    """The standard deviation of the differences of the logarithms; ``None`` with fewer than two
+    pairs, or a figure that is not positive."""
+    if len(pairs) < 2 or any(value <= 0 for pair in pairs for value in pair):
+        return None
+    steps = [math.log(b) - math.log(a) for a, b in pairs]
+    mean = sum(steps) / len(steps)
+    return math.sqrt(sum((step - mean) ** 2 for step in steps) / (len(steps) - 1))
+
+
+# A sequential t-test: it may be checked after every run and stopped at any.
+#
+# The runs' t-statistic is held against a mixture of true effects: a difference in standard
+# deviations
+# that is normal around 0 with the variance MIXTURE. The ratio of the two likelihoods, whatever the
+# unknown spread is, is a martingale where there is no difference, so that it ever exceeds 1 /
+# alpha
+# with a probability of alpha at most (Ville, 1939); inverted, it is a confidence sequence:
+# intervals
+# of which all together contain the truth with 1 - alpha. Lai, "On confidence sequences", Annals of
+# Statistics 4, 1976; Wang and Ramdas, "Anytime-valid t-tests and confidence sequences for Gaussian
+# means with unknown variance", Sequential Analysis 44, 2025.
+
+
+MIXTURE = 4.0
+"""Of those tried (1, 2, 4, 8) it has about the narrowest intervals after 4 to 20 runs."""
+MIN_RUNS = 6
+"""Runs before which nothing is said. Intervals are finite from 4 on; but what comes in a rhythm can
+meet one variant alone in 2 of the 2^n orders that chance chooses from: of 6 runs in 3 %."""
+
+
+def anytime_limit(runs: int, alpha: float) -> float:
+    """The |t| of ``runs`` differences that ends a search at the level ``alpha``; infinite where so
+    few can't."""
+    if runs < 2:
+        return math.inf
+    shrunk = 1 + runs * MIXTURE
+    root = (math.sqrt(shrunk) / alpha) ** (2 / runs)
+    if root >= shrunk:
+        return math.inf
+    return math.sqrt((runs - 1) * (root - 1) / (1 - root / shrunk))
+
+
+def anytime_p(t: float, runs: int) -> float:
+    """A p-value (0..1) that stays valid if one looks after each run and stops at any time: 1 /
+    likelihood ratio. It is used like that of a plain t-test."""
+    shrunk = 1 + runs * MIXTURE
+    square = t * t / (runs - 1)
+    log = 0.5 * math.log(shrunk) + runs / 2 * (math.log1p(square / shrunk) - math.log1p(square))
+    return min(1.0, math.exp(log))
+
+
+def runs_needed(spread: float, within: float, alpha: float, max_runs: int) -> int | None:
+    """How many differences of the standard deviation ``spread`` make an interval of at most
+    +- ``within``; ``None``: more than ``max_runs``."""
+    for runs in range(MIN_RUNS, max_runs + 1):
+        if anytime_limit(runs, alpha) * spread <= within * math.sqrt(runs):
+            return runs
+    return None
+
+
+# Whether a run was in steady state.
+
+
+ROUNDS = 5
+ROUND_S = 60.0
+RANGE_LIMIT = 0.20
+SLOPE_LIMIT = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """Was a run in steady state? SNIA Solid State Storage Performance Test Specification,
+    "Steady State": over a window of five rounds the figures range over at most 20 % of their
+    average, and their least-squares line rises or falls by at most 10 % of it.
+
+    ``range`` and ``slope`` are those shares (0.2 is 20 %), ``round_s`` the length of a round in
+    seconds, ``mean`` the average of the five rounds in counts a second. ``steady`` is ``None``
+    where nothing can be said (``round_s`` is then 0); ``changing`` is the option of fio that
+    changes the load, if that is why. ``sections`` are those at work in this stage of the run (none
+    if it has one stage only).
+    """
+
+    steady: bool | None
+    range: float = 0.0
+    slope: float = 0.0
+    round_s: float = 0.0
+    mean: float = 0.0
+    changing: str = ""
+    sections: tuple[str, ...] = ()
+
+
+def steadiness(
+    intervals: Sequence[tuple[float, float]], round_s: float | None = None
+) -> Steadiness:
+    """``intervals`` are (seconds, count) in order, e.g. of completed I/Os.
+
+    Without ``round_s`` a round is a minute, as in the specification, where the run has five of
+    them; otherwise a fifth of the run. At least five intervals are needed, and five rounds.
+    """
+    total = sum(seconds for seconds, _ in intervals)
+    if len(intervals) < ROUNDS or total <= 0 or (round_s or 0.0) * ROUNDS > total:
+        return Steadiness(None)
+    round_s = round_s or min(ROUND_S, total / ROUNDS)
+    rates = _rounds(intervals, total - ROUNDS * round_s, round_s)
+    mean = sum(rates) / ROUNDS
+    if mean <= 0:
+        return Steadiness(None)
+    spread = (max(rates) - min(rates)) / mean
+    slope = abs(_slope(rates)) * (ROUNDS - 1) / mean
+    return Steadiness(spread <= RANGE_LIMIT and slope <= SLOPE_LIMIT, spread, slope, round_s, mean)
+
+
+def _rounds(
+    intervals: Sequence[tuple[float, float]], start: float, round_s: float
+) -> tuple[float, ...]:
+    """The rate of each round; an interval across a boundary is shared out by time."""
+    counts = [0.0] * ROUNDS
+    at = 0.0
+    for seconds, count in intervals:
+        for number in range(ROUNDS):
+            low = start + number * round_s
+            overlap = min(at + seconds, low + round_s) - max(at, low)
+            if overlap > 0 and seconds > 0:
+                counts[number] += count * overlap / seconds
+        at += seconds
+    return tuple(count / round_s for count in counts)
+
+
+def _slope(values: Sequence[float]) -> float:
+    """The least-squares line's rise from one value to the next."""
+    middle = (len(values) - 1) / 2
+    above = sum((x - middle) * y for x, y in enumerate(values))
+    return above / sum((x - middle) ** 2 for x in range(len(values)))
+
+
+# Student's t distribution.
+
+
+def t_two_sided(t: float, freedom: int) -> float:
+    """The probability that Student's t is at least this far from 0."""
+    return _beta(freedom / (freedom + t * t), freedom / 2, 0.5)
+
+
+@lru_cache(maxsize=64)
+def t_quantile(probability: float, freedom: int) -> float:
+    """Student's t that is exceeded with 1 - ``probability`` (0.5 to below 1). Sought once: a
+    comparison needs the same one for all its figures."""
+    if not 0.5 <= probability < 1:
+        raise ValueError(f"not within 0.5 and 1: {probability}")
+    two_sided = 2 * (1 - probability)
+    low, high = 0.0, 1.0
+    while t_two_sided(high, freedom) > two_sided:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if t_two_sided(middle, freedom) > two_sided:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _beta(x: float, a: float, b: float) -> float:
+    """The regularised incomplete beta function I_x(a, b)."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    front = math.exp(
+        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+        + a * math.log(x) + b * math.log1p(-x)
+    )  # fmt: skip
+    if x < (a + 1) / (a + b + 2):
+        return front * _fraction(x, a, b) / a
+    return 1 - front * _fraction(1 - x, b, a) / b
+
+
+def _fraction(x: float, a: float, b: float) -> float:
+    """Return the continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8)
+    by Lentz's method."""
+    tiny = 1e-300
+    c, d = 1.0, 1 - (a + b) * x / (a + 1)
+    d = 1 / (d if abs(d) > tiny else tiny)
+    result = d
+    for m in range(1, 1000):
+        for step in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 + step * d
+            d = 1 / (d if abs(d) > tiny else tiny)
+            c = 1 + step / c
+            c = c if abs(c) > tiny else tiny
+            result *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return result

@@ -1,1 +1,0 @@
-"""TCP connections below shares and remote disks."""
