@@ -218,7 +218,7 @@ def responsive_path(text: str) -> str:
         from pathlib import Path
 
         from iopstui.linux.roots import Roots
-        from iopstui.linux.shares.mount_check import require_answer
+        from iopstui.linux.shares import require_answer
 
         require_answer(Path.cwd() / text, Roots())
     return text

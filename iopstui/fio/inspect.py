@@ -22,7 +22,7 @@ from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.processes import children, cpu_s, waits_for_cpu
 from iopstui.linux.process.programs import which
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.mount_check import require_answers
+from iopstui.linux.shares import require_answers
 from iopstui.model.fio.jobfile import END_SECTION as _END
 from iopstui.text import printable
 

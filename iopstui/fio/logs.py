@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import Refused, UsageError
-from iopstui.linux.machine.memory import read_available
+from iopstui.linux.machine.load import read_available
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.model.fio import jobfile

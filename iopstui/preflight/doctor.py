@@ -24,11 +24,11 @@ from iopstui.linux.counters.procfs import parse_diskstats, parse_softirqs_block
 from iopstui.linux.counters.smb_stats import why_incomplete
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.usage.mounts import read_own_mounts
-from iopstui.linux.probe.availability import why_no_probe
+from iopstui.linux.probe.bpf import why_no_probe
 from iopstui.linux.probe.bpf_probe import ProbeUnusable, loadable_parts
 from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, open_error
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.mount_check import (
+from iopstui.linux.shares import (
     ANSWER_TIMEOUT_S,
     find_hung_mount,
     find_hung_paths,

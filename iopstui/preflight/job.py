@@ -11,9 +11,9 @@ from iopstui.fio.dangerous_values import refuse_dangerous_values
 from iopstui.fio.inspect import Fio, cancel_flag, cancel_when
 from iopstui.fio.job_text import common_options, named_paths, read_job, sets_filename
 from iopstui.fio.library import find_job, is_shipped
-from iopstui.linux.machine.memory import read_memory
+from iopstui.linux.machine.load import read_memory
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.network_call import call_with_timeout
+from iopstui.linux.shares import call_with_timeout
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target

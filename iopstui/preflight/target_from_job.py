@@ -17,7 +17,7 @@ from iopstui.fio.library import find_job, is_shipped
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.mount_check import require_answer
+from iopstui.linux.shares import require_answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, combine_targets
 from iopstui.preflight.inspection import inspect_text

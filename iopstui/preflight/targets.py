@@ -41,7 +41,7 @@ def choose_targets(
 
 def _require_answers(texts: Sequence[str], roots: Roots) -> None:
     """UsageError if one is on a file system that does not respond; called before any access."""
-    from iopstui.linux.shares.mount_check import require_answer
+    from iopstui.linux.shares import require_answer
 
     cwd = Path.cwd()
     for text in dict.fromkeys(texts or (".",)):

@@ -8,8 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from iopstui.linux.devices.usage.exports import exports_served_here
-from iopstui.linux.devices.usage.openers import Writable, exported_files, writables_of, writers
+from iopstui.linux.devices.usage.openers import (
+    Writable,
+    exported_files,
+    exports_served_here,
+    writables_of,
+    writers,
+)
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_count
 from iopstui.model.block.device import BlockDevice

@@ -21,7 +21,7 @@ from iopstui.linux.devices.usage.mounts import read_own_mounts
 from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.programs import new_directory, random_name
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.mount_check import find_hung_mount, mount_text
+from iopstui.linux.shares import find_hung_mount, mount_text
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
 from iopstui.text import printable

@@ -13,7 +13,7 @@ from iopstui.fio.inspect import Fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.network_call import call_with_timeout
+from iopstui.linux.shares import call_with_timeout
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.preflight.job import prepare

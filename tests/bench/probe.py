@@ -14,7 +14,7 @@ import program
 from statistic import interval
 
 from iopstui.linux.devices.sysfs import read_devices
-from iopstui.linux.probe.availability import why_no_probe
+from iopstui.linux.probe.bpf import why_no_probe
 from iopstui.linux.probe.bpf_probe import BpfProbe
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.process.clock import Clock

@@ -6,7 +6,7 @@ import pytest
 
 from iopstui.errors import UsageError
 from iopstui.fio.dangerous_values import refuse_dangerous_values
-from iopstui.linux.machine.memory import parse_memory
+from iopstui.linux.machine.load import parse_memory
 from iopstui.model.fio.jobfile import effective_sections
 
 GIB = 1 << 30

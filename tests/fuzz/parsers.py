@@ -20,11 +20,16 @@ from iopstui.linux import sysattr
 from iopstui.linux.counters import io_limits, procfs
 from iopstui.linux.counters.cgroup import parse_memberships, parse_throttled_us
 from iopstui.linux.counters.per_cpu_count import next_per_cpu_count, parse_per_cpu_count
-from iopstui.linux.devices import signatures
-from iopstui.linux.devices.blkmq import parse_scheduler
-from iopstui.linux.devices.health import driver_health, pcie, smart, temperature
+from iopstui.linux.devices import signatures, smart
+from iopstui.linux.devices.health import (
+    parse_array,
+    parse_degrees,
+    parse_hex,
+    parse_speed,
+    parse_width,
+)
 from iopstui.linux.devices.irqmap import parse_names
-from iopstui.linux.devices.sysfs import parse_drivers
+from iopstui.linux.devices.sysfs import parse_drivers, parse_scheduler
 from iopstui.linux.devices.usage import mounts
 from iopstui.linux.machine import conditions as cpu_state
 from iopstui.linux.nvme import pages
@@ -99,11 +104,11 @@ def sizes(data: bytes) -> None:
 def conditions(data: bytes) -> None:
     """What single attributes of devices and CPUs say."""
     content = text(data)
-    pcie.parse_speed(content)
-    pcie.parse_width(content)
-    driver_health.parse_hex(content)
-    driver_health.parse_array(content, "1", content)
-    temperature.parse_degrees(content)
+    parse_speed(content)
+    parse_width(content)
+    parse_hex(content)
+    parse_array(content, "1", content)
+    parse_degrees(content)
     governor = cpu_state.parse_governor(content)
     assert governor is None or governor.isprintable()
 

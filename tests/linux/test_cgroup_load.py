@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.counters import cgroup_load, cgroup_reader
+from iopstui.linux.counters import cgroup, cgroup_load
+from iopstui.linux.counters.cgroup import CgroupReader
 from iopstui.linux.counters.cgroup_load import CgroupLoad
-from iopstui.linux.counters.cgroup_reader import CgroupReader
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.roots import Roots
 from iopstui.model.cgroups.rates import ROOT_FLAG, SOURCE, counter_name
@@ -54,7 +54,7 @@ def test_rates_of_the_groups_on_a_partition_s_disk(
 ) -> None:
     clock = iter((10.0, 12.0, 12.5, 14.0))
     monkeypatch.setattr(cgroup_load.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(cgroup_reader.time, "monotonic_ns", lambda: 0)
+    monkeypatch.setattr(cgroup.time, "monotonic_ns", lambda: 0)
     machine.group("", 1000)
     machine.group("system.slice", 100)
     machine.group("system.slice/db.service", 40)
@@ -124,7 +124,7 @@ def test_waiting_and_limits_are_read_of_those_that_did_something(machine: Machin
         counter_name("wbps", at, "vda"): 16, counter_name("riops", at, "vda"): 17,
     }  # fmt: skip
     assert counter_name("io.some", "/b.service") not in found
-    for _ in range(cgroup_reader.QUIET_READINGS):
+    for _ in range(cgroup.QUIET_READINGS):
         assert counter_name("io.some", at) in (reader.read() or {})
     assert counter_name("io.some", at) not in (reader.read() or {}), "it has been quiet for long"
 
@@ -139,7 +139,7 @@ def test_damaged_files_and_too_many_groups(
     (machine.top / "0.service/io.stat").write_text("254:0 rios=x wios\n nonsense\n\xff")
     found = CgroupReader(("vda",), machine.roots).read() or {}
     assert not any(name.startswith(("io.some", "cpu.max", "riops")) for name in found)
-    monkeypatch.setattr(cgroup_reader, "MAX_CGROUPS", 4)
+    monkeypatch.setattr(cgroup, "MAX_CGROUPS", 4)
     found = CgroupReader(("vda",), machine.roots).read() or {}
     rios = {name for name in found if name.startswith("rios")}
     assert len(rios) <= 4 and counter_name("rios", "/", "vda") in found, (

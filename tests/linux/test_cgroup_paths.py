@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from trees import Tree
 
-from iopstui.linux.process.cgroup_paths import CgroupPaths
+from iopstui.linux.counters.cgroup import CgroupPaths
 from iopstui.linux.roots import Roots
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import Tree
 
-from iopstui.linux.devices.kernel import read_kernel
-from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.sysfs import read_devices, read_kernel
 from iopstui.linux.machine.conditions import ConditionsFiles
 from iopstui.linux.nvme.diag import counter_reader
 from iopstui.linux.roots import Roots

@@ -7,7 +7,7 @@ import pytest
 from hardware import multipath_head, scsi_disk
 from trees import VIRTUAL, Tree
 
-from iopstui.linux.devices.health.driver_health import (
+from iopstui.linux.devices.health import (
     parse_array,
     parse_hex,
     read_errors,

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 from trees import VIRTUAL, Tree
 
-from iopstui.linux.devices.usage.exports import exports_served_here, read_exports
-from iopstui.linux.devices.usage.openers import Writers, file_identity
+from iopstui.linux.devices.usage.openers import (
+    Writers,
+    exports_served_here,
+    file_identity,
+    read_exports,
+)
 
 CORE = "kernel/config/target/core"
 INFO = (

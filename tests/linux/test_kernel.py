@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from trees import Tree
 
-from iopstui.linux.devices.kernel import parse_threaded, read_kernel
+from iopstui.linux.devices.sysfs import parse_threaded, read_kernel
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import Kernel
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.machine.kernel_log import KernelLog, disk_of_error
+from iopstui.linux.machine.conditions import KernelLog, disk_of_error
 
 LINES = {
     # as kernels 5.10 to 6.18 print them

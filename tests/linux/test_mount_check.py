@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
+from iopstui.linux import shares
 from iopstui.linux.devices.usage.mounts import parse_mountinfo
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares import mount_check
-from iopstui.linux.shares.mount_check import (
+from iopstui.linux.shares import (
     find_hung_mount,
     find_hung_paths,
     find_network_mount,
@@ -124,4 +124,4 @@ def test_links_lead_to_a_mount_that_is_not_touched(tmp_path: Path) -> None:
 def test_a_source_that_says_nothing_is_left_out(tmp_path: Path) -> None:
     (one,) = parse_mountinfo("1 0 0:50 / /a\\040b rw - fuse none rw\n")
     assert mount_text(one) == "/a b (fuse)"
-    assert mount_check.is_network_mount(one)
+    assert shares.is_network_mount(one)

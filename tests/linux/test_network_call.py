@@ -10,8 +10,8 @@ import pytest
 from trees import Tree
 
 from iopstui.errors import UsageError
-from iopstui.linux.shares import network_call
-from iopstui.linux.shares.network_call import call_with_timeout
+from iopstui.linux import shares
+from iopstui.linux.shares import call_with_timeout
 
 LIMIT_S = 0.01
 
@@ -49,7 +49,7 @@ def test_a_place_that_answers_is_waited_for(share: Tree, monkeypatch: pytest.Mon
         asked.append(path)
         goes_on.set()
 
-    monkeypatch.setattr(network_call, "require_answer", answers)
+    monkeypatch.setattr(shares, "require_answer", answers)
     assert call_with_timeout([Path("/mnt/a")], goes_on.wait, print, share.roots, LIMIT_S)
     assert set(asked) == {Path("/mnt/a")}
 
@@ -57,7 +57,7 @@ def test_a_place_that_answers_is_waited_for(share: Tree, monkeypatch: pytest.Mon
 def test_one_that_does_not_is_named_and_a_late_result_is_dropped(
     share: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network_call, "require_answer", silent)
+    monkeypatch.setattr(shares, "require_answer", silent)
     places, server_back, dropped = [Path("/mnt/a")], threading.Event(), threading.Event()
 
     def work() -> str:

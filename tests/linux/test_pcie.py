@@ -6,7 +6,7 @@ import pytest
 from hardware import nvme_disk
 from trees import VIRTUAL, Tree, virtio_disk
 
-from iopstui.linux.devices.health.pcie import find_link, parse_speed, parse_width, read_link
+from iopstui.linux.devices.health import find_link, parse_speed, parse_width, read_link
 from iopstui.model.findings.conditions import Link
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from iopstui.linux.probe import bios
 from iopstui.linux.probe.bios import bio_types
-from iopstui.linux.probe.btf import PTR, TYPEDEF, Types
+from iopstui.linux.probe.bpf import PTR, TYPEDEF, Types
 from iopstui.linux.probe.counting import COMPLETE, EVENTS, INSERT, kernel_types
 from iopstui.linux.probe.slowest import OriginTypes
 

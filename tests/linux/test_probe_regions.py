@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import Tree
 
-from iopstui.linux.probe.availability import ONLY_ROOT, why_no_probe
 from iopstui.linux.probe.bins import (
     DIRECTION_AT,
     REGION_AT,
@@ -18,6 +17,7 @@ from iopstui.linux.probe.bins import (
     counts_by_disk,
     midpoint,
 )
+from iopstui.linux.probe.bpf import ONLY_ROOT, why_no_probe
 from iopstui.linux.probe.regions import Region, regions
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.histogram import bucket_key

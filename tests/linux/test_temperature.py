@@ -6,7 +6,7 @@ import pytest
 from hardware import nvme_disk, nvme_sensor, scsi_disk
 from trees import PCI, Tree, virtio_disk
 
-from iopstui.linux.devices.health.temperature import (
+from iopstui.linux.devices.health import (
     NVME_INTERVAL_S,
     Temperatures,
     find_sensors,

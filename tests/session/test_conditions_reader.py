@@ -12,7 +12,7 @@ import pytest
 from hardware import nvme_disk, nvme_sensor
 from trees import Tree
 
-from iopstui.linux.devices.health import temperature
+from iopstui.linux.devices import health
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.machine import conditions
 from iopstui.linux.process import process_io
@@ -35,7 +35,7 @@ class Hang:
         self.asked, self.go = threading.Event(), threading.Event()
         self.times = 0
 
-    def __call__(self, sensor: temperature.Sensor) -> Temperature:
+    def __call__(self, sensor: health.Sensor) -> Temperature:
         self.times += 1
         self.asked.set()
         assert self.go.wait(60)
@@ -45,7 +45,7 @@ class Hang:
 @pytest.fixture
 def hang(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hang]:
     hang = Hang()
-    monkeypatch.setattr(temperature, "read_temperature", hang)
+    monkeypatch.setattr(health, "read_temperature", hang)
     yield hang
     hang.go.set()
     finish()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from iopstui.linux.probe import availability, bpf_probe, regions
+from iopstui.linux.probe import bpf, bpf_probe, regions
 from iopstui.linux.probe.bpf_probe import ProbeUnusable
 from iopstui.linux.probe.regions import Region
 from iopstui.linux.process.clock import Clock
@@ -48,7 +48,7 @@ def told() -> list[str]:
 def probe(monkeypatch: pytest.MonkeyPatch, told: list[str]) -> SessionProbe:
     monkeypatch.setattr(bpf_probe, "BpfProbe", Counter)
     monkeypatch.setattr(regions, "regions", lambda *_: [Region("vda", 254, 0)])
-    monkeypatch.setattr(availability, "why_no_probe", lambda *_: None)
+    monkeypatch.setattr(bpf, "why_no_probe", lambda *_: None)
     monkeypatch.setattr(Counter, "why", "")
     Counter.made = []
     context = SimpleNamespace(
@@ -90,9 +90,7 @@ def test_where_it_can_t_it_says_why(
     probe.switch(True)
     assert told == ["no probe: no BTF"] and probe.why_off == "no BTF"
     assert probe.parts == () and probe.take() is None
-    monkeypatch.setattr(
-        availability, "why_no_probe", lambda *_: (availability.ONLY_ROOT, "sudo iopstui ...")
-    )
+    monkeypatch.setattr(bpf, "why_no_probe", lambda *_: (bpf.ONLY_ROOT, "sudo iopstui ..."))
     probe.switch(True)
     assert told[1] == "no probe: only root may load BPF programs. To fix it: sudo iopstui ..."
     probe.switch(False)

@@ -12,7 +12,7 @@ from iopstui.cli.terminal import show, width
 from iopstui.errors import EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from iopstui.linux.devices.health.smart import DiskHealth
+    from iopstui.linux.devices.smart import DiskHealth
     from iopstui.model.block.device import BlockDevice
     from iopstui.model.figures.disk import DiskRates
     from iopstui.output.pages.nvme import NamespaceReport
@@ -91,7 +91,7 @@ def _find_device(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
 
     from iopstui.linux.devices.nvme_generic import namespaces_of_node
     from iopstui.linux.roots import Roots
-    from iopstui.linux.shares.mount_check import require_answer
+    from iopstui.linux.shares import require_answer
     from iopstui.text import printable
 
     if "/" in name and "\0" not in name:
@@ -113,7 +113,7 @@ def _find_device(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
 
 def _disk_health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> DiskHealth | None:
     """Health of a SATA or SAS disk; ``None`` for other disks."""
-    from iopstui.linux.devices.health.smart import read_disk_health
+    from iopstui.linux.devices.smart import read_disk_health
 
     disk = devices.get(device.disk or "", device)
     if disk.kind != "scsi" or disk.transport in ("virtio", "iscsi", "usb"):

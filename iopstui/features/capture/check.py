@@ -20,8 +20,8 @@ from iopstui.features.capture.model.job import job_text
 from iopstui.features.capture.model.phases import Phase
 from iopstui.features.capture.model.workload import Workload
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.affinity import tied_process
 from iopstui.linux.process.private import private_directory, remove, write_text
-from iopstui.linux.process.tied import tied_process
 from iopstui.linux.roots import Roots
 from iopstui.preflight.targets import choose_watch_target
 

@@ -19,7 +19,7 @@ from iopstui.features.flight.directory import HOUR_S, JUMP_S, Ring, StoredFile
 from iopstui.features.flight.hour_file import HourFile
 from iopstui.features.flight.model.peaks import PeakFold, busiest_use
 from iopstui.features.flight.thinning import thin
-from iopstui.linux.counters.cgroup_reader import CgroupReader
+from iopstui.linux.counters.cgroup import CgroupReader
 from iopstui.linux.counters.procfs import parse_diskstats
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.machine.active_disks import active_disks
@@ -292,4 +292,6 @@ def _load_readers() -> None:
     from iopstui.linux.machine import conditions  # noqa: F401
     from iopstui.linux.network import endpoints  # noqa: F401
     from iopstui.linux.nvme import health  # noqa: F401
-    from iopstui.linux.probe import availability, bpf_probe  # noqa: F401
+    from iopstui.linux.probe import (
+        bpf,  # noqa: F401
+    )

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from iopstui.features.selftest.evidence import Evidence
 from iopstui.features.selftest.external_commands import IOPSTUI, run_command
-from iopstui.linux.process.tied import tied_process
+from iopstui.linux.process.affinity import tied_process
 from iopstui.linux.roots import Roots
 from iopstui.safety.null_block import null_block
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from iopstui.errors import JobFailed
 from iopstui.fio.fence import Fence
 from iopstui.fio.process import FioProcess
+from iopstui.linux.process.affinity import tied_process
 from iopstui.linux.process.private import private_directory
-from iopstui.linux.process.tied import tied_process
 
 IOPSTUI = (sys.executable, "-m", "iopstui")
 MAX_S = 120

@@ -7,8 +7,8 @@ import subprocess
 import threading
 import time
 
+from iopstui.linux.process.affinity import tied_command
 from iopstui.linux.process.programs import which
-from iopstui.linux.process.tied import tied_command
 
 WAIT_S = 5.0
 

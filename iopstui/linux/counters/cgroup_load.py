@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
-from iopstui.linux.counters.cgroup_reader import CgroupReader
+from iopstui.linux.counters.cgroup import CgroupReader
 from iopstui.linux.roots import Roots
 from iopstui.model.cgroups.rates import GroupRates, group_rates
 

@@ -13,22 +13,30 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
-from iopstui.linux.devices import blkmq
 from iopstui.linux.devices.irqmap import IrqTable, read_irqs
-from iopstui.linux.devices.kernel import read_kernel
 from iopstui.linux.devices.udev import UdevDevice, enumerate_block, udev_properties
 from iopstui.linux.devices.usage.mounts import apply_mounts, read_mounts
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import (
+    PAGE,
     decode,
     link_name,
     list_names,
+    parse_cpu_list,
     read_bytes,
     read_count,
     read_flag,
+    read_int,
     read_text,
 )
-from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Kernel
+from iopstui.model.block.device import (
+    BlockDevice,
+    Hctx,
+    IrqVector,
+    Kernel,
+    QueueLimits,
+    parse_version,
+)
 from iopstui.text import printable
 
 SECTOR = 512
@@ -170,7 +178,7 @@ def _with_disk_attributes(
     device: BlockDevice, udev_device: UdevDevice, machine: _Machine
 ) -> BlockDevice:
     directory, kind = udev_device.directory, device.kind
-    hctxs = blkmq.read_hctxs(directory)
+    hctxs = read_hctxs(directory)
     request_based = bool(hctxs) or kind not in _WITHOUT_REQUESTS
     return replace(
         device,
@@ -180,7 +188,7 @@ def _with_disk_attributes(
         diskseq=read_count(f"{directory}/diskseq"),
         partitions=_partitions(directory),
         backing_file=_backing_file(directory),
-        queue=blkmq.read_queue(directory, request_based=request_based),
+        queue=read_queue(directory, request_based=request_based),
         hctxs=hctxs,
         irqs=_irqs(directory, kind, hctxs, machine),
         driver=_driver(directory, machine.roots),
@@ -375,3 +383,100 @@ def _note_shared_irqs(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]
 
 def _sorted(names: Iterable[str]) -> list[str]:
     return sorted(names, key=natural_key)
+
+
+# A block device's request queue: limits (queue/) and hardware queues (mq/).
+
+
+_CPU_DIRECTORY = re.compile(r"cpu([0-9]+)")
+
+
+def parse_scheduler(text: str) -> tuple[str | None, tuple[str, ...]]:
+    """(current, all) of "[none] mq-deadline"; a lone word without brackets is current."""
+    words = text.split()
+    names = tuple(word.strip("[]") for word in words)
+    current = next((w[1:-1] for w in words if w.startswith("[") and w.endswith("]")), None)
+    if current is None and len(names) == 1:
+        current = names[0]
+    return current or None, tuple(name for name in names if name)
+
+
+def read_queue(device: Path, *, request_based: bool = True) -> QueueLimits | None:
+    """The limits of a whole disk, None if it has no queue directory.
+
+    Linux 6.1 shows scheduler, rq_affinity and nr_requests for bio-based devices too, where
+    they mean nothing and take any value: with ``request_based`` False they are None.
+    """
+    queue = f"{device}/queue"
+    if not os.path.isdir(queue):
+        return None
+    scheduler, schedulers = parse_scheduler(read_text(f"{queue}/scheduler") or "")
+    return QueueLimits(
+        scheduler=scheduler if request_based else None,
+        schedulers=schedulers if request_based else (),
+        rq_affinity=read_count(f"{queue}/rq_affinity") if request_based else None,
+        nr_requests=read_count(f"{queue}/nr_requests") if request_based else None,
+        nomerges=read_count(f"{queue}/nomerges"),
+        rotational=read_flag(f"{queue}/rotational"),
+        write_cache=read_text(f"{queue}/write_cache"),
+        logical_block_size=read_count(f"{queue}/logical_block_size"),
+        physical_block_size=read_count(f"{queue}/physical_block_size"),
+        max_sectors_kb=read_count(f"{queue}/max_sectors_kb"),
+        read_ahead_kb=read_count(f"{queue}/read_ahead_kb"),
+        wbt_lat_usec=read_int(f"{queue}/wbt_lat_usec"),
+        iostats=read_flag(f"{queue}/iostats"),
+        discard_max_bytes=read_count(f"{queue}/discard_max_bytes"),
+        zoned=read_text(f"{queue}/zoned"),
+    )
+
+
+def read_hctxs(device: Path) -> tuple[Hctx, ...]:
+    """The hardware queues of a whole disk in numerical order; empty for bio-based devices."""
+    indices = sorted(int(n) for n in list_names(f"{device}/mq") if n.isascii() and n.isdigit())
+    return tuple(_read_hctx(f"{device}/mq/{index}", index) for index in indices)
+
+
+def _read_hctx(directory: str, index: int) -> Hctx:
+    return Hctx(
+        index=index,
+        cpus=_read_cpus(directory),
+        nr_tags=read_count(f"{directory}/nr_tags"),
+        nr_reserved_tags=read_count(f"{directory}/nr_reserved_tags"),
+    )
+
+
+def _read_cpus(directory: str) -> tuple[int, ...]:
+    """``cpu_list``, or the cpuN directories where it is missing or cut off at a page's end."""
+    data = read_bytes(f"{directory}/cpu_list")
+    if data is not None and data.strip() and len(data) < PAGE - 1:
+        return parse_cpu_list(decode(data))
+    matches = (_CPU_DIRECTORY.fullmatch(name) for name in list_names(directory))
+    numbers = tuple(sorted(int(match[1]) for match in matches if match))
+    if numbers or data is None:
+        return numbers
+    # the number at the cut may have lost digits
+    complete, _, _ = decode(data).rpartition(",")
+    return parse_cpu_list(complete if len(data) >= PAGE - 1 else decode(data))
+
+
+# Which kernel runs, and whether its interrupt handlers are threads.
+#
+# Sources: Documentation/admin-guide/kernel-parameters.txt (threadirqs), proc_version(5).
+
+
+def read_kernel(roots: Roots) -> Kernel:
+    """Read the running kernel; it does not change while the machine runs."""
+    return Kernel(
+        version=parse_version(read_text(roots.proc / "sys/kernel/osrelease") or ""),
+        threaded_irqs=parse_threaded(
+            read_text(roots.proc / "cmdline") or "", read_text(roots.proc / "version") or ""
+        ),
+    )
+
+
+def parse_threaded(cmdline: str, version: str) -> bool:
+    """Whether /proc/cmdline asks for threads, or a kernel built for real time has nothing else
+    ("#1 SMP PREEMPT_RT Debian ..." in /proc/version)."""
+    # what follows "--" is for init
+    kernel_options, _, _ = f" {cmdline} ".partition(" -- ")
+    return "threadirqs" in kernel_options.split() or "PREEMPT_RT" in version.split()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from iopstui.linux.devices.health.driver_health import paths_of
+from iopstui.linux.devices.health import paths_of
 from iopstui.linux.nvme.health import controllers_of
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_count

@@ -9,8 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.linux.devices.health.driver_health import paths_of
-from iopstui.linux.devices.health.temperature import read_temperature, sensors_near
+from iopstui.linux.devices.health import paths_of, read_temperature, sensors_near
 from iopstui.linux.nvme import admin, pages
 from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.linux.roots import Roots

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from iopstui.linux.counters.procfs import parse_diskstats
-from iopstui.linux.devices.health.driver_health import paths_of
+from iopstui.linux.devices.health import paths_of
 from iopstui.linux.nvme import admin, pages
 from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.linux.nvme.health import LIVE, controller_state, controllers_of, placement_enabled

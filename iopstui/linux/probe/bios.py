@@ -20,7 +20,7 @@ from iopstui.linux.probe.assembler import (
     STACK,
     Program,
 )
-from iopstui.linux.probe.btf import TYPEDEF, Types
+from iopstui.linux.probe.bpf import TYPEDEF, Types
 from iopstui.linux.probe.counting import (
     BINS_BITS,
     KIND,

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 
+from iopstui.linux.counters.cgroup import CgroupPaths
 from iopstui.linux.machine.topology import possible_cpus
 from iopstui.linux.probe import bios, bpf, counting, slowest, tasks
 from iopstui.linux.probe.bins import DIRECTION_AT, REGION_AT, bucket_middle, counts_by_disk, size_of
@@ -23,7 +24,6 @@ from iopstui.linux.probe.counting import CountMap, Details, InFlightMap, MatrixM
 from iopstui.linux.probe.programs import BpfPrograms, ProbeCost
 from iopstui.linux.probe.regions import Region
 from iopstui.linux.probe.request_slots import new_in_flight_map, tags_and_queues
-from iopstui.linux.process.cgroup_paths import CgroupPaths
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_text

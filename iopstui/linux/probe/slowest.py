@@ -23,7 +23,7 @@ from iopstui.linux.probe.assembler import (
     PROBE_READ_KERNEL,
     Program,
 )
-from iopstui.linux.probe.btf import Types
+from iopstui.linux.probe.bpf import Types
 from iopstui.linux.probe.regions import Region
 from iopstui.model.metrics.slow.slow_requests import FLUSHES, SLOW_KINDS, rwbs
 from iopstui.model.samples import Exemplar

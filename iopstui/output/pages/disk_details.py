@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from iopstui import format as units
-from iopstui.linux.devices.health.smart import Attribute, DiskHealth
+from iopstui.linux.devices.smart import Attribute, DiskHealth
 from iopstui.linux.devices.zones import Zones
 from iopstui.tables import Column, head_line, row_line
 

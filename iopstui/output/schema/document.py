@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from iopstui.discovery import feature_modules
-from iopstui.linux.devices.health.smart import DiskHealth
+from iopstui.linux.devices.smart import DiskHealth
 from iopstui.linux.devices.zones import Zones
 from iopstui.linux.nvme.topology import DriveFacts, NamespaceTopology
 from iopstui.model.block.device import BlockDevice, Hctx

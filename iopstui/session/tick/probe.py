@@ -79,7 +79,7 @@ class SessionProbe:
 
     def _begin(self) -> None:
         # nothing of it is loaded before it is asked for
-        from iopstui.linux.probe.availability import why_no_probe
+        from iopstui.linux.probe.bpf import why_no_probe
         from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
         from iopstui.linux.probe.regions import regions
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from iopstui import events
 from iopstui.events import LAYOUT
-from iopstui.linux.counters.cgroup_reader import CgroupReader
+from iopstui.linux.counters.cgroup import CgroupReader
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.devices.usage.mounts import distinct_file_systems
 from iopstui.linux.machine.topology import online_cpus

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iopstui.linux.probe.btf import TYPEDEF, Types
+from iopstui.linux.probe.bpf import TYPEDEF, Types
 
 GETRQ, ISSUE, COMPLETE, REQUEUE = (
     "block_getrq", "block_rq_issue", "block_rq_complete", "block_rq_requeue",
