@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import UsageError
-from iopstui.fio.shipped_files import shipped_directory
+from iopstui.fio.library import shipped_directory
 from iopstui.linux.process.private import read_trusted
 from iopstui.model.volumes.schema import parse_provider
 from iopstui.model.volumes.volume import Instance, Provider, VolumeClass

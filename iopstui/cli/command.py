@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -37,3 +37,20 @@ class CommandLine(NamedTuple):
     """The commands' parsers by name; only one of them if a command is named."""
     commands: Callable[[], list[Command]]
     """In the order of the help."""
+
+
+# A candidate that shell completion offers for the next word.
+
+
+FILES = ":files"
+"""In place of a candidate: the shell's own completion of file names."""
+
+
+class Candidate(NamedTuple):
+    """A word, and what it means."""
+
+    word: str
+    meaning: str = ""
+
+
+CandidateSource = Callable[[], Iterable[Candidate]]

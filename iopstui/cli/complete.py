@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 
-from iopstui.cli.candidate import FILES, Candidate
-from iopstui.cli.command import CommandLine
+from iopstui.cli.command import FILES, Candidate, CommandLine
 
 
 def complete(words: Sequence[str], line: CommandLine) -> list[Candidate]:

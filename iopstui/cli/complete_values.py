@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from iopstui.cli.candidate import FILES, Candidate, CandidateSource
+from iopstui.cli.command import FILES, Candidate, CandidateSource
 from iopstui.discovery import feature_modules
 from iopstui.errors import IopstuiError
 

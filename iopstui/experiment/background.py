@@ -10,12 +10,7 @@ from iopstui.errors import IopstuiError
 from iopstui.events import Event, Notice
 from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import ExperimentRunner
-from iopstui.experiment.setup import (
-    ExperimentSetup,
-    form_lines,
-    preview_setup,
-    resume_text,
-)
+from iopstui.experiment.setup import ExperimentSetup, form_lines, preview_setup, resume_text
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target

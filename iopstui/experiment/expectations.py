@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from iopstui.errors import UsageError
 from iopstui.experiment.preview import representative_points
-from iopstui.fio.job_cpus import cpu_list
+from iopstui.fio.job_shape import cpu_list
 from iopstui.fio.job_text import expand_variables, read_job
 from iopstui.fio.library import find_job
 from iopstui.linux.machine.topology import online_cpus

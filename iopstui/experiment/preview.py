@@ -26,13 +26,10 @@ from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import FILE_LOGS, PREFIX_LOGS
 from iopstui.preflight.inspection import JOB, inspect_text
-from iopstui.preflight.job import prepare, require_target
+from iopstui.preflight.job import bind_jobs, prepare, require_target
 from iopstui.preflight.prepared_job import PreparedJob
-from iopstui.preflight.queues import bind_jobs
-from iopstui.safety.scratch import usable_bytes_for_all
-from iopstui.safety.scratch_sizes import scratch_total
-from iopstui.safety.tunable_states import queued_disks
-from iopstui.safety.tunables import read_tunable, why_not_changeable
+from iopstui.safety.scratch import scratch_total, usable_bytes_for_all
+from iopstui.safety.tunables import queued_disks, read_tunable, why_not_changeable
 from iopstui.text import printable
 
 MAX_CHECKED_POINTS = 50

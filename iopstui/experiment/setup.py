@@ -6,24 +6,28 @@ import math
 import os
 import random
 import shlex
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.experiment.preview import Preview, preview_plan
+from iopstui.experiment.expectations import parse_expectations, plan_sections
+from iopstui.experiment.preview import Preview, preview_plan, representative_points
 from iopstui.experiment.progress import ProgressFile, default_path
 from iopstui.experiment.runner import OVERHEAD_S, point_job_text, point_request
-from iopstui.fio.inspect import Fio, SectionFiles
+from iopstui.fio.inspect import Fio, SectionFiles, find_fio
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job
 from iopstui.fio.write_bound import max_written_bytes
 from iopstui.format import counted, duration, size
 from iopstui.linux.devices.identity import target_identity
+from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.plan import (
     Plan,
     PlannedPoint,
@@ -35,7 +39,12 @@ from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.model.fio import jobfile
 from iopstui.preflight.target_from_job import target_named_by_job
+from iopstui.preflight.targets import choose_common_targets
+from iopstui.recording.writer import check_creatable, next_free_path
+from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.session.fio.write_budget import max_writes_text, short_budget_text
+from iopstui.session.live import LiveSession
+from iopstui.session.viewer import NOBODY
 from iopstui.text import printable
 
 MAX_LISTED_STEPS = 40
@@ -306,3 +315,111 @@ def _age_text(seconds: float) -> str:
     if seconds < 172_800:
         return f"{counted(round(seconds / 3600), 'hour')} ago"
     return f"{seconds / 86400:.0f} days ago"
+
+
+# Turn the options of a sweep or a comparison into an experiment that is ready to run.
+#
+# ``notify`` prints a message for the user, because some steps take seconds.
+
+
+Notify = Callable[[str], None]
+
+_NOUNS = {"sweep": "sweep", "compare": "comparison"}
+MIN_ANNOUNCED_CHECKS = 20
+"""From this number on, the checks with fio take seconds."""
+
+
+def set_up(run: RunRequest, plan: Plan, notify: Notify) -> ExperimentSetup:
+    """Check everything before anything runs. UsageError, Refused or Missing."""
+    fio = find_fio()
+    clean_up_and_report(notify, Roots())
+    devices = read_devices(Roots())
+    target, job_target = choose_common_targets(run.targets, plan.every_job, devices, Roots())
+    _refuse_delayed_knobs(run)
+    checked = sum(1 for _ in representative_points(plan))
+    if checked >= MIN_ANNOUNCED_CHECKS:
+        notify(f"checking {checked} of {counted(plan.points, 'point')} with fio; nothing runs yet")
+    return preview_setup(plan, target, job_target, devices, run, fio, Roots())
+
+
+def _refuse_delayed_knobs(run: RunRequest) -> None:
+    if any(knob.after_s is not None for knob in run.knobs):
+        raise UsageError(
+            "A tunable that changes during a run (--knob NAME=VALUE@SECONDS) cannot be used in "
+            "an experiment.",
+            "Remove @SECONDS, or make it an axis or a variant.",
+        )
+
+
+def expectations_at_every_point(run: RunRequest, setup: ExperimentSetup) -> tuple[Expectation, ...]:
+    """Expectations of each point. UsageError for one that a point can't measure."""
+    if not run.expect:
+        return ()
+    varied = {axis.name for axis in setup.plan.axes}
+    expectations = parse_expectations(
+        run.expect, run.tolerance, setup.target, plan_sections(setup.plan), varied
+    )  # fmt: skip
+    for expectation in expectations:
+        if expectation.of_job or expectation.part is not None:
+            subject = "one job" if expectation.of_job else "a baseline"
+            raise UsageError(
+                f"--expect {expectation.text!r} is about {subject}, but the points of a sweep are "
+                "checked by the totals of all jobs in the measured seconds.",
+                "To check a single run: iopstui run --expect",
+            )
+    return expectations
+
+
+def load_progress(
+    setup: ExperimentSetup,
+    run: RunRequest,
+    expectations: Sequence[Expectation],
+    notify: Notify,
+    path: Path | None,
+    fresh: bool,
+    dry_run: bool,
+) -> ProgressFile | None:
+    """The progress file at ``path`` (``None``: in the state directory), with the results of an
+    interrupted run; ``None`` if it cannot be written. UsageError for a --state file of another
+    experiment, or if the environment has changed so that the run cannot continue."""
+    texts = [expectation.text for expectation in expectations]
+    more = [texts, ["latency"] * run.probe, run.own_cpus]
+    try:
+        progress = setup.progress(path, run.interval_s, *more)
+    except OSError as error:
+        notify(f"progress is not saved: {error}")
+        return None
+    if progress.changed and not fresh:
+        noun = _NOUNS[setup.plan.kind]
+        raise UsageError(
+            f"An interrupted run of this {noun} cannot continue: {progress.changed}.",
+            f"--fresh starts over; earlier results: {progress.path}.",
+        )
+    if fresh and not dry_run:
+        progress.remove()
+    if progress.points:
+        notify(f"{resume_text(progress, setup.plan, time.time())} (--fresh starts over)")
+    return progress
+
+
+def check_record(run: RunRequest, progress: ProgressFile | None) -> None:
+    """UsageError for a --record that ``experiment_session`` would refuse; for a dry run."""
+    if run.record and not _was_recorded(run.record, progress):
+        check_creatable(Path(run.record))
+
+
+def _was_recorded(record: str, progress: ProgressFile | None) -> bool:
+    """Whether it goes on after an interruption, and was recorded to this file before that."""
+    return progress is not None and bool(progress.points) and os.path.exists(record)
+
+
+def experiment_session(
+    setup: ExperimentSetup, run: RunRequest, progress: ProgressFile | None, notify: Notify
+) -> LiveSession:
+    """The session that runs it; not started. UsageError for a --record that can't be. One that
+    goes on after an interruption has been recorded to that file before."""
+    if run.record and _was_recorded(run.record, progress):
+        free = next_free_path(Path(run.record))
+        notify(f"recording to {free}: {run.record} ends with the interruption")
+        run = replace(run, record=str(free))
+    return LiveSession(setup.target, setup.devices, setup.job_target, run, NOBODY)

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import iopstui
 from iopstui.errors import Missing, UsageError
-from iopstui.fio.shipped_files import shipped_directory
 
 SUFFIX = ".fio"
 OWN_PUBLISHER = "iopstui"
@@ -175,3 +175,22 @@ def _advice(name: str, paths: dict[str, Path]) -> str:
     similar = similar or difflib.get_close_matches(prefix, paths, n=3, cutoff=0.5)
     listing = "List: iopstui jobs"
     return f"Did you mean {' or '.join(similar)}? {listing}" if similar else listing
+
+
+# Find files that are shipped with iopstui.
+
+
+def shipped_directory(name: str, kind: str) -> Path:
+    """Directory of the shipped ``name`` ("jobs"): inside the installed package, or beside it in a
+    checkout. ``kind`` is what a user may give instead, for the error. Raises Missing."""
+    package = Path(iopstui.__file__).resolve().parent
+    inside, checkout = package / name, package.parent / name
+    if inside.is_dir():
+        return inside
+    # pyproject.toml: a directory of that name beside an installed package is somebody else's
+    if checkout.is_dir() and (package.parent / "pyproject.toml").is_file():
+        return checkout
+    raise Missing(
+        f"The shipped {name} are missing from this installation ({inside}).",
+        f"Install iopstui again, or give the path of a {kind}.",
+    )

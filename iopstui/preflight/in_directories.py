@@ -23,13 +23,16 @@ from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight.loaded_request import LoadedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.prepared_job import PreparedJob
-from iopstui.safety.scratch import Scratch, make_scratches, supports_direct, usable_bytes_for_all
-from iopstui.safety.scratch_sizes import (
+from iopstui.safety.scratch import (
+    Scratch,
     bytes_by_file,
     last_offset,
+    make_scratches,
     scratch_sizes,
     shared_name,
+    supports_direct,
     time_based_values,
+    usable_bytes_for_all,
 )
 from iopstui.safety.write_guard import CheckedJob, WriteGuard
 from iopstui.text import printable

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
+from iopstui.fio.job_shape import engine
 from iopstui.fio.job_text import (
     absolute_files,
     check_directories,
@@ -15,22 +16,26 @@ from iopstui.fio.job_text import (
     describe_job,
     expand_variables,
     join_paths,
+    largest_block,
 )
 from iopstui.fio.layout import layout_text
 from iopstui.fio.logs import FioLogs
 from iopstui.fio.write_bound import layout_bytes
+from iopstui.format import size as size_text
+from iopstui.linux.devices.nvme_generic import generic_of
+from iopstui.linux.roots import Roots
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import Target
+from iopstui.model.block.target import DEVICE, Target, TargetPart, TargetPath
 from iopstui.model.fio import jobfile
-from iopstui.model.fio.sizes import size_bytes
+from iopstui.model.fio.jobfile import PASSTHROUGH
+from iopstui.model.fio.sizes import part_bytes, size_bytes
 from iopstui.preflight.loaded_request import LoadedRequest, group_reporting, refuse_unfenced
-from iopstui.preflight.passthrough import passthrough_options
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.staging import Staging
-from iopstui.preflight.target_area import area_options
 from iopstui.safety import scratch
 from iopstui.safety.write_guard import CheckedJob, WriteGuard
+from iopstui.text import printable
 
 # what can be written between two checks of the free space
 QUICK_BYTES = 1 << 30
@@ -160,3 +165,150 @@ def _capped_size(text: str, size: int) -> int:
         for s in jobfile.effective_sections(text)
     ]
     return min([size, *(n for n in declared if n)])
+
+
+# Jobs that send NVMe commands past the block layer (ioengine=io_uring_cmd).
+#
+# They open the namespace's generic device (/dev/ng0n1) in place of its block device, which stays
+# the
+# target: it is what is checked, locked, reserved and, as far as the kernel counts them, measured.
+
+
+_DIRECT = sorted(jobfile.option_names("direct"))
+
+
+def passthrough_options(text: str, target: Target, roots: Roots) -> Mapping[int, Mapping[str, str]]:
+    """The options of each section of ``text`` by its index, if one passes commands through: that
+    one opens the generic device, which can't be opened with O_DIRECT. UsageError where the target
+    has no generic device, or is one and a section would do ordinary I/O on it."""
+    per_section: dict[int, dict[str, str]] = {}
+    jobs = jobfile.effective_sections(text)
+    for index, job in enumerate(jobs):
+        if engine(job.options) == PASSTHROUGH:
+            per_section[index] = {
+                "filename": join_paths(_nodes(target.places, roots)),
+                "direct": "0",
+            }
+        else:
+            _check_ordinary(job.name, engine(job.options), target.places)
+    for index, job in enumerate(jobs if per_section else ()):
+        # what is set for one section has to be set for all
+        per_section.setdefault(
+            index, {name: job.options[name] for name in _DIRECT if name in job.options}
+        )
+    return per_section
+
+
+def _nodes(places: Sequence[TargetPath], roots: Roots) -> list[str]:
+    return [place.path if place.passthrough else _generic_node(place, roots) for place in places]
+
+
+def _generic_node(place: TargetPath, roots: Roots) -> str:
+    node = generic_of(roots, place.device or "") if place.kind == DEVICE else None
+    if node is None:
+        raise UsageError(
+            f"ioengine={PASSTHROUGH} sends NVMe commands, and {printable(place.path)} is no whole "
+            "NVMe namespace with a generic device (/dev/ng0n1).",
+            "Name a namespace (iopstui devices), or use ioengine=io_uring.",
+        )
+    return node
+
+
+def _check_ordinary(section: str, name: str, places: Sequence[TargetPath]) -> None:
+    for place in places:
+        if place.passthrough:
+            raise UsageError(
+                f"{printable(place.path)} takes NVMe commands alone, and [{printable(section)}] "
+                f"uses ioengine={printable(name)}.",
+                f"Add --set ioengine={PASSTHROUGH}, or name the block device /dev/{place.device}.",
+            )
+
+
+# The area of a file or device that one of several machines uses (--part).
+
+
+UNIT = 1 << 20
+SMALLEST_UNIT = 4096
+_AREA_OPTIONS = ("offset", "offset_increment", "zonemode", "zonesize", "zonerange", "zoneskip")
+
+
+def check_part(part: TargetPart | None, target: Target | None) -> None:
+    """UsageError for a part of something that has none."""
+    if part is None:
+        return
+    if target is None:
+        raise UsageError(
+            f"Part {part} needs a target, but the job names its own files.",
+            "Give a file or a device as TARGET.",
+        )
+    if target.kind == kinds.DIRECTORY:
+        raise UsageError(
+            f"Part {part} of a directory: scratch files are made by each machine for itself.",
+            "Give a file that all machines see (to make one: truncate -s 100g FILE), or a device.",
+        )
+
+
+def area_options(
+    part: TargetPart,
+    target: Target,
+    size: str | None,
+    text: str,
+    devices: Mapping[str, BlockDevice],
+) -> dict[str, str]:
+    """fio's offset= and size= for ``part`` of every place of the target. ``size`` is the user's
+    for the whole target, ``text`` the job. UsageError if it cannot be divided."""
+    jobs = jobfile.effective_sections(text)
+    for job in jobs:
+        areas = [name for name in _AREA_OPTIONS if name in job.options]
+        if areas:
+            raise UsageError(
+                f"[{printable(job.name)}] has {areas[0]}=, so it chooses its own area of the "
+                f"target, and part {part} another one.",
+                "Use a job without it.",
+            )
+    target_bytes = _smallest_place_bytes(target.places, devices)
+    declared = [
+        part_bytes(expand_variables(job.options.get("size", "")), target_bytes) for job in jobs
+    ]
+    area_bytes = min([target_bytes, *(n for n in declared if n)])
+    if size is not None:
+        area_bytes = _requested_bytes(size, target_bytes, target)
+    largest = max(largest_block(job) for job in jobs)
+    unit = max(largest, UNIT if area_bytes // part.of >= 4 * UNIT else SMALLEST_UNIT)
+    offset, length = part.area(area_bytes, unit)
+    if area_bytes // part.of < unit:
+        raise UsageError(
+            f"{size_text(area_bytes)} cannot be divided into {part.of} parts of at least "
+            f"{size_text(unit)}.",
+            "Use a larger file, or fewer machines.",
+        )
+    # fio shares size= out among the files of a job
+    return {"offset": str(offset), "size": str(length * len(target.places))}
+
+
+def _requested_bytes(size: str, target_bytes: int, target: Target) -> int:
+    requested = size_bytes(size)
+    if not requested:
+        raise UsageError(f"--size {size!r} is not a size.", "For example: --size 512m")
+    if requested > target_bytes:
+        # machines that each make it longer could cut off what another has written
+        path = printable(target.places[0].path)
+        hint = "Leave out --size."
+        if target.kind == kinds.FILE:
+            hint = f"To make it longer: truncate -s {printable(size)} {path}"
+        raise UsageError(
+            f"--size {printable(size)}: {path} has only {size_text(target_bytes)}.", hint
+        )
+    return requested
+
+
+def _smallest_place_bytes(places: Sequence[TargetPath], devices: Mapping[str, BlockDevice]) -> int:
+    """Bytes of the smallest place, 0 if unknown."""
+    sizes = []
+    for place in places:
+        if place.kind == kinds.FILE:
+            sizes.append(os.stat(place.path).st_size)
+        else:
+            device = devices.get(place.device or "")
+            sizes.append((device.size if device is not None else None) or 0)
+    return min(sizes)

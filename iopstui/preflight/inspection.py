@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from iopstui.fio.inspect import END, Fio, JobFacts, inspect
-from iopstui.fio.job_cpus import check_cpus
+from iopstui.fio.job_shape import check_cpus
 from iopstui.fio.job_text import check_options, check_variables
 from iopstui.linux.process.private import write_text
 from iopstui.model.fio import jobfile

@@ -18,7 +18,7 @@ from iopstui.model.metrics.history import MIN_MARK_SPACING_S
 from iopstui.recording import layout as form
 from iopstui.recording.player import Player
 from iopstui.recording.reader import Record, Recording, RecordingIndex, SampleRecord
-from iopstui.safety.tunable_states import TunableState, queued_disks
+from iopstui.safety.tunables import TunableState, queued_disks
 
 LOOKBACK = 900
 NOT_IN_RECORDING = "{} is not available in a recording"

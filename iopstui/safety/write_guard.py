@@ -28,9 +28,9 @@ from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.fio import jobfile
 from iopstui.safety import refusals as safety
 from iopstui.safety.active_run import ActiveRun
-from iopstui.safety.destroy_paths import bind_paths
 from iopstui.safety.file_users import FileUsers
 from iopstui.safety.locks import HeldLock, identity, lock, lock_node, require_rights
+from iopstui.safety.refusals import bind_paths
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]

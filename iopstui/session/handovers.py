@@ -23,13 +23,7 @@ from iopstui.model.samples import FioStatus
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.safety.active_run import ActiveRun
 from iopstui.session.fio.current_run import CurrentRun
-from iopstui.session.fio.fio_run import (
-    FioEvent,
-    FioRun,
-    NewDocument,
-    PhaseFinished,
-    ReadyToStart,
-)
+from iopstui.session.fio.fio_run import FioEvent, FioRun, NewDocument, PhaseFinished, ReadyToStart
 from iopstui.session.fio.session_scratch import StopFirst
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.run_order import RunOrder

@@ -34,11 +34,9 @@ from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.runs import Runs
 from iopstui.session.tick.context import Context, Sink
-from iopstui.session.tick.outcomes import OutcomeTracker
+from iopstui.session.tick.outcomes import OutcomeTracker, SteadyStop
 from iopstui.session.tick.sampling import Sampling
-from iopstui.session.tick.steady import SteadyStop
-from iopstui.session.tunable_alternation import TunableAlternation
-from iopstui.session.tunable_changes import TunableChanges
+from iopstui.session.tunable_changes import TunableAlternation, TunableChanges
 from iopstui.session.viewer import Viewer
 from iopstui.text import printable
 
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
     from iopstui.model.answer.use import DiskUse
     from iopstui.model.experiment.expectation import Expectation, Outcome
     from iopstui.preflight.shared_scratch import LentScratch
-    from iopstui.safety.tunable_states import TunableState
+    from iopstui.safety.tunables import TunableState
     from iopstui.session.run_order import RunOrder
     from iopstui.session.start_signal import StartSignal
 
@@ -268,7 +266,7 @@ class LiveSession:
 
     def knobs(self) -> list[TunableState]:
         """The tunables of the disks under the target, as they are now (reads some files)."""
-        from iopstui.safety.tunable_states import tunable_states
+        from iopstui.safety.tunables import tunable_states
 
         return tunable_states(self.target, self.devices, self._context.roots)
 

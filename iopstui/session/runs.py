@@ -1,28 +1,25 @@
 """The runs of a session: prepare a job, start fio, follow its documents, report its end. Where one
-may replace another without a pause, handovers.py prepares and starts it."""
+may replace another without a pause, handovers.py prepares and starts it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from iopstui import events
-from iopstui.errors import (
-    EXIT_INTERRUPTED,
-    EXIT_JOB_FAILED,
-    EXIT_OK,
-    Interrupted,
-    IopstuiError,
-)
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, Interrupted, IopstuiError
 from iopstui.events import LAYOUT, RUN
 from iopstui.fio.inspect import cancel_when, find_fio
 from iopstui.linux.counters.signal_flag import SignalFlag
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Binding
+from iopstui.model.fio.interval_time import is_repetition
 from iopstui.model.metrics.summary import fio_summary, without_bins
+from iopstui.model.samples import FioStatus
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.recording.records import JobRun
 from iopstui.session.fio.current_run import CurrentRun
-from iopstui.session.fio.final_document import is_repeated, without_repeats
 from iopstui.session.fio.fio_run import (
     ENDED,
     LAST_FRAME_DELAY_S,
@@ -521,3 +518,33 @@ def _recorded_job(step: int, order: RunOrder, prepared: PreparedJob) -> JobRun:
         step, request.job, dict(request.overrides), request.size, request.bind, prepared.text,
         tuple(prepared.files), _knobs(order), prepared.binding,
     )  # fmt: skip
+
+
+# fio's last document, which it may write twice: as its last periodic document, and as its final
+# one.
+#
+# Only the second says how long the jobs ran; before fio 3.30 the runtime of the first goes on
+# after
+# their end. So the first is taken for the second.
+
+
+def is_repeated(status: FioStatus, before: FioStatus) -> bool:
+    """True if fio immediately repeats the document ``before``."""
+    return status.timestamp_ms - before.timestamp_ms < LAST_FRAME_DELAY_S * 1000 and is_repetition(
+        status, before
+    )
+
+
+def without_repeats(documents: Sequence[NewDocument]) -> list[NewDocument]:
+    """The documents without those repeated after the last job has ended."""
+    distinct: list[NewDocument] = []
+    for document in documents:
+        if (
+            distinct
+            and distinct[-1].maybe_final
+            and is_repeated(document.status, distinct[-1].status)
+        ):
+            distinct.pop()
+            document = replace(document, repeated=True)
+        distinct.append(document)
+    return distinct

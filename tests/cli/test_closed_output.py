@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from iopstui.cli.runs.run_session import run_until_finished
+from iopstui.cli.runs.run_job import run_until_finished
 from iopstui.cli.terminal import exit_on_closed_output
 from iopstui.errors import EXIT_INTERRUPTED, Interrupted
 from iopstui.events import Event, Notice, StepFinished

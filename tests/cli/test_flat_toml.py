@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.cli.flat_toml import Entry, Value, parse
+from iopstui.cli.config import Entry, Value, parse
 
 RIGHT = {
     'a = "x"': "x", "a='x\\n'": "x\\n", 'a = ""': "", 'a = "x # y" # z': "x # y", "a = 4": 4,

@@ -11,7 +11,7 @@ from fio_recordings import NAMES, items, raw, statuses
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from iopstui.fio.stream import framing, interleaved_output
+from iopstui.fio.stream import framing
 from iopstui.fio.stream import status as fio_status
 from iopstui.fio.stream.framing import BrokenDocument, Document, Item, LogLine
 from iopstui.fio.stream.status import parse_status
@@ -323,11 +323,11 @@ def test_no_document_however_strange_makes_it_fail(jobs: list[Any], timestamp: A
 def test_a_document_without_an_end_is_given_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever writes lines of such a length is no fio, and there is nothing to take out of them."""
     looked: list[int] = []
-    monkeypatch.setattr(interleaved_output, "_cuts", lambda body, at: iter(looked.append(at) or ()))
+    monkeypatch.setattr(framing, "_cuts", lambda body, at: iter(looked.append(at) or ()))
     line = b'  "a": ' + b"1" * 300_000
-    assert interleaved_output.remove_interleaved_text(b"{\n" + line + b"\n}\n") is None
+    assert framing.remove_interleaved_text(b"{\n" + line + b"\n}\n") is None
     assert looked == []
-    assert interleaved_output.remove_interleaved_text(b'{\n  "a": 1\nfio: odd\n}\n') is None
+    assert framing.remove_interleaved_text(b'{\n  "a": 1\nfio: odd\n}\n') is None
     assert looked
 
 

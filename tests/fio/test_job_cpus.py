@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.fio.job_cpus import check_cpus, cpu_list
+from iopstui.fio.job_shape import check_cpus, cpu_list
 from iopstui.linux.roots import Roots
 
 

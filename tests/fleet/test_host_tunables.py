@@ -17,7 +17,7 @@ from iopstui.features.fleet.hosts.host_tunables import (
     parse_host_tunables,
     plan_tunable_change,
 )
-from iopstui.safety.tunable_states import TunableState
+from iopstui.safety.tunables import TunableState
 
 ALL = ("none", "mq-deadline", "bfq")
 ODD = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from iopstui.output.schema.document import schema
+from iopstui.output.schema import schema
 
 NOTES = {"$schema", "$comment", "$defs", "title", "description"}
 TYPES: dict[str, Any] = {

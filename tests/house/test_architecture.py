@@ -112,7 +112,7 @@ VIOLATIONS = (
     ("session", "argparse"),
     ("ui", "iopstui.cli.options"),
     ("features/fleet/hosts", "iopstui.features.fleet.merging"),
-    ("session/fio", "iopstui.session.tick.steady"),
+    ("session/fio", "iopstui.session.tick.outcomes"),
 )  # fmt: skip
 
 

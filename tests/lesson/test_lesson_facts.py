@@ -15,7 +15,7 @@ from iopstui.features.lessons.play.player import LessonRun
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
 from iopstui.model.block.target import Target
-from iopstui.safety.tunable_states import TunableState
+from iopstui.safety.tunables import TunableState
 
 LIMITS = QueueLimits(
     "mq-deadline", ("none", "mq-deadline", "bfq"), 1, 256, 0, True, None, 512, 4096, 1280, 128,

@@ -19,8 +19,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.output.jsonl import event_object, frame_object
 from iopstui.output.replay import replay_headless
-from iopstui.output.schema.document import schema, schema_text
-from iopstui.output.schema.notation import of_type
+from iopstui.output.schema import of_type, schema, schema_text
 
 RECORDINGS = ("compare", "first-demo", "places", "run", "sweep")
 

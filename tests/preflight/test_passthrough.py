@@ -11,8 +11,8 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target, TargetPath
 from iopstui.model.fio.jobfile import effective_sections, with_overrides
-from iopstui.preflight import passthrough
-from iopstui.preflight.passthrough import passthrough_options
+from iopstui.preflight import in_place
+from iopstui.preflight.in_place import passthrough_options
 from iopstui.safety import refusals
 from iopstui.safety.refusals import WriteVerdict, check_write
 
@@ -26,7 +26,7 @@ DISK = BlockDevice(name="nvme0n1", path="/dev/nvme0n1", major=259, minor=0, kind
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = {"nvme0n1": "/dev/ng0n1", "nvme1n1": "/dev/ng1n1"}
-    monkeypatch.setattr(passthrough, "generic_of", lambda _, name: nodes.get(name))
+    monkeypatch.setattr(in_place, "generic_of", lambda _, name: nodes.get(name))
 
 
 def files(text: str, where: Target) -> dict[int, dict[str, str]]:

@@ -18,12 +18,12 @@ from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, combine_
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
-from iopstui.preflight import queues as module
+from iopstui.preflight import job as module
 from iopstui.preflight.job import prepare
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.safety import scratch
-from iopstui.safety.scratch_sizes import scratch_sizes
+from iopstui.safety.scratch import scratch_sizes
 
 OWN_FILES = "[global]\nrw=randrw\nbs=4k\nsize=1g\n[reader/1]\nnumjobs=2\n[writer]\n"
 SHARED = "[a]\nrw=randread\nbs=4k\nsize=1g\nfilename=x:y\nnumjobs=3\n"

@@ -17,8 +17,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, TargetPart, combine_targets
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
+from iopstui.preflight.in_place import area_options
 from iopstui.preflight.job import prepare
-from iopstui.preflight.target_area import area_options
 
 MIB = 1 << 20
 JOB = "[a]\nrw=randread\nbs=4k\nsize=1g\n"

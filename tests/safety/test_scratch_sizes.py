@@ -7,7 +7,7 @@ from iopstui.fio.inspect import SectionFiles
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job, job_paths
 from iopstui.model.fio.jobfile import effective_sections
-from iopstui.safety.scratch_sizes import (
+from iopstui.safety.scratch import (
     bytes_by_file,
     files_of,
     last_offset,

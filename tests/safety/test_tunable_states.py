@@ -11,12 +11,7 @@ from trees import Tree, virtio_disk
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target, combine_targets
-from iopstui.safety.tunable_states import (
-    TunableState,
-    common_schedulers,
-    queued_disks,
-    tunable_states,
-)
+from iopstui.safety.tunables import TunableState, common_schedulers, queued_disks, tunable_states
 
 DISK = device(name="vda")
 DEVICES = {

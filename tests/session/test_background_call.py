@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from iopstui.session.fio import background_call
-from iopstui.session.fio.background_call import BackgroundCall
+from iopstui.session.fio import fio_run
+from iopstui.session.fio.fio_run import BackgroundCall
 
 
 def test_each_call_has_its_own_answer() -> None:
@@ -18,7 +18,7 @@ def test_each_call_has_its_own_answer() -> None:
 
 
 def test_one_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(background_call, "WAIT_S", 0.05)
+    monkeypatch.setattr(fio_run, "WAIT_S", 0.05)
     back, asked = threading.Event(), []
 
     def ask() -> int:

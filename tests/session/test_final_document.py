@@ -6,8 +6,8 @@ import pytest
 from fio_recordings import samples, statuses
 
 from iopstui.model.metrics.frame import FINAL, PARTIAL, FrameBuilder
-from iopstui.session.fio.final_document import is_repeated, without_repeats
 from iopstui.session.fio.fio_run import NewDocument
+from iopstui.session.runs import is_repeated, without_repeats
 
 NAME = "3.19-q-said-twice"
 

@@ -9,8 +9,7 @@ from session_frames import whole_frames
 
 from iopstui.events import Event, FrameReady, Notice, StepFinished, StepStarted
 from iopstui.model.metrics.frame import Frame
-from iopstui.session.tick.outcomes import OutcomeTracker
-from iopstui.session.tick.steady import SteadyStop
+from iopstui.session.tick.outcomes import OutcomeTracker, SteadyStop
 
 FRAME = next(frame for frame in whole_frames("3.42-p-both") if frame.fio and frame.fio.total.ios)
 

@@ -11,7 +11,7 @@ from test_tunable_changes import Turns
 from iopstui import events
 from iopstui.model.findings.tunable_effect import SPAN_S, SPANS, Alternation
 from iopstui.session.tick.findings import FindingTracker
-from iopstui.session.tunable_alternation import TunableAlternation
+from iopstui.session.tunable_changes import TunableAlternation
 
 
 class Clocked:

@@ -18,8 +18,7 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.watch.trigger import parse_trigger
 from iopstui.session import watch as module
-from iopstui.session.triggered_recordings import TriggeredRecordings
-from iopstui.session.watch import Watch
+from iopstui.session.watch import TriggeredRecordings, Watch
 
 TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",))
 BUSY = parse_trigger("r/s>5 for 2s", ("vda",), ("vda",))

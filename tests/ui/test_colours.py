@@ -17,7 +17,7 @@ from iopstui.features.lessons.play.library import shipped_lessons
 from iopstui.features.lessons.play.offers import LessonOffer
 from iopstui.features.lessons.screen.list import LessonList
 from iopstui.features.lessons.screen_part import OPENS
-from iopstui.safety.tunable_states import TunableState
+from iopstui.safety.tunables import TunableState
 from iopstui.ui.draw.theme import OWN_THEMES, contrast
 
 WIDE = (120, 36)

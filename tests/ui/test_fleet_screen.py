@@ -41,7 +41,7 @@ from iopstui.features.fleet.screen.hosts import HostsView
 from iopstui.features.fleet.screen.source import HostView
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.histogram import bucket_key
-from iopstui.safety.tunable_states import TunableState
+from iopstui.safety.tunables import TunableState
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.modal import Modal
 from iopstui.ui.draw.style import UTF8

@@ -16,7 +16,7 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from iopstui.model import findings
-from iopstui.safety.tunable_states import TunableState
+from iopstui.safety.tunables import TunableState
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.modal import Modal
 from iopstui.ui.core.picture import render_pictures

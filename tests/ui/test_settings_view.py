@@ -11,7 +11,7 @@ from textual.widgets import Input, OptionList, Static
 from iopstui.errors import UsageError
 from iopstui.events import TunableChanged
 from iopstui.model.block.tunable import TUNABLES
-from iopstui.safety.tunable_states import TunableState
+from iopstui.safety.tunables import TunableState
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard

@@ -33,7 +33,7 @@ from iopstui.model.metrics.cpus import CpuFrame
 from iopstui.model.metrics.frame import NO_FIO, NO_LATENCY, Frame
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad
-from iopstui.safety.tunable_states import TunableState
+from iopstui.safety.tunables import TunableState
 
 QUEUE = QueueLimits(
     scheduler="none", schedulers=("none", "mq-deadline"), rq_affinity=1, nr_requests=256,

@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.model.metrics import fields
 
     if arguments.format == "schema":
-        from iopstui.output.schema.document import schema_text
+        from iopstui.output.schema import schema_text
 
         show(schema_text())
     else:

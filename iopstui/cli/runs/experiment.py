@@ -9,18 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from iopstui.cli.runs.check_files import with_check_files
-from iopstui.cli.runs.preconditioning import check_target, run_precondition_job
+from iopstui.cli.runs.run_job import check_target, run_precondition_job
 from iopstui.cli.terminal import exit_on_closed_output, kill_without_waiting, print_message
 from iopstui.errors import UsageError
 from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import ExperimentRunner
-from iopstui.experiment.setup import ExperimentSetup, dry_run_lines, length_text, writes_text
-from iopstui.experiment.start import (
+from iopstui.experiment.setup import (
+    ExperimentSetup,
     check_record,
+    dry_run_lines,
     expectations_at_every_point,
     experiment_session,
+    length_text,
     load_progress,
     set_up,
+    writes_text,
 )
 from iopstui.format import counted, print_line
 from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan

@@ -5,29 +5,48 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from iopstui.cli.runs.check_files import with_check_files
-from iopstui.cli.runs.run_session import run_until_finished
 from iopstui.cli.runs.session_exports import exporting_sessions
-from iopstui.cli.terminal import exit_on_closed_output, print_message
-from iopstui.errors import IopstuiError, UsageError, error_for_exit_code, session_ended_error
-from iopstui.events import ExpectationChecked
+from iopstui.cli.terminal import exit_on_closed_output, kill_without_waiting, print_message
+from iopstui.errors import (
+    Interrupted,
+    IopstuiError,
+    JobFailed,
+    UsageError,
+    error_for_exit_code,
+    session_ended_error,
+)
+from iopstui.events import Event, ExpectationChecked, Notice, RunReady, StepFinished
 from iopstui.fio.inspect import find_fio
+from iopstui.format import size
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
-from iopstui.model.block.target import Target
+from iopstui.model.block import target as kinds
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target, TargetPath
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict
+from iopstui.model.fio.sizes import part_bytes
+from iopstui.output.narration import Narrator
 from iopstui.output.sinks import PLAIN, EventSink, StatusSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.preflight.targets import choose_targets
+from iopstui.recording.writer import check_creatable
 from iopstui.safety.leftovers import clean_up_and_report
+from iopstui.safety.signals import StopSignals
+from iopstui.session.fio.fio_run import FIGURES_END_THERE
 from iopstui.session.live import LiveSession
-from iopstui.session.tick.outcomes import outcome_event_text
-from iopstui.session.tick.steady import NEVER_STEADY
+from iopstui.session.run_loop import RunLoop
+from iopstui.session.start_signal import StartSignal
+from iopstui.session.tick.outcomes import NEVER_STEADY, outcome_event_text
 from iopstui.session.viewer import NOBODY
 
 if TYPE_CHECKING:
@@ -50,8 +69,6 @@ def _run_job(request: RunRequest, kind: str, arguments: argparse.Namespace) -> V
     with exporting_sessions(arguments, keep=True) as export:
         # after the exports: an unusable file or port is reported before hours of writing
         if request.precondition:
-            from iopstui.cli.runs.preconditioning import run_precondition_job
-
             request = run_precondition_job(request)
         session = _new_session(request)
         export(session)
@@ -63,8 +80,6 @@ def _run_job(request: RunRequest, kind: str, arguments: argparse.Namespace) -> V
 def _run(request: RunRequest, verdict_sink: VerdictSink, session: LiveSession) -> Verdict:
     sink: EventSink = verdict_sink
     if request.hold:
-        from iopstui.cli.runs.start_gate import StartGateSink
-
         sink = StartGateSink(sink, session)
     with exit_on_closed_output(request.expect):
         finished = run_until_finished(session, request, sink)
@@ -111,7 +126,6 @@ def parse_run_expectations(request: RunRequest, target: Target) -> tuple[Expecta
 
 def _preflight(request: RunRequest) -> None:
     """Refuse what cannot be run, before the target is written for hours."""
-    from iopstui.cli.runs.preconditioning import check_target
     from iopstui.preflight.job import prepare
 
     devices = read_devices(Roots())
@@ -151,3 +165,151 @@ def _unchecked(judged: Sequence[ExpectationChecked]) -> UsageError | None:
                 f"Run longer, e.g. --set runtime=60{coarser_hint(name)}.",
             )
     return None
+
+
+# Do one run of a session and pass its events to a sink.
+
+
+def run_until_finished(
+    session: LiveSession, request: RunRequest, sink: EventSink
+) -> StepFinished | None:
+    """Starts the session, and the run in it. Its end; ``None``: the session ended before it. The
+    session and the sink are closed. The first signal lets fio write its last document."""
+    loop = RunLoop(session, sink.handle)
+    StopSignals(loop.stop, kill_without_waiting(loop.kill))
+    loop.start()
+    try:
+        finished = loop.run(lambda: session.run_job(request.job, request.overrides))
+        loop.close()
+    except BrokenPipeError:
+        session.close()
+        for event in loop.rest():  # what could not be undone, even to a reader who has gone
+            if isinstance(event, Notice) and event.level == "error":
+                print_message(event.text)
+        raise
+    finally:
+        session.close()
+        sink.close()
+    return finished
+
+
+# --precondition: write the target twice before measuring it.
+
+
+JOB = "precondition"
+PASSES = 2
+"""Its loops=."""
+
+
+def run_precondition_job(request: RunRequest) -> RunRequest:
+    """Run the shipped job "precondition" on the target if ``request`` asks for it, with progress
+    on standard error. Returns the request for the run that follows, with the rest of
+    --write-budget. Raises UsageError for a target that cannot be preconditioned; Refused, JobFailed
+    and Interrupted as any run."""
+    if not request.precondition:
+        return request
+    devices = read_devices(Roots())
+    target, job_target = check_target(request, devices)
+    if request.record:
+        check_creatable(Path(request.record))
+    plain = RunRequest(
+        JOB, targets=request.targets, size=request.size, part=request.part,
+        destroy_data=request.destroy_data,
+        write_budget=request.write_budget, own_cpus=request.own_cpus, nice=request.nice,
+    )  # fmt: skip
+    print_message(f"preconditioning: writing {target.path} twice before the measurement")
+    session = LiveSession(target, devices, job_target, plain, NOBODY, announce_writes=True)
+    narrator = Narrator(sys.stderr, measured=False)
+    finished = run_until_finished(session, plain, StatusSink(narrator, sys.stderr))
+    if finished is None:
+        raise JobFailed("Preconditioning ended early; see the message above.")
+    if finished.error:
+        raise error_for_exit_code(
+            finished.exit_code, finished.error.removesuffix(FIGURES_END_THERE), finished.hint
+        )
+    if finished.interrupted:
+        raise Interrupted("Interrupted during preconditioning: nothing was measured.")
+    # the budget's own figure may be more: writes past a page cache that somebody reads through are
+    # counted by the kernel again where they had to go into it
+    total: Any = finished.summary["total"]
+    print_message(f"preconditioned: {size(total['write']['io_bytes'])} written")
+    if request.write_budget is None:
+        return replace(request, precondition=False)
+    remaining = max(0, request.write_budget - session.budget.used)
+    return replace(request, precondition=False, write_budget=remaining)
+
+
+def check_target(
+    request: RunRequest, devices: Mapping[str, BlockDevice]
+) -> tuple[Target, Target | None]:
+    """Return what would be written, and the job's inputs. UsageError for a target that cannot be
+    preconditioned."""
+    target, job_target = choose_targets(request.targets, JOB, devices, Roots())
+    if target.kind == kinds.DIRECTORY:
+        raise UsageError(
+            f"--precondition needs a device or a file. {target.path} is a directory, where "
+            "each run creates new scratch files.",
+            "Give the device as TARGET and repeat it with --destroy-data.",
+        )
+    # 0: unknown, and reported later
+    sizes = (part_bytes(request.size or "100%", _size(place, devices)) for place in target.places)
+    needed = PASSES * sum(n or 0 for n in sizes)
+    if request.write_budget is not None and needed > request.write_budget:
+        raise UsageError(
+            f"--precondition writes {size(needed)}, and --write-budget allows "
+            f"{size(request.write_budget)}.",
+            "Give a larger --write-budget.",
+        )
+    return target, job_target
+
+
+def _size(place: TargetPath, devices: Mapping[str, BlockDevice]) -> int:
+    """Return the size in bytes."""
+    if place.kind == kinds.FILE:
+        return os.stat(place.path).st_size
+    device = devices.get(place.device or "")
+    return device.size or 0 if device is not None else 0
+
+
+# `run --hold`: prepare everything, then wait for a line on standard input before starting fio.
+
+
+class StartGateSink:
+    """Passes events on; once the run is ready, a thread waits for a line on standard input."""
+
+    def __init__(self, inner: EventSink, session: LiveSession) -> None:
+        self._inner = inner
+        self._session = session
+
+    def handle(self, event: Event) -> None:
+        """Take one event."""
+        self._inner.handle(event)
+        if isinstance(event, RunReady):
+            print_message("ready: press Enter (a line on standard input) to start fio")
+            threading.Thread(target=self._wait_for_line, name="word", daemon=True).start()
+
+    def close(self) -> None:
+        """Close: no more events follow."""
+        self._inner.close()
+
+    def _wait_for_line(self) -> None:
+        # not through Python's buffers: a thread that waits in them keeps the process from ending
+        if b"\n" in _read_first_line():
+            self._session.start_run(StartSignal(time.monotonic_ns()))
+        else:
+            print_message("standard input ended without a line: nothing started")
+            self._session.stop_job()
+
+
+def _read_first_line() -> bytes:
+    """Standard input until its first line's end, or its own."""
+    line = b""
+    while b"\n" not in line:
+        try:
+            data = os.read(0, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        line += data
+    return line

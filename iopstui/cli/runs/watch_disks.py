@@ -26,9 +26,8 @@ from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.signals import StopSignals
 from iopstui.safety.streams import drop, drop_stuck
 from iopstui.session.live import LiveSession
-from iopstui.session.triggered_recordings import TriggeredRecordings
 from iopstui.session.viewer import Viewer
-from iopstui.session.watch import Watch
+from iopstui.session.watch import TriggeredRecordings, Watch
 
 Attach = Callable[[LiveSession, Callable[[], None]], object]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from iopstui.catalog.library import SUFFIX, read_toml, user_directory
 from iopstui.errors import UsageError
 from iopstui.features.fit.model.program import Program, parse_program
-from iopstui.fio.shipped_files import shipped_directory
+from iopstui.fio.library import shipped_directory
 
 FOLDER = "fits"
 

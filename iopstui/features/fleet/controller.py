@@ -40,7 +40,7 @@ from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.fio.ramp import duration_s
-from iopstui.safety.tunable_states import TunableState
+from iopstui.safety.tunables import TunableState
 from iopstui.text import printable
 
 NO_TUNABLES = "use K to change tunables of the hosts' disks (it asks first)"

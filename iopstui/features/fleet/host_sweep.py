@@ -14,8 +14,7 @@ from iopstui.events import (
     PointFinished,
     PointStarted,
 )
-from iopstui.experiment.plan_events import PlanEvent, PlanEvents, settings_of
-from iopstui.experiment.runner import OVERHEAD_S
+from iopstui.experiment.runner import OVERHEAD_S, PlanEvent, PlanEvents, settings_of
 from iopstui.features.fleet.merging.merger import Merger
 from iopstui.features.fleet.merging.sums import DirectionSum
 from iopstui.fio.job_text import read_job

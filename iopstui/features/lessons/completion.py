@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iopstui.cli.candidate import Candidate
+from iopstui.cli.command import Candidate
 
 
 def lessons() -> Iterator[Candidate]:

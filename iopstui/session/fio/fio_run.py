@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from iopstui.events import LAYOUT, RUN
 from iopstui.fio.guard import descendants
@@ -38,12 +39,12 @@ from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
 from iopstui.preflight.prepared_job import PreparedJob, write_job
-from iopstui.session.fio.background_call import BackgroundCall
 from iopstui.session.fio.write_budget import bytes_written
 from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.linux.process.job_threads import JobThreads
+
 
 ENDED = "over"
 LAST_FRAME_DELAY_S = 0.3
@@ -544,3 +545,37 @@ def _expanded_sections(text: str) -> list[Section]:
         )
         for section in jobfile.effective_sections(text)
     ]
+
+
+# Calls that may never return, because they look at a mount whose server is gone.
+
+
+T = TypeVar("T")
+WAIT_S = 1.0
+"""A file system that answers does so within this, nearly always."""
+
+
+class BackgroundCall(Generic[T]):
+    """Asks ``call`` in a thread that may be left behind. For one thread.
+
+    The first call that does not return costs ``WAIT_S``. Until it has returned no other is made,
+    and the last answer stands (``first`` before there is any).
+    """
+
+    def __init__(self, call: Callable[[], T], first: T) -> None:
+        self._call = call
+        self._answer = first
+        self._thread: threading.Thread | None = None
+
+    def __call__(self) -> T:
+        """The newest answer."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._ask, name="patient", daemon=True)
+            with contextlib.suppress(RuntimeError):  # no more threads are allowed: next time
+                self._thread.start()
+                self._thread.join(WAIT_S)
+        return self._answer
+
+    def _ask(self) -> None:
+        with contextlib.suppress(OSError):
+            self._answer = self._call()

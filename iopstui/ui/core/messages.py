@@ -14,7 +14,7 @@ from iopstui.model.block.topology import Topology
 
 if TYPE_CHECKING:
     from iopstui.model.answer.use import DiskUse
-    from iopstui.safety.tunable_states import TunableState
+    from iopstui.safety.tunables import TunableState
 
 
 class Controller(Protocol):

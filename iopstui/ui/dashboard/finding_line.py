@@ -16,8 +16,14 @@ from iopstui.model.findings.advice import NO_ADVICE
 from iopstui.model.findings.excluded import EXCLUDED_CAUSES
 from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
-from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, worst_outcome
-from iopstui.session.tick.steady import short_steady_text
+from iopstui.session.tick.outcomes import (
+    FAIL,
+    PASS,
+    UNJUDGED,
+    UNKNOWN,
+    short_steady_text,
+    worst_outcome,
+)
 from iopstui.text import printable
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap

@@ -14,7 +14,7 @@ from textual.widgets import OptionList, Static
 from iopstui.errors import UsageError
 from iopstui.format import cut
 from iopstui.model.block.tunable import parse_tunable
-from iopstui.safety.tunable_states import TunableState
+from iopstui.safety.tunables import TunableState
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key

@@ -56,7 +56,7 @@ class KernelKeys(Part):
         if missing and len(missing) == len(session.target.opened):
             self.port.show_message("warning", missing_devices_text(missing))
             return None
-        from iopstui.safety.tunable_states import queued_disks
+        from iopstui.safety.tunables import queued_disks
 
         disks = queued_disks(session.target, session.devices)
         if disks:
@@ -108,7 +108,7 @@ class KernelKeys(Part):
         disk, session = self._queued_disk("scheduler"), self.port.session
         if disk is None or session is None:
             return
-        from iopstui.safety.tunable_states import common_schedulers, queued_disks
+        from iopstui.safety.tunables import common_schedulers, queued_disks
 
         queue = disk.queue
         disks = queued_disks(session.target, session.devices)

@@ -15,7 +15,7 @@ from typing import Any
 from iopstui.errors import UsageError
 from iopstui.format import counted, first_of
 from iopstui.model.block.tunable import parse_tunable
-from iopstui.safety.tunable_states import TunableState
+from iopstui.safety.tunables import TunableState
 from iopstui.text import printable
 
 Object = dict[str, Any]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import iopstui
 from iopstui import __version__
-from iopstui.fio.shipped_files import shipped_directory
+from iopstui.fio.library import shipped_directory
 
 # what the agent on a host does not need; of the features it is this one
 EXCLUDED_NAMES = ("ui", "data", "engines", "screen", "__pycache__")

@@ -31,7 +31,7 @@ from iopstui.model.metrics.probe import KINDS
 from iopstui.output.jsonl import dumps, event_object, session_object
 from iopstui.safety.journal import boot_id
 from iopstui.safety.signals import StopSignals
-from iopstui.safety.tunable_states import queued_disks
+from iopstui.safety.tunables import queued_disks
 from iopstui.session.live import LiveSession
 from iopstui.session.start_signal import StartSignal
 

@@ -22,7 +22,7 @@ from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.metrics.load_series import LoadSeries
 from iopstui.output.jsonl import dumps
-from iopstui.session.tick.steady import NEVER_STEADY, SteadyStop
+from iopstui.session.tick.outcomes import NEVER_STEADY, SteadyStop
 
 Object = dict[str, Any]
 

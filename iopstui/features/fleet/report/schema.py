@@ -7,7 +7,7 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import DIRECTIONS
-from iopstui.output.schema.notation import (
+from iopstui.output.schema import (
     BOOLEAN,
     INTEGER,
     NUMBER,

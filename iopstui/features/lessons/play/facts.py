@@ -20,7 +20,7 @@ from iopstui.model.block.device import BlockDevice, parse_version
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.safety.scratch import supports_direct
-from iopstui.safety.tunable_states import TunableState, queued_disks, tunable_states
+from iopstui.safety.tunables import TunableState, queued_disks, tunable_states
 
 PASSTHROUGH_SINCE = (6, 2)
 """The Linux that checks NVMe commands by how the device was opened (drivers/nvme/host/ioctl.c)."""

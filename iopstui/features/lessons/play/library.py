@@ -10,7 +10,7 @@ from pathlib import Path
 from iopstui.errors import Missing, UsageError
 from iopstui.features.lessons.model.file import parse_lesson
 from iopstui.features.lessons.model.pages import Lesson
-from iopstui.fio.shipped_files import shipped_directory
+from iopstui.fio.library import shipped_directory
 
 SUFFIX = ".ini"
 MAX_BYTES = 1 << 20
