@@ -43,7 +43,7 @@ def _theme(text: str) -> str:
 
 
 def _layout(text: str) -> str:
-    from iopstui.ui.core.saved_layout import parse_layout
+    from iopstui.ui.core.preferences import parse_layout
 
     try:
         return str(parse_layout(text))

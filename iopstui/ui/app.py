@@ -63,9 +63,8 @@ from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.panel import PanelKeys
-from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.ramp import RampKeys
-from iopstui.ui.parts.record import RecordKeys
+from iopstui.ui.parts.record import PictureKeys, RecordKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
 from iopstui.ui.port import Port
@@ -309,7 +308,7 @@ class IopstuiApp(KeysInOrder):
 
     def open_help(self) -> None:
         """Show every key, panel and abbreviation, first the help of the current screen."""
-        from iopstui.ui.help_screen import help_screen
+        from iopstui.ui.help import help_screen
 
         about = getattr(self.screen, "about", "")
         first = getattr(self.screen, "help_first", self.help_first)

@@ -19,9 +19,8 @@ from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.panel import PanelKeys
-from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.ramp import RampKeys
-from iopstui.ui.parts.record import RecordKeys
+from iopstui.ui.parts.record import PictureKeys, RecordKeys
 from iopstui.ui.parts.replay import ReplayKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys

@@ -278,7 +278,7 @@ def print_after_screen(text: str) -> None:
     stream = sys.__stdout__
     if stream is None or not stream.isatty():
         return
-    from iopstui.ui.core.terminal.output import Output
+    from iopstui.ui.core.terminal.driver import Output
 
     output = Output(stream.fileno(), lambda: None)
     output.start()

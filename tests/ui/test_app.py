@@ -18,10 +18,8 @@ from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.modal import Modal
 from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
-from iopstui.ui.dialogs.choice import Choice
-from iopstui.ui.dialogs.confirm import Confirm
 from iopstui.ui.dialogs.jobs import JobChooser
-from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.questions import Choice, Confirm, Prompt
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.style import ASCII, UTF8, Charset

@@ -11,7 +11,7 @@ from test_queue_view import render as queue_map
 
 from iopstui.events import FrameReady
 from iopstui.model.samples import DriveReading
-from iopstui.ui.dashboard.panels import drive_line, kernel_panel
+from iopstui.ui.dashboard.panels import kernel_panel
 from iopstui.ui.draw.style import ASCII, UTF8
 from iopstui.ui.state.live import LiveState
 
@@ -26,7 +26,7 @@ def drive(counts: dict[str, int], problem: str = "") -> DriveReading:
 
 def render(*drives: DriveReading, width: int = 120, now: float = 5.0) -> str:
     readings = {f"nvme{number}": (4.0, reading) for number, reading in enumerate(drives)}
-    row = drive_line.line(readings, now, width, UTF8)
+    row = kernel_panel.line(readings, now, width, UTF8)
     text = "".join(text for text, _ in row or ())
     assert row is None or len(text) == width
     return text.rstrip()
@@ -64,7 +64,7 @@ def test_an_old_reading_shows_its_age() -> None:
 
 
 def test_a_kernel_name_cannot_send_escape_sequences_to_the_terminal() -> None:
-    row = drive_line.line({"nvme\x1b[2J": (0.0, drive({}, "a\x07b"))}, 0.0, 60, ASCII)
+    row = kernel_panel.line({"nvme\x1b[2J": (0.0, drive({}, "a\x07b"))}, 0.0, 60, ASCII)
     assert row is not None and "".join(text for text, _ in row).isprintable()
 
 

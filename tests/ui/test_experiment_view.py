@@ -26,14 +26,14 @@ from iopstui.recording.replay import ReplaySession
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Backend, FirstView
 from iopstui.ui.dashboard.screen import Dashboard
-from iopstui.ui.dialogs.choice import Choice
+from iopstui.ui.dialogs.questions import Choice
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.experiment import form as experiment_form
 from iopstui.ui.experiment.form import ExperimentForm, fields, restore_values
 from iopstui.ui.experiment.plan import options_text, parse_plan
 from iopstui.ui.experiment.rows import HELP
 from iopstui.ui.experiment.screen import ExperimentScreen
-from iopstui.ui.help_screen import HelpScreen
+from iopstui.ui.help import HelpScreen
 from iopstui.ui.replay import ReplayApp
 
 LARGE, SMALL = (120, 36), (80, 24)

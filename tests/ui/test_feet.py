@@ -8,7 +8,7 @@ import pytest
 
 from iopstui.features.lessons.screen import list as lessons
 from iopstui.ui.core.modal import Hint
-from iopstui.ui.dialogs import choice, jobs, live_rows, option, prompt, runs, settings
+from iopstui.ui.dialogs import jobs, live_rows, option, questions, runs, settings
 from iopstui.ui.experiment import form
 from iopstui.ui.home import screen as home
 
@@ -19,12 +19,12 @@ BOX = 4
 @pytest.mark.parametrize(
     "hints",
     [
-        choice.HINTS,
+        questions.CHOICE_HINTS,
         jobs.HINTS,
         live_rows.HINTS,
         option.HINTS,
         home.FOOTER_HINTS,
-        prompt.HINTS,
+        questions.PROMPT_HINTS,
         runs.HINTS,
         settings.HINTS,
         (*form.HINTS, form.SCROLL_HINT),

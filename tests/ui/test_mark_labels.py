@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.ui.core.options import mark_text
+from iopstui.ui.draw.charts.axis_rows import ARROW, mark_label_rows
 from iopstui.ui.draw.charts.chart import FLAGS_FROM, Chart, ChartSpec
-from iopstui.ui.draw.charts.mark_labels import ARROW, mark_label_rows
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import UTF8
 

@@ -9,8 +9,8 @@ from test_app import make, running, screen_text, settle
 from iopstui.events import StallFound
 from iopstui.model.metrics.mark_intervals import MarkInterval
 from iopstui.model.metrics.slow.stalls import Stall
-from iopstui.ui.dialogs.prompt import Prompt
-from iopstui.ui.draw.charts.mark_labels import mark_label_rows
+from iopstui.ui.dialogs.questions import Prompt
+from iopstui.ui.draw.charts.axis_rows import mark_label_rows
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.start import mark_intervals_text
 

@@ -6,9 +6,9 @@ import pytest
 from test_app import make, running, screen_text, settle
 
 from iopstui.events import StepStarted
-from iopstui.ui.draw.charts.option_row import OptionStep, option_row
+from iopstui.ui.draw.charts.axis_rows import OptionStep, option_row
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
-from iopstui.ui.state.option_steps import OptionSteps
+from iopstui.ui.state.next_run import OptionSteps
 
 
 def row(steps: list[OptionStep], now: float, charset: Charset = UTF8) -> str:

@@ -26,8 +26,7 @@ from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.core.picture import render_pictures
-from iopstui.ui.dialogs.choice import Choice
-from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.questions import Choice, Prompt
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.home import rows

@@ -17,7 +17,7 @@ from textual.widgets import Input
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core import picture
 from iopstui.ui.core.picture import render_pictures, save_pictures
-from iopstui.ui.dialogs.choice import Choice
+from iopstui.ui.dialogs.questions import Choice
 
 WIDE = (160, 45)
 FILES = {".svg": "<svg/>\n", ".txt": "a µ\n"}

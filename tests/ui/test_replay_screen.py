@@ -18,8 +18,7 @@ from iopstui.cli.volume_options import parse_volume
 from iopstui.errors import UsageError
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
-from iopstui.ui.help import help_sections
-from iopstui.ui.help_screen import HelpScreen
+from iopstui.ui.help import HelpScreen, help_sections
 from iopstui.ui.parts.replay import HELP
 from iopstui.ui.replay import ReplayApp
 

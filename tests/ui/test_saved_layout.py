@@ -9,8 +9,14 @@ from test_app import do, make, running, settle, shows
 from test_fleet_screen import four_hosts, make_app, wait_until
 
 from iopstui.features.fleet.screen.hosts import LAYOUT_PANELS, LAYOUT_WORDS, ORDERS, HostsView
-from iopstui.ui.core.preferences import PREFERENCES
-from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, ZOOMED, SavedLayout, parse_layout
+from iopstui.ui.core.preferences import (
+    DOT_SECONDS,
+    PANELS,
+    PREFERENCES,
+    ZOOMED,
+    SavedLayout,
+    parse_layout,
+)
 from iopstui.ui.dashboard.panels import registry
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import UTF8

@@ -16,10 +16,9 @@ from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs import settings
-from iopstui.ui.dialogs.choice import Choice
-from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.questions import Choice, Prompt
 from iopstui.ui.dialogs.settings import Settings, _meaning, checked_value
-from iopstui.ui.help_screen import HelpScreen
+from iopstui.ui.help import HelpScreen
 
 AFFINITY = TunableState(
     "rq_affinity", "where a completion runs", "1", ("0", "1", "2"), "0, 1, 2",

@@ -109,7 +109,7 @@ async def test_text_after_the_key_that_opens_a_field_does_not_reach_it() -> None
 
 
 def test_a_terminal_that_accepts_no_output_blocks_the_screen() -> None:
-    # core/terminal/output.py
+    # core/terminal/driver.py
     writer = WriterThread(io.StringIO())
     # not started, as one whose terminal is stopped takes nothing
     for _ in range(MAX_QUEUED_WRITES):

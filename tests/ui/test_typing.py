@@ -23,7 +23,7 @@ from iopstui.fio import options
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.terminal.terminal_input import MAX_COLUMNS, MAX_ROWS, MetaKey, TerminalInput
 from iopstui.ui.dashboard.screen import Dashboard
-from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.questions import Prompt
 from iopstui.ui.dialogs.text import TextScreen
 
 SMALL = (80, 24)

@@ -14,7 +14,7 @@ from test_app import WIDE, make, running, settle, shows
 from iopstui.events import FrameReady
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.network import Connection
-from iopstui.ui.dashboard.pages import connections_view, waits_view
+from iopstui.ui.dashboard.pages import waits_view
 from iopstui.ui.dashboard.panels import waits_bar
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import ASCII, DEVICE, P99, UTF8, WARNING, Charset
@@ -132,7 +132,7 @@ async def test_a_key_opens_the_page_over_the_dashboard() -> None:
 def test_connections_are_listed_below_the_layers() -> None:
     connection = Connection("10.9.0.2:2049", 871, "NFS", 1.0, 0.25, 0.04, 0.2, 3, 200, 5e6, 1e3,
                             90_000, 7, 50, 4, 10, 75.0, 25.0, 0.0)  # fmt: skip
-    table = connections_view.rows((connection,) * 20, 120, UTF8)
+    table = waits_view.connection_rows((connection,) * 20, 120, UTF8)
     text = ["".join(part for part, _ in row).rstrip() for row in table]
     assert text[2].split() == ["server,", "local", "port", "RTT", "min", "retrans", "sent", "MB/s",
                                "recv", "MB/s", "queue", "cwnd", "window"]  # fmt: skip
@@ -140,7 +140,8 @@ def test_connections_are_listed_below_the_layers() -> None:
                                "0.00", "87.9", "KiB", "10", "25", "%"]  # fmt: skip
     assert "and 4 more" in "".join(text)
     assert [part.strip() for part, style in table[3] if style == WARNING] == ["3"]
-    assert connections_view.rows((), 80, UTF8) == [] == connections_view.rows(None, 80, UTF8)
+    for connections in ((), None):
+        assert waits_view.connection_rows(connections, 80, UTF8) == []
     for width in (60, 80, 100):
-        rows = connections_view.rows((connection,), width, UTF8)
+        rows = waits_view.connection_rows((connection,), width, UTF8)
         assert {sum(map(len, (part for part, _ in row))) for row in rows} == {width}

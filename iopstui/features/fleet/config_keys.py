@@ -7,7 +7,7 @@ import argparse
 
 def _layout(text: str) -> str:
     from iopstui.features.fleet.screen.hosts import LAYOUT_PANELS, LAYOUT_WORDS
-    from iopstui.ui.core.saved_layout import parse_layout
+    from iopstui.ui.core.preferences import parse_layout
 
     try:
         return str(parse_layout(text, LAYOUT_PANELS, LAYOUT_WORDS))

@@ -58,7 +58,7 @@ class LimitKeys(FeaturePart):
             self._ask()
 
     def _ask(self) -> None:
-        from iopstui.ui.dialogs.prompt import Prompt
+        from iopstui.ui.dialogs.questions import Prompt
 
         session = self.port.live
         if session is None or self._conditions is None:

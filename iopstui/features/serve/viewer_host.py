@@ -131,7 +131,7 @@ class _HostProcess:
         """Import what viewers need, once for all of them."""
         import iopstui.ui.core.terminal.browser_driver
         import iopstui.ui.dashboard.screen
-        import iopstui.ui.help_screen
+        import iopstui.ui.help
         import iopstui.ui.live_dashboard
         import iopstui.ui.replay  # noqa: F401
 

@@ -119,7 +119,7 @@ def compare_paired(
     spreads them by a step / √6.
 
     ``sequential``: interval and probability hold however one came to stop at this pair
-    (model/metrics/statistics/sequential.py); ``None`` with fewer than sequential.MIN_RUNS.
+    (anytime_p); ``None`` with fewer than MIN_RUNS.
     """
     count = len(first)
     if count != len(second):

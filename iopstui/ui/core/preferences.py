@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 BROWSER_DRIVER = "iopstui.ui.core.terminal.browser_driver:BrowserDriver"
 """TEXTUAL_DRIVER of a screen that `iopstui serve` shows in a browser."""
@@ -17,7 +18,7 @@ class Preferences:
         self.notify = False
         """Whether the terminal notifies of ends of runs and of findings (OSC 9)."""
         self.layout = ""
-        """The dashboard's layout (saved_layout.py) in the configuration."""
+        """The dashboard's layout (preferences.py) in the configuration."""
         self.fleet_layout = ""
         """The layout of a fleet's dashboard (its feature checks it)."""
         self.previewing = False
@@ -27,3 +28,57 @@ class Preferences:
 
 PREFERENCES = Preferences()
 """The preferences of this process: there is one terminal, and one configuration."""
+
+
+# A dashboard's layout in the configuration.
+
+
+PANELS = ("iops", "latency", "numbers", "cpus", "runs", "completions")
+"""In the order of the keys 1 to 6."""
+DOT_SECONDS = (1, 2, 5, 10, 30, 60, 300, 900)
+"""Seconds that a column of a chart can show."""
+ZOOMED, HEAT_MAP, PERCENTILES = "zoomed", "heat-map", "percentiles"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedLayout:
+    """``panel`` is the open one on a small screen, "" the one that is open at first; ``own`` are
+    words of this dashboard alone, such as "zoomed": the panel fills a large screen, too.
+    ``seconds``: per column of a chart. As text: the settings that are not the default, e.g.
+    "latency zoomed heat-map 10s"."""
+
+    panel: str = ""
+    own: tuple[str, ...] = ()
+    heat_map: bool = False
+    percentiles: bool = False
+    seconds: int = DOT_SECONDS[0]
+
+    def __str__(self) -> str:
+        settings = (
+            self.panel,
+            *self.own,
+            HEAT_MAP if self.heat_map else "",
+            PERCENTILES if self.percentiles else "",
+            f"{self.seconds}s" if self.seconds != DOT_SECONDS[0] else "",
+        )
+        return " ".join(setting for setting in settings if setting)
+
+
+def parse_layout(
+    text: str, panels: Sequence[str] = PANELS, own: Sequence[str] = (ZOOMED,)
+) -> SavedLayout:
+    """Parse a layout, whose settings may be in any order, of a dashboard with these ``panels`` and
+    words of its ``own``. Raises ValueError for another word."""
+    settings = text.split()
+    lengths = {f"{seconds}s": seconds for seconds in DOT_SECONDS}
+    allowed = (*panels, *own, HEAT_MAP, PERCENTILES, *lengths)
+    wrong = next((setting for setting in settings if setting not in allowed), None)
+    if wrong is not None:
+        raise ValueError(f"{wrong!r} is not one of {', '.join(allowed)}")
+    return SavedLayout(
+        next((setting for setting in settings if setting in panels), ""),
+        tuple(word for word in own if word in settings),
+        HEAT_MAP in settings,
+        PERCENTILES in settings,
+        next((lengths[setting] for setting in settings if setting in lengths), DOT_SECONDS[0]),
+    )

@@ -20,8 +20,8 @@ from iopstui.session.run_rows import run_outcome
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, StripClicked, ViewChanged
 from iopstui.ui.core.pace import Overhead
-from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, ZOOMED, SavedLayout, parse_layout
-from iopstui.ui.dashboard import answer_line, bars, finding_line, more_charts, mouse
+from iopstui.ui.core.preferences import DOT_SECONDS, PANELS, ZOOMED, SavedLayout, parse_layout
+from iopstui.ui.dashboard import bars, finding_line, more_charts, mouse
 from iopstui.ui.dashboard.heat_cursor import ChosenCell
 from iopstui.ui.dashboard.heat_maps import HeatMaps
 from iopstui.ui.dashboard.more_charts import MoreCharts
@@ -573,7 +573,7 @@ class Dashboard(CanvasScreen):
 
     def _answer(self) -> Answer | None:
         controller = self.controller
-        return answer_line.answer_of(self.shown_state, controller.target, controller.devices)
+        return bars.answer_of(self.shown_state, controller.target, controller.devices)
 
     def title_line(self, width: int) -> Row:
         """The title line: what is measured."""

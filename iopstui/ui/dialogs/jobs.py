@@ -13,7 +13,7 @@ from textual.widgets import Input, OptionList, Static
 from iopstui.fio.library import ShippedJob, publisher_heading
 from iopstui.text import printable
 from iopstui.ui.core.modal import Hint
-from iopstui.ui.dialogs.choice import Picker
+from iopstui.ui.dialogs.questions import Picker
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 
 HINTS: tuple[Hint, ...] = (

@@ -12,7 +12,7 @@ from iopstui.errors import UsageError
 from iopstui.fio.options import complete_option
 from iopstui.format import first_of
 from iopstui.ui.core.modal import Hint
-from iopstui.ui.dialogs.prompt import Check, Prompt
+from iopstui.ui.dialogs.questions import Check, Prompt
 from iopstui.ui.draw.style import Charset
 
 HINTS: tuple[Hint, ...] = (

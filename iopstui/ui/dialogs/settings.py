@@ -19,8 +19,7 @@ from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint
-from iopstui.ui.dialogs.choice import Choice, Picker
-from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.questions import Choice, Picker, Prompt
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, WARNING, Charset
 from iopstui.ui.state.live import LiveState, missing_devices_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.preferences import PREFERENCES
-from iopstui.ui.dialogs.choice import Choice
+from iopstui.ui.dialogs.questions import Choice
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.draw.theme import change_theme
 

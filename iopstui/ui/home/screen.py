@@ -625,7 +625,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _ask_for_directory(self) -> None:
         """Ask where the scratch file goes; offered is a directory on the selected disk."""
-        from iopstui.ui.dialogs.prompt import Prompt
+        from iopstui.ui.dialogs.questions import Prompt
 
         device = self._selected()
         mounts = rows.mountpoints(device, self._devices or {}) if device is not None else ()

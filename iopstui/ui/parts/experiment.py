@@ -146,7 +146,7 @@ class ExperimentKeys(Part):
         if self.active or (self.noun and self.background is None):
             self.show()
         elif self.noun:
-            from iopstui.ui.dialogs.choice import ask_last_or_new
+            from iopstui.ui.dialogs.questions import ask_last_or_new
 
             new = "new comparison" if kind == "compare" else "new sweep"
             ask_last_or_new(

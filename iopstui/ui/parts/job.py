@@ -166,7 +166,7 @@ class JobKeys(Part):
         """Choose a block size from a list."""
         if self.port.session is None or self.port.dashboard is None:
             return
-        from iopstui.ui.dialogs.choice import Choice
+        from iopstui.ui.dialogs.questions import Choice
 
         now = self._current(knobs.BLOCK_SIZE)
         key = Key("b", "b")

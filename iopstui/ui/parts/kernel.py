@@ -81,7 +81,7 @@ class KernelKeys(Part):
         if self._affinity_confirmed:
             self._set_affinity(following)
             return
-        from iopstui.ui.dialogs.confirm import Confirm
+        from iopstui.ui.dialogs.questions import Confirm
 
         before = "?" if now is None else str(now)
         text = (
@@ -121,7 +121,7 @@ class KernelKeys(Part):
             else:
                 self.port.show_message("info", f"{names} have no choice of a scheduler in common")
             return
-        from iopstui.ui.dialogs.choice import Choice
+        from iopstui.ui.dialogs.questions import Choice
 
         choice = Choice("Scheduler", offered, queue.scheduler or "", self.port.charset)
         self.port.push(choice, self._scheduler_chosen)

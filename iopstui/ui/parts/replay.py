@@ -9,7 +9,7 @@ from iopstui.recording.player import Player
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT_SCREEN, OVER_EXPERIMENT, REPLAY, Action, Footer, Part
 from iopstui.ui.core.key import Key
-from iopstui.ui.draw.charts.time_bar import time_at, time_bar
+from iopstui.ui.draw.charts.axis_rows import time_at, time_bar
 from iopstui.ui.draw.layout import FULL_HEIGHT
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.port import Port
@@ -98,7 +98,7 @@ class ReplayKeys(Part):
 
     def ask_time(self) -> None:
         """Ask for the time to go to."""
-        from iopstui.ui.dialogs.prompt import Prompt
+        from iopstui.ui.dialogs.questions import Prompt
 
         session = self._session
         text = (f"Recorded: {session.time_text(0.0)} to {session.time_text(session.end)}. "

@@ -116,7 +116,7 @@ class TargetKeys(Part):
         if not self.is_busy:
             self._take(choice)
             return
-        from iopstui.ui.dialogs.confirm import Confirm
+        from iopstui.ui.dialogs.questions import Confirm
 
         text = f"{activity_text(self.port.state)}. It has to end before anything else is opened."
         self.port.push(
@@ -143,7 +143,7 @@ class TargetKeys(Part):
 
     def _choose_recording(self) -> None:
         """Choose a recent recording, as the home screen of a large terminal lists them."""
-        from iopstui.ui.dialogs.choice import Choice
+        from iopstui.ui.dialogs.questions import Choice
 
         found = self._backend.recent() if self._backend.recent is not None else ()
         recent = {printable(str(recording.path)): str(recording.path) for recording in found}
@@ -163,7 +163,7 @@ class TargetKeys(Part):
         self.port.push(Choice(OPEN_TITLE, [*recent], "", charset, other=OTHER_FILE), chosen)
 
     def _ask_for_recording(self, begun: str = "", reason: str = "") -> None:
-        from iopstui.ui.dialogs.prompt import Prompt
+        from iopstui.ui.dialogs.questions import Prompt
 
         def typed(value: str | None) -> None:
             if value is not None:

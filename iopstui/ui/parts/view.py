@@ -68,7 +68,7 @@ class ViewKeys(Part):
         """Ask for the text of a mark."""
         if self.port.session is None or self.port.dashboard is None:
             return
-        from iopstui.ui.dialogs.prompt import Prompt
+        from iopstui.ui.dialogs.questions import Prompt
 
         hint = (
             f"Enter adds a mark with this text now; without text it is {self._next_mark}. Charts "

@@ -49,8 +49,7 @@ from iopstui.session.tick.outcomes import FAIL, PASS, worst_outcome
 from iopstui.text import printable
 from iopstui.ui.state.findings import FindingEntry, FindingList
 from iopstui.ui.state.log import Log, LogEntry
-from iopstui.ui.state.next_run import NextRun
-from iopstui.ui.state.option_steps import OptionSteps
+from iopstui.ui.state.next_run import NextRun, OptionSteps
 from iopstui.ui.state.second_history import HistoryEntry, SecondHistory
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""TODO: name this folder."""
+"""Its commands, one file each."""

@@ -34,7 +34,7 @@ from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.panel import PanelKeys
-from iopstui.ui.parts.picture import PictureKeys
+from iopstui.ui.parts.record import PictureKeys
 from iopstui.ui.parts.replay import REPLACED_ACTIONS, ReplayKeys
 from iopstui.ui.parts.view import ViewKeys
 from iopstui.ui.replay import RecordingApp

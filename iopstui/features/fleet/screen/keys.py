@@ -110,7 +110,7 @@ class FleetKeys(Part):
         # imported here: the help of one machine's screen lists these keys without loading a fleet
         from iopstui.features.fleet.fleet_state import natural_key
         from iopstui.features.fleet.hosts.host_tunables import plan_tunable_change
-        from iopstui.ui.dialogs.confirm import Confirm
+        from iopstui.ui.dialogs.questions import Confirm
 
         runs = self._source.fleet.runs
         if runs.settings.is_pending:

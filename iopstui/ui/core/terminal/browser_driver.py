@@ -23,8 +23,7 @@ from textual.drivers.web_driver import WebDriver
 from textual.geometry import Size
 from textual.message import Message
 
-from iopstui.ui.core.terminal.driver import INPUT_POLL_S
-from iopstui.ui.core.terminal.output import Output
+from iopstui.ui.core.terminal.driver import INPUT_POLL_S, Output
 from iopstui.ui.core.terminal.terminal_input import TerminalInput
 
 CHUNK_BYTES = 4096

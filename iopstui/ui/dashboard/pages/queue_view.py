@@ -11,7 +11,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.queue_map import DeviceMap, QueueRow, mapped_disks, queue_map
 from iopstui.tables import Column
 from iopstui.text import printable
-from iopstui.ui.dashboard.panels import drive_line
+from iopstui.ui.dashboard.panels import kernel_panel
 from iopstui.ui.dashboard.panels.cpu_panel import PINNED
 from iopstui.ui.draw.rows import Row, Table, fit, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
@@ -104,7 +104,7 @@ def _section(device_map: DeviceMap, state: LiveState, width: int, charset: Chars
         for name, reading in state.drives.items()
         if device_map.device in reading[1].devices
     }
-    drive = drive_line.line(drives, state.t, width, charset)
+    drive = kernel_panel.line(drives, state.t, width, charset)
     section += [drive] if drive is not None else []
     if device_map.rows:
         table: Table[QueueRow] = Table(COLUMNS, LABEL, width, charset)

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from rich.style import Style
 
 from iopstui import format as f
+from iopstui.model.figures.figure import by_name
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares import RPC_QUEUE, SENT
 from iopstui.model.metrics.waits import CACHE, UNSENT, MeanWaits, Waits
-from iopstui.model.network import Connection
-from iopstui.ui.dashboard.pages import connections_view
+from iopstui.model.network import CONNECTION, Connection
+from iopstui.tables import Column
 from iopstui.ui.dashboard.panels import waits_bar
 from iopstui.ui.dashboard.panels.waits_bar import Part, parts, value_text
 from iopstui.ui.draw import density
-from iopstui.ui.draw.rows import Line, Row, message, rule, wrap
-from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
+from iopstui.ui.draw.rows import Line, Row, listing, message, rule, wrap
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 MIN_SHARE = 0.02
@@ -51,7 +52,7 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
     waits = state.frame.waits if state.frame is not None else None
     page = wrap(width, charset, EXPLANATION, DIM)
     if waits is None or not waits.ios:
-        below = connections_view.rows(_connections(state), width, charset)
+        below = connection_rows(_connections(state), width, charset)
         return [*page, message(width, charset, ""), message(width, charset, NO_IO), *below]
     newest = history[-MEAN_SECONDS:]
     bar = waits_bar.line(waits, width, charset)
@@ -69,7 +70,7 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
             page.append(_row(name, (value, None), waits.ios, [], most, DEVICE, width, charset))
     page += [message(width, charset, ""), *_legend_rows(parts(waits), width, charset)]
     page += wrap(width, charset, SIGNS, DIM)
-    return [*page, *connections_view.rows(_connections(state), width, charset)]
+    return [*page, *connection_rows(_connections(state), width, charset)]
 
 
 def _connections(state: LiveState) -> Sequence[Connection] | None:
@@ -138,3 +139,40 @@ def _legend_rows(parts_shown: Sequence[Part], width: int, charset: Charset) -> l
             lines.append(Line(width, charset).add(label, style).add(line, DIM).build())
             label = " " * NAME
     return lines
+
+
+# TCP connections to the target's file servers, for the page on waiting I/Os.
+
+
+MAX_ROWS = 16
+ABOUT = (
+    "RTT is that of packets (smoothed by the kernel), not that of requests: what a request takes "
+    "longer is the server's. queue: bytes not acknowledged yet. window: share of the time that the "
+    "server's receive window held the connection up."
+)
+_ROWS = by_name(CONNECTION)
+COLUMNS = (
+    Column("", "server, local port", 30,
+           read=lambda each: f"{each.server} {each.kind} :{each.local_port}"),
+    _ROWS["rtt"].screen_column(DEVICE, title="RTT"),
+    _ROWS["min_rtt"].screen_column(title="min"),
+    _ROWS["retrans"].screen_column(style_of=lambda each: WARNING if each.retrans else None),
+    _ROWS["sent"].screen_column(title="sent MB/s"),
+    _ROWS["received"].screen_column(title="recv MB/s"),
+    _ROWS["send_queue"].screen_column(title="queue"),
+    _ROWS["cwnd"].screen_column(),
+    _ROWS["rwnd_limited"].screen_column(title="window", form=lambda it: f"{f.percent(it)} %"),
+)  # fmt: skip
+
+
+def connection_rows(
+    connections: Sequence[Connection] | None, width: int, charset: Charset
+) -> list[Row]:
+    """A rule, a row for each connection, and an explanation; empty without connections."""
+    if not connections:
+        return []
+    title = rule(width, charset, ("connections", BOLD), (" (sock_diag, as ss -ti)", DIM))
+    return [
+        message(width, charset, ""), title,
+        *listing(COLUMNS, connections, width, charset, MAX_ROWS), *wrap(width, charset, ABOUT),
+    ]  # fmt: skip

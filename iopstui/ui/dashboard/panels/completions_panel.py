@@ -9,8 +9,8 @@ from iopstui import format as f
 from iopstui.model.metrics.cpus import CpuHistory
 from iopstui.ui.draw import density
 from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.axis_rows import mark_label_rows
 from iopstui.ui.draw.charts.chart import TimeWindow, time_labels
-from iopstui.ui.draw.charts.mark_labels import mark_label_rows
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule
 from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, Charset
 from iopstui.ui.state.live import LiveState

@@ -1,8 +1,11 @@
 """The kernel's figures for the same second: iostat's, for the target's devices. With several
 devices the first row is their sum; then follows each with the devices below it, and at the end the
-devices below several."""
+devices below several.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
 
 from rich.style import Style
 
@@ -10,20 +13,21 @@ from iopstui import format as f
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.nvme import combined_figure, warnings_of
+from iopstui.model.samples import DriveReading
 from iopstui.text import printable
-from iopstui.ui.dashboard.panels import drive_line, share_panel, waits_bar
-from iopstui.ui.draw.rows import (
-    Piece,
-    Row,
-    Table,
-    cells,
-    message,
-    pad,
-    rule,
-    table_for,
-    wrap,
+from iopstui.ui.dashboard.panels import share_panel, waits_bar
+from iopstui.ui.draw.rows import Line, Piece, Row, Table, cells, message, pad, rule, table_for, wrap
+from iopstui.ui.draw.style import (
+    BOLD,
+    BORDER,
+    DEVICE,
+    DIM,
+    WARNING,
+    WARNING_FROM,
+    Charset,
+    load_style,
 )
-from iopstui.ui.draw.style import BOLD, BORDER, DEVICE, DIM, WARNING_FROM, Charset, load_style
 from iopstui.ui.state.live import LiveState
 
 LABEL, LONGEST = 7, 14
@@ -73,7 +77,7 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     body = [title, *_body(state, target, width, height - 1, charset)]
-    drives = drive_line.line(state.drives, state.t, width, charset)
+    drives = line(state.drives, state.t, width, charset)
     if drives is not None and height > 2 + row_count(target) and not is_share(target):
         body.append(drives)
     if (
@@ -184,3 +188,58 @@ def _discards_text(name: str, disk: DiskRates, columns: set[str]) -> str:
     if disk.f_s and "f/s" not in columns:
         parts.append(f"{f.number(disk.f_s)} flushes/s of {f.milliseconds(disk.f_await)}")
     return f"{printable(name)}: {', '.join(parts)}" if parts else ""
+
+
+# One row with the health data (SMART) of the NVMe drives below the target.
+
+
+OLD_S = 25.0
+"""Age (two missed readings) from which a reading's age is shown."""
+SEPARATOR: Piece = (" · ", DIM)
+
+DriveReadings = Mapping[str, "tuple[float, DriveReading]"]
+"""By controller: time of the last reading (seconds of the session), and the reading."""
+
+
+def line(drives: DriveReadings, now: float, width: int, charset: Charset) -> Row | None:
+    """ "nvme0 47 °C · 3 % of endurance used · 864 MiB written · no warnings"; ``None`` without a
+    reading. Several drives are added up, or the worst is shown. Parts that do not fit are left out.
+    """
+    if not drives:
+        return None
+    readings = {name: reading for name, (_, reading) in drives.items()}
+    name = printable(next(iter(readings)))
+    row = Line(width, charset).add(name if len(readings) == 1 else f"{len(drives)} drives", BOLD)
+    row.add("  ")
+    age = now - min(t for t, _ in drives.values())
+    first = True
+    for piece in (*_pieces(readings), *_age(age)):
+        first = not row.try_add(*((piece,) if first else (SEPARATOR, piece))) and first
+    return row.build()
+
+
+def _pieces(readings: Mapping[str, DriveReading]) -> Iterator[Piece]:
+    problem = next((reading.problem for reading in readings.values() if reading.problem), "")
+    for drive, reading in readings.items():
+        for warning in warnings_of(reading):
+            yield (warning if len(readings) == 1 else f"{printable(drive)}: {warning}"), WARNING
+    temperature = combined_figure(readings, "temperature")
+    most = "at most " if len(readings) > 1 else ""
+    if not problem or temperature is not None:
+        yield f"{most}{f.or_dash(temperature, '{:.0f}')} °C", None
+    if problem:
+        yield printable(problem), DIM
+        return
+    yield f"{f.or_dash(combined_figure(readings, 'used'), '{:.0f}')} % of endurance used", None
+    yield f"{f.size(combined_figure(readings, 'bytes_written'))} written", None
+    yield f"{f.size(combined_figure(readings, 'bytes_read'))} read", None
+    amplification = combined_figure(readings, "write_amplification")
+    if amplification is not None:
+        yield f"write amplification {amplification:.2f}", None
+    if not any(any(warnings_of(reading)) for reading in readings.values()):
+        yield "no warnings", DIM
+
+
+def _age(seconds: float) -> Iterator[Piece]:
+    if seconds > OLD_S:
+        yield f"read {f.clock(seconds)} ago", WARNING

@@ -12,8 +12,7 @@ from iopstui.format import clock, latency, number
 from iopstui.model.metrics.history import History
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.charts import plotting
-from iopstui.ui.draw.charts.mark_labels import mark_label_rows
-from iopstui.ui.draw.charts.option_row import OptionStep, option_row
+from iopstui.ui.draw.charts.axis_rows import OptionStep, mark_label_rows, option_row
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Piece, Row, capital, rule
