@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from iopstui.events import FrameReady
+from iopstui.features.fleet.hosts.conversation import LINES, SUMS
 from iopstui.features.fleet.hosts.json_objects import parse_object
-from iopstui.features.fleet.hosts.orders import LINES, SUMS
 from iopstui.features.fleet.merging.merger import Merger
 from iopstui.features.fleet.output.sinks import TotalLines
 from iopstui.features.fleet.program.agent import compact_frame, trim_frame
@@ -46,7 +46,7 @@ def frames(made: Callable[[Object], Object] = compact_frame) -> list[Object]:
 
 
 def demo() -> dict[str, list[Object]]:
-    """The same by the name of their form (fleet/hosts/orders.py)."""
+    """The same by the name of their form (fleet/hosts/conversation.py)."""
     return {SUMS: frames(), LINES: frames(trim_frame)}
 
 

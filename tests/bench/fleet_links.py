@@ -26,7 +26,7 @@ from terminal import Terminal, cpu_s
 
 from iopstui import __version__
 from iopstui.features.fleet.hosts import member
-from iopstui.features.fleet.hosts.link import Link
+from iopstui.features.fleet.hosts.member import Link
 from iopstui.output.jsonl import dumps, session_object
 
 Object = dict[str, Any]

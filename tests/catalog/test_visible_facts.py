@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from trees import Tree
 
-from iopstui.features.promise.visible_facts import AZURE_ASSET, read_visible_facts
+from iopstui.features.promise.run import AZURE_ASSET, read_visible_facts
 from iopstui.model.block.device import BlockDevice
 
 

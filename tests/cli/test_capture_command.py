@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.cli.program import main
-from iopstui.features.capture import capture_disk, check, disks
+from iopstui.features.capture import capture_disk
 from iopstui.features.capture.kernel.bpf_capture import CaptureUnusable
 from iopstui.features.capture.kernel.workload_capture import ProcessFilter
 from iopstui.features.capture.model.fidelity import Distance
@@ -74,7 +74,7 @@ def fake_capture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, value in (("workload", WORKLOAD), ("vanishes", False), ("signals", False),
                         ("unusable", ""), ("closed", 0)):  # fmt: skip
         monkeypatch.setattr(FakeCapture, name, value)
-    monkeypatch.setattr(disks, "WorkloadCapture", FakeCapture)
+    monkeypatch.setattr(capture_disk, "WorkloadCapture", FakeCapture)
     target = Target(DEVICE, "/dev/vda", "vda", ("vda",))
     monkeypatch.setattr(capture_disk, "choose_watch_target", lambda texts, devices, roots: target)
     monkeypatch.setattr(capture_disk, "disk_regions", lambda of: ([VDA], "vda: the layer"))
@@ -187,7 +187,7 @@ def test_a_different_figure_is_exit_code_4(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     distances = [Distance("read sizes", "4 KiB", "8 KiB", distance, 0.05)]
-    monkeypatch.setattr(check, "replay_and_compare", lambda *args: distances)
+    monkeypatch.setattr(capture_disk, "replay_and_compare", lambda *args: distances)
     assert main(["capture", "vda", "--for", "0.01s", "--check", str(tmp_path)]) == code
     assert "read sizes" in capsys.readouterr().out
 
@@ -197,11 +197,11 @@ def test_the_captured_layer_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     from iopstui.errors import UsageError
 
     stacked = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "nvme0n1"))
-    monkeypatch.setattr(disks, "read_devices", lambda roots: {"dm-0": 1, "vda": 2})
+    monkeypatch.setattr(capture_disk, "read_devices", lambda roots: {"dm-0": 1, "vda": 2})
     for regions, text in (([DM], "nvme0n1 below may see other sizes"), ([VDA], "after merging")):
-        monkeypatch.setattr(disks, "regions", lambda *args, result=regions: result)
+        monkeypatch.setattr(capture_disk, "regions", lambda *args, result=regions: result)
         of = stacked if regions == [DM] else Target(DEVICE, "/dev/vda", "vda", ("vda",))
-        assert text in disks.disk_regions(of)[1]
-    monkeypatch.setattr(disks, "regions", lambda *args: [])
+        assert text in capture_disk.disk_regions(of)[1]
+    monkeypatch.setattr(capture_disk, "regions", lambda *args: [])
     with pytest.raises(UsageError, match="No block device"):
-        disks.disk_regions(stacked)
+        capture_disk.disk_regions(stacked)

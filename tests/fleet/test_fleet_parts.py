@@ -17,7 +17,7 @@ import pytest
 from made import START_MS, Row, frame
 
 from iopstui.errors import UsageError
-from iopstui.features.fleet.hosts.link import LONGEST_LINE, Link
+from iopstui.features.fleet.hosts.member import LONGEST_LINE, Link
 from iopstui.features.fleet.hosts.program_copy import BOOT, bundle, remote_command
 from iopstui.features.fleet.merging.figures import (
     AbortCondition,

@@ -15,8 +15,12 @@ import yaml
 from iopstui.cli.program import main
 from iopstui.errors import Missing, UsageError
 from iopstui.features.fleet.engines import kubernetes
-from iopstui.features.fleet.engines.kubernetes import PodSelection, parse_pod
-from iopstui.features.fleet.engines.manifest import ManifestOptions, render_manifest
+from iopstui.features.fleet.engines.kubernetes import (
+    ManifestOptions,
+    PodSelection,
+    parse_pod,
+    render_manifest,
+)
 
 Row = dict[str, Any]
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from iopstui.features.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.features.fleet.merging.certificate import certify_merge
 from iopstui.features.fleet.merging.merger import Merger
-from iopstui.features.fleet.output.labelled_lines import LabelledLines, label_name
-from iopstui.features.fleet.output.labelled_rows import line_rows
+from iopstui.features.fleet.output.labelled_rows import LabelledLines, label_name, line_rows
 from iopstui.features.fleet.program.merge_rows import merge_files
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "launchers"

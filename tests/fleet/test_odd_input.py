@@ -22,10 +22,10 @@ from iopstui.errors import UsageError
 from iopstui.features.fleet.fleet import start_spread_ms
 from iopstui.features.fleet.hosts import member as members
 from iopstui.features.fleet.hosts.clocks import ClockOffset
+from iopstui.features.fleet.hosts.conversation import is_order
 from iopstui.features.fleet.hosts.host_disks import disk_conflicts
 from iopstui.features.fleet.hosts.member import MAX_TEXT, Member
 from iopstui.features.fleet.hosts.nodes import Node
-from iopstui.features.fleet.hosts.orders import is_order
 from iopstui.features.fleet.merging import merger as mergers
 from iopstui.features.fleet.merging.certificate import certify_merge
 from iopstui.features.fleet.merging.merger import Merger

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iopstui.features.fleet.hosts.free_space import SpaceNeed, overcommit_messages
-from iopstui.features.fleet.hosts.same_file_system import (
+from iopstui.features.fleet.hosts.free_space import (
     MAX_SEARCHED_MARKS,
+    SpaceNeed,
     find_marks,
     join_shared,
     join_similar,
     marks_to_find,
+    overcommit_messages,
 )
 
 GIB = 1 << 30

@@ -18,7 +18,7 @@ from iopstui import events
 from iopstui.cli.program import main
 from iopstui.features.flight.directory import stored_files
 from iopstui.features.flight.model.sibling_days import SiblingDays, SlowedDisk
-from iopstui.features.flight.slow_sibling import sibling_json, sibling_lines
+from iopstui.features.flight.past_answer import sibling_json, sibling_lines
 from iopstui.features.flight.span import Span
 from iopstui.features.flight.thinning import thin
 from iopstui.model.block.device import BlockDevice

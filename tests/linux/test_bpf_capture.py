@@ -12,7 +12,7 @@ import pytest
 from test_probe_btf import Made
 from trees import Tree
 
-from iopstui.features.capture.kernel import kernel_types, live_capture, programs
+from iopstui.features.capture.kernel import kernel_types, programs, workload_capture
 from iopstui.features.capture.kernel.bpf_capture import RING_BITS, BpfCapture, CaptureUnusable
 from iopstui.features.capture.kernel.workload_capture import (
     ENDED,
@@ -289,11 +289,11 @@ def test_whose_requests_are_counted(
 def test_a_screen_s_capture_runs_in_a_thread(
     kernel: Kernel, tree: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_capture, "POLL_S", 0.001)
-    monkeypatch.setattr(live_capture, "RESULT_EVERY", 2)
-    monkeypatch.setattr(live_capture, "read_devices", lambda roots: {})
-    monkeypatch.setattr(live_capture, "regions", lambda *asked: [VDA, Region("other", 1, 2)])
-    running = live_capture.LiveCapture(["vda"], tree.roots)
+    monkeypatch.setattr(workload_capture, "POLL_S", 0.001)
+    monkeypatch.setattr(workload_capture, "RESULT_EVERY", 2)
+    monkeypatch.setattr(workload_capture, "read_devices", lambda roots: {})
+    monkeypatch.setattr(workload_capture, "regions", lambda *asked: [VDA, Region("other", 1, 2)])
+    running = workload_capture.LiveCapture(["vda"], tree.roots)
     try:
         process(tree, 20, "db", 1)
         while running.workload is None:
@@ -310,13 +310,13 @@ def test_a_screen_s_capture_runs_in_a_thread(
     finally:
         running.close()
     for found, why in (([], "no disk"), ([VDA, DM], "together")):
-        monkeypatch.setattr(live_capture, "regions", lambda *asked, of=found: of)
-        other = live_capture.LiveCapture(["vda", "dm-0"], tree.roots)
+        monkeypatch.setattr(workload_capture, "regions", lambda *asked, of=found: of)
+        other = workload_capture.LiveCapture(["vda", "dm-0"], tree.roots)
         other.close()
         assert why in other.problem and other.workload is None
     kernel.refuses = errno.EPERM
-    monkeypatch.setattr(live_capture, "regions", lambda *asked: [VDA])
-    other = live_capture.LiveCapture(["vda"], tree.roots)
+    monkeypatch.setattr(workload_capture, "regions", lambda *asked: [VDA])
+    other = workload_capture.LiveCapture(["vda"], tree.roots)
     other.close()
     assert "refuses the programs" in other.problem
 

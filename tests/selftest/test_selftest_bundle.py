@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.features.selftest.bundle import read_bundle, write_bundle
-from iopstui.features.selftest.check import FAIL
+from iopstui.features.selftest.bundle import FAIL, read_bundle, write_bundle
 from iopstui.features.selftest.evidence import FORMAT, Evidence
 from iopstui.features.selftest.judge import judge_bundle
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from iopstui.features.selftest import judge as judge_fio
-from iopstui.features.selftest.bundle import read_bundle
-from iopstui.features.selftest.check import FAIL, MISSING
+from iopstui.features.selftest.bundle import FAIL, MISSING, read_bundle
 from iopstui.features.selftest.evidence import Evidence
 from iopstui.features.selftest.judge import judge
 from iopstui.features.selftest.output import selftest_json, selftest_text

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from iopstui.features.selftest.bundle import read_bundle
-from iopstui.features.selftest.check import FAIL, MISSING, OK, Check
+from iopstui.features.selftest.bundle import FAIL, MISSING, OK, Check, read_bundle
 from iopstui.features.selftest.judge import judge
 from iopstui.features.selftest.output import selftest_text
 

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.features.selftest import iostat_log
-from iopstui.features.selftest.bundle import read_bundle
-from iopstui.features.selftest.check import FAIL, MISSING, OK, Check
+from iopstui.features.selftest import collect
+from iopstui.features.selftest.bundle import FAIL, MISSING, OK, Check, read_bundle
+from iopstui.features.selftest.collect import IostatLog
 from iopstui.features.selftest.evidence import Evidence
-from iopstui.features.selftest.iostat_log import IostatLog
 from iopstui.features.selftest.judge import judge
 from iopstui.features.selftest.output import selftest_text
 
@@ -150,7 +149,7 @@ def test_its_reports_are_kept_with_their_time(
         "time.sleep(60)\n"
     )
     program.chmod(0o755)
-    monkeypatch.setattr(iostat_log, "which", lambda name: str(program))
+    monkeypatch.setattr(collect, "which", lambda name: str(program))
     log, begun = IostatLog("sda"), time.time() * 1000
     log.begin()
     while len(log.rows) < 2:
@@ -163,7 +162,7 @@ def test_its_reports_are_kept_with_their_time(
 
 
 def test_without_iostat_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(iostat_log, "which", lambda name: None)
+    monkeypatch.setattr(collect, "which", lambda name: None)
     monkeypatch.setattr(subprocess, "Popen", None)
     log = IostatLog("sda")
     log.begin()

@@ -10,7 +10,7 @@ import pytest
 
 from iopstui.errors import UsageError
 from iopstui.features.selftest.collect import NEEDED_BYTES, collect
-from iopstui.features.selftest.external_commands import run_command, run_guarded_fio
+from iopstui.features.selftest.devices import run_command, run_guarded_fio
 
 
 def test_a_directory_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

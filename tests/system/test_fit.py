@@ -12,13 +12,12 @@ from program import iopstui
 
 from iopstui.errors import UsageError
 from iopstui.events import Event, FrameReady, StepStarted
-from iopstui.features.fit import neighbours
 from iopstui.features.fit import runner as fit_runner
 from iopstui.features.fit import setup as fit
-from iopstui.features.fit.library import read_programs
 from iopstui.features.fit.model.judgement import UNDECIDED
 from iopstui.features.fit.model.program import Program
 from iopstui.features.fit.runner import FitRunner
+from iopstui.features.fit.setup import read_programs
 from iopstui.model.experiment.run_request import RunRequest
 
 PROGRAMS = read_programs(Path("/nowhere"))
@@ -29,7 +28,7 @@ def any_file_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     """Temporary files of tests may be in memory."""
     monkeypatch.setattr(fit, "IN_MEMORY", ())
     # whoever uses this machine's disks is not what is tested
-    monkeypatch.setattr(neighbours, "IDLE_S", 0.0)
+    monkeypatch.setattr(fit_runner, "IDLE_S", 0.0)
     monkeypatch.setattr(fit_runner, "DiskLoads", lambda: dict)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))

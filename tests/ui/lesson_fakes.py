@@ -11,7 +11,7 @@ from iopstui.errors import UsageError
 from iopstui.features.lessons.model.file import parse_lesson
 from iopstui.features.lessons.model.pages import Lesson
 from iopstui.features.lessons.play.facts import TargetFacts
-from iopstui.features.lessons.play.offers import LessonOffer
+from iopstui.features.lessons.play.library import LessonOffer
 from iopstui.features.lessons.play.player import LessonRun
 from iopstui.features.lessons.screen_part import LessonKeys
 from iopstui.model.block.target import Target

@@ -13,8 +13,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import DataTable, Input, OptionList
 
-from iopstui.features.lessons.play.library import shipped_lessons
-from iopstui.features.lessons.play.offers import LessonOffer
+from iopstui.features.lessons.play.library import LessonOffer, shipped_lessons
 from iopstui.features.lessons.screen.list import LessonList
 from iopstui.features.lessons.screen_part import OPENS
 from iopstui.safety.tunables import TunableState

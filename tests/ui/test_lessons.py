@@ -16,7 +16,7 @@ from textual.widgets import OptionList, Static
 
 from iopstui.errors import UsageError
 from iopstui.features.lessons.model.text import VisibleParagraph
-from iopstui.features.lessons.play.offers import Lessons
+from iopstui.features.lessons.play.library import Lessons
 from iopstui.features.lessons.play.page import AnswerVerdict, ShownPage
 from iopstui.features.lessons.screen.list import LessonList
 from iopstui.features.lessons.screen.page import LessonPage, page_parts

@@ -13,8 +13,7 @@ from iopstui.features.limit import runner as limit_runner
 from iopstui.features.limit import setup as limit_setup
 from iopstui.features.limit.model.answer import FOUND, Answer
 from iopstui.features.limit.model.estimate import Estimate, Second
-from iopstui.features.limit.model.load import OpenLoop
-from iopstui.features.limit.model.search import Step
+from iopstui.features.limit.model.search import OpenLoop, Step
 from iopstui.features.limit.page import LimitPage, ShownSearch, curve_spec, page_rows
 from iopstui.features.limit.runner import LimitRunner, Row
 from iopstui.features.limit.setup import LimitSetup

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from test_app import WIDE, do, make, settle, shows
 
-from iopstui.features.capture import workload_view
-from iopstui.features.capture.kernel import live_capture
+from iopstui.features.capture import who_page
+from iopstui.features.capture.kernel import workload_capture
 from iopstui.features.capture.model.workload import Arrivals, Stream, Workload
 from iopstui.linux.roots import Roots
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
@@ -36,7 +36,7 @@ def page_text(
     charset: Charset = UTF8,
     recorded: bool = False,
 ) -> str:
-    rows = workload_view.rows(workload, problem, width, charset, recorded)
+    rows = who_page.rows(workload, problem, width, charset, recorded)
     lines = ["".join(part for part, _ in row) for row in rows]
     assert {cell_len(line) for line in lines} == {width}
     return "\n".join(line.rstrip() for line in lines)
@@ -95,7 +95,7 @@ class Played:
 async def test_the_workload_is_captured_while_the_page_is_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(live_capture, "LiveCapture", Played)
+    monkeypatch.setattr(workload_capture, "LiveCapture", Played)
     Played.begun, Played.closed = [], 0
     app = make()
     async with app.run_test(size=WIDE) as pilot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.features.serve.access import (
+from iopstui.features.serve.connections import (
     PRESENTER,
     VIEWER,
     Access,

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import queue
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 from iopstui.cli.terminal import print_message, show, width
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
+    Interrupted,
     JobFailed,
+    Missing,
     UsageError,
 )
-from iopstui.features.capture.disks import disk_regions, start_capture
+from iopstui.features.capture.kernel.bpf_capture import CaptureUnusable
 from iopstui.features.capture.kernel.workload_capture import POLL_S, ProcessFilter, WorkloadCapture
+from iopstui.features.capture.model.fidelity import Distance, distances
 from iopstui.features.capture.model.job import job_text
 from iopstui.features.capture.model.phases import Phase, Phases
 from iopstui.features.capture.model.trace import TraceBuffer, trace_lines
 from iopstui.features.capture.model.workload import CLOSED, OPEN, Workload
 from iopstui.format import duration
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.probe.regions import Region, regions
+from iopstui.linux.process.affinity import tied_process
+from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.linux.roots import Roots
+from iopstui.model.block.target import Target
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.output_files import write_whole
@@ -68,8 +80,6 @@ def capture(arguments: argparse.Namespace) -> int:
             _write_trace(trace, Path(arguments.trace))
         comparison = None
         if arguments.check is not None and not reason:
-            from iopstui.features.capture.check import replay_and_compare
-
             loop, directory = arguments.loop, Path(arguments.check)
             print_message(f"running the {loop}-loop job in {directory} and capturing it")
             comparison = replay_and_compare(
@@ -235,3 +245,125 @@ def _write_jobs(
 
 def _write_bytes(data: bytes, file: BinaryIO) -> None:
     file.write(data)
+
+
+# Run a captured workload's job on scratch files, capture it the same way, and compare both.
+
+
+_IOPSTUI = (sys.executable, "-m", "iopstui")
+
+
+def replay_and_compare(
+    captured: Workload, phases: Sequence[Phase], loop: str, directory: Path,
+    stop: Callable[[], bool],
+) -> list[Distance]:  # fmt: skip
+    """The distances between what was captured and its job in ``directory``. Raises JobFailed if
+    the job fails, Interrupted if ``stop`` returns True."""
+    private = private_directory()
+    try:
+        job = write_text(private, "captured.fio", job_text(captured, loop, "", phases))
+        return distances(captured, _capture_run(job, directory, stop), loop)
+    finally:
+        remove(private)
+
+
+def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Workload:
+    target = choose_watch_target([str(directory)], read_devices(Roots()), Roots())
+    regions, _ = disk_regions(target)
+    command = [*_IOPSTUI, "run", str(directory), "--job", str(job), "--format", "jsonl"]
+    with tied_process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        workload_capture = start_capture(", ".join(region.name for region in regions), regions,
+                                         ProcessFilter((child.pid,)))  # fmt: skip
+        try:
+            return _capture_job(child, workload_capture, stop)
+        finally:
+            workload_capture.close()
+
+
+def _capture_job(
+    child: subprocess.Popen[str], workload_capture: WorkloadCapture, stop: Callable[[], bool]
+) -> Workload:
+    """What the job does from its start to its end, without the making of its files."""
+    assert child.stdout is not None and child.stderr is not None
+    lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+    stderr: list[str] = []
+    threading.Thread(target=_queue_lines, args=(child.stdout, lines), daemon=True).start()
+    threading.Thread(target=lambda: stderr.extend(child.stderr or ()), daemon=True).start()
+    job_started = False
+    while True:
+        if stop():
+            raise Interrupted("Interrupted: the job was not compared.")
+        for line in _queued_lines(lines):
+            if line is None:
+                reason = (
+                    stderr[-1].strip().removeprefix("iopstui: ") if stderr else "no reason given"
+                )
+                raise JobFailed(f"The captured job did not run: {reason}")
+            kind = line.get("event")
+            if kind == "step_started" and "--create_only=1" not in line["command"]:
+                workload_capture.begin()
+                job_started = True
+            elif kind == "step_finished" and line["exit_code"]:
+                raise JobFailed(f"The captured job did not run: {line['error']}")
+            elif kind == "step_finished" and job_started:
+                return workload_capture.result(active=True)
+        time.sleep(POLL_S)
+        workload_capture.poll()
+
+
+def _queue_lines(stream: IO[str], lines: queue.SimpleQueue[dict[str, Any] | None]) -> None:
+    for line in stream:
+        lines.put(json.loads(line))
+    lines.put(None)
+
+
+def _queued_lines(
+    lines: queue.SimpleQueue[dict[str, Any] | None],
+) -> Iterator[dict[str, Any] | None]:
+    while not lines.empty():
+        yield lines.get()
+
+
+# The disks of a capture, and its start.
+
+
+def disk_regions(target: Target) -> tuple[list[Region], str]:
+    """The disks that a capture of this target follows, and a sentence about the layer. UsageError
+    where there is none."""
+    devices, roots = read_devices(Roots()), Roots()
+    names = [name for name in target.devices_below if name in devices]
+    disks = [region for region in regions(names, devices, roots) if region.name in names]
+    if not disks:
+        raise UsageError(f"No block device below {target.path} can be captured.",
+                         "iopstui devices lists them.")  # fmt: skip
+    layers = {disk.bios for disk in disks}
+    if len(layers) > 1:
+        raise UsageError("A stacked device and a disk cannot be captured together.",
+                         "Capture one of them: iopstui devices")  # fmt: skip
+    lower_devices = [name for name in target.tree if name not in names]
+    disk_names = ", ".join(disk.name for disk in disks)
+    if disks[0].bios:
+        on = (
+            f"; {', '.join(lower_devices)} below may see other sizes and another order"
+            if lower_devices
+            else ""
+        )
+        return (
+            disks,
+            f"{disk_names}: as they are sent to this layer, before it maps or splits them{on}",
+        )
+    return disks, f"{disk_names}: as they are sent to the disk, after merging and splitting"
+
+
+def start_capture(
+    name: str, disks: Sequence[Region], choice: ProcessFilter, trace: TraceBuffer | None = None
+) -> WorkloadCapture:
+    """A capture that runs. Raises Missing with the command that fixes it."""
+    try:
+        return WorkloadCapture(name, disks, choice, Roots(), trace)
+    except CaptureUnusable as error:
+        root = os.geteuid() != 0
+        raise Missing(
+            f"The capture cannot work here: {error}.",
+            "sudo iopstui capture ..." if root else "iopstui doctor shows what this kernel has.",
+        ) from error

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iopstui.features.fit.model.judgement import (
-    FAIL,
-    NO_BOUND,
-    PASS,
-    UNDECIDED,
-    Judgement,
-    Row,
-)
+from iopstui.features.fit.model.judgement import FAIL, NO_BOUND, PASS, UNDECIDED, Judgement, Row
 from iopstui.format import latency, mib, number
 from iopstui.model.experiment.verdict import Check
 from iopstui.model.metrics.fields import BY_ID

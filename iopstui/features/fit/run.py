@@ -9,10 +9,9 @@ import sys
 from iopstui.cli.runs.check_files import with_check_files
 from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
 from iopstui.errors import EXIT_OK
-from iopstui.features.fit.library import read_programs
 from iopstui.features.fit.output import checks_of, fit_json, fit_text
 from iopstui.features.fit.runner import FitRunner
-from iopstui.features.fit.setup import FitSetup, plan_lines, set_up, split_words
+from iopstui.features.fit.setup import FitSetup, plan_lines, read_programs, set_up, split_words
 from iopstui.format import print_line
 from iopstui.linux.roots import Roots
 from iopstui.model.experiment.run_request import RunRequest

@@ -24,11 +24,16 @@ from iopstui.errors import (
     error_for_exit_code,
 )
 from iopstui.features.fleet.hosts.clocks import start_spread
-from iopstui.features.fleet.hosts.free_space import SpaceNeed, overcommit_messages
+from iopstui.features.fleet.hosts.free_space import (
+    SpaceNeed,
+    join_shared,
+    join_similar,
+    marks_to_find,
+    overcommit_messages,
+)
 from iopstui.features.fleet.hosts.host_disks import disk_conflicts, duplicate_machines
 from iopstui.features.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.features.fleet.hosts.nodes import Node
-from iopstui.features.fleet.hosts.same_file_system import join_shared, join_similar, marks_to_find
 from iopstui.features.fleet.merging.merger import HOST_EVENTS, MergedInterval, Merger
 from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.text import printable

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.features.fleet.screen.keys import HELP, FleetKeys
-from iopstui.features.fleet.screen.report_keys import FleetReportKeys
+from iopstui.features.fleet.screen.keys import HELP, FleetKeys, FleetReportKeys
 
 TITLE = HELP
 ACTIONS = (*FleetKeys.ACTIONS, *FleetReportKeys.ACTIONS)

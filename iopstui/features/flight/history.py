@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from iopstui import events
-from iopstui.errors import IopstuiError
-from iopstui.features.flight.directory import StoredFile, stored_files, unread_part
+from iopstui import format as units
+from iopstui.cli.terminal import print_message
+from iopstui.errors import EXIT_OK, IopstuiError, UsageError
+from iopstui.features.flight.directory import StoredFile, no_recording, stored_files, unread_part
 from iopstui.features.flight.model.bad_times import BadTime, bad_times
 from iopstui.features.flight.model.stretches import stretches
+from iopstui.features.flight.model.times import local_text, utc_text
+from iopstui.format import print_line
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.means import median
 from iopstui.recording.reader import Recording, RecordingTooShort
 from iopstui.recording.records import Peaks, RecordedDevices
+from iopstui.text import printable
 
 MOST = 10
 
@@ -74,3 +84,91 @@ def _read(
                 case RecordedDevices():
                     history.devices |= {device.name: device for device in record.value.devices}
         history.answers.append((min(base_s + index.end, ended_s), None))
+
+
+# `iopstui watch DIR --worst 10`: the worst times of a flight recording, with their answers.
+
+
+def list_worst(place: Path, most: int, as_json: bool) -> int:
+    """Print them, the worst first. UsageError where nothing is recorded."""
+    if not stored_files(place):
+        raise no_recording(place)
+    history = read_history(place)
+    for text in history.unreadable:
+        print_message(text)
+    if not history.seconds and history.unreadable:
+        raise UsageError(f"No file of {printable(str(place))} can be read.",
+                         "Name another flight recording.")  # fmt: skip
+    times = history.worst(most)
+    if as_json:
+        for one in times:
+            print_line(json.dumps(_json(one)), sys.stdout)
+        return EXIT_OK
+    for one in times:
+        print_line(f"{local_text(one.began_s)} for {units.duration(max(1.0, one.seconds))}: "
+                   f"{printable(one.text)}", sys.stdout)  # fmt: skip
+    seconds = history.seconds
+    recorded = f"{units.duration(seconds if seconds < 60 else 60 * (seconds // 60))} recorded"
+    if not times:
+        print_line(f"Nothing waited for a disk in {recorded}.", sys.stdout)
+    else:
+        first = local_text(times[0].began_s)[:16]
+        print_message(
+            f"{recorded}; for one of them: iopstui why {printable(str(place))} --at '{first}'"
+        )
+    return EXIT_OK
+
+
+def _json(one: BadTime) -> dict[str, object]:
+    return {"began": utc_text(one.began_s), "seconds": round(one.seconds, 1), "state": one.state,
+            "text": one.text, "times_usual": round(one.times, 1) or None}  # fmt: skip
+
+
+# How long requests take at this hour on other days, by a flight recording.
+
+
+DAY_S, HOUR_S = 86400.0, 3600.0
+MAX_DAYS = 14
+MIN_DAYS, MIN_MINUTES = 2, 10
+"""Fewer days, or fewer minutes of a day, are no habit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """The median of the slowest second of a minute, over ``days`` other days."""
+
+    ms: float
+    days: int
+
+
+def usual_at(
+    place: Path, moment_s: float, is_same: Callable[[str, BlockDevice | None, float], bool] | None
+    = None,
+) -> dict[str, Usual]:  # fmt: skip
+    """By disk; the hour around ``moment_s`` on the days before it. A day does not count for a disk
+    that was another one then: ``is_same`` of its name, what was recorded of it, and when."""
+    by_disk: dict[str, list[list[float]]] = defaultdict(list)
+    for day in range(1, MAX_DAYS + 1):
+        middle_s = moment_s - day * DAY_S
+        history = read_history(place, middle_s - HOUR_S / 2, middle_s + HOUR_S / 2)
+        for name, minutes in longest_by_minute(history.peaks).items():
+            if is_same is not None and not is_same(name, history.devices.get(name), middle_s):
+                continue
+            if len(minutes) >= MIN_MINUTES:
+                by_disk[name].append(minutes)
+    return {
+        name: Usual(median([ms for minutes in days for ms in minutes]), len(days))
+        for name, days in by_disk.items()
+        if len(days) >= MIN_DAYS
+    }
+
+
+def longest_by_minute(peaks: Sequence[tuple[float, Peaks]]) -> dict[str, list[float]]:
+    """The slowest second of each minute, by disk, however finely they are recorded."""
+    longest: dict[str, dict[int, float]] = defaultdict(dict)
+    for at, one in peaks:
+        for name, peak in one.disks.items():
+            if peak.ms is not None:
+                minute = int(at // 60)
+                longest[name][minute] = max(peak.ms, longest[name].get(minute, 0.0))
+    return {name: [*minutes.values()] for name, minutes in longest.items()}

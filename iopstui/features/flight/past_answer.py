@@ -6,18 +6,18 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from iopstui import format as units
 from iopstui.cli.runs.why import EXIT_CODES
 from iopstui.cli.terminal import print_message
+from iopstui.features.flight.history import Usual, usual_at
 from iopstui.features.flight.model.peaks import MIN_SECONDS
-from iopstui.features.flight.model.sibling_days import SlowedDisk
+from iopstui.features.flight.model.sibling_days import SiblingDays, SlowedDisk
 from iopstui.features.flight.model.stretches import Stretch, is_same, stretches, worst
 from iopstui.features.flight.model.times import local_text, utc_text
-from iopstui.features.flight.slow_sibling import sibling_json, sibling_lines, slowed_disk
 from iopstui.features.flight.span import Span, read_span
-from iopstui.features.flight.usual import Usual, usual_at
 from iopstui.format import print_line
 from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, Answer
 from iopstui.model.answer.judge import Pair, Seen, judge
@@ -25,6 +25,7 @@ from iopstui.model.answer.table import ENDED, idle_seconds
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.answer.who import are_alike
 from iopstui.model.figures.disk import mean_ms
+from iopstui.model.findings.advice import advise
 from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
 from iopstui.output.pages.why import Report, why_json, why_lines
@@ -217,3 +218,61 @@ def _json(
             for one in held
         ],
     }  # fmt: skip
+
+
+# The one of several like disks that is slow for its load, in a span of a flight recording.
+
+
+MIN_SPAN_S = 86400.0
+RULE, RULE_OF_ARRAY = "siblings", "slow-member"
+
+
+def slowed_disk(span: Span) -> SlowedDisk | None:
+    """The disk that is slow on the last days of a span, which must be longer than one."""
+    if span.ended_s - span.began_s <= MIN_SPAN_S:
+        return None
+    days = SiblingDays(span.devices, _day, span.same_since)
+    for at, frame in span.frames:
+        days.feed(at, frame)
+    return days.slowed()
+
+
+def _day(at: float) -> str:
+    """The local day of a time: "2026-11-27"."""
+    return datetime.fromtimestamp(at).strftime("%Y-%m-%d")
+
+
+def sibling_lines(span: Span, found: SlowedDisk | None) -> Iterator[str]:
+    """What was found, and the next step; in a shorter span what was found then."""
+    if found is not None:
+        disk = found.odd.disk
+        yield printable(_text(found))
+        yield f"  next: {printable(advise(RULE_OF_ARRAY if found.odd.array else RULE, disk))}"
+    elif RULE in span.findings:
+        at, finding = span.findings[RULE]
+        yield f"at {local_text(at)}: {printable(finding.text)}"
+
+
+def _text(found: SlowedDisk) -> str:
+    odd, (first, times) = found.odd, found.days[0]
+    count = len(found.days)
+    if found.since == first:
+        since = f"on all {count} days compared, the first {first}"
+    else:
+        since = (f"since {found.since}, and {times:.2f} times on {first}, the first of {count} "
+                 "days compared")  # fmt: skip
+    cause = "" if odd.array else "; it is slow, or its requests are harder"
+    return (
+        f"requests of {odd.disk} take {odd.times:.1f} times as long as those of {odd.peers} with "
+        f"such a queue depth, size and mix: more than 1.2 times {since}{cause}"
+    )
+
+
+def sibling_json(found: SlowedDisk | None) -> dict[str, object] | None:
+    """The disk; how many times as long as its siblings' its requests took, by day."""
+    if found is None:
+        return None
+    odd = found.odd
+    return {"disk": odd.disk, "times": round(odd.times, 2), "siblings": list(odd.siblings),
+            "array": odd.array, "since": found.since,
+            "days": {day: round(times, 2) for day, times in found.days}}  # fmt: skip

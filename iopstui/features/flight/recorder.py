@@ -7,17 +7,20 @@ one thins them, so a slow disk holds up nothing that is measured.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from iopstui import events
 from iopstui.errors import IopstuiError, UsageError
 from iopstui.features.flight.directory import HOUR_S, JUMP_S, Ring, StoredFile
-from iopstui.features.flight.hour_file import HourFile
 from iopstui.features.flight.model.peaks import PeakFold, busiest_use
+from iopstui.features.flight.model.slim_probe import SlimProbe
 from iopstui.features.flight.thinning import thin
 from iopstui.linux.counters.cgroup import CgroupReader
 from iopstui.linux.counters.procfs import parse_diskstats
@@ -28,12 +31,15 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.cgroups.rates import group_rates
+from iopstui.recording import layout
 from iopstui.recording.records import RecordedUse
+from iopstui.recording.writer import Recorder
 from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.model.metrics.frame import Frame
     from iopstui.session.live import LiveSession
+
 
 PEAKS_S = 10.0
 USE_S = 5.0
@@ -292,6 +298,64 @@ def _load_readers() -> None:
     from iopstui.linux.machine import conditions  # noqa: F401
     from iopstui.linux.network import endpoints  # noqa: F401
     from iopstui.linux.nvme import health  # noqa: F401
-    from iopstui.linux.probe import (
-        bpf,  # noqa: F401
-    )
+    from iopstui.linux.probe import bpf, bpf_probe  # noqa: F401
+
+
+# One file of the ring: a recording that makes room for itself, and is on the disk every 5 s.
+
+
+SYNC_S = 5.0
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class HourFile(Recorder):
+    """``make_room`` removes something and returns True, or False where nothing is left to remove.
+    It is called in the recorder's thread, which nobody waits for."""
+
+    is_listed = False
+    compression_level = 4
+    """Half the CPU time of level 6 for a tenth more bytes, until it is thinned."""
+
+    def __init__(self, path: Path, make_room: Callable[[], bool]) -> None:
+        super().__init__(path)
+        self.identity = _identity(self._fd)
+        self._make_room = make_room
+        self._slim_probe = SlimProbe()
+        self._synced_at = time.monotonic()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file still has its name."""
+        with contextlib.suppress(OSError):
+            info = os.lstat(self.path)
+            return (info.st_dev, info.st_ino) == self.identity
+        return False
+
+    def _chunk(self, kind: bytes, t: float, value: Any) -> None:
+        if kind == layout.SAMPLE:
+            is_shown, raw = value
+            value = is_shown, self._slim_probe.feed(t, raw)
+        super()._chunk(kind, t, value)
+
+    def _write(self, data: bytes) -> None:
+        while True:
+            try:
+                super()._write(data)
+                break
+            except OSError as error:
+                if error.errno not in _FULL or not self._make_room():
+                    raise
+        if time.monotonic() - self._synced_at >= SYNC_S:
+            os.fdatasync(self._fd)
+            self._synced_at = time.monotonic()
+
+    def _end(self) -> None:
+        with contextlib.suppress(OSError):
+            if self._fd >= 0:
+                os.fdatasync(self._fd)
+        super()._end()
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    info = os.fstat(fd)
+    return info.st_dev, info.st_ino

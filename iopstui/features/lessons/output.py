@@ -5,16 +5,19 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from iopstui.errors import Missing, UsageError
 from iopstui.features.lessons.model.figures import FACTS, RUN, Figure
-from iopstui.features.lessons.model.pages import RUN_STEP, Lesson, QuestionPage
+from iopstui.features.lessons.model.pages import RUN_STEP, Lesson, QuestionPage, RunPage
 from iopstui.features.lessons.model.text import FORMS
-from iopstui.features.lessons.play.check_runs import check_runs
 from iopstui.features.lessons.play.facts import TargetFacts
 from iopstui.features.lessons.play.page import READY, SKIPPED, Block, ShownPage
 from iopstui.features.lessons.play.player import LessonRun
+from iopstui.fio.inspect import find_fio
 from iopstui.format import counted, latency, number
+from iopstui.linux.process.private import private_directory, remove
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.point import Point
+from iopstui.preflight.inspection import inspect_text
 from iopstui.tables import Table
 from iopstui.text import printable, with_breaks, without_breaks
 
@@ -155,3 +158,26 @@ def check_lesson(lesson: Lesson, target: Target, around: TargetFacts) -> Iterato
     # a missing job, or an option that fio does not know, is reported now
     yield from check_runs(run, tuple(run for run in lesson.runs if run.name not in cannot))
     yield f"{lesson.path}: no mistakes found"
+
+
+# Check a lesson's runs with fio before the first one starts.
+
+
+def check_runs(lesson: LessonRun, runs: tuple[RunPage, ...]) -> Iterator[str]:
+    """Have fio read the job of each of these runs. UsageError for an option that it does not
+    accept, or a job that is missing; a line if there is no fio to ask."""
+    texts = [(run, lesson.job_text(run)) for run in runs]
+    try:
+        fio = find_fio()
+    except Missing as error:
+        yield f"the options of its runs were not checked: {error.message}"
+        return
+    private = private_directory()
+    try:
+        for run, text in texts:
+            try:
+                inspect_text(fio, private, text, f"[{run.header}]", private)
+            except UsageError as error:
+                raise UsageError(f"{lesson.lesson.path}: {error.message}", error.hint) from error
+    finally:
+        remove(private)

@@ -23,7 +23,7 @@ from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
     from iopstui.features.lessons.model.pages import Lesson
-    from iopstui.features.lessons.play.offers import Lessons
+    from iopstui.features.lessons.play.library import Lessons
     from iopstui.features.lessons.screen.list import LessonChoice
     from iopstui.features.lessons.screen.state import LessonProgress
     from iopstui.ui.dashboard.screen import ViewState
@@ -467,7 +467,7 @@ class LessonKeys(FeaturePart):
 
 
 def _lessons_of(conditions: Conditions, session: Controller) -> Lessons:
-    from iopstui.features.lessons.play.offers import Lessons
+    from iopstui.features.lessons.play.library import Lessons
 
     target, request = conditions(session)
     return Lessons(target, lambda: session.devices, request.size, request.destroy_data)

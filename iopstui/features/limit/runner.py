@@ -19,8 +19,7 @@ from iopstui.features.limit.model.answer import (
     conclude,
 )
 from iopstui.features.limit.model.estimate import Estimate, Run, Second
-from iopstui.features.limit.model.load import may_be_full
-from iopstui.features.limit.model.search import SHORT_S, Search, Step
+from iopstui.features.limit.model.search import SHORT_S, Search, Step, may_be_full
 from iopstui.features.limit.setup import SETTLE_S, LimitSetup
 from iopstui.format import latency, number
 from iopstui.model.experiment.disturbance import DISTURBING_SHARE, DisturbanceMeter

@@ -9,8 +9,13 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.experiment.expectations import job_sections, parse_expectations
-from iopstui.features.limit.model.load import OpenLoop, open_loop, why_no_open_loop
-from iopstui.features.limit.model.search import LONG_S, SHORT_S
+from iopstui.features.limit.model.search import (
+    LONG_S,
+    SHORT_S,
+    OpenLoop,
+    open_loop,
+    why_no_open_loop,
+)
 from iopstui.fio.inspect import find_fio
 from iopstui.fio.job_shape import shape_of
 from iopstui.fio.job_text import describe_job, largest_block, read_job

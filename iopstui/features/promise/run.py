@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 
 from iopstui.catalog.library import read_catalog
 from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
 from iopstui.cli.volume_options import GIB, apply_volume_options, read_promised_figures
 from iopstui.errors import EXIT_OK, UsageError
-from iopstui.features.promise.model.guess import VolumeGuess, guess_volume
+from iopstui.features.promise.model.guess import VisibleFacts, VolumeGuess, guess_volume
 from iopstui.features.promise.model.verdict import is_promise_met
 from iopstui.features.promise.output import promise_json, promise_text
 from iopstui.features.promise.runner import PromiseRunner
@@ -21,10 +22,10 @@ from iopstui.features.promise.setup import (
     set_up,
     target_disk,
 )
-from iopstui.features.promise.visible_facts import read_visible_facts
 from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import read_text
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict
@@ -144,3 +145,37 @@ def _missing_volume_error(
         f"Nothing on this machine shows which class {subject} is.",
         "Name it: --volume NAME (iopstui volumes lists them)",
     )
+
+
+# Read how the machine and its disks identify themselves: DMI, models, serial numbers, links.
+
+
+# on Hyper-V machines outside of Azure the vendor is Microsoft, too
+AZURE_ASSET = "7783-7084-3265-9085-8269-3286-77"
+
+
+def read_visible_facts(device: BlockDevice, roots: Roots) -> VisibleFacts:
+    """Read the visible properties of ``device``, without using the network."""
+    dmi = roots.sys / "class/dmi/id"
+    vendor = read_text(dmi / "sys_vendor") or ""
+    asset = read_text(dmi / "chassis_asset_tag") or ""
+    if vendor.lower().startswith("microsoft") and asset != AZURE_ASSET:
+        vendor = ""
+    return VisibleFacts(
+        printable(vendor),
+        printable(device.model or ""),
+        printable(device.serial or ""),
+        device.size,
+        _azure_link(device, roots),
+        printable(read_text(dmi / "product_name") or ""),
+    )
+
+
+def _azure_link(device: BlockDevice, roots: Roots) -> str:
+    base = roots.dev / "disk/azure"
+    for folder, _, names in os.walk(base):
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if os.path.basename(os.path.realpath(path)) == os.path.basename(device.path):
+                return f"/dev/disk/azure/{printable(os.path.relpath(path, base))}"
+    return ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from iopstui import __version__
 from iopstui.discovery import feature_modules
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.features.reports.foreign import Source, credible, sources
@@ -21,10 +23,12 @@ from iopstui.features.reports.formats import (
     display_name,
     or_list,
 )
-from iopstui.features.reports.tables import TABLES
+from iopstui.linux.process.packages import require_packages
+from iopstui.output.csv_out import cell_text
 from iopstui.output.page.source import ReportSource
 from iopstui.recording.foreign import RECORDING, detect_file_kind
 from iopstui.recording.reader import Recording, recording_path
+from iopstui.recording.redact import REDACTED
 from iopstui.safety.output_files import write_whole
 from iopstui.text import printable, safe_text
 
@@ -192,3 +196,48 @@ def write_report_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
             "Choose a directory with free space that you can write to: "
             f"-o /tmp/report{printable(path.suffix)}",
         ) from error
+
+
+# The rows of other features' files as CSV or Parquet, written while they are made.
+
+
+class _Encoded:
+    """A text's way to a file of bytes. (One of the standard library's would close that.)"""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def write(self, text: str) -> None:
+        """A row."""
+        self._out.write(text.encode())
+
+
+def _csv(source: ReportSource, path: Path, redact: bool, out: BinaryIO) -> None:
+    rows = source.rows(path, redact)
+    writer = csv.writer(_Encoded(out), lineterminator="\n")
+    writer.writerow(column.id for column in rows.columns)
+    for cells in rows:
+        writer.writerow(map(cell_text, cells))
+    rows.print_omissions()
+
+
+def _parquet(source: ReportSource, path: Path, redact: bool, out: BinaryIO) -> None:
+    """Missing (exit 5) without pyarrow."""
+    from iopstui.features.reports.rows import PACKAGE, ParquetTable, instant
+
+    require_packages(PACKAGE)
+    about = {"version": __version__, "file": REDACTED if redact else printable(path.name)}
+    rows = source.rows(path, redact)
+    when = [column.id for column in rows.columns].index("wall_ms")
+    with ParquetTable(out, rows.columns, about) as table:
+        for cells in rows:
+            # the time itself in place of its text
+            cells[when + 1] = instant(cells[when]) if cells[when + 1] else None
+            table.row(cells)
+    rows.print_omissions()
+
+
+TABLES: Mapping[str, Callable[[ReportSource, Path, bool, BinaryIO], None]] = {
+    "csv": _csv, "parquet": _parquet
+}  # fmt: skip
+"""What is a table."""

@@ -9,19 +9,21 @@ import platform
 import re
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from iopstui import __version__
 from iopstui.errors import EXIT_MISSING, JobFailed, UsageError
-from iopstui.features.selftest import counters, devices
+from iopstui.features.selftest import devices
+from iopstui.features.selftest.devices import IOPSTUI, MAX_S, run_command, run_guarded_fio
 from iopstui.features.selftest.evidence import Evidence
-from iopstui.features.selftest.external_commands import IOPSTUI, MAX_S, run_command, run_guarded_fio
-from iopstui.features.selftest.iostat_log import IostatLog
 from iopstui.fio.fence import NONE, Fence, fence_kind, start_fenced
 from iopstui.fio.inspect import Fio, find_fio
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.affinity import tied_command
 from iopstui.linux.process.programs import which
 from iopstui.linux.roots import Roots
 from iopstui.preflight.shared_scratch import SharedScratch
@@ -116,7 +118,7 @@ def _run_iopstui(evidence: Evidence, directory: Path) -> None:
     """A run of the program itself, in a process of its own, with the counters beside it."""
     with contextlib.ExitStack() as stack:
         if evidence.disk:
-            log = counters.CounterLog(evidence.disk, counters.read_vector_labels(evidence.disk))
+            log = CounterLog(evidence.disk, read_vector_labels(evidence.disk))
             log.start()
             iostat = IostatLog(evidence.disk)
             iostat.begin()
@@ -162,7 +164,7 @@ def _run_probe(evidence: Evidence, directory: Path) -> None:
     if os.geteuid() != 0:
         evidence.missing["probe"] = "needs root"
         return
-    log = counters.CounterLog(evidence.disk, ())
+    log = CounterLog(evidence.disk, ())
     log.start()
     time.sleep(SETTLE_S)
     result = _run_job(directory, PROBE_S, "--probe")
@@ -212,8 +214,8 @@ def _read_queues(evidence: Evidence) -> None:
         }
         for vector in device.irqs
     ]
-    evidence.queue_text = counters.queue_text(evidence.disk)
-    names = counters.interrupt_names()
+    evidence.queue_text = queue_text(evidence.disk)
+    names = interrupt_names()
     for vector in device.irqs:
         evidence.vector_names[str(vector.irq)] = names.get(str(vector.irq), "")
         path = Path(f"/proc/irq/{vector.irq}/effective_affinity_list")
@@ -239,3 +241,126 @@ def _try_fence(evidence: Evidence, scratch: Path) -> None:
         "inside": (inside / "file").exists(),
         "outside": (outside / "file").read_text() != "unchanged" or (outside / "new").exists(),
     }
+
+
+# Read the kernel's counters again and again, by code of its own: the oracle of the self-test.
+#
+# Nothing here uses the parsers of iopstui/linux, which the self-test checks.
+
+
+INTERVAL_S = 0.05
+
+
+class CounterLog(threading.Thread):
+    """Polls the lines of a disk (/proc/diskstats), of the BLOCK softirq (/proc/softirqs) and of the
+    disk's interrupts (/proc/interrupts). ``rows`` are (wall clock in ms, name, line)."""
+
+    def __init__(self, disk: str, vectors: tuple[str, ...]) -> None:
+        super().__init__(daemon=True)
+        self._disk, self._vectors = disk, vectors
+        self._stop_requested = threading.Event()
+        self.rows: list[tuple[float, str, str]] = []
+
+    def run(self) -> None:
+        """Poll until ``finish``."""
+        while True:
+            is_last = self._stop_requested.wait(INTERVAL_S)
+            self._read()
+            if is_last:
+                return
+
+    def finish(self) -> list[list[Any]]:
+        """Stop after one more reading, and return the rows."""
+        self._stop_requested.set()
+        self.join()
+        return [list(row) for row in self.rows]
+
+    def _read(self) -> None:
+        for line in Path("/proc/diskstats").read_text().splitlines():
+            if line.split()[2] == self._disk:
+                self.rows.append((_now_ms(), "diskstats", line.strip()))
+        for line in Path("/proc/softirqs").read_text().splitlines():
+            if line.split()[0] == "BLOCK:":
+                self.rows.append((_now_ms(), "softirqs", line.strip()))
+        if self._vectors:
+            for line in Path("/proc/interrupts").read_text().splitlines():
+                if line.split()[0] in self._vectors:
+                    self.rows.append((_now_ms(), "interrupts", line.strip()))
+
+
+def _now_ms() -> float:
+    return time.time() * 1000
+
+
+def read_vector_labels(disk: str) -> tuple[str, ...]:
+    """Labels in /proc/interrupts ("35:") of the disk's interrupts, by msi_irqs of its device or of
+    one above it; empty if there are none."""
+    directory = Path("/sys/block", disk, "device").resolve()
+    while directory != Path("/sys") and directory != directory.parent:
+        if (directory / "msi_irqs").is_dir():
+            return tuple(f"{entry.name}:" for entry in (directory / "msi_irqs").iterdir())
+        directory = directory.parent
+    return ()
+
+
+def queue_text(disk: str) -> dict[str, str]:
+    """CPU lists of the disk's hardware queues as sysfs has them, by queue."""
+    cpus_by_queue = {}
+    for path in Path("/sys/block", disk, "mq").glob("*/cpu_list"):
+        cpus_by_queue[path.parent.name] = path.read_text().strip()
+    return cpus_by_queue
+
+
+def interrupt_names() -> dict[str, str]:
+    """Last words of the lines of /proc/interrupts ("virtio3-req.0"), by number."""
+    names = {}
+    for line in Path("/proc/interrupts").read_text().splitlines()[1:]:
+        number, _, rest = line.strip().partition(":")
+        if number.isdecimal() and rest.split():
+            names[number] = rest.split()[-1]
+    return names
+
+
+# iostat beside a run, where sysstat is installed: a second opinion on the same disk.
+
+
+WAIT_S = 5.0
+
+
+class IostatLog(threading.Thread):
+    """Runs ``iostat -x`` with a report a second. ``rows`` are (wall clock in ms when it was
+    printed, "head" or "row", line); the first report, of the time since boot, is left out (-y)."""
+
+    def __init__(self, disk: str) -> None:
+        super().__init__(daemon=True)
+        self.rows: list[list[object]] = []
+        self._disk = disk
+        self._process: subprocess.Popen[str] | None = None
+        if program := which("iostat"):
+            self._process = subprocess.Popen(
+                tied_command([program, "-dxky", disk, "1"]), stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                env={**os.environ, "LC_ALL": "C"},
+            )  # fmt: skip
+
+    def run(self) -> None:
+        """Read its reports until ``finish``."""
+        assert self._process is not None and self._process.stdout is not None
+        for line in self._process.stdout:
+            columns = line.split()
+            if columns and columns[0] in ("Device", "Device:", self._disk):
+                kind = "row" if columns[0] == self._disk else "head"
+                self.rows.append([time.time() * 1000, kind, " ".join(columns)])
+
+    def begin(self) -> None:
+        """Start, if there is an iostat."""
+        if self._process is not None:
+            self.start()
+
+    def finish(self) -> list[list[object]]:
+        """End it; its rows, none without an iostat. May be called again."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self.join(WAIT_S)
+        return list(self.rows)

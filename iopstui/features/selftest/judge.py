@@ -10,8 +10,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.features.selftest.bundle import read_bundle
-from iopstui.features.selftest.check import FAIL, OK, Check, check_equal, check_within, unchecked
+from iopstui.features.selftest.bundle import (
+    FAIL,
+    OK,
+    Check,
+    check_equal,
+    check_within,
+    read_bundle,
+    unchecked,
+)
 from iopstui.features.selftest.evidence import Evidence
 from iopstui.features.selftest.judge_kernel import judge_kernel
 from iopstui.features.selftest.judge_probe import judge_iostat, judge_probe

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iopstui.features.selftest.check import FAIL, Check, check_within, unchecked
+from iopstui.features.selftest.bundle import FAIL, Check, check_within, unchecked
 from iopstui.features.selftest.evidence import Evidence
-from iopstui.features.selftest.kernel_counters import (
+from iopstui.features.selftest.judge_kernel import (
     Reading,
     begin_ms,
     growth,

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iopstui.features.selftest.check import FAIL, MISSING, OK, Check
+from iopstui.features.selftest.bundle import FAIL, MISSING, OK, Check
 from iopstui.features.selftest.evidence import Evidence
 from iopstui.tables import aligned
 from iopstui.text import printable

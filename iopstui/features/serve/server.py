@@ -22,8 +22,13 @@ from aiohttp import WSMsgType, web
 
 from iopstui.cli.terminal import print_message
 from iopstui.errors import UsageError
-from iopstui.features.serve.access import PRESENTER, Access, is_same_origin
-from iopstui.features.serve.connections import BACKLOG, Connections
+from iopstui.features.serve.connections import (
+    BACKLOG,
+    PRESENTER,
+    Access,
+    Connections,
+    is_same_origin,
+)
 from iopstui.features.serve.screen_process import ScreenProcess, valid_size
 from iopstui.features.serve.viewer_host import ViewerHost
 from iopstui.recording.reader import Recording, RecordingTooShort

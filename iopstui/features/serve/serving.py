@@ -20,8 +20,7 @@ import iopstui
 from iopstui.cli.terminal import print_message
 from iopstui.cli.volume_options import read_volume_option
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, UsageError
-from iopstui.features.serve.access import Access, is_loopback, new_token
-from iopstui.features.serve.connections import viewer_limit
+from iopstui.features.serve.connections import Access, is_loopback, new_token, viewer_limit
 from iopstui.features.serve.screen_process import ScreenProcess
 from iopstui.features.serve.viewer_host import ViewerHost, screen_environment
 from iopstui.linux.process.private import private_directory, remove

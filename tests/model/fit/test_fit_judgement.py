@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from iopstui.events import FrameReady
-from iopstui.features.fit.library import read_programs
 from iopstui.features.fit.model.judgement import (
     FAIL,
     NO_BOUND,
@@ -25,6 +24,7 @@ from iopstui.features.fit.model.judgement import (
 )
 from iopstui.features.fit.output import checks_of, fit_json, fit_text
 from iopstui.features.fit.runner import ProgramMeters
+from iopstui.features.fit.setup import read_programs
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.point import SettlingFilter

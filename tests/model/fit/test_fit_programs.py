@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.features.fit.library import Programs, read_programs
 from iopstui.features.fit.model.program import parse_program
-from iopstui.features.fit.setup import split_words
+from iopstui.features.fit.setup import Programs, read_programs, split_words
 
 PROGRAMS = read_programs(Path("/nowhere"))
 SEEN: dict[str, Any] = json.loads(

@@ -9,7 +9,7 @@ from iopstui.features.lessons.model.figures import (
     run_figures,
     unit_of,
 )
-from iopstui.features.lessons.model.section import suggest_names
+from iopstui.features.lessons.model.file import suggest_names
 from iopstui.model.experiment.point import Point
 from iopstui.model.findings.evidence import JobShape
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Any
 
-from iopstui.features.fleet.hosts.orders import MAX_MONOTONIC_NS, MAX_WALL_MS
+from iopstui.features.fleet.hosts.conversation import MAX_MONOTONIC_NS, MAX_WALL_MS
 
 MAX_DRIFT = 500e-6
 """Of the time that has passed two clocks may drift apart: the most by which the kernel slews one

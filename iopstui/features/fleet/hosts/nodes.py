@@ -1,19 +1,20 @@
 """Names of hosts: ``user@host:port``, ``node[01-40]``, ``@group``, ``^FILE``.
 
-Hosts are in the order in which they are named. Sets and groups are ClusterShell's (node_sets.py);
+Hosts are in the order in which they are named. Sets and groups are ClusterShell's (nodes.py);
 single hosts, separated by commas, need nothing.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from iopstui.errors import UsageError
-from iopstui.features.fleet.hosts.node_sets import MAX_HOSTS, expand_node_set, has_ranges
+from iopstui.errors import Missing, UsageError
 from iopstui.text import printable
 
 MAX_NAME = 300
@@ -118,3 +119,133 @@ def _parse_node(name: str) -> Node:
     host = match["host"].strip("[]")
     # several ports of one host are several hosts (tunnels)
     return Node(host if port is None else f"{host}:{port}", host, match["user"], port)
+
+
+# Expand node sets and groups in ClusterShell's syntax: node[01-40], @db!db3, n[1-9]&@rack1.
+#
+# Its package is asked where it is installed beside us (``iopstui[fleet]``), else its command
+# ``nodeset``, wherever that comes from. Its own configuration says what the groups are. Without
+# either, Slurm's ``scontrol`` expands sets that have no groups and no operators.
+
+
+MAX_HOSTS = 10_000
+MAX_RANGES = 8
+HINT = ("Install it (pip install 'iopstui[fleet]', or apt install clustershell), or name the "
+        "hosts one by one: node1,node2")  # fmt: skip
+ANSWER_TIMEOUT_S = 30
+_GROUP = re.compile(r"(?:(?<=[,!&^])|^)@(?:[^\s,!&^\[\]]|\[[^\]]*\])*")
+# ClusterShell puts a group's name into a line for the shell
+_NAME = re.compile(r"@[A-Za-z0-9_.:{}*/+%-]*")
+_RANGES = re.compile(r"\[([0-9,/-]+)\]")
+_RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
+_OPERATOR = re.compile(r"[@!&^*?]")
+_SEPARATORS = re.compile(r"[,!&^\s](?![^\[]*\])")
+
+Expander = Callable[[str], Iterable[str]]
+
+
+def has_ranges(word: str) -> bool:
+    """Whether it has ranges such as [01-40]."""
+    return _RANGES.search(word) is not None
+
+
+def expand_node_set(text: str) -> list[str]:
+    """The hosts of a set in ClusterShell's order. UsageError if it is none, names too many, or if
+    one of its groups has no host: a group that nobody knows is empty for ClusterShell. Missing
+    where nobody can be asked."""
+    _check_size(text)
+    expand = _package_expander() or _expand_by_program
+    for match in _GROUP.findall(text):
+        for group in _group_names(match, expand):
+            if _NAME.fullmatch(group) is None:
+                raise UsageError(f"{printable(group)} is not the name of a group.")
+            if not [*islice(expand(group), 1)]:
+                raise UsageError(f"ClusterShell knows no host in the group {printable(group)}.",
+                                 "To list its groups: nodeset --list-all")  # fmt: skip
+    hosts = [*islice(expand(text), MAX_HOSTS + 1)]
+    if not hosts:
+        raise UsageError(f"There is no host in {printable(text)!r}.",
+                         f"To list them: nodeset -e '{printable(text)}'")  # fmt: skip
+    return hosts
+
+
+def _group_names(group: str, expand: Expander) -> list[str]:
+    """The groups of @rack[1-3]."""
+    return [f"@{name}" for name in expand(group[1:])] if has_ranges(group) else [group]
+
+
+def _check_size(text: str) -> None:
+    """UsageError for a set that would take all memory before anybody counts its hosts."""
+    if re.search(r"[\[\]]", _RANGES.sub("", text)):
+        raise UsageError(
+            f"{printable(text[:40])!r} has brackets that are no range such as [01-40]."
+        )
+    names = 0
+    for word in _SEPARATORS.split(text):
+        brackets = _RANGES.findall(word)
+        if len(brackets) > MAX_RANGES:
+            raise UsageError(f"{printable(word[:40])!r} ... has too many ranges.")
+        word_names = 1
+        for ranges in brackets:
+            word_names *= sum(_range_size(word, part) for part in ranges.split(","))
+            names += word_names * (ranges is brackets[-1])
+        if names > MAX_HOSTS or word_names > MAX_HOSTS:
+            raise UsageError(f"{printable(text[:40])!r} names more than {MAX_HOSTS} hosts.")
+
+
+def _range_size(word: str, part: str) -> int:
+    """How many numbers a range has."""
+    match = _RANGE.fullmatch(part)
+    step = int(match[3] or 1) if match is not None else 0
+    if match is None or step < 1:
+        raise UsageError(f"{part[:40]!r} in {printable(word[:40])!r} is not a range such as 01-40.")
+    return max(0, int(match[2] or match[1]) - int(match[1])) // step + 1
+
+
+def _package_expander() -> Expander | None:
+    try:
+        from ClusterShell.NodeSet import NodeSet
+    except ImportError:
+        return None
+
+    def ask(text: str) -> Iterable[str]:
+        try:
+            hosts: Iterable[str] = NodeSet(text)
+        except Exception as error:  # it has many, and those of whatever its groups come from
+            raise _node_set_error(text, str(error)) from error
+        return hosts
+
+    return ask
+
+
+def _expand_by_program(text: str) -> Iterable[str]:
+    commands = [["nodeset", "-e", "--", text]]
+    if _OPERATOR.search(text) is None:
+        commands.append(["scontrol", "show", "hostnames", text])
+    for command in commands:
+        result = _run(command)
+        if result is None:
+            continue
+        if result.returncode:
+            raise _node_set_error(text, result.stderr)
+        return result.stdout.split()
+    raise Missing(
+        f"The node set {printable(text)} needs ClusterShell, which is not installed here.", HINT
+    )
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
+    """What a program says; ``None`` if it is not installed."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S,
+                              check=False)  # fmt: skip
+    except FileNotFoundError:
+        return None
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
+        raise Missing(f"Cannot run {command[0]}: {error}.", HINT) from error
+
+
+def _node_set_error(text: str, reason: str) -> UsageError:
+    return UsageError(
+        f"{printable(text[:80])!r} is not a node set: {printable(reason.strip()[:200])}."
+    )

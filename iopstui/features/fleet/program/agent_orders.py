@@ -14,8 +14,8 @@ from typing import Any
 from iopstui.cli import values
 from iopstui.cli.options import MAX_ROUNDS
 from iopstui.errors import UsageError
+from iopstui.features.fleet.hosts.conversation import LINES
 from iopstui.features.fleet.hosts.nodes import Node
-from iopstui.features.fleet.hosts.orders import LINES
 from iopstui.features.fleet.hosts.program_copy import remote_command
 from iopstui.fio.job_text import read_job
 from iopstui.fio.library import find_job, is_shipped

@@ -20,12 +20,14 @@ from iopstui.cli.terminal import (
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.features.fleet.answer import FleetAnswers
 from iopstui.features.fleet.engines.kubernetes import (
+    IMAGE,
     KUBERNETES,
     LABEL,
+    ManifestOptions,
     PodSelection,
+    render_manifest,
     require_kubectl,
 )
-from iopstui.features.fleet.engines.manifest import IMAGE, ManifestOptions, render_manifest
 from iopstui.features.fleet.engines.slurm import SLURM, slurm_hosts
 from iopstui.features.fleet.fleet import FleetCallbacks
 from iopstui.features.fleet.hosts.nodes import Node, parse_nodes

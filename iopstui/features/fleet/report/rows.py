@@ -12,7 +12,7 @@ from iopstui.features.fleet.merging.certificate import certify_merge
 from iopstui.features.fleet.merging.host_timeline import HostInterval
 from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.merging.sums import HostSums
-from iopstui.features.fleet.output.columns import (
+from iopstui.features.fleet.output.sinks import (
     figure_cells,
     figure_columns,
     head_cells,

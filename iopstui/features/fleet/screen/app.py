@@ -13,8 +13,7 @@ from iopstui.features.fleet.fleet_runs import FleetRuns
 from iopstui.features.fleet.host_sweep import job_seconds
 from iopstui.features.fleet.replay import FleetReplay
 from iopstui.features.fleet.screen.dashboard import FleetDashboard
-from iopstui.features.fleet.screen.keys import HELP, NOT_IN_FLEET, FleetKeys
-from iopstui.features.fleet.screen.report_keys import FleetReportKeys
+from iopstui.features.fleet.screen.keys import HELP, NOT_IN_FLEET, FleetKeys, FleetReportKeys
 from iopstui.features.fleet.screen.source import HostsSource
 from iopstui.fio.library import ShippedJob
 from iopstui.model.experiment.plan import Plan

@@ -32,7 +32,7 @@ from iopstui.features.fleet.fleet_state import (
     sort_hosts,
     sort_key,
 )
-from iopstui.features.fleet.hosts.node_sets import expand_node_set, has_ranges
+from iopstui.features.fleet.hosts.nodes import expand_node_set, has_ranges
 from iopstui.features.fleet.screen.host_map import HostMap
 from iopstui.tables import DOWN, UP, Column
 from iopstui.text import printable

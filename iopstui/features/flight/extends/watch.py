@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int | None:
 
 
 def _list_worst(arguments: argparse.Namespace) -> int:
-    from iopstui.features.flight.worst import list_worst
+    from iopstui.features.flight.history import list_worst
 
     if len(arguments.target) != 1 or arguments.record is not None:
         raise UsageError("--worst needs the directory of one flight recording.",

@@ -10,12 +10,18 @@ import configparser
 import difflib
 import keyword
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NoReturn
 
 from iopstui.errors import UsageError
-from iopstui.features.lessons.model.check import check_names
-from iopstui.features.lessons.model.figures import FACT_NAMESPACES, FIO, RUN
-from iopstui.features.lessons.model.formula import CONSTANTS, FUNCTIONS, Formula
+from iopstui.features.lessons.model.figures import FACT_NAMESPACES, FACTS, FIO, RUN
+from iopstui.features.lessons.model.formula import (
+    CONSTANTS,
+    FUNCTIONS,
+    Formula,
+    FormulaError,
+    parse_formula,
+)
 from iopstui.features.lessons.model.pages import (
     ASK,
     EXPLAIN,
@@ -35,8 +41,12 @@ from iopstui.features.lessons.model.pages import (
     RunPage,
     TextPage,
 )
-from iopstui.features.lessons.model.section import Section, suggest_names
-from iopstui.features.lessons.model.text import Template
+from iopstui.features.lessons.model.text import (
+    Paragraph,
+    Template,
+    parse_paragraphs,
+    parse_template,
+)
 from iopstui.model.block.tunable import parse_tunable
 from iopstui.model.fio.jobfile import parse_override
 
@@ -274,3 +284,205 @@ def _read_formula(section: Section, key: str) -> Formula:
     formula = section.formula(key)
     assert formula is not None
     return formula
+
+
+# Check that the formulas of a lesson only use names that exist and figures already measured.
+
+
+def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
+    """Check that formulas use existing names, and figures that are measured by then."""
+    all_runs = {run.name for run in lesson.runs}
+    finished: set[str] = set()
+    lets: set[str] = set()
+    of_let = next((section for section in sections if section.header == "let"), None)
+    for key, formula in lesson.lets.items():
+        assert of_let is not None
+        _check_figures(of_let, key, formula.names, all_runs, all_runs, lets)
+        lets.add(key)
+    by_step = [section for section in sections if section.header not in ("lesson", "let")]
+    questions: dict[str, QuestionPage] = {}
+    answered: set[str] = set()
+    for section, step in zip(by_step, lesson.steps, strict=True):
+        if isinstance(step, QuestionPage):
+            questions[step.name] = step
+        for key, names in _figures_by_key(step):
+            known_runs = all_runs if key.startswith("right ") else finished
+            needed = lesson.needed_names(names) | set(names)
+            _check_figures(section, key, needed, known_runs, all_runs, set(lesson.lets))
+        if isinstance(step, RunPage):
+            finished.add(step.name)
+        for run in _shown_runs(step):
+            if run not in finished:
+                section.fail(f"there is no run {run!r} before it", suggest_names(run, finished))
+        for name in step.answers if isinstance(step, AnswerPage) else ():
+            if name not in questions:
+                section.fail(
+                    f"answers: no [ask: {name}] comes before it", suggest_names(name, questions)
+                )
+            late = _run_names(lesson.needed_names(questions[name].figures)) - finished
+            if late:
+                section.fail(f"answers: {name} is decided by run {late.pop()}, which comes later")
+            answered.add(name)
+    for name in questions.keys() - answered:
+        section = next(
+            section for section in by_step if section.header.partition(":")[2].strip() == name
+        )
+        section.fail("nothing answers this question",
+                     f"Add an [explain: ...] after the runs with: answers = {name}")  # fmt: skip
+
+
+def _shown_runs(step: Page) -> tuple[str, ...]:
+    if isinstance(step, FiguresPage):
+        return step.runs
+    return (step.run,) if isinstance(step, ReportPage) else ()
+
+
+def _run_names(names: Iterable[str]) -> set[str]:
+    return {name.partition(".")[0] for name in names if name not in FACTS}
+
+
+def _figures_by_key(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
+    """(key, the figures it asks for) of everything on a page."""
+    for key, formula in (("when", step.when), ("needs", step.needs)):
+        if formula is not None:
+            yield key, formula.names
+    for key, paragraphs in (("why", step.why), ("text", step.paragraphs)):
+        for paragraph in paragraphs:
+            yield key, paragraph.names
+    if isinstance(step, QuestionPage):
+        for choice in step.choices:
+            yield choice.letter, choice.text.names
+            yield f"right {choice.letter}", choice.right.names
+    if isinstance(step, RunPage):
+        for key, pairs in (("set", step.options), ("knob", step.knobs)):
+            for _, template in pairs:
+                yield key, template.names
+    if isinstance(step, ReportPage):
+        for part, paragraphs in step.parts:
+            for paragraph in paragraphs:
+                yield part, paragraph.names
+
+
+def _check_figures(
+    section: Section,
+    key: str,
+    names: Iterable[str],
+    finished: Iterable[str],
+    all_runs: Iterable[str],
+    lets: Iterable[str],
+) -> None:
+    finished, all_runs, lets = set(finished), set(all_runs), set(lets)
+    for name in sorted(names):
+        first, _, figure = name.partition(".")
+        if name in FACTS or name in lets:
+            continue
+        if first in FACT_NAMESPACES:
+            section.fail(f"{key}: there is no {name}", suggest_names(name, FACTS))
+        if not figure:
+            section.fail(f"{key}: {name!r} is not a figure",
+                         "A figure is RUN.FIGURE, e.g. deep.iops, or one of [let] "
+                         "before it.")  # fmt: skip
+        if first not in all_runs:
+            section.fail(
+                f"{key}: {name}: there is no [run: {first}]", suggest_names(first, all_runs)
+            )
+        if first not in finished:
+            section.fail(
+                f"{key}: {name}: [run: {first}] comes later, so nothing is known about it yet"
+            )
+        if figure not in RUN and not figure.startswith(f"{FIO}."):
+            section.fail(
+                f"{key}: {name}: no run has a figure {figure!r}", suggest_names(figure, RUN)
+            )
+
+
+# A section of a lesson's file: typed keys, with an error for each mistake.
+
+
+class Section:
+    """A section of the file; every error message names it."""
+
+    def __init__(self, label: str, header: str, keys: Mapping[str, str]) -> None:
+        self._label = label
+        self.header = header
+        self.keys = dict(keys)
+
+    def fail(self, problem: str, hint: str = "") -> NoReturn:
+        """UsageError that names the file and the section."""
+        raise UsageError(f"{self._label}: [{self.header}]: {problem}.", hint)
+
+    def check(self, allowed: Iterable[str]) -> None:
+        """Fail for a key that is not ``allowed``."""
+        allowed_keys = sorted(allowed)
+        for key in self.keys:
+            if key not in allowed_keys:
+                matches = difflib.get_close_matches(key, allowed_keys, n=1)
+                self.fail(
+                    f"{key!r} does not belong here",
+                    (f"Did you mean {matches[0]}? " if matches else "")
+                    + f"Known: {', '.join(allowed_keys)}",
+                )
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A key as one line; fails if it is missing and has no ``default``."""
+        value = " ".join(self.keys.get(key, "").split())
+        if value:
+            return value
+        if default is None:
+            self.fail(f"{key!r} is missing", f"Add a line: {key} = ...")
+        return default
+
+    def number(self, key: str, default: float | None, low: float, high: float) -> float:
+        """A key as a number from ``low`` to ``high``."""
+        text = self.text(key, None if default is None else str(default))
+        try:
+            value = float(text)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            self.fail(f"{key} = {text}: that is not a number from {low:g} to {high:g}")
+        return value
+
+    def formula(self, key: str) -> Formula | None:
+        """A key as a formula; ``None`` if it is missing."""
+        if key not in self.keys:
+            return None
+        try:
+            return parse_formula(self.keys[key])
+        except FormulaError as error:
+            self.fail(f"{key}: {error}")
+
+    def template(self, key: str) -> Template:
+        """A key as one line with figures in it."""
+        return self.filled(key, self.text(key))
+
+    def filled(self, key: str, text: str) -> Template:
+        """``text``, from the key ``key``, as one with figures in it."""
+        try:
+            return parse_template(text)
+        except FormulaError as error:
+            self.fail(f"{key}: {error}")
+
+    def paragraphs(self, key: str) -> tuple[Paragraph, ...]:
+        """A key as paragraphs; none if it is missing."""
+        try:
+            return parse_paragraphs(self.keys.get(key, ""))
+        except FormulaError as error:
+            self.fail(f"{key}: {error}")
+
+    def lines(self, key: str) -> list[str]:
+        """The lines of a key that are not empty."""
+        return [line.strip() for line in self.keys.get(key, "").splitlines() if line.strip()]
+
+    def word_list(self, key: str) -> tuple[str, ...]:
+        """The words of a key, between blanks or commas."""
+        return tuple(self.keys.get(key, "").replace(",", " ").split())
+
+
+def suggest_names(name: str, candidates: Iterable[str]) -> str:
+    """The names that were probably meant, else all known names."""
+    names = list(candidates)
+    matches = difflib.get_close_matches(name, names, n=2)
+    if matches:
+        return f"Did you mean {' or '.join(matches)}?"
+    return f"Known: {', '.join(sorted(names))}" if names else ""

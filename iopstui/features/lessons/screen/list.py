@@ -13,7 +13,7 @@ from textual.containers import VerticalScroll
 from textual.widgets import OptionList, Static
 
 from iopstui.features.lessons.model.pages import Lesson
-from iopstui.features.lessons.play.offers import LessonOffer
+from iopstui.features.lessons.play.library import LessonOffer
 from iopstui.format import counted
 from iopstui.text import printable
 from iopstui.ui.core.key import Key

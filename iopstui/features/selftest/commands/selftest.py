@@ -39,8 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Collect and judge, or judge a bundle."""
     import json
 
-    from iopstui.features.selftest.bundle import check_writable, write_bundle
-    from iopstui.features.selftest.check import any_failed
+    from iopstui.features.selftest.bundle import any_failed, check_writable, write_bundle
     from iopstui.features.selftest.judge import judge, judge_bundle
     from iopstui.features.selftest.output import selftest_json, selftest_text
 
