@@ -42,7 +42,7 @@ def test_short_names() -> None:
     )
     assert short_who("dd (7 processes) does 91 % of its bytes") == "dd (7 processes): 91 % of bytes"
     assert short_who("dd if=x (7) does at least 64 % of its bytes") == "dd (7): ≥ 64 % of bytes"
-    assert short_who("resync of md0 (md) reads and writes it").startswith("resync of md0")
+    assert short_who("resync of md0 (md) is under way").startswith("resync of md0")
 
 
 def test_home_names_the_disk_that_needs_attention_first() -> None:

@@ -694,9 +694,7 @@ def _resync(s: Situation) -> tuple[str, Advice] | None:
         if array is None or not array.is_syncing:
             continue
         if name in s.below or s.disk in _members(s, name):
-            return f"{array.action} of {name} (md) reads and writes it", advise(
-                "resync", name, "20000"
-            )
+            return f"{array.action} of {name} (md) is under way", advise("resync", name, "20000")
     return None
 
 

@@ -478,7 +478,7 @@ def test_a_resync_is_named_of_a_member_that_is_looked_at_alone() -> None:
         md = BlockDevice("md0", "/dev/md0", 9, 0, "md", 1 << 30, slaves=slaves)
         part = BlockDevice("vda1", "/dev/vda1", 254, 1, "virtio-blk", 1 << 30, disk="vda")
         seen = Seen(ONE, seconds, {**DEVICES, "md0": md, "vda1": part}, state)
-        assert judge(seen)[0][1].who == "resync of md0 (md) reads and writes it"
+        assert judge(seen)[0][1].who == "resync of md0 (md) is under way"
     other = BlockDevice("md0", "/dev/md0", 9, 0, "md", 1 << 30, slaves=("vdc", "vdb"))
     seen = Seen(ONE, seconds, {**DEVICES, "md0": other}, state)
     assert "resync" not in judge(seen)[0][1].who
@@ -490,7 +490,7 @@ def test_a_degraded_array_is_told_though_nothing_waits() -> None:
     assert answer.text.startswith("vda is degraded: 1 of 2 members are missing; vda is idle")
     assert answer.verdict == NOTHING
     quiet = Conditions(devices={"vda": DeviceState(array=Array("check", 0, 2))})
-    assert first([IDLE] * 5, conditions=quiet).who == "check of vda (md) reads and writes it"
+    assert first([IDLE] * 5, conditions=quiet).who == "check of vda (md) is under way"
 
 
 def test_bursts_of_write_back_between_which_the_disk_rests_are_no_queue() -> None:
