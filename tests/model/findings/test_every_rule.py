@@ -14,7 +14,7 @@ ONE_FINDING = ("Evidence", "Finding | None")
 
 def test_every_rule_is_asked() -> None:
     written = set()
-    for module in pkgutil.iter_modules(findings.__path__, f"{findings.__name__}."):
+    for module in pkgutil.walk_packages(findings.__path__, f"{findings.__name__}."):
         for name, one in inspect.getmembers(import_module(module.name), inspect.isfunction):
             types = tuple(one.__annotations__.values())
             if types == ONE_FINDING and not name.startswith("_"):
