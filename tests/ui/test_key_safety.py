@@ -10,6 +10,7 @@ import experiment_fakes as lab
 import pytest
 import ui_fakes as fakes
 from test_app import make, settle, shows
+from test_experiment_view import wait_until
 from test_settings_view import AFFINITY, IRQ, REQUESTS
 from textual.events import Key
 from textual.keys import _character_to_key
@@ -30,6 +31,8 @@ OWN: dict[str, str] = {
     "f": "qf", "o": "qo", "u": "qu", "?": "q?",
     "w": "", "c": "",
 }  # fmt: skip
+FILTERED = "bkvfou?"
+"""In these the first Escape drops what was typed."""
 
 
 def named(character: str) -> str:
@@ -106,13 +109,9 @@ async def test_a_dialog_takes_every_printable_key(
         await type_at_once(pilot, keys)
         assert app.screen is screen and changes == [], "a key closed it, or opened another one"
         assert watched.now() == before
-        await pilot.press("escape")
-        for _ in range(20):
-            if app.screen is screen:
-                await pilot.pause()
-        if app.screen is screen:
-            await pilot.press("escape")  # drops what was typed first
-        await settle(pilot)
+        for _ in range(2 if key in FILTERED else 1):
+            await pilot.press("escape")
+        await wait_until(pilot, lambda: app.screen is not screen)
         assert isinstance(app.screen, Dashboard) and watched.now() == before
 
 
