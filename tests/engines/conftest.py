@@ -80,8 +80,8 @@ def wait_for(what: str, true: object) -> None:
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A cluster; its directory. SLURM_CONF is set for all that is started meanwhile."""
-    need("srun", "slurmctld", "slurmd", "munged", "mpirun", "clush", "pdsh",
-         "apt install slurm-wlm munge openmpi-bin clustershell pdsh")  # fmt: skip
+    need({"srun": "slurm-wlm", "slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "munged": "munge",
+          "mpirun": "openmpi-bin", "clush": "clustershell", "pdsh": "pdsh"})  # fmt: skip
     place = tmp_path_factory.mktemp("slurm")
     place.chmod(0o711)
     (place / "state").mkdir()
@@ -120,7 +120,9 @@ def states() -> str:
                           text=True, check=False).stdout  # fmt: skip
 
 
-def need(*programs: str) -> None:
-    """Fail where one of them is missing; the last word says how to get them."""
-    missing = [name for name in programs[:-1] if shutil.which(name) is None]
-    assert not missing, f"not installed: {', '.join(missing)}; {programs[-1]}"
+def need(packages: dict[str, str]) -> None:
+    """Fail where a program is missing; the packages that bring it are those to install. Not those
+    of the others: a kubectl of another package can't stand beside Debian's."""
+    missing = {name: package for name, package in packages.items() if shutil.which(name) is None}
+    wanted = " ".join(dict.fromkeys(missing.values()))
+    assert not missing, f"not installed: {', '.join(missing)}; apt install {wanted}"

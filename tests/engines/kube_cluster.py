@@ -21,8 +21,8 @@ class KubeCluster:
     without any right of its own."""
 
     def __init__(self, place: Path, volume: Path, nodes: int) -> None:
-        need("etcd", "kubectl", "openssl", "nsenter", "unshare",
-             "apt install etcd-server kubernetes-client openssl")  # fmt: skip
+        need({"etcd": "etcd-server", "kubectl": "kubernetes-client", "openssl": "openssl",
+              "nsenter": "util-linux", "unshare": "util-linux"})  # fmt: skip
         if not all((BUILT / name).exists() for name in PROGRAMS):
             subprocess.run([Path(__file__).parent / "kubernetes" / "build"], check=True)
         self._place = place
