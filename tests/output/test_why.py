@@ -23,6 +23,7 @@ from iopstui.model.answer.process import (
     UNKNOWN_WAIT,
     ProcessWaits,
     place_kind,
+    process_text,
     waits_off_cpus,
 )
 from iopstui.model.answer.use import DiskUse
@@ -175,6 +176,19 @@ def test_waits_and_cpus_that_cannot_be_read_are_told(
     assert not any("/proc/stat" in one for one in told)
     without = replace(seen, frames=[replace(one, cpus={}) for one in frames])
     assert any("/proc/stat" in one for one in not_seen(without))
+
+
+@pytest.mark.parametrize(("cpus", "io_percent", "words"), [
+    (1, 29.0, "hardly for I/O"), (4, 29.0, "which cannot be seen"), (4, 4.0, "hardly for I/O"),
+    (4, 60.0, "most likely for I/O"),
+])  # fmt: skip
+def test_pressure_of_one_task_beside_busy_cpus_is_a_part_of_its_waiting(
+    cpus: int, io_percent: float, words: str
+) -> None:
+    """dd waited for a full thin pool all the time, and 4 CPUs, 3 of them busy, had 29 %."""
+    dd = ProcessWaits(1646, "dd", "", 60, "D", {UNKNOWN_WAIT: 100.0}, 0.0, 0.0, readable=False,
+                      io_percent=io_percent, cpus=cpus)  # fmt: skip
+    assert words in process_text(dd, "")
 
 
 def test_a_process_without_times_of_its_own_is_not_said_to_need_no_cpu() -> None:

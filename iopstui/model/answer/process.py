@@ -81,6 +81,9 @@ class ProcessWaits:
     of: int = 0
     threads: int = 1
     io_percent: float | None = None
+    cpus: int = 1
+    """Of the machine: the kernel averages ``io_percent`` over those that are not idle, so that of
+    one task that waits all the time it may be no more than a part for each CPU."""
     reached_quota: bool = False
     """Its cgroup used up the CPU time that it may have."""
 
@@ -124,7 +127,8 @@ class ProcessWaits:
 
 def _unknown_text(waits: ProcessWaits) -> str:
     is_in = f"is in state D {waits.in_unknown:.0f} % of its time"
-    if waits.io_percent is None:
+    unproven = (waits.io_percent or 0.0) >= PROVEN_SHARE * waits.in_unknown / max(1, waits.cpus)
+    if waits.io_percent is None or unproven:
         return f"{is_in}, for I/O or for something else: which cannot be seen"
     return (f"{is_in}, hardly for I/O: tasks waited for it "
             f"{waits.io_percent:.0f} % of the time")  # fmt: skip
