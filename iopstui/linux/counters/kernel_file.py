@@ -13,7 +13,7 @@ CHUNK = 64 << 10
 class KernelFile:
     """A kernel file that stays open for repeated reading."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def chunks(self) -> Iterator[bytes]:
@@ -28,7 +28,7 @@ class KernelFile:
         return b"".join(self.chunks())
 
     def read_attribute(self) -> bytes:
-        """Read a file of sysfs: at most a page, in one read."""
+        """Read a small file in one read: one of sysfs has at most a page."""
         return os.pread(self._fd, CHUNK, 0)
 
     def close(self) -> None:
