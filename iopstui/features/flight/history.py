@@ -14,7 +14,13 @@ from iopstui import events
 from iopstui import format as units
 from iopstui.cli.terminal import print_message
 from iopstui.errors import EXIT_OK, IopstuiError, UsageError
-from iopstui.features.flight.directory import StoredFile, no_recording, stored_files, unread_part
+from iopstui.features.flight.directory import (
+    HOUR_S,
+    StoredFile,
+    no_recording,
+    stored_files,
+    unread_part,
+)
 from iopstui.features.flight.model.bad_times import BadTime, bad_times
 from iopstui.features.flight.model.stretches import stretches
 from iopstui.features.flight.model.times import local_text, utc_text
@@ -127,7 +133,7 @@ def _json(one: BadTime) -> dict[str, object]:
 # How long requests take at this hour on other days, by a flight recording.
 
 
-DAY_S, HOUR_S = 86400.0, 3600.0
+DAY_S = 86400.0
 MAX_DAYS = 14
 MIN_DAYS, MIN_MINUTES = 2, 10
 """Fewer days, or fewer minutes of a day, are no habit."""

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from iopstui.errors import IopstuiError
-from iopstui.features.flight.directory import stored_files
-from iopstui.features.flight.history import HOUR_S, usual_at
+from iopstui.features.flight.directory import HOUR_S, stored_files
+from iopstui.features.flight.history import usual_at
 from iopstui.features.flight.recording_directory import recorded_directories
 from iopstui.model.answer.situation import HourMedian
 from iopstui.model.block.device import BlockDevice

@@ -12,7 +12,7 @@ from pathlib import Path
 from iopstui import format as units
 from iopstui.cli.runs.why import EXIT_CODES
 from iopstui.cli.terminal import print_message
-from iopstui.features.flight.history import Usual, usual_at
+from iopstui.features.flight.history import DAY_S, Usual, usual_at
 from iopstui.features.flight.model.peaks import MIN_SECONDS
 from iopstui.features.flight.model.sibling_days import SiblingDays, SlowedDisk
 from iopstui.features.flight.model.stretches import Stretch, is_same, stretches, worst
@@ -35,7 +35,6 @@ from iopstui.text import printable
 
 LATE_S = 3.0
 """An answer begins and ends so much later than what it is of: most of five seconds must be so."""
-DAY_S = 86400.0
 MAX_LINES = 12
 MAX_GROUPS = 3
 

@@ -125,14 +125,14 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
     if not uses:
         return None
     last, seconds = uses[-1], sum(use.seconds for use in uses)
-    names = {name for use in uses for name in use.disks}
+    names, reached = {name for use in uses for name in use.disks}, _reached(uses)
     return replace(
         last, seconds=seconds, users=_mean_users(uses, seconds),
         disks={name: _mean_rates(name, uses, seconds) for name in names},
         with_tasks=any(use.with_tasks for use in uses),
         blocked=_often([use.blocked for use in uses if use.with_tasks]),
         ring_waiters=_often([use.ring_waiters for use in uses if use.with_tasks]),
-        limits=_reached(uses), near_limits=_reached_at_times(uses),
+        limits=reached, near_limits=_reached_at_times(uses, reached),
         write_back={name: fmean(use.write_back[name] for use in uses if name in use.write_back)
                     for name in {name for use in uses for name in use.write_back}},
         swap_s=_mean_known([use.swap_s for use in uses]),
@@ -179,11 +179,12 @@ def _reached(uses: Sequence[DiskUse]) -> tuple[LimitUse, ...]:
     return tuple(reached)
 
 
-def _reached_at_times(uses: Sequence[DiskUse]) -> tuple[LimitUse, ...]:
-    """Those that may have kept somebody waiting: which nobody can tell."""
+def _reached_at_times(
+    uses: Sequence[DiskUse], reached: Sequence[LimitUse]
+) -> tuple[LimitUse, ...]:  # fmt: skip
+    """The others, that may have kept somebody waiting: which nobody can tell."""
     least = 0.0 if len(uses) < FEW_READINGS else REACHED
     counts = Counter(one for use in uses for one in use.limits if one.share >= least)
-    reached = _reached(uses)
     return tuple(one for one, count in counts.items()
                  if count >= AT_TIMES * len(uses) and one not in reached)  # fmt: skip
 

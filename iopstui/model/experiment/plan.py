@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
 HOSTS = "hosts"
-SWEEP, COMPARE = "sweep", "compare"
 """The axis of a fleet's sweep: on how many of its hosts the job runs."""
+SWEEP, COMPARE = "sweep", "compare"
 MAX_VALUES = 10_000
 MAX_DIGITS = 18
 MAX_POINTS = 100_000
