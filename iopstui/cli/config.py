@@ -283,8 +283,7 @@ def _has_type(value: Value, kind: type) -> bool:
 
 # Parse the TOML subset for settings: ``key = value`` with strings, numbers, true and false.
 #
-# Python has a reader of TOML of its own from 3.11 on only, and one for whole documents stops at
-# the
+# Python has a reader of TOML of its own from 3.11 on only, and one for whole documents stops at the
 # first mistake: here a wrong line is reported and the others count.
 
 

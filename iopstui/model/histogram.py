@@ -125,8 +125,7 @@ _NAMES = {p: f"p{p:g}" for p in PERCENTILES}
 # Histograms as two columns, for fast sums over many intervals.
 #
 # A day has 86,400 histograms of some 200 buckets. Successive ones of fio have the same buckets, so
-# they are subtracted list by list; and what has grown from one to the next needs no adding up
-# where
+# they are subtracted list by list; and what has grown from one to the next needs no adding up where
 # one follows the other: the last one less the first one is the sum.
 
 
@@ -203,7 +202,7 @@ class HistogramColumns(Mapping[int, int]):
         return self.bucket_keys[bisect_left(sums, sums[-1])] if sums and sums[-1] else None
 
     def since(self, before: HistogramColumns | None) -> HistogramColumns | None:
-        """Counts since ``before`` (``None``: all are new), as ``histogram.subtract``; ``None`` if a
+        """Counts since ``before`` (``None``: all are new), as ``subtract``; ``None`` if a
         bucket has gone or the counts began again."""
         if before is None:
             return HistogramColumns(self.bucket_keys, self.counts, (self, None))

@@ -126,8 +126,7 @@ def _report() -> Schema:
 # JSON Schema (draft 2020-12) of Python's types, as iopstui.output.jsonl.clean writes their values.
 #
 # ``strict`` schemas know no further keys, which is what the tests hold the program to. What users
-# get
-# is open: keys may be added (docs/guide/data.md).
+# get is open: keys may be added (docs/guide/data.md).
 
 
 Schema = dict[str, Any]

@@ -170,8 +170,8 @@ def _capped_size(text: str, size: int) -> int:
 # Jobs that send NVMe commands past the block layer (ioengine=io_uring_cmd).
 #
 # They open the namespace's generic device (/dev/ng0n1) in place of its block device, which stays
-# the
-# target: it is what is checked, locked, reserved and, as far as the kernel counts them, measured.
+# the target: it is what is checked, locked, reserved and, as far as the kernel counts them,
+# measured.
 
 
 _DIRECT = sorted(jobfile.option_names("direct"))

@@ -523,8 +523,7 @@ def _recorded_job(step: int, order: RunOrder, prepared: PreparedJob) -> JobRun:
 # fio's last document, which it may write twice: as its last periodic document, and as its final
 # one.
 #
-# Only the second says how long the jobs ran; before fio 3.30 the runtime of the first goes on
-# after
+# Only the second says how long the jobs ran; before fio 3.30 the runtime of the first goes on after
 # their end. So the first is taken for the second.
 
 

@@ -99,8 +99,7 @@ def _has_groups(top: Path) -> bool:
 
 # Counters of each cgroup on some disks, and what holds it up: pressure, limits, CPU and memory.
 #
-# Documentation/admin-guide/cgroup-v2.rst: io.stat counts by whole disk, and a group's file has
-# what
+# Documentation/admin-guide/cgroup-v2.rst: io.stat counts by whole disk, and a group's file has what
 # the groups below it do, too. Writes through the page cache are charged to the group that dirtied
 # them. Documentation/accounting/psi.rst: the pressure files.
 

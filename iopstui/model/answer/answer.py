@@ -76,8 +76,7 @@ class AnswerTotal:
 # An answer in fewer words, where a line has no room for all of it.
 #
 # Parts are left out by rank, the least telling first, but never the number: how old a comparison
-# is,
-# further figures from the last one on, who uses the disk. Words are never cut.
+# is, further figures from the last one on, who uses the disk. Words are never cut.
 
 
 _ASIDES = re.compile(r" \((?:last |\d+:\d\d)[^()]*\)")

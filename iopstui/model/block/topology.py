@@ -63,9 +63,9 @@ def _unknown_last(node: int | None) -> tuple[bool, int]:
 
 # Choose the CPU of each fio job so that every job uses a different hardware queue.
 #
-# The order is that of the ESSD document (jobs/essd-1m-iops.fio): the first CPU of every queue,
-# then the second of every queue, and so on. fio's ``cpus_allowed_policy=split`` hands out the
-# CPUs of the set in ascending order, one a job, and begins again where there are more jobs.
+# The order is that of the ESSD document (jobs/essd-1m-iops.fio): the first CPU of every queue, then
+# the second of every queue, and so on. fio's ``cpus_allowed_policy=split`` hands out the CPUs of
+# the set in ascending order, one a job, and begins again where there are more jobs.
 
 
 @dataclass(frozen=True, slots=True)

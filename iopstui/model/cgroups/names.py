@@ -154,9 +154,8 @@ def _short_id(identifier: str) -> str:
 # Counters of each cgroup without the groups below it, from counters that have these in them.
 #
 # The files are read one after another, so a group may be ahead of the one above it. What a group
-# did
-# by itself is therefore the most that it was ever seen to have done: nothing is counted twice, and
-# what is late in one reading is in the next.
+# did by itself is therefore the most that it was ever seen to have done: nothing is counted twice,
+# and what is late in one reading is in the next.
 
 
 Counts = tuple[int, ...]

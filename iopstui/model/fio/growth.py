@@ -276,9 +276,9 @@ def mean_of(total: LatencySum | None) -> float | None:
 #
 # Hundreds of rows of hundreds of buckets each: a step of Python for every bucket is most of a wide
 # document's cost. Here a histogram is one number with a field of 64 bits for each bucket that any
-# row
-# has, so subtracting or adding two is one operation. Where that could be wrong (a bucket that went
-# backwards, an impossible count) there is no result, and the caller uses ``histogram.subtract``.
+# row has, so subtracting or adding two is one operation. Where that could be wrong (a bucket that
+# went backwards, an impossible count) there is no result, and the caller uses
+# ``histogram.subtract``.
 
 
 FIELD = 64

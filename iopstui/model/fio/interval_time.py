@@ -368,8 +368,7 @@ def _plausible(clock: float, runtime: float, arrival: float) -> bool:
 
 # How long the jobs of a group took together, and whether they ran at the same time.
 #
-# A sum of rates is a rate only of jobs that did. fio divides the I/Os of a group by the longest
-# run
+# A sum of rates is a rate only of jobs that did. fio divides the I/Os of a group by the longest run
 # time of its jobs instead ("Run status group"), whenever they began.
 
 

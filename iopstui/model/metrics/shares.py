@@ -361,8 +361,7 @@ def _operation(name: str, growth: Mapping[str, int], seconds: float) -> Operatio
 #
 # A mount is like a device whose requests are its READs and WRITEs (waits.py): it holds as many as
 # their execution times fill the interval. The kernel counts an RPC at its end, so the RPCs that
-# wait
-# for a server that is gone are in no count until it is back.
+# wait for a server that is gone are in no count until it is back.
 
 
 RPC_QUEUE, SENT = "RPC queue", "network+server"
@@ -403,10 +402,8 @@ def _as_device(share: Share) -> DiskRates:
 # Figures of the target's SMB shares in one interval, from the SMB client's counters.
 #
 # The kernel counts an operation of a share when it is sent, its bytes when the answer is there.
-# Times
-# it has, if built with CONFIG_CIFS_STATS2, for each command of a connection, which all shares of
-# one
-# server and user have in common, in steps of a jiffy.
+# Times it has, if built with CONFIG_CIFS_STATS2, for each command of a connection, which all shares
+# of one server and user have in common, in steps of a jiffy.
 
 
 SMB = "smb"

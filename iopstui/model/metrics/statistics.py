@@ -317,15 +317,12 @@ def spread_of(pairs: Sequence[tuple[float, float]]) -> float | None:
 # A sequential t-test: it may be checked after every run and stopped at any.
 #
 # The runs' t-statistic is held against a mixture of true effects: a difference in standard
-# deviations
-# that is normal around 0 with the variance MIXTURE. The ratio of the two likelihoods, whatever the
-# unknown spread is, is a martingale where there is no difference, so that it ever exceeds 1 /
-# alpha
-# with a probability of alpha at most (Ville, 1939); inverted, it is a confidence sequence:
-# intervals
-# of which all together contain the truth with 1 - alpha. Lai, "On confidence sequences", Annals of
-# Statistics 4, 1976; Wang and Ramdas, "Anytime-valid t-tests and confidence sequences for Gaussian
-# means with unknown variance", Sequential Analysis 44, 2025.
+# deviations that is normal around 0 with the variance MIXTURE. The ratio of the two likelihoods,
+# whatever the unknown spread is, is a martingale where there is no difference, so that it ever
+# exceeds 1 / alpha with a probability of alpha at most (Ville, 1939); inverted, it is a confidence
+# sequence: intervals of which all together contain the truth with 1 - alpha. Lai, "On confidence
+# sequences", Annals of Statistics 4, 1976; Wang and Ramdas, "Anytime-valid t-tests and confidence
+# sequences for Gaussian means with unknown variance", Sequential Analysis 44, 2025.
 
 
 MIXTURE = 4.0

@@ -160,8 +160,8 @@ def _kubectl_error(message: str) -> Missing:
 # Kubernetes manifests for the pods of a fleet: an indexed Job or a DaemonSet, one pod per node.
 #
 # The pods only wait; `iopstui fleet k8s` starts the agents in them. When a pod is deleted or
-# evicted,
-# its first process passes SIGTERM on, so that agents stop fio and remove their files first.
+# evicted, its first process passes SIGTERM on, so that agents stop fio and remove their files
+# first.
 
 
 JOB, DAEMON_SET = "job", "daemonset"

@@ -194,10 +194,8 @@ def _says_whose(row: Object) -> bool:
 # Reassemble lines that a launcher labelled, split and mixed, and tell its tasks apart.
 #
 # `srun -l`, `pdsh`, `clush` and `kubectl logs --prefix` put a label before each line. srun also
-# cuts
-# lines after 1,024 bytes and labels each piece; mpirun --tag-output passes on blocks of 4,096
-# bytes,
-# so its tags stand in mid-line, and pieces of several tasks follow each other.
+# cuts lines after 1,024 bytes and labels each piece; mpirun --tag-output passes on blocks of 4,096
+# bytes, so its tags stand in mid-line, and pieces of several tasks follow each other.
 
 
 LONGEST_LABEL = 256
