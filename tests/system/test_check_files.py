@@ -6,9 +6,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from program import iopstui
+from program import UNHURRIED, iopstui
 
-RUN = ("run", ".", "--job", "randread-4k", "--size", "8m", "--set", "runtime=1",
+RUN = ("run", ".", "--job", "randread-4k", "--size", "8m", "--set", "runtime=1", *UNHURRIED,
        "--junit", "junit.xml", "--summary", "summary.md")  # fmt: skip
 
 
@@ -44,8 +44,8 @@ def test_a_failed_run_is_an_error_in_both_files(tmp_path: Path) -> None:
 def test_a_sweep_has_a_test_case_for_each_point(tmp_path: Path) -> None:
     result = iopstui(
         "sweep", ".", "--job", "randread-4k", "--size", "8m", "--axis", "iodepth=1,2",
-        "--settle", "0", "--measure", "1", "--expect", "iops>=1", "--junit", "junit.xml",
-        cwd=tmp_path,
+        "--settle", "0", "--measure", "1", *UNHURRIED, "--expect", "iops>=1",
+        "--junit", "junit.xml", cwd=tmp_path,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert [case.get("name") for case in read_suite(tmp_path)] == [

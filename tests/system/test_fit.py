@@ -68,7 +68,10 @@ def test_each_program_is_measured_as_its_file_says(tmp_path: Path) -> None:
         event.frame.fio for event in events
         if isinstance(event, FrameReady) and event.frame.fio and event.frame.fio.sync
     ]  # fmt: skip
-    assert all(fio.sync and abs(fio.sync.ios - fio.total.ios) <= 2 for fio in syncs)
+    # fio syncs once more after each pass over the file: 1,823 writes of etcd's 4 MiB
+    assert syncs and all(
+        fio.sync and abs(fio.sync.ios - fio.total.ios) <= 2 + fio.total.ios // 1000 for fio in syncs
+    )
 
 
 def test_a_stop_leaves_nothing_behind_and_ends_all(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from program import iopstui, wait_for_fio_io
 
-JOB = "[j]\nioengine=io_uring\nrw=randread\nbs=4k\nsize=4m\niodepth=4\n"
+# large blocks, as the pace is fio's own: a second of small ones takes a CPU
+JOB = "[j]\nioengine=io_uring\nrw=randread\nbs=1m\ndirect=1\nsize=4m\niodepth=4\n"
 KEEP = ("--keep", "read.clat.p99<=1ms")
 
 

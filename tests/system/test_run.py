@@ -66,6 +66,7 @@ def test_percentiles_agree_with_fio_s_own_log_of_every_io(workdir: Path) -> None
     logs = workdir.parent / "log"
     result = iopstui(
         "run", "--job", "randread-4k", "--set", "runtime=2", "--set", "iodepth=8",
+        "--set", "thinktime=50ms", "--set", "thinktime_blocks=1000",
         "--set", f"write_lat_log={logs}", "--size", "64m", "--format", "jsonl", cwd=workdir,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
@@ -90,7 +91,8 @@ def test_percentiles_agree_with_fio_s_own_log_of_every_io(workdir: Path) -> None
 
 
 def test_the_last_table_equals_fio_s_totals(workdir: Path) -> None:
-    result = iopstui("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "32m", cwd=workdir)
+    result = iopstui("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "32m",
+                     *UNHURRIED, cwd=workdir)  # fmt: skip
     assert result.returncode == 0, result.stderr
     assert "up to fio's own total" in result.stdout
 
