@@ -72,6 +72,24 @@ def test_why_answers_for_a_quiet_time(recorded: Path, capsys: pytest.CaptureFixt
     assert code == 0 and out.splitlines()[1].startswith("● vda")
 
 
+def test_why_judges_samples_that_are_closer_than_a_second(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight = Flight(tmp_path)
+    flight.run(240, Load(reads=10, ms=400.0, busy=25.0), seconds=0.25)
+    flight.end()
+    code, out, _ = why(tmp_path, capsys, "--at", "2026-09-27 02:00:10", "--for", "30s")
+    assert code == 4 and "I/Os take 400 ms on average" in out and "too short" not in out
+
+
+def test_a_flight_recording_has_no_parts_of_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "flight"
+    assert main(["watch", "--record", f"{place}/", "--interval", "0.5"]) == 2
+    assert "not parts of a second" in capsys.readouterr().err and not place.exists()
+
+
 def test_why_finds_its_place_in_a_long_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -291,7 +291,7 @@ def read(self, *arguments, **more):
     loaded.append({name for name in sys.modules if name.startswith("iopstui.linux.")})
     return real(self, *arguments, **more)
 Sampling.read = read
-main(["watch", "--record", sys.argv[1], "--interval", "0.25", "--for", "1", "--no-plain"])
+main(["watch", "--record", sys.argv[1], "--for", "2", "--no-plain"])
 print(*loaded[1] - loaded[0], file=sys.stderr)
 """
 

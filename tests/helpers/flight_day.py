@@ -89,7 +89,7 @@ class SimulatedSession:
         self._sinks.append(sink)
 
     def second(self, load: Load = Load(), seconds: float = 1.0) -> None:
-        """One more sample, after a second of this load."""
+        """One more sample, after so many seconds of this load."""
         if self._seq:
             self.clock.go(seconds)
             self._count(load)
@@ -101,7 +101,8 @@ class SimulatedSession:
             None if self._seq % self.ipi_every else {0: self._seq},
             more={"pressure": {"some": self._waited_us, "full": 0}},
         )  # fmt: skip
-        raw = RawSample(self._seq, self.clock.ns, self.clock.wall_ms(), kernel, None, False, 0)
+        raw = RawSample(self._seq, self.clock.ns, self.clock.wall_ms(), kernel, None, False, 0,
+                        min(1.0, seconds))  # fmt: skip
         self._seq += 1
         self.recording.sample(raw)
         self.said += self.recording.problems()

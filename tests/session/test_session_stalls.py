@@ -26,7 +26,7 @@ def test_stalls_are_events_of_the_session() -> None:
     )
     sampling = Sampling(context, SimpleNamespace(), RunRequest(), Viewer())  # type: ignore[arg-type]
     for n, disk in enumerate((rates(10), WAITS, WAITS, rates(10), WAITS), 1):
-        told += sampling._conclusions(frame(float(n), {"vda": disk}))
+        told += sampling._conclusions(frame(float(n), {"vda": disk}), None)
     [event] = [one for one in told if isinstance(one, StallFound)]
     assert isinstance(event, StallFound) and event.t == 4.0
     assert (event.stall.start, event.stall.seconds, event.stall.in_flight) == (1.0, 2.0, 7)

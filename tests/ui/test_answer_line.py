@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from disks import changed
-from watch_frames import rates
+from watch_frames import frame, rates
 
+from iopstui.events import FrameReady
 from iopstui.model.answer.answer import GOOD, UNKNOWN, WARNING, Answer, short_who
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, Target
+from iopstui.ui.dashboard.bars import answer_of
 from iopstui.ui.draw.answer_row import answer_row
 from iopstui.ui.draw.rows import cells
 from iopstui.ui.draw.style import ASCII, UTF8
 from iopstui.ui.home.answer import HomeAnswer
+from iopstui.ui.state.live import LiveState
 
 WHO = "fio --name=hog --rw=randread --bs=4k (965) does 64 % of its bytes"
 BUSY = Answer("vda", "queue", WARNING, "vda is busy: I/Os take 8.4 ms on average", "waits", WHO)
@@ -61,3 +65,15 @@ def test_home_names_the_disk_that_needs_attention_first() -> None:
     for t in range(10, 16):
         answer = home.feed(t, {"sda": rates(50, 0, 1), "sdb": rates()}, DEVICES)
     assert answer is not None and (answer.disk, answer.state) == ("sda", GOOD)
+
+
+def test_nothing_is_said_of_parts_of_seconds() -> None:
+    told = []
+    for seconds in (1.0, 0.25):
+        state = LiveState()
+        for n in range(1, 9):
+            part = frame(n * seconds, {"sda": rates(seconds=seconds)}, seconds)
+            state.apply(FrameReady(n * seconds, part))
+        answer = answer_of(state, Target(DEVICE, "/dev/sda", "sda", ("sda",)), DEVICES)
+        told.append(None if answer is None else answer.rule)
+    assert told == ["quiet", None]

@@ -17,6 +17,7 @@ from iopstui.features.flight.directory import (
     unread_part,
 )
 from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.tracker import SecondFilter
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.finding import Finding
@@ -128,7 +129,7 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
             span.notes.append(f"the clock was set back, and some of this time was recorded twice: "
                               f"again in {file.path.name}; figures are of both times")  # fmt: skip
         span.header = recording.header
-        fold = ReplayFold(recording.header)
+        fold, seconds = ReplayFold(recording.header), SecondFilter()
         start = index.key_before(span.began_s - base_s - LEAD_S)
         for place, earlier in index.events:
             if place < start:
@@ -136,6 +137,8 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
         for record in recording.records(start):
             if record.t > span.ended_s - base_s + LEAD_S:
                 break
+            if isinstance(record, SampleRecord) and not seconds.passes(record.raw):
+                continue
             for event in fold.feed(record):
                 if isinstance(event, events.FrameReady):
                     _note_frame(span, base_s + record.t, event.frame)

@@ -23,6 +23,7 @@ from iopstui.model.findings.figures import fio_iops
 from iopstui.model.findings.finding import Finding
 from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.samples import RawSample
 
 MIN_SECONDS = 120
 """Fewer seconds at such a load are no past to compare with."""
@@ -106,6 +107,21 @@ NEWS_SHARE = 0.1
 """fio's IOPS that differ by more are said at once."""
 MAX_USE_AGE_S = 15.0
 IN_USE_PERCENT = 10.0
+
+
+class SecondFilter:
+    """Leaves samples out that are closer than a second: in parts of one nothing can be judged, and
+    counters add up."""
+
+    def __init__(self) -> None:
+        self._due_ns = 0
+
+    def passes(self, raw: RawSample) -> bool:
+        """Whether the sample ends a second, or is the first."""
+        if raw.interval_s < 1.0 and raw.arrived_ns < self._due_ns:
+            return False
+        self._due_ns = raw.arrived_ns + int(1e9 * (1.0 - raw.interval_s / 2))
+        return True
 
 
 class AnswerTracker:

@@ -13,7 +13,7 @@ from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.devices.usage.mounts import distinct_file_systems
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.answer.answer import Answer
-from iopstui.model.answer.tracker import AnswerTracker
+from iopstui.model.answer.tracker import AnswerTracker, SecondFilter
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.experiment.run_request import RunRequest
@@ -88,7 +88,7 @@ class Sampling:
         self._viewer = viewer
         self._judge_every_s = viewer.judge_every * request.interval_s
         self._cgroups = request.cgroups
-        self._builder = FrameBuilder(opened=context.target.opened, links=context.target.links)
+        self._builder = self._new_builder()
         self._stalls = StallWatch()
         self._overhead_monitor = OverheadMonitor()
         self._guards = GuardTime()
@@ -97,6 +97,8 @@ class Sampling:
         self._conditions = ConditionsReader(context.roots)
         self._drives = DriveReader(context.roots)
         self._answers = AnswerTracker(context.target)
+        self._second_filter = SecondFilter()
+        self._second_builder = None if request.interval_s >= 1.0 else self._new_builder()
         self._hours = HourBaseline(context.roots)
         self._use = UseWatch(context.roots, min_interval_s=self._judge_every_s)
         self.disk_use: DiskUse | None = None
@@ -239,15 +241,29 @@ class Sampling:
         frame = self._builder.feed(raw)
         self._read_conditions(frame, measuring)
         is_shown = fio is not None or (measuring and frame.fio_age_s is not None)
-        self._emit(frame, reading.jobs, self._viewer.idle_frames or is_shown)
+        second = self._second(raw, frame)
+        self._emit(frame, second, reading.jobs, self._viewer.idle_frames or is_shown)
         if self._viewer.on_screen:
             disks = [frame.disks[name] for name in frame.opened if name in frame.disks]
             ios = sum(disk.ios or 0 for disk in disks)
             self.probe.adjust(run is not None, ios / (frame.seconds or 1.0))
 
-    def _emit(self, frame: Frame, jobs: tuple[JobThread, ...], is_shown: bool) -> None:
+    def _new_builder(self) -> FrameBuilder:
+        target = self._context.target
+        return FrameBuilder(opened=target.opened, links=target.links)
+
+    def _second(self, raw: RawSample, frame: Frame) -> Frame | None:
+        """What is judged: of samples that are closer than a second several together, ``None``
+        between two of these frames."""
+        if self._second_builder is None:
+            return frame
+        return self._second_builder.feed(raw) if self._second_filter.passes(raw) else None
+
+    def _emit(
+        self, frame: Frame, second: Frame | None, jobs: tuple[JobThread, ...], is_shown: bool
+    ) -> None:
         """Emit a frame and all that follows from it at once: the screen is painted once."""
-        conclusions = [*self._conclusions(frame)]
+        conclusions = [*self._conclusions(frame, second)]
         if is_shown:
             self._context.emit(events.FrameReady(frame.t, frame))
         for warning in (*self._overhead_monitor.feed(frame), *self._pinning_warnings(jobs)):
@@ -263,7 +279,7 @@ class Sampling:
         self._drives.start_if_due(context.now(), context.devices, context.target.tree)
         return self._drives.take()
 
-    def _conclusions(self, frame: Frame) -> Iterator[events.Event]:
+    def _conclusions(self, frame: Frame, second: Frame | None) -> Iterator[events.Event]:
         """The stalls and findings that began or ended with this frame, and a changed answer."""
         context = self._context
         for stall in self._stalls.feed(frame):
@@ -283,7 +299,7 @@ class Sampling:
                 ended_finding.until,
                 ended_finding.why,
             )
-        answer = self._answer(frame, looks)
+        answer = self._answer(second, looks) if second is not None else None
         if answer is not None:
             yield events.AnswerGiven(frame.t, answer)
 

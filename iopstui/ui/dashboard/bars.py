@@ -12,6 +12,7 @@ from iopstui import format as f
 from iopstui.model.answer.answer import CRITICAL, GOOD, OF_A_SECOND, Answer
 from iopstui.model.answer.change import NEWS_S, change_answer
 from iopstui.model.answer.judge import Seen, judge
+from iopstui.model.answer.situation import MIN_INTERVAL_S
 from iopstui.model.answer.tracker import WINDOW
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
@@ -452,6 +453,8 @@ def answer_of(
         return state.answer
     last = [entry.frame for entry in state.recent_seconds if entry.t <= state.frame.t][-WINDOW:]
     frames = [frame for frame in last if frame.seconds and frame.step == state.frame.step]
+    if len(frames) > 1 and max(frame.seconds or 0.0 for frame in frames) < MIN_INTERVAL_S:
+        return None  # parts of seconds, of which nothing can be told
     findings = [entry.finding for entry in state.current_findings()]
     pairs = judge(Seen(target, frames, devices, findings=findings)) if frames else []
     return pairs[0][1] if pairs else None

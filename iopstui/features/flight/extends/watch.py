@@ -103,6 +103,9 @@ def _list_worst(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.before is not None or arguments.after is not None:
         raise UsageError("--record DIR/ records all the time.", "Leave out --before and --after.")
+    if arguments.interval < 1.0:
+        raise UsageError("A flight recording keeps the highest seconds, not parts of a second.",
+                         "Leave out --interval, or record to a file.")  # fmt: skip
 
 
 def make_directory(place: Path) -> Path:
