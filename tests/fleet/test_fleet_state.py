@@ -21,6 +21,7 @@ from iopstui.features.fleet.fleet_events import (
 )
 from iopstui.features.fleet.fleet_state import FigureHistory, FleetState, HostState
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.screen.hosts import NAME, OUTLIERS, order_hosts
 
 Put = list[tuple[int, float]]
 
@@ -142,9 +143,10 @@ def test_the_odd_one_is_found_whether_it_is_slow_or_late() -> None:
                               4e6 if at == 5 else 1e6)  # fmt: skip
             scene.apply(slow)
         scene.apply(MergedInterval(second, 1.0, expected=8, counted=8))
-    assert [one.name for one in s.sort_hosts(scene.hosts.values(), "odd", 9)[:2]] == ["h5", "h3"]
-    assert s.sort_hosts(scene.hosts.values(), s.IOPS, 9)[0].name == "h3"
-    assert s.sort_hosts(scene.hosts.values(), s.WAIT, 9)[0].name == "h5"
+    hosts = [*scene.hosts.values()]
+    assert [one.name for one in order_hosts(hosts, OUTLIERS, 9)[:2]] == ["h5", "h3"]
+    assert order_hosts(hosts, s.IOPS, 9)[0].name == "h3"
+    assert order_hosts(hosts, s.WAIT, 9)[0].name == "h5"
 
 
 def test_starts_are_compared_by_one_clock() -> None:
@@ -158,7 +160,7 @@ def test_starts_are_compared_by_one_clock() -> None:
 def test_names_are_in_the_order_of_their_numbers() -> None:
     names = [f"n{n}" for n in range(1, 13)] + ["n2b", "a"]
     shuffled = random.Random(1).sample(names, len(names))
-    found = [one.name for one in s.sort_hosts([HostState(name) for name in shuffled], "name", 0)]
+    found = [one.name for one in order_hosts([HostState(name) for name in shuffled], NAME, 0)]
     assert found == ["a", "n1", "n2", "n2b", *(f"n{n}" for n in range(3, 13))]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -384,24 +384,6 @@ def log_ratio(value: float | None, middle: float | None) -> float:
     if not value or not middle or value < 0 or middle < 0:
         return 0.0
     return abs(math.log2(value / middle))
-
-
-def sort_hosts(hosts: Iterable[HostState], by: str, second: int) -> list[HostState]:
-    """Sort by name, or by a figure: the slowest or most unusual first, hosts without it last."""
-    return sorted(hosts, key=sort_key(by, second))
-
-
-def sort_key(by: str, second: int) -> Callable[[HostState], tuple[bool, float, object]]:
-    """The sort key of hosts."""
-    sign = 1.0 if by in (IOPS, BW) else -1.0
-
-    def key(host: HostState) -> tuple[bool, float, object]:
-        if by == "odd":
-            return False, -host.oddness, host.sort_key
-        value = host.value(by, second) if by in FIGURES else 0.0
-        return value is None, sign * (value or 0.0), host.sort_key
-
-    return key
 
 
 def natural_key(name: str) -> tuple[object, ...]:

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iopstui import format as f
-from iopstui.features.fleet.fleet_state import (
-    ABSENT_STATES,
-    FAILED,
-    INCOMPLETE,
-    LATE,
-    LEFT_OUT,
-    LOST,
-    MISSING,
-    active_hosts_text,
+from iopstui.features.fleet.fleet_state import ABSENT_STATES, active_hosts_text
+from iopstui.features.fleet.screen.hosts import (
+    BAD_STATES,
+    FEW_HOSTS,
+    LAYOUT_PANELS,
+    LAYOUT_WORDS,
+    STYLES,
+    HostsView,
 )
-from iopstui.features.fleet.screen.hosts import FEW_HOSTS, LAYOUT_PANELS, LAYOUT_WORDS, HostsView
 from iopstui.features.fleet.screen.source import HostsSource
 from iopstui.model.answer.answer import Answer
 from iopstui.model.figures.disk import DiskRates
@@ -41,8 +39,6 @@ HOSTS_WIDTH = 62
 IN_SPLIT = 1000
 """More rows than a screen has: the CPUs of one host are beside the hosts, never below them."""
 NO_CPUS = "no CPU figures: a host sends them only while it is shown"
-STATE_STYLES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (LEFT_OUT, WARNING),
-                   (LATE, WARNING), (INCOMPLETE, WARNING))  # fmt: skip
 KERNEL_COLUMNS = (
     DiskRates.r_s.screen_column(DEVICE), DiskRates.w_s.screen_column(DEVICE),
     *(row.screen_column() for row in (
@@ -170,9 +166,9 @@ class FleetDashboard(TypeToFilter, Dashboard):
         fleet = self.source.hosts
         line.add("  ").add(active_hosts_text(fleet), BOLD)
         counts = fleet.counts()
-        for state, style in STATE_STYLES:
+        for state in BAD_STATES:
             if counts.get(state):
-                line.try_add((f"  {counts[state]} {state}", style))
+                line.try_add((f"  {counts[state]} {state}", STYLES[state]))
         second = fleet.second
         if second is not None and self.shown_state.probe_frame is not None:
             # the hosts that the device's percentiles come from

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from heapq import nsmallest
+from operator import attrgetter
 
 from iopstui import format as f
 from iopstui.errors import Missing, UsageError
@@ -29,12 +29,10 @@ from iopstui.features.fleet.fleet_state import (
     WAIT,
     FleetState,
     HostState,
-    sort_hosts,
-    sort_key,
 )
 from iopstui.features.fleet.hosts.nodes import expand_node_set, has_ranges
 from iopstui.features.fleet.screen.host_map import HostMap
-from iopstui.tables import DOWN, UP, Column
+from iopstui.tables import DOWN, UP, Column, in_order
 from iopstui.text import printable
 from iopstui.ui.draw import density
 from iopstui.ui.draw.charts import plotting
@@ -57,6 +55,18 @@ def _time(ns: float | None) -> str:
     return f.dense_ms(None if ns is None else ns / 1e6)
 
 
+STYLES = {
+    LOST: ERROR, FAILED: ERROR, MISSING: ERROR, LEFT_OUT: WARNING, LATE: WARNING,
+    INCOMPLETE: WARNING, DONE: DIM, READY: DIM, CONNECTING: DIM, IDLE: DIM,
+}  # fmt: skip
+BAD_STATES = tuple(state for state, style in STYLES.items() if style is not DIM)
+"""The worst one first."""
+
+
+def _severity(host: HostState) -> int:
+    return BAD_STATES.index(host.state) if host.state in BAD_STATES else len(BAD_STATES)
+
+
 COLUMNS = (
     Column(IOPS, "IOPS", 6, f.number, style=FIO, sorts=UP),
     Column(BW, "MiB/s", 6, f.mib, sorts=UP),
@@ -64,20 +74,20 @@ COLUMNS = (
     # without a job it takes the place of p99
     Column(AWAIT, "await", 7, _time, rank=2, sorts=DOWN),
     Column(UTIL, "util%", 5, f.percent, rank=1, sorts=DOWN),
+    Column(STATE, "state", 8, sorts=UP, key=_severity),
 )
-"""The figures of a host."""
-TITLES = {"host": NAME, **{column.title: column.id for column in COLUMNS}, "state": STATE}
-"""The order of each column's title."""
+"""What is shown of a host, beside its name."""
+SORTED_BY = {
+    NAME: Column("sort_key", "host", sorts=UP),
+    OUTLIERS: Column("oddness", "outliers", sorts=DOWN),
+    **{column.id: column for column in COLUMNS},
+}
 MIN_NAME, MAX_NAME = 8, 30
 MINUTE_S = 60
 MIN_SPARKLINE = 12
 LIST_WIDTH = 62
 SORT_INTERVAL_S = 5
 """Seconds between two sorts by figures."""
-STYLES = {
-    LOST: ERROR, FAILED: ERROR, MISSING: ERROR, LEFT_OUT: WARNING, LATE: WARNING,
-    INCOMPLETE: WARNING, DONE: DIM, READY: DIM, CONNECTING: DIM, IDLE: DIM,
-}  # fmt: skip
 
 
 def matches(name: str, text: str) -> bool:
@@ -174,7 +184,9 @@ class HostsView:
         )
         if y != top or title is None:
             return None
-        return WAIT if title == "await" and not fio else TITLES.get(title)
+        return next(
+            (order for order, column in SORTED_BY.items() if _title(column, fio) == title), None
+        )
 
     def select_at(self, x: int, y: int) -> bool:
         """Select the host in this cell of the panel; False if there is none."""
@@ -216,7 +228,7 @@ class HostsView:
             matching = [
                 host for host in self._hosts.values() if matches(host.name, self.filter_text)
             ]
-            self._filter_cache = (key, sort_hosts(matching, NAME, 0))
+            self._filter_cache = (key, sorted(matching, key=attrgetter("sort_key")))
         return self._filter_cache[1]
 
     def rows(
@@ -292,8 +304,8 @@ class HostsView:
         self._titles = table.spans("host")
         # between two runs the wait is p99, as in a run
         fio = not fleet.watching or fleet.between_runs
-        sorted_title = next((t for t, order in TITLES.items() if order == self.effective_order), "")
-        sorted_title = "await" if self.effective_order == WAIT and not fio else sorted_title
+        by = SORTED_BY.get(self.effective_order)
+        sorted_title = "" if by is None else _title(by, fio)
         head = Line(width, self._charset).extend(
             _first_cells(table.header("host", sorted_title), table.used_width)
         )
@@ -346,9 +358,8 @@ class HostsView:
 
         columns = [
             replace(column, title=_title(column, fio), read=partial(now, column.id))
-            for column in COLUMNS if fio or column.id != AWAIT
+            if column.id in FIGURES else column for column in COLUMNS if fio or column.id != AWAIT
         ]  # fmt: skip
-        columns.append(Column("state", "state", 8))
         # the sparkline to the right must not widen the columns
         used = label + sum(column.cells for column in columns)
         return Table(columns, label, min(width, used), self._charset)
@@ -424,50 +435,33 @@ def sparkline(
 def order_hosts(
     hosts: Sequence[HostState], order: str, second: int, reverse: bool = False
 ) -> list[HostState]:
-    """Sort hosts; "worst": the worst hosts, then the others by name. ``reverse``: from the other
-    end; hosts without the figure stay last."""
-    if order == STATE:
-        return sorted(hosts, key=lambda host: (_severity(host), host.sort_key), reverse=reverse)
-    if order != WORST:
-        ordered = sort_hosts(hosts, order, second)
-        if not reverse:
-            return ordered
-        figure = order in FIGURES
-        measured = [host for host in ordered if not figure or host.value(order, second) is not None]
-        return [*reversed(measured), *ordered[len(measured) :]]
-    first = worst_hosts(hosts, second)
-    names = {host.name for host in first}
-    return [*first, *(host for host in hosts if host.name not in names)]
+    """Sort hosts, which come by name; "worst": the worst hosts, then the others. ``reverse``: from
+    the other end; hosts without the figure stay last."""
+    if order == WORST:
+        return [*{host.name: host for host in (*_worst_hosts(hosts, second), *hosts)}.values()]
+    column = SORTED_BY[order]
+    if order in FIGURES:
+        column = replace(column, read=lambda host: host.value(order, second))
+    return [*in_order(hosts, (column,), column.title, reverse)]
 
 
-def _severity(host: HostState) -> int:
-    """Severity of its state: 0 is the worst."""
-    states = [state for state, style in STYLES.items() if style is not DIM]
-    return states.index(host.state) if host.state in states else len(states)
-
-
-def worst_hosts(hosts: Sequence[HostState], second: int, count: int = 6) -> list[HostState]:
+def _worst_hosts(hosts: Sequence[HostState], second: int, count: int = 6) -> list[HostState]:
     """Absent hosts, then the slowest, then the outliers; each once."""
     absent = [host for host in hosts if host.state in ABSENT_STATES][: 2 * count]
     active = [host for host in hosts if host.state not in ABSENT_STATES]
-    hosts_by_name = {host.name: host for host in absent}
-    for host in nsmallest(count, active, key=sort_key(WAIT, second)):
-        hosts_by_name[host.name] = host
-    for host in nsmallest(2 * count, active, key=sort_key(OUTLIERS, second)):
-        if len(hosts_by_name) < len(absent) + 2 * count:
-            hosts_by_name.setdefault(host.name, host)
-    return list(hosts_by_name.values())
+    slowest = order_hosts(active, WAIT, second)[:count]
+    worst = [*absent, *slowest, *order_hosts(active, OUTLIERS, second)]
+    return [*{host.name: host for host in worst}.values()][: len(absent) + 2 * count]
 
 
 def order_text(order: str, fio: bool, reverse: bool = False) -> str:
     """Name of an order."""
-    if order == WORST:
-        return "slowest, then outliers"
-    for column in COLUMNS:
-        if column.id == order:
-            ends = ("least", "most") if column.sorts == UP else ("highest", "lowest")
-            return f"{ends[reverse]} {_title(column, fio).rstrip('%')} first"
+    if order in FIGURES:
+        column = SORTED_BY[order]
+        ends = ("least", "most") if column.sorts == UP else ("highest", "lowest")
+        return f"{ends[reverse]} {_title(column, fio).rstrip('%')} first"
     return {
+        WORST: ("slowest, then outliers",) * 2,
         NAME: ("by name", "by name, last first"),
         STATE: ("worst state first", "worst state last"),
         OUTLIERS: ("outliers first", "outliers last"),
