@@ -43,7 +43,8 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
             held = sum(one.aqu_sz or 0.0 for one in rates) / len(rates)
             yield f"{name} below it: {units.number(held)} in flight"
     if s.waited_percent is not None:
-        yield f"tasks waited for I/O of any kind {s.waited_percent:.0f} % of the time"
+        hidden = " (those for libaio are not counted)" * (s.waited_percent < 1.0 <= s.in_flight)
+        yield f"tasks waited for I/O of any kind {s.waited_percent:.0f} % of the time{hidden}"
     if s.idle_rings and (s.waited_percent or 0.0) >= LITTLE:
         yield f"{s.idle_rings[0].name} sleeps in io_uring without disk I/O, which counts as waiting"
     who = ", ".join(who_rows(s.shares, s.below, s.probes))

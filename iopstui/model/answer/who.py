@@ -129,12 +129,17 @@ def _is_bound(user: DiskUser, known: Sequence[float], moved: Sequence[float]) ->
 
 def who_text(found: Sequence[Share], groups: Sequence[GroupRates] | None, disk: str) -> str:
     """ "fio --name=hog (965) does 64 % of its bytes"; "" if nobody is known to do half of them."""
-    top = next((one for one in (*found[:1], *programs(found)[:1]) if one.share >= MAIN_SHARE), None)
-    if top is not None:
+    top = max((*found[:1], *programs(found)[:1]), key=_with_bonus, default=None)
+    if top is not None and top.share >= MAIN_SHARE:
         bound = "at least " if top.at_least else ""
         part = "all" if top.share >= ALL else f"{bound}{100 * top.share:.0f} %"
         return f"{top.name} does {part} of its bytes"
     return _group_text(groups, disk)
+
+
+def _with_bonus(one: Share) -> float:
+    """A single process says more than its program, unless it does clearly less."""
+    return one.share + (0.1 if one.pid is not None else 0.0)
 
 
 def programs(found: Sequence[Share]) -> list[Share]:

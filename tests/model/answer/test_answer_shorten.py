@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,6 +64,20 @@ def test_a_share_that_may_be_larger_is_at_least_so_much() -> None:
     assert text("vda") == "fio (9) does 80 % of its bytes"
     # up to 10 bytes of it may be of the other disk
     assert text("vda", "vdb") == "fio (9) does at least 70 % of its bytes"
+
+
+@pytest.mark.parametrize("two, said", [
+    ((50.0, 49.0), "fio (2 processes) does 99 % of its bytes"),
+    ((80.0, 5.0), "fio (9) does 80 % of its bytes"),
+    ((30.0, 15.0), ""),
+])  # fmt: skip
+def test_a_program_of_several_processes_is_named_where_none_does_most(
+    two: tuple[float, float], said: str
+) -> None:
+    users = tuple(DiskUser(9 + number, "fio", read_s=rate, devices=frozenset({"vda"}))
+                  for number, rate in enumerate(two))  # fmt: skip
+    use = DiskUse(5.0, 1.0, users, disks={"vda": (100.0, 0.0, 1.0)})
+    assert who_text(shares("vda", {"vda"}, use), None, "vda") == said
 
 
 def test_a_changed_option_says_what_it_changed() -> None:
