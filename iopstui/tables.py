@@ -86,7 +86,6 @@ class Column:
         object.__setattr__(self, "get", self.read or path_reader(self.id))
 
     def text(self, row: Any) -> str:
-        """The value of a row for people."""
         return self.form(self.get(row))
 
     def place(self, row: Any) -> Any:
@@ -138,7 +137,6 @@ def in_order(
 
 
 def titles(columns: Iterable[Column]) -> tuple[str, ...]:
-    """The head of a table."""
     return tuple(column.title for column in columns)
 
 
@@ -157,7 +155,6 @@ def line(columns: Sequence[Column], cells: Iterable[str]) -> str:
 
 
 def head_line(columns: Sequence[Column]) -> str:
-    """The titles in their columns."""
     return line(columns, titles(columns))
 
 

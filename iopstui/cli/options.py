@@ -94,7 +94,6 @@ def add_precondition(command: argparse.ArgumentParser) -> None:
 
 
 def add_interval(command: argparse.ArgumentParser) -> None:
-    """Add the pace of the samples."""
     command.add_argument("--interval", type=values.interval, default=1.0, metavar="SECONDS",
                          help="time between samples, 0.25 to 60 (default: 1)")  # fmt: skip
 
@@ -108,7 +107,6 @@ def add_exports(command: argparse.ArgumentParser) -> None:
 def add_format(
     command: argparse._ActionsContainer, formats: Sequence[str] = values.FORMATS
 ) -> None:
-    """Add the format of the data."""
     command.add_argument("--format", choices=formats, default=formats[0],
                          help="output format (default: table)")  # fmt: skip
 
@@ -124,7 +122,6 @@ class _ExplicitOption(argparse.Action):
 
 
 def add_theme(command: argparse.ArgumentParser) -> None:
-    """Add the colours of the screen."""
     command.add_argument("--theme", action=_ExplicitOption, choices=values.THEMES, default="",
                          help="colour theme (default: dark; terminal where there are only 16 "
                          "colours)")  # fmt: skip
@@ -164,7 +161,6 @@ def add_plain(
 
 
 def add_probe(command: argparse.ArgumentParser) -> None:
-    """Add the option of the probe."""
     command.add_argument("--probe", action="store_true",
                          help="measure each request inside the kernel: latencies, CPUs, processes, "
                               "sizes (needs root, costs about 0.4 µs per I/O)")  # fmt: skip

@@ -207,7 +207,6 @@ def _example_for(message: str) -> str:
 
 
 def short_usage(parser: argparse.ArgumentParser) -> str:
-    """Return a one-line usage with the required arguments."""
     positionals = [a for a in parser._actions if not a.option_strings]
     groups = [g for g in parser._mutually_exclusive_groups if g.required]
     grouped = {id(action) for group in groups for action in group._group_actions}

@@ -102,7 +102,6 @@ class RunningExperiment:
         self._thread = threading.Thread(target=self._main, name="experiment", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     @property

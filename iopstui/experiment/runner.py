@@ -262,7 +262,6 @@ class ExperimentRunner:
         return missing * (self.plan.settle + self.plan.measure + overhead)
 
     def request(self, step: PlannedPoint) -> RunRequest:
-        """The session's request for a point."""
         return point_request(self.plan, self._conditions, step, self._session.interval_s)
 
     def _scratch_of(self, job: str) -> LentScratch | None:
@@ -353,7 +352,6 @@ class PlanEvents:
         self._left = list(self.steps)
 
     def start(self) -> None:
-        """It begins."""
         self._emit(ExperimentStarted(self.t(), self.plan, self.plan.name))
 
     def next(self) -> PlannedPoint | None:

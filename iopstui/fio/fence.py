@@ -133,7 +133,6 @@ def write_specification(fence: Fence, program: str, private: Path) -> str:
 
 
 def specification(fence: Fence, program: str) -> str:
-    """The specification for ``fence_exec``."""
     return fence_exec.specification_text(_specification_data(fence, program))
 
 

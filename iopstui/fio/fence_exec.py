@@ -174,7 +174,6 @@ class Grants:
         return fd
 
     def close(self) -> None:
-        """Close all of them."""
         while self._fds:
             os.close(self._fds.pop())
 

@@ -94,7 +94,6 @@ def cancel_when(flag: SignalFlag | None) -> None:
 
 
 def cancel_flag() -> SignalFlag | None:
-    """The flag of this thread."""
     flag: SignalFlag | None = getattr(_thread_state, "cancel_flag", None)
     return flag
 

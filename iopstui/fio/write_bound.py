@@ -37,7 +37,6 @@ class WriteBound:
 
     @property
     def total(self) -> int:
-        """Return the sum of both."""
         return self.nominal + self.excess
 
 

@@ -221,7 +221,6 @@ class _Task(Generic[T]):
         self._thread.start()
 
     def ended(self, limit_s: float) -> bool:
-        """Whether it ends within the limit."""
         self._thread.join(limit_s)
         return not self._thread.is_alive()
 

@@ -170,15 +170,12 @@ class HistogramColumns(Mapping[int, int]):
         return f"Columns({self.as_dict()!r})"
 
     def keys(self) -> KeysView[int]:
-        """Return the keys, like a dict."""
         return self.as_dict().keys()
 
     def values(self) -> ValuesView[int]:
-        """Return the values, like a dict."""
         return self.as_dict().values()
 
     def items(self) -> ItemsView[int, int]:
-        """Return the items, like a dict."""
         return self.as_dict().items()
 
     def as_dict(self) -> dict[int, int]:

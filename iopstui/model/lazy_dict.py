@@ -55,13 +55,10 @@ class LazyDict(Mapping[K, V]):
         return repr(self.full())
 
     def keys(self) -> KeysView[K]:
-        """The keys of the dictionary."""
         return self.full().keys()
 
     def values(self) -> ValuesView[V]:
-        """The values of the dictionary."""
         return self.full().values()
 
     def items(self) -> ItemsView[K, V]:
-        """The items of the dictionary."""
         return self.full().items()

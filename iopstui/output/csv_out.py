@@ -112,7 +112,6 @@ class Figures:
         ]
 
     def from_frame(self, frame: Frame) -> Iterator[Any]:
-        """Return the figures of a frame, as in JSON."""
         row = main_figures(frame)
         for parent, names in self._groups:
             part = value_at(row, parent)

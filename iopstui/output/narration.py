@@ -43,7 +43,6 @@ class Narrator:
         self.line = StatusLine(stream, out)
 
     def handle(self, event: Event) -> None:
-        """Describe the event."""
         if isinstance(event, LayoutProgress) and self.line.alive:
             self.line.draw(f"[{clock(event.t)}] {self._share.text(event)}")
             return

@@ -72,7 +72,6 @@ class _Rates(Totals):
         self.p99_ns: float | None = None
 
     def add_frame(self, frame: Frame) -> None:
-        """Add one interval."""
         if frame.fio is not None:
             self.add(frame.fio.total, frame.fio)
         self.add(frame.total)

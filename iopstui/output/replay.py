@@ -96,7 +96,6 @@ class RunsSink:
         self._out = out
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
         self._inner.handle(event)
         add_run_event(self._history, event)
         add_mark_event(self._mark_intervals, event)
@@ -130,7 +129,6 @@ class ReplayedExperiments:
         self._sink: ExperimentSink[Any] | None = None
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
         if isinstance(event, Notice | TunableChanged):
             self._narrator.handle(event)
         match event:

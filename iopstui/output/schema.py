@@ -212,7 +212,6 @@ def _of_sequence(arguments: Sequence[Any], strict: bool) -> Schema:
 
 
 def frame_schema(strict: bool) -> Schema:
-    """Schema of a frame event."""
     return _object(EVENT, "", strict)
 
 

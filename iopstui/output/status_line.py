@@ -111,7 +111,6 @@ class RunProgress:
         self._line = StatusLine(err, out)
 
     def handle(self, event: Event) -> None:
-        """Describe the event."""
         if isinstance(event, LayoutProgress) and self._line.alive:
             self._line.draw(f"[{clock(event.t)}] {self._share.text(event)}")
         elif isinstance(event, Notice) and event.level != "info":

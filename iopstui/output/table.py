@@ -135,7 +135,6 @@ class TableSink:
         self._answer: Answer | None = None
 
     def handle(self, event: Event) -> None:
-        """Print the event."""
         if isinstance(event, FrameReady):
             self._frame(event.frame)
             return

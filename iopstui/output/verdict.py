@@ -22,7 +22,6 @@ class VerdictSink:
         self.judged: list[ExpectationChecked] = []
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
         self._inner.handle(event)
         match event:
             case StepFinished():

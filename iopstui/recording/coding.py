@@ -124,7 +124,6 @@ class Decoder:
         self._coders: dict[Any, Coder] = {}
 
     def __call__(self, kind: Any, value: Any) -> Any:
-        """``value`` as a ``kind``."""
         return self.decoder_for(kind)(value)
 
     def decoder_for(self, kind: Any) -> Coder:

@@ -184,7 +184,6 @@ def pack(value: Any) -> bytes:
 
 
 def head(kind: bytes, t: float, payload: bytes) -> bytes:
-    """The head of one chunk."""
     return HEAD.pack(kind, t, len(payload), checksum(kind, t, payload))
 
 

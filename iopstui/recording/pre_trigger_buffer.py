@@ -34,7 +34,6 @@ class CurrentState:
         self._experiment: list[Any] = []
 
     def add(self, item: Any) -> None:
-        """Add an event."""
         if isinstance(item, JobRun):
             self._run = {JobRun: item}
             if self.finished:
@@ -97,7 +96,6 @@ class BaselineSamples:
         }
 
     def samples(self) -> list[RawSample]:
-        """Return all samples in order."""
         by_seq = {raw.seq: raw for raw in self._samples.values()}
         return sorted(by_seq.values(), key=lambda raw: raw.seq)
 
@@ -132,7 +130,6 @@ class PreTriggerBuffer:
 
     @property
     def items(self) -> list[Any]:
-        """Return everything kept."""
         return [item.unpacked() if isinstance(item, _Packed) else item for item in self._items]
 
     def add(self, item: Any) -> None:

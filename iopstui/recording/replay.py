@@ -171,7 +171,6 @@ class ReplaySession(Player[Record, events.Event]):
 
     @property
     def target(self) -> Target:
-        """The measured target."""
         return self.header.target
 
     @property
@@ -304,5 +303,4 @@ def _recorded_tunables(disks: Sequence[BlockDevice]) -> Iterator[TunableState]:
 
 
 def sysfs_text(value: object) -> str:
-    """A value as sysfs writes it."""
     return str(int(value)) if isinstance(value, bool) else str(value)

@@ -129,7 +129,6 @@ class QueueSnapshot:
     values: Mapping[str, str]
 
     def as_object(self) -> dict[str, object]:
-        """Return an object for the journal."""
         return {
             "device": self.device, "diskseq": self.diskseq, "path": str(self.directory),
             "values": dict(self.values),

@@ -44,7 +44,6 @@ class RunLoop:
         self.session.stop_job()
 
     def kill(self) -> None:
-        """Kill the current run at once."""
         self.interrupted = True
         self.session.kill_job()
 

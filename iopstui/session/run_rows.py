@@ -74,7 +74,6 @@ def against_base(base: int | None) -> Column:
 
 
 def add_run_event(history: RunHistory, event: Event) -> None:
-    """Add an event of the session."""
     match event:
         case FrameReady():
             history.add_frame(event.frame)
@@ -88,7 +87,6 @@ def add_run_event(history: RunHistory, event: Event) -> None:
 
 
 def add_mark_event(mark_intervals: MarkIntervals, event: Event) -> None:
-    """Add an event of the session to the figures by marks."""
     match event:
         case FrameReady():
             mark_intervals.add_frame(event.frame)

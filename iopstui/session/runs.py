@@ -136,7 +136,6 @@ class Runs:
             self._start_phase()
 
     def start_run(self, start_signal: StartSignal) -> None:
-        """Start the waiting run."""
         if self.run is not None and self.run.hold and self._start_signal is None:
             self._start_signal = start_signal
             self._sampling.await_first_io()

@@ -50,7 +50,6 @@ class Watch:
         """Another watch is to follow, of the disks that are there then."""
 
     def begin(self, session: LiveSession) -> None:
-        """Start the session, and watch."""
         self._session = session
         if self._parts is not None:
             self._parts.begin(session)
@@ -113,7 +112,6 @@ class Watch:
 
 
 def fired_text(fired: TriggerFired) -> str:
-    """Text of a mark."""
     trigger = fired.trigger
     return f"trigger {trigger.text}: {value_text(fired.value, trigger.unit)}"
 

@@ -87,7 +87,6 @@ class Action:
 
     @property
     def key_text(self) -> str:
-        """Its keys as shown in the help."""
         return self.term or "  ".join(key.label for key in self.keys if key.label)
 
 
@@ -189,7 +188,6 @@ class Actions:
 
     @property
     def mode(self) -> str:
-        """The screen's mode."""
         return next((part.mode for part in reversed(self.parts) if part.mode), IDLE)
 
     def _visible(self) -> Iterator[tuple[Action, Part]]:

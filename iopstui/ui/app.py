@@ -174,12 +174,10 @@ class IopstuiApp(KeysInOrder):
 
     @property
     def state(self) -> LiveState:
-        """The session's state."""
         return self.port.state
 
     @property
     def controller(self) -> Controller | None:
-        """The session."""
         return self.port.session
 
     @property
@@ -315,7 +313,6 @@ class IopstuiApp(KeysInOrder):
         self.push_screen(help_screen(self.charset, about, first, self.port.is_replay))
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
-        """Make the dashboard of a session."""
         from iopstui.ui.live_dashboard import LiveDashboard
 
         return LiveDashboard(session, state, self.charset, self._strip)
@@ -428,7 +425,6 @@ class IopstuiApp(KeysInOrder):
         return [session for session in sessions if any(session[1:])]
 
     def exit_code(self) -> int:
-        """Exit code of the key q."""
         return EXIT_JOB_FAILED if self._failure_text() else EXIT_OK
 
     def _failure_text(self) -> str:
@@ -551,7 +547,6 @@ class IopstuiApp(KeysInOrder):
         self.post_message(events.Key(name, character))
 
     def on_view_changed(self, message: ViewChanged) -> None:
-        """The mouse has changed the view."""
         self.refresh_footer()
         self.port.paint()
 

@@ -67,7 +67,6 @@ class Feed:
     # -- from the screen's
 
     def clear(self) -> None:
-        """The session is closed."""
         self._queue.clear()
 
     def take(self) -> tuple[list[Event], bool]:

@@ -82,7 +82,6 @@ class Port:
             session.close()
 
     def close_dashboard(self) -> None:
-        """Remove the dashboard of the closed session."""
         dashboard, self.dashboard = self.dashboard, None
         if dashboard is not None and dashboard.is_current:
             self._app.pop_screen()
@@ -116,7 +115,6 @@ class Port:
 
     @property
     def screen(self) -> Screen[Any]:
-        """The screen that is shown."""
         return self._app.screen
 
     def is_shown(self, screen: Screen[Any] | None) -> bool:
@@ -126,7 +124,6 @@ class Port:
     def push(
         self, screen: Screen[Result], on_result: Callable[[Result | None], None] | None = None
     ) -> None:
-        """Open ``screen``; ``on_result`` is called with its result."""
         self._app.push_screen(screen, on_result)
 
     def apply_theme(self, theme: str) -> None:
@@ -148,7 +145,6 @@ class Port:
         self._app.pop_screen()
 
     def call_after(self, seconds: float, callback: Callable[[], None]) -> Timer:
-        """Call ``callback`` after a delay."""
         return self._app.set_timer(seconds, callback)
 
     def run_in_background(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
@@ -156,5 +152,4 @@ class Port:
         self._app.run_worker(coroutine, group=group, exclusive=True)
 
     def leave(self, code: int) -> None:
-        """End the screen."""
         self._app.exit(code)

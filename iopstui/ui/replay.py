@@ -94,7 +94,6 @@ class ReplayApp(RecordingApp):
             self.port.restart_state(LiveState(self.session.target.opened))
 
     def next_job(self) -> str:
-        """The job that was recorded."""
         return self.session.job or ""
 
 

@@ -188,7 +188,6 @@ class _Sessions:
         return with_baseline(expected, request.baseline)
 
     def background(self, controller: Controller) -> BackgroundExperiments:
-        """Experiments in a session."""
         from iopstui.experiment.background import BackgroundExperiments
         from iopstui.session.live import LiveSession
 

@@ -60,7 +60,6 @@ def _job_sources() -> list[ModuleType]:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the job to its end."""
     # with --diskspd or --replay a job can only be the configuration file's
     source = next(
         (other for other in _job_sources() if getattr(arguments, other.OPTION) is not None), None

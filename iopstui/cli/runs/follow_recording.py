@@ -67,7 +67,6 @@ class _WaitForData:
         self._is_last = False
 
     def __call__(self) -> bool:
-        """Wait a little."""
         if self._is_last:
             return False
         # what arrived before the input ended may not have been read yet

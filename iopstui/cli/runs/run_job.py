@@ -264,7 +264,6 @@ def check_target(
 
 
 def _size(place: TargetPath, devices: Mapping[str, BlockDevice]) -> int:
-    """Return the size in bytes."""
     if place.kind == kinds.FILE:
         return os.stat(place.path).st_size
     device = devices.get(place.device or "")
@@ -282,7 +281,6 @@ class StartGateSink:
         self._session = session
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
         self._inner.handle(event)
         if isinstance(event, RunReady):
             print_message("ready: press Enter (a line on standard input) to start fio")

@@ -14,7 +14,6 @@ OPTION = "replay"
 
 
 def add_argument(group: argparse._ActionsContainer) -> None:
-    """Declare the option."""
     group.add_argument("--replay", type=values.new_file, metavar="FILE",
                        help="a trace of `iopstui capture --trace`, replayed on a scratch file in "
                             "the directory TARGET")  # fmt: skip

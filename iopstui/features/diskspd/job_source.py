@@ -12,7 +12,6 @@ OPTION = "diskspd"
 
 
 def add_argument(group: argparse._ActionsContainer) -> None:
-    """Declare the option."""
     group.add_argument("--diskspd", metavar="COMMAND",
                        help="a DISKSPD command line in quotes, translated to a fio job and run",
                      )  # fmt: skip

@@ -210,7 +210,6 @@ class Exports:
             self._thread.join(CLOSE_WITHIN_S)
 
     def _write_file(self) -> None:
-        """The thread of the file."""
         assert self._file is not None
         while True:
             self._wakeup.wait()

@@ -245,7 +245,6 @@ class Metrics:
         self._drives = {}
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
         match event:
             case FrameReady():
                 self._frame(event.frame)

@@ -18,7 +18,6 @@ Export = Callable[["LiveSession"], object]
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare the options."""
     command.add_argument("--textfile", type=values.new_file, metavar="FILE",
                          help="write current metrics to FILE (*.prom) for node_exporter's "
                               "textfile collector")  # fmt: skip

@@ -92,7 +92,6 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def figure_text(row: Row, value: float | None) -> str:
-    """A value of the row's figure, with its unit."""
     if value is None:
         return NO_BOUND
     unit = BY_ID[f"fio.{row.name.removeprefix('fio.')}"].unit

@@ -50,11 +50,9 @@ class FitSetup:
     file_bytes: Mapping[str, int]
 
     def seconds_of(self, program: Program) -> float:
-        """Measured seconds."""
         return self.measure or program.seconds
 
     def request(self, program: Program) -> RunRequest:
-        """The run of a program."""
         # of the shipped job's own options none must remain beside the program's
         plain = {} if "fdatasync" in program.job else {"fdatasync": "0"}
         length = run_length_s(SETTLE_S, self.seconds_of(program), self.run.interval_s)

@@ -124,7 +124,6 @@ class FleetAnswers:
         self._state.apply(HostRow(name, row))
 
     def second(self, second: MergedInterval) -> Answer | None:
-        """A second is over."""
         state = self._state
         state.apply(HostFiguresBatch(tuple(self._figures)))
         self._figures.clear()

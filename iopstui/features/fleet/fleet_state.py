@@ -180,7 +180,6 @@ class FleetState:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
         self.hosts: dict[str, HostState] = {}
         self.second: MergedInterval | None = None
         self.run_start: int | None = None
@@ -222,7 +221,6 @@ class FleetState:
         return host
 
     def apply(self, event: FleetEvent) -> None:
-        """Process an event of a fleet or of its recording."""
         match event:
             case HostFigures():
                 self._host_figures((event,))

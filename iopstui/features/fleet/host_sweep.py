@@ -95,7 +95,6 @@ class SweepEvents(PlanEvents):
         self.start()
 
     def begin(self, step: PlannedPoint) -> None:
-        """A point begins."""
         now_s, measure = self.t(), self.plan.measure
         if self._began is not None and now_s > self._began:
             self._lengths.append(now_s - self._began)
@@ -104,7 +103,6 @@ class SweepEvents(PlanEvents):
         self.begin_point(step, (len(self.steps) - step.index) * each_s)
 
     def finish(self, step: PlannedPoint, point: HostPoint) -> None:
-        """A point counts."""
         others = tuple(setting for setting in settings_of(step) if setting[0] != HOSTS)
         share = self._first_shares.setdefault(others, point.iops_host)
         point = replace(point, linear=point.iops_host / share if share else None)

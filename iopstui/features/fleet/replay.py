@@ -184,7 +184,6 @@ class _RunMerging:
         return self._last_s
 
     def take_row(self, name: str, row: Object) -> None:
-        """Take a line."""
         kind = row.get("event")
         if kind == FLEET:
             self.end()

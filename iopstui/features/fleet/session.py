@@ -131,7 +131,6 @@ class FleetSession(FleetRuns):
         self._request(RunRequest(job, dict(options)))
 
     def sweep(self, plan: Plan) -> None:
-        """Run the points of a plan."""
         self._request(plan)
 
     def _request(self, order: RunRequest | Plan) -> None:
@@ -151,7 +150,6 @@ class FleetSession(FleetRuns):
             fleet.interrupt()
 
     def mark(self, text: str) -> None:
-        """Record a mark."""
         self._record({"event": "mark", "text": text, "wall_ms": time.time() * 1000})
 
     def detail(self, name: str, enabled: bool) -> None:
@@ -167,7 +165,6 @@ class FleetSession(FleetRuns):
         return fleet is not None
 
     def change_tunable(self, change: HostTunableChange) -> None:
-        """Send the change to its hosts."""
         order = self.settings.make_order(change)
         for name, _ in change.hosts:
             self._send_order(name, order)
@@ -335,7 +332,6 @@ class FleetSession(FleetRuns):
         return None, planned.judge(fleet)
 
     def warn(self, text: str) -> None:
-        """Tell the screen a warning."""
         self._emit(FleetMessage("warning", text))
 
     def _emit_second(

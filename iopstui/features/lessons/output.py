@@ -35,7 +35,6 @@ def head_lines(lesson: Lesson) -> list[str]:
 
 
 def page_lines(page: ShownPage) -> list[str]:
-    """A page as lines of text."""
     lines = ["", f"======== {page.number} of {page.total}: {printable(page.title)}", ""]
     if page.state == SKIPPED:
         lines += ["  Not available here:"]

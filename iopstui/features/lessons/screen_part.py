@@ -86,7 +86,6 @@ class LessonKeys(FeaturePart):
     # -- the list
 
     def choose(self) -> None:
-        """Opens the list."""
         session, state = self.port.live, self.port.state
         if session is None:
             return
@@ -183,7 +182,6 @@ class LessonKeys(FeaturePart):
             self.port.push(page)
 
     def _show_current_page(self) -> None:
-        """Show the current page."""
         from iopstui.features.lessons.screen.page import LessonPage
 
         screen = self.port.screen

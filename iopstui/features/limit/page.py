@@ -37,7 +37,6 @@ class ShownSearch:
 
     @property
     def active(self) -> bool:
-        """Whether it measures."""
         return self.answer is None and not self.error
 
     @property

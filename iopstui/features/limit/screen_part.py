@@ -42,7 +42,6 @@ class LimitKeys(FeaturePart):
 
     @property
     def active(self) -> bool:
-        """Whether one runs."""
         return self._thread is not None and self._thread.is_alive()
 
     @property

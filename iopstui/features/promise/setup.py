@@ -76,7 +76,6 @@ class PromiseSetup:
     def request(
         self, check: Check, depth: QueueDepth, seconds: float, interval_s: float = 1.0
     ) -> RunRequest:
-        """The run of a check."""
         settle = self.settle if seconds != SINGLE_IO_S else 1.0
         overrides = {
             "rw": check.rw, "bs": str(check.block_size), "iodepth": str(depth.iodepth),
@@ -243,5 +242,4 @@ def check_title(check: Check) -> str:
 
 
 def fio_cpu_count() -> int:
-    """CPUs that fio may use."""
     return len(os.sched_getaffinity(0))

@@ -57,7 +57,6 @@ class Block:
         self.first = inf
 
     def add(self, frame: Frame) -> None:
-        """Add an interval."""
         fio, step = frame.fio, frame.step
         if step:
             run = self.runs.get(step)
@@ -76,7 +75,6 @@ class Block:
 
     @property
     def figures(self) -> Sequence[RunFigures]:
-        """Figures of all frames."""
         return [*(run.measured for run in self.runs.values()), self.without_job]
 
 

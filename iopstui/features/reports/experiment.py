@@ -95,7 +95,6 @@ class Experiment:
     _now: PointStarted | None = None
 
     def add_event(self, event: Event) -> None:
-        """Take in one of the experiment's events."""
         match event:
             case PointStarted():
                 self._now = event

@@ -208,7 +208,6 @@ class _Encoded:
         self._out = out
 
     def write(self, text: str) -> None:
-        """A row."""
         self._out.write(text.encode())
 
 

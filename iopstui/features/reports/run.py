@@ -63,7 +63,6 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The job's name."""
         return self.started.job if self.started else f"run {self.step}"
 
     @property
@@ -85,7 +84,6 @@ class Run:
 
     @property
     def title(self) -> str:
-        """A one-line description of the run."""
         return self.started.title if self.started else ""
 
     @property

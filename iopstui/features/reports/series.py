@@ -70,7 +70,6 @@ def append(series: Series, interval_s: float, values: Values) -> None:
 
 
 def extend(series: Series, interval_s: float, later: Series) -> None:
-    """The intervals that follow."""
     if later["t"]:
         _gap(series, interval_s, later["t"][0] - later["seconds"][0])
     for name, column in series.items():

@@ -314,7 +314,6 @@ def probe_rows(run: Run) -> list[dict[str, Any]]:
 
 
 def run_title(run: Run) -> str:
-    """Title of the run that ``run_rows`` describe."""
     if not is_final(run.summary):
         return "fio's last report before it was killed:"
     return "From the logs:" if run.summary.get("logged") else "fio's final figures:"

@@ -78,7 +78,6 @@ class Check:
 
 
 def any_failed(checks: Sequence[Check]) -> bool:
-    """Whether a check failed."""
     return any(check.verdict == FAIL for check in checks)
 
 

@@ -47,11 +47,9 @@ class Connections:
         self._waiting: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
 
     def __call__(self) -> asyncio.Protocol:
-        """A protocol for a new connection."""
         return _Connection(self._make_protocol(), self)
 
     def add(self, transport: asyncio.Transport) -> None:
-        """A connection was opened."""
         while len(self._waiting) >= self._limit:
             self.abort(next(iter(self._waiting)))
         timer = asyncio.get_running_loop().call_later(MAX_WAITING_S, self.abort, transport)
@@ -64,11 +62,9 @@ class Connections:
             timer.cancel()
 
     def is_waiting(self, transport: asyncio.BaseTransport) -> bool:
-        """Whether the limits apply to this connection."""
         return transport in self._waiting
 
     def abort(self, transport: asyncio.BaseTransport) -> None:
-        """Cut a connection."""
         self.keep(transport)
         if isinstance(transport, asyncio.Transport):
             transport.abort()

@@ -86,12 +86,10 @@ class ScreenProcess:
         self._send_meta({"type": "resize", "width": size[0], "height": size[1]})
 
     def detach(self, page: Page) -> None:
-        """The page is closed."""
         if self._page is page:
             self._page = None
 
     def shows(self, page: Page) -> bool:
-        """Whether this page is the one that shows it."""
         return self._page is page
 
     def handle_message(self, text: str) -> bool:

@@ -76,7 +76,6 @@ class BrowserPage:
                 self._unsent -= len(data)
 
     def drop(self) -> None:
-        """Cut the connection."""
         self._sending.cancel()
         if self._transport is not None:
             self._transport.abort()

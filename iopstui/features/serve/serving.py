@@ -185,7 +185,6 @@ class _Presenter:
         return cls(process, ScreenProcess(output, input_, process.terminate))
 
     async def wait(self) -> None:
-        """Wait for its end."""
         await self._process.wait()
 
     async def end(self) -> int:

@@ -42,7 +42,6 @@ ENVIRONMENT = {
 
 
 def screen_environment(width: int, height: int) -> dict[str, str]:
-    """The variables of a screen in a browser."""
     return {**ENVIRONMENT, "COLUMNS": str(width), "ROWS": str(height)}
 
 

@@ -23,7 +23,6 @@ class CgroupLoad:
 
     @property
     def disks(self) -> tuple[str, ...]:
-        """The whole disks that are counted."""
         return self._reader.disks
 
     @property

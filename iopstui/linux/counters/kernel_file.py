@@ -24,7 +24,6 @@ class KernelFile:
             offset += len(chunk)
 
     def read(self) -> bytes:
-        """The whole file now."""
         return b"".join(self.chunks())
 
     def read_attribute(self) -> bytes:
@@ -39,7 +38,6 @@ class KernelFile:
 
 
 def open_files(paths: Iterable[Path]) -> list[KernelFile]:
-    """The files that can be opened."""
     files = []
     for path in paths:
         with contextlib.suppress(OSError):

@@ -72,7 +72,6 @@ class SmbStats:
         return None
 
     def close(self) -> None:
-        """Close the file."""
         for file in self._files:
             file.close()
         self._files = []

@@ -60,7 +60,6 @@ def namespaces_of_node(roots: Roots, path: str) -> tuple[str, ...]:
 
 
 def _generic_directory(roots: Roots, name: str) -> Path | None:
-    """Its directory in sysfs."""
     match = _NAMESPACE.fullmatch(name)
     if match is None:
         return None

@@ -70,7 +70,6 @@ class RunTimeStats:
 
     @property
     def enabled(self) -> bool:
-        """Whether it does."""
         return self._fd >= 0
 
     def enable(self) -> None:

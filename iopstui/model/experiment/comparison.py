@@ -54,7 +54,6 @@ class Metric:
         return POINT[self.of].form(value)
 
     def read(self, point: Point) -> float | None:
-        """Its value of a run."""
         value: float | None = getattr(point, self.of)
         return value
 

@@ -372,7 +372,6 @@ class _Tally:
         return path[0] == "fio" and len(path) == 3 and path[-1] in (IOPS.name, BW.name)
 
     def add(self, frame: Frame) -> None:
-        """Count one frame."""
         value = self.meter.add(frame)
         fio_s = frame.fio.seconds if frame.fio else None
         seconds = fio_s if self.meter.path[0] == "fio" else frame.seconds
@@ -400,7 +399,6 @@ class ExpectationChecker:
         self._wrong = False
 
     def add(self, frame: Frame) -> None:
-        """Count one frame."""
         self._wrong |= WRONG_LATENCY in frame.flags
         for batches in self._batches:
             if batches is not None:

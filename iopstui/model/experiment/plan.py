@@ -144,7 +144,6 @@ class Plan:
 
     @property
     def points(self) -> int:
-        """Number of runs."""
         if self.variants:
             return len(self.variants) * self.repeats
         count = len(self.jobs)

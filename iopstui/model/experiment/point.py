@@ -356,7 +356,6 @@ class PointMeter:
         self._cpus: dict[int, _CpuTotal] = {}
 
     def add(self, frame: Frame) -> None:
-        """Count one frame."""
         counts = self._settling.counts(frame)
         of_kernel = counts and self._run.add(frame)
         if self._disturbances is not None:

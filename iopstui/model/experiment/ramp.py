@@ -65,7 +65,6 @@ class Ramp:
     levels: list[Level] = field(default_factory=list)
 
     def add(self, level: Level) -> None:
-        """Count a depth."""
         self.levels.append(level)
 
     @property

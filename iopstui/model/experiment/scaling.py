@@ -140,7 +140,6 @@ class Scaling:
         return self.knee is not None and self.knee > self.max_hosts
 
     def sentences(self) -> list[str]:
-        """Sentences."""
         if self.law is None:
             return [f"no scaling law fits: {self.doubt}"]
         law = self.law

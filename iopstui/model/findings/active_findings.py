@@ -73,7 +73,6 @@ class ActiveFindings:
 
     @property
     def findings(self) -> list[Finding]:
-        """Findings that hold now."""
         return [active.finding for active in self._active.values()]
 
     @property

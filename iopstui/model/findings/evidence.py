@@ -180,5 +180,4 @@ def newest_frames_while(evidence: Evidence, condition: Callable[[Frame], bool]) 
 
 
 def device_state(device: BlockDevice, evidence: Evidence) -> DeviceState:
-    """The last state read of this device."""
     return evidence.conditions.devices.get(device.name, DeviceState())

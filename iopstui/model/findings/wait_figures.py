@@ -30,7 +30,6 @@ def devices_below(name: str, evidence: Evidence) -> tuple[str, ...]:
 
 
 def devices_above(name: str, evidence: Evidence) -> tuple[str, ...]:
-    """The devices that lie directly on one."""
     return tuple(link.name for link in evidence.links if name in link.below)
 
 

@@ -78,7 +78,6 @@ class Growth:
             self.max_ns = max(self.max_ns or 0, other.max_ns)
 
     def add_bins(self, bins: Bins) -> None:
-        """Add a histogram."""
         # a row alone is the whole: its histogram is not copied
         if not self.bins:
             self.bins = bins

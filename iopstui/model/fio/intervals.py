@@ -332,7 +332,6 @@ class _Growths:
         return windows
 
     def intervals(self, windows: Windows) -> tuple[dict[str, DirectionInterval], DirectionInterval]:
-        """Intervals of the directions, and of the total."""
         percentiles = percentiles_of(self.total.bins)
         # a single direction is the whole
         shared = percentiles if len(self.by_direction) == 1 else None

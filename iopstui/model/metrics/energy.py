@@ -18,7 +18,6 @@ class RunEnergy:
         self._ios = 0
 
     def add(self, frame: Frame) -> None:
-        """Count a frame."""
         power = frame.more.get(POWER, {})
         seconds = frame.seconds or 0.0
         used = {kind: watts * seconds for kind, watts in power.items() if watts is not None}

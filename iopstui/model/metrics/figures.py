@@ -97,7 +97,6 @@ class Meter:
 
     @property
     def bins(self) -> Mapping[int, int]:
-        """The histogram that a percentile is of."""
         return self._bins
 
     @property

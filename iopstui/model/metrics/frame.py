@@ -234,7 +234,6 @@ class FrameBuilder:
         self._sent = SentBytes()
 
     def feed(self, raw: RawSample) -> Frame:
-        """The frame that this sample ends."""
         if self._origin_ns is None:
             self._origin_ns = raw.arrived_ns
         if raw.step != self._step:

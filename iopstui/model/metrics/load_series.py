@@ -36,7 +36,6 @@ class LoadSeries:
         self._intervals: list[_Interval] = []
 
     def add(self, frame: Frame) -> None:
-        """Count one frame."""
         fio = frame.fio
         if fio is None or UNCOUNTED & frame.flags or not fio.seconds or fio.total.iops is None:
             return

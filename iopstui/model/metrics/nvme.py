@@ -179,7 +179,6 @@ class RunDrives:
         self._worst: dict[tuple[str, str], float] = {}
 
     def add(self, readings: Readings) -> None:
-        """Count the readings of a frame."""
         self.readings.update(readings)
         for drive, reading in readings.items():
             for name in WORST:
@@ -197,7 +196,6 @@ class RunDrives:
             self._worst[drive, name] = WORST[name]((before, value))
 
     def rows(self) -> Iterator[tuple[str, dict[str, float | None]]]:
-        """Each drive with its figures."""
         for drive, reading in self.readings.items():
             worst = {name: self._worst.get((drive, name)) for name in WORST}
             yield drive, {**drive_figures(reading), **worst}

@@ -74,7 +74,6 @@ class CompletionMatrix:
 
     @property
     def total(self) -> float:
-        """Return the sum of all."""
         return sum(map(sum, self.rates))
 
     @property

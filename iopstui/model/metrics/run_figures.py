@@ -38,7 +38,6 @@ class DeviceTotal(Totals):
                 self.add(disk)
 
     def join_intervals(self, later: DeviceTotal, counts: bool) -> None:
-        """Add the intervals that follow."""
         self._add_ios(later.ios)
         if counts:
             self.join(later)

@@ -123,7 +123,6 @@ class RunHistory:
         self._current = _CurrentRun(row, options, figures)
 
     def add_frame(self, frame: Frame) -> None:
-        """Add a measured interval."""
         if frame.fio is not None and frame.step:
             figures = self._figures_of(frame.step)
             if figures is not None:
@@ -136,7 +135,6 @@ class RunHistory:
             figures.join(later)
 
     def _figures_of(self, step: int) -> RunFigures | None:
-        """Figures of the run ``step`` if it is the current one."""
         if self._current is None and all(row.step != step for row in self._rows):
             # a recording that begins within the run
             self.start_run(step, "", "")

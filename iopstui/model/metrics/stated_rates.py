@@ -35,7 +35,6 @@ class SecondRates:
         self._active_s: dict[str, float] = {}
 
     def add(self, frame: Frame) -> None:
-        """Count one frame."""
         fio = frame.fio
         if fio is None or not fio.seconds or UNCOUNTED & frame.flags:
             return

@@ -245,7 +245,6 @@ def _spreads(freedom: int) -> tuple[tuple[float, float], ...]:
 
 
 def _chi(share: float, freedom: int) -> float:
-    """The density of chi / sqrt(freedom)."""
     if share <= 0:
         return 0.0
     half = freedom / 2

@@ -142,7 +142,6 @@ _RATES, _COUNTS = ("iops", "bw_bytes"), ("io_bytes", "total_ios", "completed")
 def _sums(
     jobs: Sequence[JobStatus], rows: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """The sums of rows of one group by direction."""
     sums = {}
     for name in DIRECTIONS:
         parts = [row["directions"][name] for row in rows if name in row["directions"]]
@@ -381,7 +380,6 @@ class RowChecks:
         self._fio_bytes = self._device_bytes = 0.0
 
     def add(self, frame: Frame) -> None:
-        """Check one frame."""
         fio = frame.fio
         if fio is None or RAMP in frame.flags or not fio.seconds:
             return

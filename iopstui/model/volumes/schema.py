@@ -41,7 +41,6 @@ class CheckedTable:
             self.add_problem("must be a table")
 
     def add_problem(self, problem: str) -> None:
-        """Note a problem of this table."""
         self.problems.append(f"{self.place}: {problem}" if self.place else problem)
 
     def has(self, key: str) -> bool:

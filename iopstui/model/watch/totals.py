@@ -33,7 +33,6 @@ class DiskTotal(Totals):
         self.seconds = self.requests_s = 0.0
 
     def add(self, row: DiskRates, is_complete: bool = True) -> None:  # type: ignore[override]
-        """Add a frame of this disk."""
         super().add(row, is_complete=is_complete)
         self.seconds += row.seconds
         self.requests_s += (row.weighted_ms or 0.0) / 1000
@@ -49,7 +48,6 @@ class GroupTotal:
     waited_s: float | None = None
 
     def add(self, group: GroupRates, seconds: float) -> None:
-        """Add an interval."""
         now = group.total.times(seconds)
         self.use = sum_uses((self.use, now))
         waited = group.pressure.get("io.some")
@@ -94,7 +92,6 @@ class WatchTotals:
         self._interval_s = interval_s
 
     def add(self, frame: Frame) -> None:
-        """Count one frame."""
         elapsed, self.watched_s = max(0.0, frame.t - self.watched_s), max(self.watched_s, frame.t)
         late = elapsed > LATE_FACTOR * self._interval_s
         if late:

@@ -112,14 +112,12 @@ class CompareTable(ExperimentTable[ComparisonResults]):
         self._print(f"\n run   {head_line(COLUMNS)}")
 
     def point(self, event: PointFinished) -> None:
-        """Write one run."""
         self._print(
             f"{event.index + 1:>4} {variant_letter(event.variant)} {row_line(COLUMNS, event)}"
         )
         self._sentences(f"disturbed: {text}" for text in event.point.disturbed)
 
     def end(self, results: ComparisonResults) -> None:
-        """Write the differences."""
         if results.complete >= results.least:
             for number, tested in enumerate(results.tested, 1):
                 self._rows(difference_columns(number), tested)
@@ -156,12 +154,10 @@ class CompareJson(ExperimentRows[ComparisonResults]):
         })  # fmt: skip
 
     def point(self, event: PointFinished) -> None:
-        """Write one run."""
         row = point_object(event)
         self._lines.write(row.pop("event"), row)
 
     def end(self, results: ComparisonResults) -> None:
-        """Write the differences."""
         for number, tested in enumerate(results.tested, 1):
             for figure in tested:
                 self._lines.write("difference", difference_object(number, figure))

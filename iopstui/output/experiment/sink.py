@@ -100,7 +100,6 @@ class ExperimentSink(Generic[R]):
         self._rows, self._results, self._err = rows, results, err
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
         if isinstance(event, PointFinished):
             self.points.append(event)
             self._rows.point(event)
@@ -133,7 +132,6 @@ class JsonLines:
             self._write_line(session_object(host, target))
 
     def write(self, kind: str, row: Object) -> None:
-        """Write one of them at once."""
         self._write_line({"event": kind, "host": self._host, **row})
 
     def _write_line(self, line: Object) -> None:

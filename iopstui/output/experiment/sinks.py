@@ -49,7 +49,6 @@ class ProgressReporter:
         self._unit = "point"
 
     def handle(self, event: Event) -> None:
-        """Show this event."""
         match event:
             case ExperimentStarted():
                 self._unit = event.plan.unit
@@ -138,7 +137,6 @@ class ReportedExperiment:
         self._sink = sink
 
     def handle(self, event: Event) -> None:
-        """Take one event."""
         self._reporter.handle(event)
         self._sink.handle(event)
         if isinstance(event, PointFinished) and self._sink.plan.variants:
@@ -147,6 +145,5 @@ class ReportedExperiment:
                 self._reporter.write_note(event.t, text)
 
     def end(self) -> None:
-        """Write the conclusions."""
         self._reporter.clear()
         self._sink.end()

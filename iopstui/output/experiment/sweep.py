@@ -48,7 +48,6 @@ class SweepResults:
     host_curves: Sequence[LoadCurve[PointFinished]] = ()
 
     def verdicts(self) -> Sequence[str]:
-        """The conclusions in sentences."""
         return self.lines
 
 
@@ -160,7 +159,6 @@ class SweepJson(ExperimentRows[SweepResults]):
                               "repeats": plan.repeats, "seed": plan.seed})  # fmt: skip
 
     def point(self, event: PointFinished) -> None:
-        """Write one point and its outcomes."""
         row = point_object(event)
         row["point"] |= own_figures(event)
         self._lines.write(row.pop("event"), row)
@@ -170,7 +168,6 @@ class SweepJson(ExperimentRows[SweepResults]):
             self._lines.write(judged.pop("event"), {"index": event.index, **judged})
 
     def failed(self, event: PointFailed) -> None:
-        """Write one run that failed."""
         failure = {**event_object(event), "settings": dict(event.settings)}
         self._lines.write(failure.pop("event"), failure)
 

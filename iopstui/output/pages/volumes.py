@@ -257,7 +257,6 @@ def instance_json(instance: Instance) -> dict[str, Any]:
 
 
 def catalog_json(catalog: Catalog) -> dict[str, Any]:
-    """Everything."""
     return {
         "volumes": [volume_json(volume) for volume in catalog.classes.values()],
         "instances": [instance_json(instance) for instance in catalog.instances.values()],

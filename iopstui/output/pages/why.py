@@ -120,7 +120,6 @@ def _details(report: Report) -> dict[str, list[str]]:
 
 
 def why_json(report: Report, host: str, code: int) -> dict[str, object]:
-    """The same as one object."""
     details = _details(report)
     return {
         "host": host,

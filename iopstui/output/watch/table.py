@@ -36,7 +36,6 @@ class FrameTable:
         self._has_rows = False
 
     def handle(self, event: Event) -> None:
-        """Print the event."""
         if not isinstance(event, FrameReady):
             self._narrator.handle(event)
         # the first sample has nothing before it; the watch's last part of a second is in the totals

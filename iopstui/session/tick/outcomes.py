@@ -151,7 +151,6 @@ def without_direction(
 
 
 def outcome_event(t: float, step: int, outcome: Outcome) -> ExpectationChecked:
-    """The event of one outcome."""
     expectation = outcome.expectation
     base = expectation.base
     return ExpectationChecked(
@@ -176,7 +175,6 @@ def verdict_of(judged: ExpectationChecked) -> str:
 
 
 def outcome_event_text(judged: ExpectationChecked) -> str:
-    """Return the outcome line of an event."""
     name, op, unit = judged.expectation.partition(judged.op)[0].strip(), judged.op, judged.unit
     required = f"{printable(name)} {op} {value_text(judged.required, unit)}"
     if judged.base is not None:
@@ -268,7 +266,6 @@ class SteadyStop:
         self.begin()
 
     def begin(self) -> None:
-        """Another run begins."""
         self._rounds_checked = 0
         self.steadiness: Steadiness | None = None
 

@@ -41,7 +41,6 @@ class ListTable(DataTable[Text]):
         """Those shown."""
 
     def in_order(self, items: Sequence[Any]) -> Sequence[Any]:
-        """The items in the order that was chosen."""
         return in_order(items, self._by_title.values(), self.order, self.reverse)
 
     def show(self, items: Iterable[Any], widths: Mapping[str, int | None] | None = None) -> None:

@@ -134,7 +134,6 @@ class Modal(ModalScreen[Result]):
             yield self.keys
 
     def content(self) -> ComposeResult:
-        """Contents of the box."""
         raise NotImplementedError
 
     def with_tabs(self, tabs: PageTabs) -> Modal[Result]:
@@ -162,7 +161,6 @@ class Modal(ModalScreen[Result]):
 
     @property
     def box(self) -> Vertical:
-        """The box itself."""
         return self.query_one(".modal-box", Vertical)
 
     @property

@@ -23,7 +23,6 @@ class Pace:
         self._last: float | None = None
 
     def note_frame(self) -> None:
-        """Note that a frame has arrived."""
         self._frames += 1
 
     def note_late_frame(self) -> None:

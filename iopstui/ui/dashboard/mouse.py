@@ -14,7 +14,6 @@ SCROLL_ROWS = 3
 
 
 def inside(box: Box, x: int, y: int) -> bool:
-    """Whether a cell is in a box."""
     return box.x <= x < box.x + box.width and box.y <= y < box.y + box.height
 
 
@@ -55,7 +54,6 @@ def footer_keys(
 def footer_key_at(
     hints: Sequence[KeyHint], width: int, x: int, quit_label: str = "quit"
 ) -> str | None:
-    """The key at this column."""
     spans = footer_keys(hints, width, quit_label)
     return next((key for begin, end, key in spans if begin <= x < end), None)
 

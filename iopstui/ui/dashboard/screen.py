@@ -267,11 +267,9 @@ class Dashboard(CanvasScreen):
 
     @property
     def view(self) -> ViewState:
-        """Return the view for ``show_view``."""
         return ViewState(self.tab, self.heat_enabled)
 
     def show_view(self, view: ViewState) -> None:
-        """Show an earlier view again."""
         self.tab, self.heat_enabled = view.tab, view.heat_enabled
         self.relayout()
 
@@ -291,7 +289,6 @@ class Dashboard(CanvasScreen):
             chart.forget()
 
     def freeze(self) -> None:
-        """Freeze the screen, or unfreeze it."""
         if self._frozen is not None:
             self.unfreeze()
             return
@@ -327,7 +324,6 @@ class Dashboard(CanvasScreen):
 
     @property
     def chosen_cell(self) -> ChosenCell | None:
-        """The chosen cell of the heat map."""
         t = self.frozen_at
         return self.heat_maps.cursor.at(t) if t is not None and self.heat_visible else None
 
@@ -399,7 +395,6 @@ class Dashboard(CanvasScreen):
         return len(self.shown_state.frame.cpus) if self.shown_state.frame else 0
 
     def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
-        """The layout of everything."""
         disks = max(1, kernel_panel.row_count(self.controller.target)) + bool(
             self.shown_state.drives
         )
@@ -576,7 +571,6 @@ class Dashboard(CanvasScreen):
         return bars.answer_of(self.shown_state, controller.target, controller.devices)
 
     def title_line(self, width: int) -> Row:
-        """The title line: what is measured."""
         target, devices = self.controller.target, self.controller.devices
         cpus = self._cpu_numbers()
         measured = [devices.get(name or "") for name in (target.device, *target.devices_below)]
@@ -745,7 +739,6 @@ class Dashboard(CanvasScreen):
             self._paint_charts()
 
     def index_of(self, name: str) -> int:
-        """The tab of a panel, by its name."""
         region = "fio" if name == "kernel" else name
         if region in self.regions:
             return self.regions.index(region)
@@ -775,7 +768,6 @@ class Dashboard(CanvasScreen):
     # -- the mouse
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """Start of a drag."""
         chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
         self._drag = None
         if event.button == 1 and chart is not None and not self.overlay.active:
@@ -862,7 +854,6 @@ class Dashboard(CanvasScreen):
         return heat is not None and heat.chosen is not None and heat.row_at(y) == heat.chosen.row
 
     def _panel_at(self, x: int, y: int) -> int | None:
-        """The tab of the panel at this cell."""
         plan = self._plan
         names = ("iops", "latency", *(panel.name for panel in self.panes))
         hits = (n for n in names if plan is not None and mouse.inside(plan.box(n), x, y))

@@ -31,7 +31,6 @@ class SideCharts(Canvas):
             self.add(chart.widgets())
 
     def on_resize(self, event: events.Resize) -> None:
-        """Place both charts."""
         width, height = self.size
         upper = height // 2
         self.add(self._rates.place(Box(0, 0, width, upper), framed=True))

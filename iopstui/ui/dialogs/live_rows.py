@@ -70,7 +70,6 @@ class LiveRows(TypeToFilter, Modal[None]):
         self.call_after_refresh(self.paint)
 
     def paint(self) -> None:
-        """Shows the newest rows."""
         width, height = self.canvas.size
         if width < 2 or height < 1:
             return
@@ -101,7 +100,6 @@ class LiveRows(TypeToFilter, Modal[None]):
         return [row for row in rows if self.matches("".join(text for text, _ in row))]
 
     def copied_text(self) -> str:
-        """All rows as text."""
         return rows_text(self.rows(self.canvas.size.width))
 
     def apply_filter(self) -> None:
@@ -138,18 +136,14 @@ class LiveRows(TypeToFilter, Modal[None]):
             self.paint()
 
     def action_scroll(self, by: int) -> None:
-        """Scroll by a number of rows."""
         self._top = max(0, self._top + by)
         self.paint()
 
     def action_page(self, by: int) -> None:
-        """Scroll by a page."""
         self.action_scroll(by * max(1, self.body.box.height - 1))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel."""
         self.action_scroll(WHEEL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel."""
         self.action_scroll(-WHEEL_ROWS)

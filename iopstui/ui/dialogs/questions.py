@@ -79,7 +79,6 @@ class Picker(Modal[Result]):
         self.query_one(OptionList).action_select()
 
     def action_scroll(self, by: int) -> None:
-        """Scroll the explanation."""
         scroll = self.query_one(VerticalScroll)
         scroll.scroll_relative(y=by * max(1, scroll.size.height - 2), animate=False)
 
@@ -110,7 +109,6 @@ class Choice(TypeToFilter, Picker["str | None"]):
         self.size_class = "small" if other else self.size_class
 
     def content(self) -> ComposeResult:
-        """The values."""
         yield OptionList()
 
     def on_mount(self) -> None:
@@ -194,15 +192,12 @@ class Confirm(Modal[bool]):
         self.query_one("#confirm-no", Button).focus()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Take the answer of a button."""
         self.dismiss(event.button.id == "confirm-yes")
 
     def action_scroll(self, by: int) -> None:
-        """Scroll the text."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
     def action_answer(self, yes: bool) -> None:
-        """Close with the answer."""
         self.dismiss(yes)
 
     def action_leave(self) -> None:
@@ -269,6 +264,5 @@ class Prompt(Modal["str | None"]):
         await self.query_one(Input).action_submit()
 
     def show_message(self, message: str, quiet: bool = False) -> None:
-        """Show a message below the field."""
         text = Text(self.charset.text(printable(message)), style=DIM if quiet else ERROR)
         self.query_one("#prompt-foot", Static).update(text)

@@ -84,7 +84,6 @@ class RunsList(TypeToFilter, Modal[None]):
         return "italic" if row.ended == FAILED else ""
 
     def content(self) -> ComposeResult:
-        """The table."""
         yield self._table
 
     def on_mount(self) -> None:

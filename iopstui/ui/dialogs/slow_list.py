@@ -133,7 +133,6 @@ class SlowList(TypeToFilter, Modal[None]):
         self._table = ListTable(self._columns, charset, self._columns[0].title, classes="modal-fit")
 
     def content(self) -> ComposeResult:
-        """The lines, and the table."""
         text = "\n".join(self._content.lines)
         yield Static(Text(self._charset.text(text)), id="slow-common")
         yield self._table

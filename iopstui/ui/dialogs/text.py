@@ -44,7 +44,6 @@ class TextScreen(Modal[None]):
         self._text, self._at_end = text, at_end
 
     def content(self) -> ComposeResult:
-        """The text."""
         with VerticalScroll(id="text-body", classes="modal-fit"):
             yield Static(self._text)
 
@@ -64,7 +63,6 @@ class TextScreen(Modal[None]):
 
 
 def doctor_screen(charset: Charset) -> TextScreen:
-    """Screen with the output of `iopstui doctor`."""
     from iopstui.preflight.doctor import OK, examine
 
     table = Table.grid(padding=(0, 2, 0, 0))

@@ -49,7 +49,6 @@ class Canvas(Widget):
         self.add(lines)
 
     def add(self, lines: Iterable[Lines]) -> None:
-        """Add these tiles."""
         for tile in lines:
             self.lines.append(tile)
             tile.attach(self._forget_parts, self._note_changes)

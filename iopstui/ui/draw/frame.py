@@ -15,7 +15,6 @@ _CHARS = {"utf8": tuple("╭╮╰╯─│"), "console": tuple("┌┐└┘─
 
 
 def border_style(focused: bool) -> Style:
-    """The style of a border."""
     return FOCUS if focused else BORDER
 
 
@@ -97,7 +96,6 @@ def box_rows(
 
 
 def title_pieces(title: str) -> tuple[Piece, ...]:
-    """A title in the style of titles."""
     return ((title, BOLD),)
 
 

@@ -110,7 +110,6 @@ class Line:
         return self.add(text, style)
 
     def extend(self, pieces: Iterable[Piece]) -> Line:
-        """Append these pieces."""
         for text, style in pieces:
             self.add(text, style)
         return self

@@ -213,7 +213,6 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         self.query_one("#form-job", Input).focus()
 
     def values(self) -> Mapping[str, str]:
-        """Contents of the fields."""
         return {name: self._value(name) for name, *_ in self._fields}
 
     def _value(self, name: str) -> str:
@@ -228,7 +227,6 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         self._schedule_check()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Start, or cancel."""
         if event.button.id == "form-start":
             self.action_start()
         else:
@@ -280,7 +278,6 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             self._start()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Start the experiment."""
         self.action_start()
 
     def action_start(self) -> None:
@@ -347,7 +344,6 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def _show_plan(
         self, lines: Sequence[str], experiment: Prepared | None = None, warn: bool = False
     ) -> None:
-        """Show the plan; its first line is a summary."""
         plan_lines: list[FormLine] = [("", lines[0], WARNING if warn else BOLD)]
         for line in lines[1:]:
             label, colon, text = line.partition(": ")

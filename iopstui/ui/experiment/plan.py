@@ -68,7 +68,6 @@ def _parse_axes(values: Mapping[str, str], example: str) -> tuple[Axis, ...]:
 def _host_plan(
     job: str, options: dict[str, str], values: Mapping[str, str], hosts: int
 ) -> HostPlan:
-    """The sweep of a fleet."""
     measure = 0.0
     if "measure" in values:
         measure = _parse_seconds("seconds", values["measure"], *SECONDS_RANGES["measure"])

@@ -45,7 +45,6 @@ DISTURBED_MEANING = (
 
 
 def columns(*names: str) -> list[Column]:
-    """Figures of a point as columns."""
     return figure_columns([POINT[name] for name in names])
 
 
@@ -153,7 +152,6 @@ class StepTable:
 
 
 def pane_title(text: str, width: int, charset: Charset, note: str = "") -> Row:
-    """A pane's title."""
     return rule(width, charset, (capital(text), BOLD), right=((note, DIM),) if note else ())
 
 

@@ -102,7 +102,6 @@ class ExperimentScreen(CanvasScreen):
         self.relayout()
 
     def on_screen_resume(self) -> None:
-        """Back from another screen."""
         if self._boxes:
             self.paint()
 
@@ -322,7 +321,6 @@ class ExperimentScreen(CanvasScreen):
         return next((n for n in range(len(rows) - 1, 0, -1) if rows[n] != blank), 0)
 
     def action_page(self, by: int) -> None:
-        """Scroll by a page."""
         self.action_scroll(by * max(1, self._inner(self._scrolled_pane()[1]).height - 3))
 
     # -- the mouse

@@ -55,11 +55,9 @@ class RecentRecordings(Vertical):
         self._table = ListTable(COLUMNS, charset, BEGAN, id="home-recordings", cell_padding=GAP)
 
     def compose(self) -> ComposeResult:
-        """The table."""
         yield self._table
 
     def on_mount(self) -> None:
-        """The title."""
         self.border_title = "Recent recordings"
 
     def show(self, recordings: Sequence[RecentRecording], width: int, height: int) -> None:
@@ -89,7 +87,6 @@ class RecentRecordings(Vertical):
 
     @property
     def rows(self) -> int:
-        """Rows that it takes on the screen."""
         return int(self.styles.height.value) if self._recordings and self.styles.height else 0
 
     def resize(self, width: int, height: int) -> None:
@@ -102,13 +99,11 @@ class RecentRecordings(Vertical):
         self._fill()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Play it."""
         event.stop()
         self.post_message(self.Chosen(str(self._table.selected.path)))
 
 
 def _widths(width: int) -> dict[str, int]:
-    """The columns' widths in ``width`` cells."""
     widths = {column.title: column.width for column in COLUMNS}
     spare = width - sum(widths.values()) - 2 * GAP * len(COLUMNS)
     more = max(0, min((spare - MIN_NAME) // TARGET_SHARE, MAX_TARGET - widths[TARGET]))

@@ -126,7 +126,6 @@ class DiskRow:
 
     @property
     def util_style(self) -> Style | None:
-        """The style of the last second."""
         util = self.activity.rates.util if self.activity and self.activity.rates else None
         return None if util is None else load_style(util) if util >= 1 else DIM
 

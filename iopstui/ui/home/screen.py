@@ -302,7 +302,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._share_rows()
 
     def on_recent_recordings_chosen(self, message: RecentRecordings.Chosen) -> None:
-        """Play a recording."""
         self.dismiss(HomeChoice((message.path,), OPEN))
 
     # -- devices
@@ -390,7 +389,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._table.sort_next(by)
 
     def action_reverse(self) -> None:
-        """Reverse the order."""
         if self._table.order:
             self._table.sort_by(self._table.order, not self._table.reverse)
 

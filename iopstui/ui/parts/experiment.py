@@ -199,7 +199,6 @@ class ExperimentKeys(Part):
         self.port.pop()
 
     def _start_new(self, kind: str) -> None:
-        """Open the form."""
         session, state = self.port.session, self.port.state
         if session is None:
             return

@@ -126,7 +126,6 @@ class JobKeys(Part):
         self.port.show_message("info", f"starting {job}" + (f" with {changed}" if changed else ""))
 
     def choose_job(self) -> None:
-        """Choose a job from the list."""
         if self.port.dashboard is None:
             return
         if not self.jobs:
@@ -163,7 +162,6 @@ class JobKeys(Part):
         self._change_option(knob, value)
 
     def block_size(self) -> None:
-        """Choose a block size from a list."""
         if self.port.session is None or self.port.dashboard is None:
             return
         from iopstui.ui.dialogs.questions import Choice

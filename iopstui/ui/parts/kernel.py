@@ -161,7 +161,6 @@ class KernelKeys(Part):
     # -- the probe
 
     def probe(self) -> None:
-        """Switch the probe on or off."""
         live = self.port.live
         if live is None:
             return

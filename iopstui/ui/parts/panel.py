@@ -12,7 +12,6 @@ class PanelKeys(Part):
 
     @property
     def can_open(self) -> bool:
-        """Whether a panel can be zoomed."""
         dashboard = self.port.dashboard
         return dashboard is not None and dashboard.allows_fullscreen and not dashboard.tabbed
 
@@ -25,7 +24,6 @@ class PanelKeys(Part):
         )
 
     def open(self) -> None:
-        """Zoom the focused panel."""
         if self.port.dashboard is not None:
             self.port.dashboard.show_fullscreen(self.port.dashboard.tab)
             self.port.refresh_footer()

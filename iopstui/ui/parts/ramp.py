@@ -39,7 +39,6 @@ class RampKeys(Part):
 
     @property
     def active(self) -> bool:
-        """Whether a ramp is under way."""
         return self._ramp is not None
 
     @property

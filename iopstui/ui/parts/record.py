@@ -65,7 +65,6 @@ class RecordKeys(Part):
         return session is not None and session.recording is not None
 
     def save(self) -> None:
-        """Choose what to save."""
         from iopstui.ui.dialogs.questions import Choice
 
         recording = "End the recording" if self.recording else "Record all measurements in a file"

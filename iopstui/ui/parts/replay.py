@@ -64,14 +64,12 @@ class ReplayKeys(Part):
 
     @property
     def position_text(self) -> str:
-        """Position in the recording."""
         mode = "FOLLOW" if self._session.growing else "REPLAY"
         session = self._session
         return f"{mode} {session.time_text(session.at)} / {session.time_text(session.end)}"
 
     @property
     def pace_text(self) -> str:
-        """Speed of the replay."""
         return "paused" if self._session.paused else f"×{self._session.speed:g}"
 
     @property
@@ -97,7 +95,6 @@ class ReplayKeys(Part):
             self._session.seek(next((t for t in times if t > at), times[0]))
 
     def ask_time(self) -> None:
-        """Ask for the time to go to."""
         from iopstui.ui.dialogs.questions import Prompt
 
         session = self._session

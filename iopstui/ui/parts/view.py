@@ -65,7 +65,6 @@ class ViewKeys(Part):
         return dashboard is not None and dashboard.frozen_at is not None
 
     def mark(self) -> None:
-        """Ask for the text of a mark."""
         if self.port.session is None or self.port.dashboard is None:
             return
         from iopstui.ui.dialogs.questions import Prompt
@@ -88,7 +87,6 @@ class ViewKeys(Part):
             self.port.session.mark(mark_text)
 
     def freeze(self) -> None:
-        """Freeze or unfreeze the screen."""
         if self.port.dashboard is not None:
             self.port.dashboard.freeze()
             self.port.refresh_footer()
@@ -126,7 +124,6 @@ class ViewKeys(Part):
         port.push(page)
 
     def runs(self) -> None:
-        """Open the list of runs."""
         if self.port.dashboard is not None:
             from iopstui.ui.dialogs.runs import RunsList
 
@@ -277,7 +274,6 @@ class ViewKeys(Part):
 
     @property
     def has_heat(self) -> bool:
-        """Whether a heat map is shown."""
         dashboard = self.port.dashboard
         return dashboard is not None and any(
             heat_map.shown for heat_map in dashboard.heat_maps.maps
@@ -316,7 +312,6 @@ class ViewKeys(Part):
         self.port.show_message("info", empty_reason(self.port.shown_state, parts, why))
 
     def leave_cell(self) -> None:
-        """Leave the chosen cell."""
         dashboard = self.port.dashboard
         if dashboard is not None:
             dashboard.leave_cell()
@@ -382,7 +377,6 @@ class ViewKeys(Part):
             self.port.push(LogScreen(self.port.state, self.port.charset))
 
     def help(self) -> None:
-        """Open the help."""
         self.port.open_help()
 
     def themes(self) -> None:
@@ -396,7 +390,6 @@ class ViewKeys(Part):
         )
 
     def save_layout(self) -> None:
-        """Save the layout for the next start."""
         self.port.save_layout()
 
     def theme(self, name: str) -> None:

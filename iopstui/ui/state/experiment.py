@@ -83,12 +83,10 @@ class ExperimentState:
 
     @property
     def noun(self) -> str:
-        """Name of the experiment in a sentence."""
         return "comparison" if self.plan.variants else "sweep"
 
     @property
     def total(self) -> int:
-        """Number of runs of the experiment."""
         return self.plan.points
 
     @property
@@ -103,16 +101,13 @@ class ExperimentState:
 
     @cached_property
     def steps(self) -> tuple[PlannedPoint, ...]:
-        """Return all steps in order."""
         return tuple(expand_plan(self.plan))
 
     @cached_property
     def axis(self) -> Axis:
-        """Axis of the curves."""
         return horizontal_axis(self.plan)
 
     def apply(self, event: Event) -> None:
-        """Take in one event."""
         self.t = max(self.t, event.t)
         match event:
             case FrameReady():

@@ -238,7 +238,6 @@ class LiveState:
         self.next_run.request(self.step.step if self.step is not None and self.running else None)
 
     def apply(self, event: Event) -> None:
-        """Take in one event."""
         self.t = max(self.t, event.t)
         if self.experiment is not None:
             self.experiment.apply(event)
@@ -313,7 +312,6 @@ class LiveState:
         return DisplayedRun(self.step, self.finished, self.fio, tuple(self.outcomes), self.steady)
 
     def show_run(self, run: DisplayedRun) -> None:
-        """Shows an earlier run as the last one."""
         self.step, self.finished, self.fio = run.step, run.finished, run.fio
         self.total_s = None
         self.outcomes, self.steady = list(run.outcomes), run.steady

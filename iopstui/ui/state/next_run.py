@@ -142,7 +142,6 @@ class OptionSteps:
         del self._runs[:-MAX_RUNS]
 
     def end_run(self, t: float) -> None:
-        """The run has ended."""
         if self._runs and self._runs[-1].end is None:
             self._runs[-1].end = t
 

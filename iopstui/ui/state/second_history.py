@@ -71,7 +71,6 @@ class SecondHistory:
         return SecondHistory(tuple(self._entries))
 
     def add(self, moment: HistoryEntry) -> None:
-        """Add the newest second."""
         frames = (moment.frame, moment.fio)
         self._small = {
             id(source): self._small_frames(source) for source in frames if source is not None

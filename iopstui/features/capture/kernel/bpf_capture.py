@@ -82,7 +82,6 @@ class BpfCapture:
 
     @property
     def programs(self) -> Sequence[int]:
-        """Descriptors of the programs."""
         return self._programs
 
     def take(self, last: bool = False) -> Batch:

@@ -56,7 +56,6 @@ class Part:
 
     @property
     def streams(self) -> list[Stream]:
-        """Those that there are."""
         return [stream for stream in (self.reads, self.writes) if stream is not None]
 
     @property

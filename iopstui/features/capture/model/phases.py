@@ -48,7 +48,6 @@ class Phases:
         self._phases: list[Phase] = []
 
     def add(self, span: Workload) -> None:
-        """Add the next span."""
         last = self._phases[-1] if self._phases else None
         if last is not None and are_alike(last.workload, span):
             self._phases[-1] = replace(last, workload=join([last.workload, span]))

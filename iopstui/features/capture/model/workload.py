@@ -110,7 +110,6 @@ class Workload:
         return self.totals.get(kind) or Stream("", kind, self.seconds, 0, 0)
 
     def streams_of(self, process: str) -> dict[str, Stream]:
-        """The streams of a process by their kind."""
         return {stream.kind: stream for stream in self.streams if stream.process == process}
 
     @property

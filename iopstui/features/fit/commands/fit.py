@@ -41,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure and judge."""
     from iopstui.features.fit.run import run_fit
 
     return run_fit(arguments)

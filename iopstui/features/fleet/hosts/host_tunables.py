@@ -272,7 +272,6 @@ class HostTunables:
         return self._pending is not None
 
     def make_order(self, change: HostTunableChange) -> Object:
-        """The order for each of its hosts."""
         self._number += 1
         hosts = {host for host, _ in change.hosts}
         self._pending = _PendingChange(
@@ -281,7 +280,6 @@ class HostTunables:
         return {"op": "turn", "id": self._number, "name": change.name, "value": change.value}
 
     def take_answer(self, host: str, row: Mapping[str, Any]) -> None:
-        """A host's answer."""
         if row.get("event") == "tunables":
             self.by_host = {**self.by_host, host: parse_host_tunables(row)}
             return

@@ -424,7 +424,6 @@ class Link:
 
     @property
     def last_error_line(self) -> str:
-        """The last line of its standard error."""
         lines = self._stderr.decode("utf-8", "replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 

@@ -48,7 +48,6 @@ class MergeCertificate:
         }  # fmt: skip
 
     def add(self, other: MergeCertificate) -> None:
-        """Add other hosts'."""
         both_sized = self.fio_bytes is not None and other.fio_bytes is not None
         if self.fio_ios is None or other.fio_ios is None:
             self.fio_bytes = other.fio_bytes if self.fio_ios is None else self.fio_bytes

@@ -124,7 +124,6 @@ class AbortCondition:
         self._start_number: int | None = None
 
     def feed(self, second: MergedInterval) -> bool:
-        """Take a second."""
         value = figure(second.sums, self._path)
         if value is None or not _COMPARE[self._operator](value, self._value):
             self._start_number = None

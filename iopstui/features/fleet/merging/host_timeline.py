@@ -60,7 +60,6 @@ class HostInterval:
 
     @property
     def sums(self) -> HostSums:
-        """The sums of the host."""
         if not isinstance(self.data, HostSums):
             self.data = self.data.sums(self.host) if self.data is not None else HostSums()
         return self.data

@@ -177,7 +177,6 @@ class DirectionSum:
         self.bw_m = scaled_integer(self.bytes / seconds, MILLI) if seconds else 0
 
     def as_object(self, with_bins: bool = True) -> Object:
-        """Return an object for JSON lines."""
         row: Object = {name: getattr(self, name) for name in ("iops", "bw", "ios", "bytes")}
         for kind in LATENCIES:
             latencies = self.latency(kind)
@@ -227,7 +226,6 @@ class KernelSum:
     numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: KernelSum) -> None:
-        """Add other hosts'."""
         add_counts(self.numbers, other.numbers)
 
     @property
@@ -414,7 +412,6 @@ class HostSums:
     device: DeviceSum = field(default_factory=DeviceSum)
 
     def add(self, other: HostSums, with_bins: bool = True) -> None:
-        """Add other hosts', or other seconds'."""
         for name, part in other.fio.items():
             self.fio.setdefault(name, DirectionSum()).add(part, with_bins)
         self.kernel.add(other.kernel)

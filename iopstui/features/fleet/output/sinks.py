@@ -169,12 +169,10 @@ class TotalLines:
         self._write(session_object(label))
 
     def second(self, second: MergedInterval) -> None:
-        """Write one second."""
         self._messages.second(second)
         self._write(second_object(second, self._label))
 
     def answer(self, t: float, answer: Answer) -> None:
-        """Write an answer."""
         self._write({**event_object(AnswerGiven(t, answer)), "host": self._label})
 
     def end(self, merger: Merger) -> None:
@@ -206,7 +204,6 @@ class TotalCsv(_TextSink):
         self._file = CsvFile(out, (column.id for column in (*head_columns(), *figure_columns())))
 
     def second(self, second: MergedInterval) -> None:
-        """Write one second."""
         self._messages.second(second)
         self._file.row(map(cell_text, (*head_cells(second), *figure_cells(second.sums))))
 
@@ -225,7 +222,6 @@ class TotalTable(_TextSink):
         self._fio = True
 
     def second(self, second: MergedInterval) -> None:
-        """Print one second."""
         if is_last(second):
             return
         self._messages.second(second)
@@ -269,7 +265,6 @@ def head_columns() -> Iterator[Column]:
 
 
 def head_cells(second: MergedInterval) -> list[object]:
-    """Cells of the totals."""
     return [
         second.wall_ms, utc(second.wall_ms), second.interval_s, second.expected, second.counted,
         printable(" ".join(second.missing)), printable(" ".join(second.incomplete)),

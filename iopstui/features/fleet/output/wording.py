@@ -29,7 +29,6 @@ def mib_number(bytes_s: float | None) -> str:
 
 
 def direction_columns(percentiles: Sequence[str], width: int = 0) -> tuple[Column, ...]:
-    """Columns for the cells of ``direction_cells``."""
     return (
         Column("iops", "IOPS", width, number), Column("bw", "MiB/s", width, mib_number),
         Column("latencies/mean", "mean", width, latency),

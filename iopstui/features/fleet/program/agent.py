@@ -260,7 +260,6 @@ class Agent:
 
 
 def _first_disk(session: LiveSession) -> str:
-    """The first disk's name."""
     disks = queued_disks(session.target, session.devices)
     return disks[0].name if disks else ""
 

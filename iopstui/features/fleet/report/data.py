@@ -40,7 +40,6 @@ class Names:
         self._numbers: dict[str, int] = {}
 
     def __call__(self, host: str) -> str:
-        """The name to show for a host."""
         if not self._redact:
             return printable(host)
         return f"host {self._numbers.setdefault(host, len(self._numbers) + 1)}"
@@ -231,7 +230,6 @@ class FleetHeat:
 
     @property
     def columns(self) -> int:
-        """Number of columns."""
         return max((column for column, _ in self.cells), default=-1) + 1
 
     def add(self, place: int, histograms: Iterable[Mapping[int, int]]) -> None:
@@ -305,7 +303,6 @@ class FleetReportData:
         return start_spread(self.start_times)
 
     def add(self, second: MergedInterval) -> None:
-        """Take a second."""
         utils = self._utils.pop(second.number, [])
         if is_last(second):
             return

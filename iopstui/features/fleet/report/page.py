@@ -75,7 +75,6 @@ MAX_SECONDS = 120
 
 
 def heading(data: FleetReportData) -> str:
-    """Return its title."""
     return f"{units.counted(data.certificate.hosts, 'host')} together"
 
 
@@ -121,7 +120,6 @@ def totals_rows(data: FleetReportData) -> Iterator[Object]:
 
 
 def totals_title(data: FleetReportData) -> str:
-    """The title of ``totals_rows``."""
     return f"All I/Os of all hosts{', of all runs together' if data.has_several_runs else ''}"
 
 

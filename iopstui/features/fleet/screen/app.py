@@ -121,7 +121,6 @@ class FleetApp(IopstuiApp):
         )  # fmt: skip
 
     def _experiments(self, session: Controller) -> FleetExperiments:
-        """Sweeps of this fleet."""
         return FleetExperiments(self.fleet, job_seconds(self.jobs.job, self.jobs.overrides))
 
     def extra_parts(self) -> list[Part]:
@@ -238,7 +237,6 @@ class FleetReplayApp(RecordingApp, FleetApp):
         return NOT_IN_FLEET | REPLACED_ACTIONS
 
     def next_job(self) -> str:
-        """The job that was recorded."""
         return "" if self._hosts_keys.on_host else self.fleet.job or ""
 
 

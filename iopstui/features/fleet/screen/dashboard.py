@@ -125,7 +125,6 @@ class FleetDashboard(TypeToFilter, Dashboard):
         return self.hosts.layout
 
     def restore_own(self, words: Sequence[str]) -> None:
-        """Restore these."""
         self.hosts.restore_layout(words)
 
     def apply_filter(self) -> None:

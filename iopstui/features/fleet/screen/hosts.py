@@ -171,7 +171,6 @@ class HostsView:
         return order_text(order, fio)
 
     def reverse_order(self, fio: bool) -> str:
-        """Reverse the order; return its text."""
         self.reverse = not self.reverse and self.order != WORST
         self.move_to_top()
         return order_text(self.order, fio, self.reverse)
@@ -198,7 +197,6 @@ class HostsView:
         return True
 
     def move_to_top(self) -> None:
-        """Select the first host."""
         self.cursor, self._selected_name = 0, None
 
     def move(self, by: int) -> None:
@@ -391,7 +389,6 @@ class HostsView:
 
 
 def _first_cells(row: Row, width: int) -> Row:
-    """The first cells of a row."""
     cells, used_width = [], 0
     for text, style in row:
         part = text[: width - used_width]

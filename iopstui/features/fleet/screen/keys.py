@@ -48,7 +48,6 @@ class FleetKeys(Part):
 
     @property
     def on_host(self) -> bool:
-        """Whether one host is shown."""
         return self._source.one is not None
 
     @property
@@ -81,7 +80,6 @@ class FleetKeys(Part):
             self._source.show(host.name)
 
     def show_all_hosts(self) -> None:
-        """Go from a host to all hosts."""
         self._source.show_all()
 
     def order(self) -> None:
@@ -89,7 +87,6 @@ class FleetKeys(Part):
         self._tell_order(self._screen.hosts.next_order(not self._watch_only))
 
     def reverse_order(self) -> None:
-        """Reverse the order."""
         self._tell_order(self._screen.hosts.reverse_order(not self._watch_only))
 
     def _tell_order(self, order: str) -> None:

@@ -68,7 +68,6 @@ class HostView:
             self.state.history.add(t, interval_s, values)
 
     def apply(self, event: FleetEvent) -> None:
-        """Apply a row of this host."""
         if isinstance(event, HostRow) and event.name == self.name:
             self._apply_row(event.row)
 
@@ -174,7 +173,6 @@ class HostsSource:
         self._show(one.state)
 
     def show_all(self) -> None:
-        """Back to all hosts."""
         shown = self.one is not None
         self._leave()
         if shown:

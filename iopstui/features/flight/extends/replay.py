@@ -11,7 +11,6 @@ from iopstui.errors import UsageError
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options."""
     parser.add_argument("--at", metavar="TIME",
                         help="begin there; FILE is the directory of a flight recording: 02:14, "
                              "'yesterday 02:14', '2026-11-27 02:14', 2026-11-27T02:14Z or "

@@ -14,7 +14,6 @@ LENGTH_S = 3600.0
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options."""
     parser.add_argument("--from", dest="began", metavar="TIME",
                         help="FILE is the directory of a flight recording: begin there; 02:14, "
                              "'yesterday 02:14', '2026-11-27 02:14', 2026-11-27T02:14Z or -2h "

@@ -39,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def ring_size(text: str) -> int:
-    """The size of the ring."""
     size = values.budget(text)
     if size < MIN_BYTES:
         raise argparse.ArgumentTypeError(f"{text!r} is less than {MIN_BYTES >> 20}m")

@@ -14,7 +14,6 @@ NOW_S = 10.0
 
 
 def add_arguments(parser: Parser) -> None:
-    """Declare the options."""
     parser.add_argument("--at", metavar="TIME",
                         help="answer for then, from the flight recording in the directory WHAT: "
                              "02:14, 'yesterday 02:14', '2026-11-27 02:14', 2026-11-27T02:14Z or "

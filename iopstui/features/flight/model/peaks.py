@@ -60,7 +60,6 @@ class PeakFold:
         self._seconds = 0.0
 
     def feed(self, frame: Frame) -> None:
-        """Count one second."""
         if (frame.seconds or 0.0) < MIN_SECONDS:
             return
         self._seconds += frame.seconds or 0.0

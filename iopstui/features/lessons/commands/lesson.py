@@ -66,7 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _default_target(targets: Sequence[str]) -> tuple[Target, TargetFacts]:
-    """The default target of a lesson, and its facts."""
     from iopstui.features.lessons.play.facts import read_target_facts
     from iopstui.linux.devices.sysfs import read_devices
     from iopstui.linux.roots import Roots

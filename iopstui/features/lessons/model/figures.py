@@ -129,7 +129,6 @@ def _fio_unit(path: list[str]) -> str:
 
 
 def requested_figures(job_shape: JobShape) -> Figures:
-    """The figures that a run requests."""
     return {
         "asked": None if job_shape.in_flight is None else float(job_shape.in_flight),
         "iodepth": None if job_shape.iodepth is None else float(job_shape.iodepth),

@@ -36,7 +36,6 @@ class Page:
 
     @property
     def header(self) -> str:
-        """The header of its section."""
         return f"{self.kind}: {self.name}"
 
 

@@ -192,7 +192,6 @@ def _is_none_true(before: bool | None, condition: bool | None) -> bool | None:
 
 
 def format_value(value: Value, form: str) -> str:
-    """A value in one of ``FORMS``."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):

@@ -76,7 +76,6 @@ class LessonTexts:
             yield choice.letter, choice.text.fill(self._state.lookup, unit_of) or ""
 
     def _describe_run(self, run: RunPage) -> list[VisibleParagraph]:
-        """Describe the run to come, or its result."""
         if run.name in self._state.failed:
             return [VisibleParagraph(f"This run failed: {self._state.failed[run.name]}")]
         try:

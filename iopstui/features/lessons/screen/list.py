@@ -75,7 +75,6 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
         self._results = dict(results)
 
     def content(self) -> ComposeResult:
-        """List and explanation."""
         yield OptionList(id="lessons-list")
         with VerticalScroll(id="lessons-scroll", can_focus=False):
             yield Static(id="lessons-text")
@@ -101,7 +100,6 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
         self.show_items(self.items, map(self._label, self.items), cursor)
 
     def apply_filter(self) -> None:
-        """Show the lessons that match the filter."""
         self.items = [
             offer
             for offer in self._offers

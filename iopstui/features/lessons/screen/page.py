@@ -158,7 +158,6 @@ class LessonPage(Screen[None]):
 
     @property
     def page(self) -> ShownPage:
-        """The page shown."""
         return self._progress.page or end_page(self._progress)
 
     @property
@@ -171,7 +170,6 @@ class LessonPage(Screen[None]):
         return round(self._scroll.scroll_y) < self._scroll.max_scroll_y
 
     async def on_mount(self) -> None:
-        """Shows the page."""
         self.watch(self._scroll, "scroll_y", self._update_footer)
         self.watch(self._scroll, "virtual_size", self._schedule_footer)
         self._fit()
@@ -190,7 +188,6 @@ class LessonPage(Screen[None]):
         self._charts.paint()
 
     def show_new_page(self) -> None:
-        """Show another page, from its top."""
         self._note = ""
         self.call_next(self._fill)
 
@@ -223,7 +220,6 @@ class LessonPage(Screen[None]):
 
     @property
     def copied_title(self) -> str:
-        """The lesson, and where in it."""
         return f"{self._title}, {self._position}"
 
     def copied_text(self) -> str:
@@ -321,7 +317,6 @@ class LessonPage(Screen[None]):
 
     @property
     def _can_answer(self) -> bool:
-        """True on a question that can be answered."""
         page = self.page
         is_question = page.kind == ASK and page.state != SKIPPED and not self._progress.reading_back
         return is_question and bool(page.choices)
@@ -341,7 +336,6 @@ class LessonPage(Screen[None]):
         event.stop()
 
     def action_answer(self, letter: str) -> None:
-        """Choose an answer."""
         if self._can_answer:
             self._progress.run.answer(letter)
             self._note = ""
@@ -368,7 +362,6 @@ class LessonPage(Screen[None]):
             self._continue()
 
     def action_back(self) -> None:
-        """Show the previous page."""
         if self._progress.previous_page():
             self.show_new_page()
         else:
@@ -382,17 +375,13 @@ class LessonPage(Screen[None]):
         self._update_footer()
 
     def action_page(self, by: int) -> None:
-        """Scroll by a screen."""
         self.action_scroll(by * max(1, self._scroll.size.height - 1))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel scrolls."""
         self.action_scroll(WHEEL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel scrolls."""
         self.action_scroll(-WHEEL_ROWS)
 
     def action_leave(self) -> None:
-        """Leave the lesson."""
         self._leave()

@@ -62,7 +62,6 @@ def _restyle(pieces: Sequence[StyledText], lines: Sequence[str]) -> Iterator[lis
 
 
 def end_page(progress: LessonProgress) -> ShownPage:
-    """Result of the lesson."""
     run = progress.run
     confirmed, judged = progress.score()
     measured = [page.name for page in run.lesson.runs if page.name in run.points]

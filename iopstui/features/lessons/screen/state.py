@@ -45,7 +45,6 @@ class LessonProgress:
         return False
 
     def next_page(self) -> None:
-        """Go to the next page."""
         if self._pages_back:
             self._pages_back -= 1
             return

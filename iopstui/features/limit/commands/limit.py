@@ -43,7 +43,6 @@ def _time(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look for the limit."""
     from iopstui.features.limit.run import run_limit
 
     return run_limit(arguments)

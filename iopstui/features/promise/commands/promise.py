@@ -88,7 +88,6 @@ def _add_measurement(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Test the promise."""
     from iopstui.features.promise.run import run_promise
 
     return run_promise(arguments)

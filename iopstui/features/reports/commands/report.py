@@ -28,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the report."""
     from iopstui.features.reports.files import report
     from iopstui.features.reports.formats import ReportOptions
 

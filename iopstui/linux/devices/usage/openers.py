@@ -237,7 +237,6 @@ class _Remote:
         return self._read
 
     def has_file(self, name: str) -> bool:
-        """Whether a file of this name is on one of them."""
         return any(
             name == top or name.startswith(top.rstrip("/") + "/") for top in self.mounts.values()
         )
@@ -285,7 +284,6 @@ class Export:
 
 
 def read_exports(roots: Roots) -> Iterator[Export]:
-    """Exports that are switched on."""
     yield from _nvme_exports(roots.sys / CONFIG / "nvmet/subsystems")
     yield from _scsi_exports(roots.sys / CONFIG / "target/core")
 

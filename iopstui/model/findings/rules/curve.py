@@ -337,7 +337,6 @@ class _Workload:
 
     @classmethod
     def from_frames(cls, frames: Sequence[Frame]) -> _Workload:
-        """Work of these frames."""
         fios = [f.fio for f in frames if f.fio is not None]
         ios = sum(fio.total.ios for fio in fios)
         reads = sum(fio.directions["read"].ios for fio in fios if "read" in fio.directions)

@@ -168,7 +168,6 @@ class _Question:
 
     @property
     def slow_with(self) -> frozenset[int]:
-        """The slow requests that have it."""
         return frozenset(
             position for position in self.matching if position < len(self.compared.slow)
         )

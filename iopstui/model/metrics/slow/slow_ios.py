@@ -59,7 +59,6 @@ class SlowIos:
         return sum(selection.count for selection in self._selections.values())
 
     def read(self, job: int, lines: Iterable[bytes]) -> None:
-        """Take in the log of a job."""
         for line in lines:
             cells = line.split(b", ", 3)
             try:

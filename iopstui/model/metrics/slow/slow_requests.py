@@ -89,7 +89,6 @@ class SlowestTotal:
         self._sample: dict[tuple[str, int], list[tuple[float, Exemplar]]] = {}
 
     def add(self, frame: Frame) -> None:
-        """Add the requests of a frame."""
         probe = frame.probe
         if probe is None or not probe.exemplars:
             return

@@ -84,7 +84,6 @@ class NonBlockingDriver(LinuxDriver):
             self.write(SYNC_QUERY)
 
     def write(self, data: str) -> None:
-        """Queue data for the terminal."""
         if self._output is None:
             self._output = Output(sys.__stdout__.fileno(), self._on_output_drained)  # type: ignore[union-attr]
             self._output.start()
@@ -240,7 +239,6 @@ class Output:
         self._thread = threading.Thread(target=self._main, name="terminal", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def write(self, text: str) -> None:

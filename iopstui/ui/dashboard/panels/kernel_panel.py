@@ -105,7 +105,6 @@ def is_share(target: Target) -> bool:
 
 
 def box_title(target: Target) -> str:
-    """The title of its box."""
     return share_panel.title(target) if is_share(target) else "Device (iostat)"
 
 

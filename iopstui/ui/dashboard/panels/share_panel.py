@@ -39,12 +39,10 @@ SMB_COLUMNS = (*COLUMNS[:3], COLUMNS[-1], OperationRates.latency.screen_column()
 
 
 def title(target: Target) -> str:
-    """The title of its box."""
     return "Share (SMB)" if target.smb_shares else "Share (nfsiostat)"
 
 
 def source(target: Target) -> str:
-    """The source of its figures."""
     return "/proc/fs/cifs/Stats" if target.smb_shares else "/proc/self/mountstats"
 
 
@@ -62,7 +60,6 @@ def value(state: LiveState) -> list[Piece]:
 
 
 def rows(state: LiveState, target: Target, width: int, charset: Charset) -> list[Row]:
-    """The rows below the title."""
     frame = state.frame
     if frame is None or frame.seconds is None:
         return [message(width, charset, state.why_no_rates)]

@@ -24,7 +24,6 @@ LEAST_REST = 0.05
 
 
 def title(target: Target) -> str:
-    """The title of its box."""
     return f"Who uses {printable(target.name)}"
 
 

@@ -249,7 +249,6 @@ class Section:
     charset: Charset
 
     def contains(self, column: int) -> bool:
-        """Whether this column of the plot is in it."""
         return self.first <= column < self.first + self.columns
 
 

@@ -115,7 +115,6 @@ def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point
 
 
 def _plot_size(width: int, height: int) -> tuple[int, int]:
-    """Columns and rows of the plot."""
     return width - AXIS_WIDTH - 1, height - TITLE_ROWS - 1
 
 
