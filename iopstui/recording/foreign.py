@@ -38,6 +38,7 @@ from iopstui.recording.result_rows import (
     newest_of_clients,
     without_older_units,
 )
+from iopstui.recording.spellings import not_json
 from iopstui.text import printable
 
 RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"
@@ -76,6 +77,9 @@ def detect_file_kind(path: Path) -> str:
     if not head.strip() and log_name(path.name):
         return LOG
     if has_document(head) or _FIO_PREFIX.match(head[:200].decode("utf-8", "replace")):
+        return JSON
+    if not_json(head) is not None:
+        # its reader names the command that makes JSON of it
         return JSON
     lines = [line for line in head.decode("utf-8", "replace").split("\n")[:4] if line.strip()]
     if lines and all(is_log_line(line) for line in lines[:3]):
@@ -209,6 +213,7 @@ def read_results(path: Path) -> list[FioResult]:
         elif _FIO_PREFIX.match(item.text) and len(messages) < MAX_MESSAGES:
             messages.append(item.text)
     if not results:
+        _check_form(path)
         message = f" It said: {printable(messages[0])}" if messages else ""
         raise UsageError(
             f"{_name(path)} contains no complete fio JSON. It was cut off or changed, or fio ended "
@@ -218,6 +223,17 @@ def read_results(path: Path) -> list[FioResult]:
     last.messages, last.broken_documents = tuple(dict.fromkeys(messages)), broken
     last.notes = tuple(reader.notes)
     return results
+
+
+def _check_form(path: Path) -> None:
+    """UsageError where fio's figures are there in another form than JSON."""
+    form = not_json(text_head(path))
+    if form is not None:
+        name, command = form
+        raise UsageError(
+            f"{_name(path)} has fio's result as {name}, which is not read.",
+            f"Make JSON of it: {command.format(_name(path))} > RESULT.json",
+        )
 
 
 def read_result(path: Path) -> FioResult:

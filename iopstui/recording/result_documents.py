@@ -3,7 +3,8 @@
 fio's own layout is read as a stream. The file may also be compressed, be UTF-16 (PowerShell) or
 UTF-32, have a prefix in each line (kubectl, docker, CI), colours, decimal commas or figures without
 a value (NaN), and hold the documents as JSON of another layout: in an array, one a line, inside
-other objects, or in their strings (ansible's stdout).
+other objects, or in their strings (ansible's stdout), a line of one in each row of a list too; or
+spelled as in another format (``spellings``).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import IO, Any, cast
 
 from iopstui.errors import UsageError
 from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, Item
+from iopstui.recording.spellings import respell, respelled
 from iopstui.text import printable
 from iopstui.untrusted import (
     MAX_MEMORY,
@@ -35,6 +37,7 @@ HEAD_BYTES = 1 << 18
 MAX_BYTES = 512 << 20
 MAX_REPEATED_BYTES = 64 << 20
 """Of compressed or labelled text, which a small file may have very much of."""
+MAX_RESPELLED_BYTES = 16 << 20
 MAX_OTHER_LINES = 1_000_000
 MAX_OTHER_LAYOUT = 32 << 20
 """Bytes; JSON in another layout than fio's is parsed as a whole."""
@@ -135,6 +138,7 @@ def text_head(path: Path) -> bytes:
 
 def has_document(head: bytes) -> bool:
     """Whether a document of fio begins there, in whatever wrapping."""
+    head = respelled(head, respell(head))
     match = _VERSION.search(head)
     if match is not None:
         return b"{" in head[: match.start()]
@@ -149,6 +153,8 @@ class ResultReader:
         self.path = path
         self.notes: list[str] = []
         self._head = text_head(path)
+        self._steps = respell(self._head)
+        self._head = respelled(self._head, self._steps)
         repeated = self._head.count(b'"filename"') > 1
         self._pairs_hook = _join_filenames if repeated else None
         self._no_numbers = 0
@@ -170,14 +176,16 @@ class ResultReader:
         if self._no_numbers:
             self.notes.append(f"{self._no_numbers} figures, which fio states as nan or inf")
 
-    def _limited(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        remaining = MAX_REPEATED_BYTES
+    def _limited(
+        self, blocks: Iterator[bytes], what: str, most: int = MAX_REPEATED_BYTES
+    ) -> Iterator[bytes]:
+        remaining = most
         for block in blocks:
             remaining -= len(block)
             if remaining < 0:
                 raise UsageError(
-                    f"{_name(self.path)} has a prefix on each line; of such files at most "
-                    f"{MAX_REPEATED_BYTES >> 20} MiB are read.", "Remove what is not fio's output."
+                    f"{_name(self.path)} has {what}; of such files at most {most >> 20} MiB are "
+                    "read.", "Remove what is not fio's output."
                 )  # fmt: skip
             yield block
 
@@ -193,10 +201,14 @@ class ResultReader:
     def _labelled(self) -> Iterator[tuple[str, bytes]]:
         """The text without prefixes, by them."""
         blocks = text_blocks(self.path)
-        patterns = _prefix_patterns(self._head)
+        if self._steps:
+            limited = self._limited(blocks, "fio's JSON in another format", MAX_RESPELLED_BYTES)
+            blocks = (respelled(block, self._steps) for block in limited)
+        found = _prefix_patterns(self._head)
+        patterns = {key: found[key] for key in found if _is_prefix(found[key], self._head)}
         key = _message_key(self._head)
         if key or patterns:
-            blocks = self._limited(blocks)
+            blocks = self._limited(blocks, "a prefix on each line")
         if key:
             yield from (("", b"".join(_message(line, key) for line in block.splitlines()))
                         for block in blocks)  # fmt: skip
@@ -245,6 +257,15 @@ def _prefix_patterns(text: bytes) -> dict[bytes, re.Pattern[bytes]]:
             end = rb"(?:[ \t]|(?=\r?\n))" if prefix[-1:].isalnum() else rb"[ \t]?"
             patterns[label] = re.compile(times.join(map(re.escape, parts)) + end)
     return patterns
+
+
+def _is_prefix(pattern: re.Pattern[bytes], text: bytes) -> bool:
+    """Whether more than the first line of a document has it, or that is the whole document."""
+    return any(
+        _VERSION.search(line) is None or line.rstrip(b"\"' \t\r,;)").endswith(b"}")
+        for line in text.split(b"\n")
+        if pattern.match(line)
+    )
 
 
 def _message_key(head: bytes) -> str:
@@ -304,11 +325,13 @@ class _Framed:
             )
         try:
             all_text, texts = bytes(self._text), list[str]()
+            values: list[Any] = []
             for value in json_values(all_text, self._pairs_hook):
+                values.append(value)
                 for found in _documents_in(value):
                     yield "", Document(safe_value(found), 0)
                 texts += _texts_in(value)
-            texts = texts or [*_quoted_texts(all_text)]
+            texts = texts or [*_quoted_texts(all_text)] or [*_texts_by_rows(values)]
         except TooLarge as error:
             raise _too_large(self._path, str(error)) from error
         for number, text in enumerate(dict.fromkeys(texts) if self._depth else (), 1):
@@ -355,6 +378,34 @@ def _texts_in(value: Any, depth: int = 8) -> Iterator[str]:
     elif isinstance(value, (dict, list)) and depth:
         for part in value.values() if isinstance(value, dict) else value:
             yield from _texts_in(part, depth - 1)
+
+
+def _texts_by_rows(value: Any, depth: int = 8) -> Iterator[str]:
+    """Texts that hold documents of fio, of which each row (of a log in a list, or in lines) holds
+    a line. The innermost list counts: one around it may hold those of several hosts."""
+    parts = value.values() if isinstance(value, dict) else value
+    if not isinstance(value, (dict, list)) or not depth:
+        return
+    found = [text for part in parts for text in _texts_by_rows(part, depth - 1)]
+    if found or isinstance(value, dict):
+        yield from found
+        return
+    columns: dict[tuple[str | int, ...], list[str]] = {}
+    for row in value:
+        for place, text in _strings_in(row):
+            columns.setdefault(place, []).append(text.removesuffix("\n"))
+    for lines in columns.values():
+        yield from _texts_in("\n".join(lines))
+
+
+def _strings_in(
+    row: Any, place: tuple[str | int, ...] = (), depth: int = 4
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    if isinstance(row, str):
+        yield place, row
+    elif isinstance(row, (dict, list)) and depth:
+        for key, part in row.items() if isinstance(row, dict) else enumerate(row):
+            yield from _strings_in(part, (*place, key), depth - 1)
 
 
 def _quoted_texts(text: bytes) -> Iterator[str]:

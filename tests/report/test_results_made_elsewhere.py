@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import bz2
 import csv
 import gzip
+import html
+import io
 import json
 import lzma
+import pprint
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 from fio_recordings import NAMES, unpacked
 
 from iopstui.errors import UsageError
@@ -194,6 +201,116 @@ def test_equal_jobs_of_two_hosts_of_ansible_are_two_runs(tmp_path: Path) -> None
     path = tmp_path / "log.json"
     path.write_text(json.dumps({"plays": [{"tasks": [{"hosts": hosts}]}]}))
     assert rows(path) == [(1, "a", 2000), (2, "a", 2040)]
+
+
+AWKWARD = """it's "5" \\x41 & <é> #"""
+
+
+def csv_of(text: str, **options: Any) -> str:
+    out = io.StringIO()
+    csv.writer(out, **options).writerows([["host", "note", "result"], ["n1", "", text]])
+    return out.getvalue()
+
+
+def logfmt_of(text: str, quotes_all: bool) -> str:
+    """Each line as a log library writes it, some of which quote only what needs it."""
+    return "".join(
+        f"time=10:00 level=info msg={json.dumps(line) if quotes_all or len(line) > 1 else line}\n"
+        for line in ["fio: start", *text.splitlines()]
+    )
+
+
+@pytest.mark.parametrize(
+    "spell",
+    [
+        csv_of,
+        lambda text: csv_of(json.dumps(json.loads(text)), delimiter=";"),
+        html.escape,
+        lambda text: f"<td>{html.escape(json.dumps(json.loads(text)))}</td>".replace("quot", "#34"),
+        lambda text: html.escape(csv_of(text)),
+        lambda text: f"out: {json.loads(text)!r}\n",
+        lambda text: pprint.pformat({**json.loads(text), "ok": True, "none": None}),
+        lambda text: f"{{'rc': 0, 'stdout': {text!r}}}",
+        lambda text: repr(text.encode()),
+        lambda text: "n1\t" + text.replace("\\", r"\\").replace("\n", r"\n") + "\n",
+        lambda text: f"result={quote(text)}&rc=0",
+        lambda text: f"result={quote_plus(json.dumps(json.loads(text)))}\n",
+        lambda text: f"Nov 28 10:00:00 h fio[7]: {text.replace(chr(10), '#012')}\n",
+        lambda text: yaml.safe_dump({"rc": 0, "stdout": text}),
+        lambda text: yaml.safe_dump({"rc": 0, "stdout": text}, default_style='"', indent=4),
+        lambda text: yaml.safe_dump({"rc": 0, "stdout": json.dumps(json.loads(text))}),
+        lambda text: logfmt_of(text, True),
+        lambda text: logfmt_of(text, False),
+    ],
+)
+def test_json_in_the_spelling_of_another_format_is_read(
+    spell: Callable[[str], str], tmp_path: Path
+) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text(spell(fio_layout(document(AWKWARD))), "utf-8")
+    assert rows(path) == [(1, AWKWARD, 2000)]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        lambda row, _: [row(n) for n in range(2)],
+        lambda row, text: {"result": [{"stream": {"pod": n}, "values": [
+            [str(at), line] for at, line in enumerate(text(n).splitlines())
+        ]} for n in range(2)]},
+        lambda row, _: {"hits": {"hits": row(0)}, "more": {"events": row(1)}},
+    ],
+)  # fmt: skip
+def test_rows_that_hold_a_line_each_are_put_together(
+    log: Callable[..., Any], tmp_path: Path
+) -> None:
+    # of CloudWatch, Loki, Elasticsearch
+    def text(number: int) -> str:
+        return fio_layout(document(ios=2000 + number))
+
+    def row(number: int) -> list[Any]:
+        lines = ["fio: start", *text(number).splitlines()]
+        return [{"timestamp": at, "_source": {"host": "h", "line": line}} 
+                for at, line in enumerate(lines)]  # fmt: skip
+
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log(row, text), indent=1))
+    assert rows(path) == [(1, "a", 2000), (2, "a", 2001)]
+
+
+def test_rows_that_are_not_in_order_are_no_result(tmp_path: Path) -> None:
+    lines = [{"line": line} for line in fio_layout(document()).splitlines()]
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(lines[::-1]))
+    with pytest.raises(UsageError, match="no complete fio JSON"):
+        rendered([path], "md")
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "command"),
+    [
+        (yaml.safe_dump(document()), "YAML", "python3 -c 'import json, sys, yaml; "),
+        (yaml.safe_dump([{"h": document()}]), "YAML", "python3 -c 'import json, sys, yaml; "),
+        (yaml.safe_dump(document(), default_flow_style=True), "YAML", "python3 -c "),
+        (base64.encodebytes(fio_layout(document()).encode()).decode(), "base64", "base64 -d "),
+        (base64.b64encode(json.dumps(document()).encode()).decode(), "base64", "base64 -d "),
+    ],
+)
+def test_a_result_that_is_no_json_is_refused_with_the_command_that_makes_it(
+    text: str, form: str, command: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "result"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=f"has fio's result as {form}, which is not") as error:
+        rendered([path], "md")
+    assert error.value.hint is not None and error.value.hint.endswith(f"{path} > RESULT.json")
+    made = subprocess.run(
+        error.value.hint.removeprefix("Make JSON of it: ").replace("RESULT.json", "/dev/stdout"),
+        shell=True, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert error.value.hint.startswith(f"Make JSON of it: {command}")
+    path.write_text(made.stdout)
+    assert rows(path) == [(1, "a", 2000)]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,135 @@
+"""JSON as other formats spell it: in a cell of CSV, HTML, a literal of Python, a URL, logfmt.
+
+Each of them escapes quotes or line ends in its own way. Undoing that gives the text that fio wrote,
+which is then looked for as in any other file.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable, Sequence
+from urllib.parse import unquote_to_bytes
+
+Respell = Callable[[bytes], bytes]
+
+_PLAIN = re.compile(rb'(?<!["\\])"fio version"(?!")')
+_ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+_PYTHON = re.compile(
+    rb"""'([^'\\\n]*(?:\\.[^'\\\n]*)*)'?|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|\b(?:True|False|None)\b"""
+)
+"""A string (also one without an end, which is not looked at again from each quote in it), or a
+word."""
+_WORDS = {b"True": b"true", b"False": b"false", b"None": b"null"}
+_PYTHON_ESCAPE = re.compile(rb'\\x([0-9a-fA-F]{2})|\\.|"')
+_FOLD = re.compile(rb"\\\r?\n[ \t]*(?:\\(?= ))?")
+MAX_LAYERS = 3
+"""Such as a cell of CSV in HTML."""
+
+
+def respell(head: bytes) -> list[Respell]:
+    """What turns the text of a file that begins with ``head`` into JSON, step by step; empty where
+    it needs nothing, or where nothing helps. Each works on any number of whole lines."""
+    steps: dict[re.Pattern[bytes], Respell] = {}
+    while len(steps) < MAX_LAYERS:
+        for pattern, make in _SPELLINGS:
+            match = pattern.search(head) if pattern not in steps else None
+            # of plain JSON before it nothing may change
+            if match is not None and _PLAIN.search(head, 0, match.start()) is None:
+                steps[pattern] = make(match)
+                head = steps[pattern](head)
+                break
+        else:
+            break
+    return [*steps.values()]
+
+
+def respelled(text: bytes, steps: Sequence[Respell]) -> bytes:
+    """The text after all steps."""
+    for step in steps:
+        text = step(text)
+    return text
+
+
+def _html(text: bytes) -> bytes:
+    return html.unescape(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+def _unescaped(text: bytes) -> bytes:
+    return re.sub(rb"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text)
+
+
+def _python(text: bytes) -> bytes:
+    return _PYTHON.sub(_json_token, text)
+
+
+def _json_token(match: re.Match[bytes]) -> bytes:
+    body: bytes | None = match[1]
+    if body is None:
+        return _WORDS.get(match[0], match[0])
+    return b'"' + _PYTHON_ESCAPE.sub(_json_escape, body) + b'"'
+
+
+def _json_escape(match: re.Match[bytes]) -> bytes:
+    if match[1]:
+        return b"\\u00" + match[1]
+    return {b'"': b'\\"', b"\\'": b"'"}.get(match[0], match[0])
+
+
+def _yaml(text: bytes) -> bytes:
+    return _PYTHON_ESCAPE.sub(
+        lambda match: b"\\u00" + match[1] if match[1] else match[0], _FOLD.sub(b"", text)
+    )
+
+
+def _field(name: bytes) -> Respell:
+    """The text of that field of logfmt, of each line."""
+    field = re.compile(rb'(?:^|(?<=\s))%s=(?:("(?:[^"\\]|\\.)*")|(\S*))' % re.escape(name))
+
+    def text_of(line: bytes) -> bytes:
+        match = field.search(line)
+        if match is None:
+            return b""
+        try:
+            value = json.loads(match[1] or b'""', strict=False)
+        except ValueError:
+            return b"\n"
+        return (match[2] or value.removesuffix("\n").encode("utf-8", "replace")) + b"\n"
+
+    return lambda text: b"".join(map(text_of, text.split(b"\n")))
+
+
+_SPELLINGS: tuple[tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], Respell]], ...] = (
+    (re.compile(rb"&(?:quot|#34|#x22);fio version&"), lambda _: _html),
+    (re.compile(rb"%22fio(?:%20|\+)version%22"),
+     lambda _: lambda text: unquote_to_bytes(text.replace(b"+", b" "))),
+    (re.compile(rb'""fio version""'), lambda _: lambda text: text.replace(b'""', b'"')),
+    (re.compile(rb"'fio version'\s*:"), lambda _: _python),
+    # in single quotes: SQL, YAML
+    (re.compile(rb"'\{\s*\"fio version\""), lambda _: lambda text: text.replace(b"''", b"'")),
+    # a line end of a text in which quotes are as they are: 'a string', COPY of PostgreSQL
+    (re.compile(rb'\{(?:\\r)?\\n\s*"fio version"'), lambda _: _unescaped),
+    (re.compile(rb'\{#012\s*"fio version"'), lambda _: lambda text: text.replace(b"#012", b"\n")),
+    # YAML folds a long string in double quotes
+    (re.compile(rb'\\"\s*(?:\\\s*)?fio version\s*(?:\\\s*)?\\"[^\n]*\\\r?\n'),
+     lambda _: _yaml),
+    (re.compile(rb'(?:^|(?<=\s))([\w.\-]{1,64})="[ \t]*\\"fio version\\"[^\n{]*$', re.MULTILINE),
+     lambda match: _field(match[1])),
+)  # fmt: skip
+"""What shows a spelling, and what undoes it."""
+
+_FROM_YAML = "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin)))"
+_NOT_JSON = (
+    (re.compile(rb"^[ \t-]*fio version:[ \t]|\{fio version:[ \t]", re.MULTILINE),
+     "YAML", f"python3 -c '{_FROM_YAML}' < {{}}"),
+    (re.compile(rb"\A\s*(?:eyJmaW8gdmVyc2lvbi|ewogICJmaW8gdmVyc2lvbi)"), "base64", "base64 -d {}"),
+)  # fmt: skip
+
+
+def not_json(head: bytes) -> tuple[str, str] | None:
+    """The name of the form that fio's figures have there in place of JSON, and the command that
+    makes JSON of such a file ("{}")."""
+    return next(
+        ((name, command) for pattern, name, command in _NOT_JSON if pattern.search(head)), None
+    )
