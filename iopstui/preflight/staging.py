@@ -66,7 +66,8 @@ class Staging:
     def __init__(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> None:
         self._directories: dict[str, _StagingDirectory] = {}
         # existing files that the job names beside new ones; their directories are left alone
-        self._link_directory: Path | None = None
+        self.link_directory: Path | None = None
+        """The directory that holds nothing but links, if there is one."""
         # where the file belongs -> where fio works
         self._staged_paths: dict[str, str] = {}
         self._links: dict[str, str] = {}
@@ -80,11 +81,6 @@ class Staging:
     def directories(self) -> tuple[Scratch, ...]:
         """Directories this run has made, in which fio makes files."""
         return tuple(directory.scratch for directory in self._directories.values())
-
-    @property
-    def link_directory(self) -> Path | None:
-        """The directory that holds nothing but links, if there is one."""
-        return self._link_directory
 
     @property
     def new_paths(self) -> tuple[str, ...]:
@@ -136,9 +132,9 @@ class Staging:
         """Remove the directories. May be called twice."""
         while self._directories:
             self._directories.popitem()[1].close()
-        if self._link_directory is not None:
-            remove(self._link_directory)
-            self._link_directory = None
+        if self.link_directory is not None:
+            remove(self.link_directory)
+            self.link_directory = None
 
     def _stage_text(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> str:
         per_section: dict[int, Mapping[str, str]] = {}
@@ -185,10 +181,10 @@ class Staging:
     def _link(self, path: str, final_path: str) -> str:
         if final_path in self._links:
             return self._links[final_path]
-        if self._link_directory is None:
-            self._link_directory = private_directory()
+        if self.link_directory is None:
+            self.link_directory = private_directory()
         # not all in one directory: two may have the same name
-        directory = self._link_directory / str(len(self._links))
+        directory = self.link_directory / str(len(self._links))
         directory.mkdir()
         staged = str(directory / os.path.basename(final_path))
         self._symlink(path, staged)

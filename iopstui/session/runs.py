@@ -195,7 +195,7 @@ class Runs:
     def _begin(self, order: RunOrder) -> None:
         context = self._context
         self._handovers.wait()
-        self._current.begin()
+        self._current.step += 1
         self._mark = order.mark
         cancel_when(self.given_up)
         try:
@@ -219,7 +219,7 @@ class Runs:
     def _adopt(self, order: RunOrder, run: FioRun) -> None:
         prepared, step = run.prepared, self._current.step
         self._context.recording.job(_recorded_job(step, order, prepared))
-        self._current.started(run)
+        self._current.fio = run
         self._stall_timeouts = StallTimeouts(self._context)
 
     def _not_started(self, error: IopstuiError) -> None:
@@ -241,7 +241,7 @@ class Runs:
     def _undo(self, run: FioRun, error: IopstuiError) -> None:
         run.close()
         self._preparation.scratch.release_run(run, False)
-        self._current.end()
+        self._current.fio = None
         self._not_started(error)
 
     def _start_phase(self) -> None:
@@ -443,7 +443,7 @@ class Runs:
     def _take_over(self, before: FioRun, handover: Handover, run: FioRun) -> None:
         """``run`` is the active one from now on; its documents are read from now on, too."""
         works = handover.first_io_ms is not None
-        self._current.begin()
+        self._current.step += 1
         self._mark = handover.order.mark
         self._adopt(handover.order, run)
         self._preparation.announce_writes(run.prepared)
@@ -491,7 +491,7 @@ class Runs:
             self._context.warn(why)
         run.close()
         self._preparation.scratch.release_run(run, self.began_ns is not None, following)
-        self._current.end()
+        self._current.fio = None
         self.began_ns = None
         summary = (
             fio_summary(run.last_status, run.ended_by_itself) if run.last_status is not None else {}

@@ -46,22 +46,18 @@ class Port:
         self.session: Controller | None = None
         self.dashboard: Dashboard | None = None
         self._app = app
-        self._replay = replay
+        self.is_replay = replay
+        """Whether a recording is played."""
 
     @property
     def live(self) -> LiveSession | None:
         """The session, if it measures."""
-        return None if self._replay else cast("LiveSession | None", self.session)
-
-    @property
-    def is_replay(self) -> bool:
-        """Whether a recording is played."""
-        return self._replay
+        return None if self.is_replay else cast("LiveSession | None", self.session)
 
     @property
     def replay_path(self) -> Path | None:
         """Path of the recording that is played, if any."""
-        return cast("ReplaySession", self.session).path if self._replay and self.session else None
+        return cast("ReplaySession", self.session).path if self.is_replay and self.session else None
 
     # -- which session
 

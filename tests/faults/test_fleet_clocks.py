@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +50,7 @@ def test_clocks_that_are_far_apart_are_known_and_all_start_together(
     words = ["--size", "4m", "--set", "runtime=2", "--set", "rate_iops=200"]
     fleet = Fleet(
         parse_nodes(",".join(AHEAD_S)),
-        lambda node: launch_command(node, launcher, True, False),
+        partial(launch_command, argparse.Namespace(launcher=launcher, bring=True, sudo=False)),
         lambda node: {"job": "randread-4k", "arguments": [str(here), *words]},
         Merger(),
         FleetOptions(len(AHEAD_S)),

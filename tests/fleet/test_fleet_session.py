@@ -87,8 +87,8 @@ def test_a_full_disk_is_told_on_the_screen_at_once(tmp_path: Path) -> None:
 def test_a_launcher_is_a_command_and_becomes_root_only_where_that_is_asked() -> None:
     (node,) = parse_nodes("web1")
     with pytest.raises(UsageError, match="is not a command"):
-        launch_command(node, " ", False, False)
-    words = launch_command(node, "run {host}", False, True)
+        launch_command(argparse.Namespace(launcher=" ", bring=False, sudo=False), node)
+    words = launch_command(argparse.Namespace(launcher="run {host}", bring=False, sudo=True), node)
     assert words[:2] == ["run", "web1"] and "sudo -n" in words[2]
 
 
@@ -126,8 +126,8 @@ class Made:
 def planned(begun: FleetRunStarted, stays: bool) -> PlannedRun:
     fleet = cast("Fleet", Made(stays))
     return PlannedRun(
-        lambda callbacks: fleet, Merger(), begun, lambda second: None, lambda name, row: None,
-        lambda second: "", lambda fleet: RunVerdict(0),
+        lambda callbacks: fleet, Merger(), begun, lambda name, row: None, lambda second: "",
+        lambda fleet: RunVerdict(0),
     )  # fmt: skip
 
 

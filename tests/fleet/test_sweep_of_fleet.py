@@ -93,8 +93,8 @@ class Swept:
         done = end if isinstance(end, RunVerdict) else RunVerdict(EXIT_INTERRUPTED, ("a spread",))
         begun = FleetRunStarted(number, ("a", "b", "c")[:hosts], 0.0, job, point=point)
         made = cast("Fleet", Made(end == "stays"))
-        return PlannedRun(lambda callbacks: made, Merger(), begun, lambda second: None,
-                       lambda name, row: None, lambda second: "", lambda fleet: done)  # fmt: skip
+        return PlannedRun(lambda callbacks: made, Merger(), begun, lambda name, row: None,
+                          lambda second: "", lambda fleet: done)  # fmt: skip
 
     def until(self, kind: type) -> FleetEvent:
         while True:

@@ -364,7 +364,7 @@ def test_what_a_session_is_asked_to_run(play: LessonRun) -> None:
     to(play, "run: deep")
     second = play.request()
     assert settings(second) == (("scheduler", "none"), ("nomerges", "2"))
-    assert play.original_knobs() == settings(first)
+    assert play.jobs.original_knobs() == settings(first)
     play.give_up("x")
     play.close()
     assert not os.path.exists(first.job)

@@ -134,7 +134,7 @@ def _measure(
             beside = replace(bench, stack=stack)
             loads.fio(rate_iops=round(rate), iodepth=32)(beside)
         before = _reads(bench.disk)
-        session.run_request(run.request(), run.lent())
+        session.run_request(run.request(), run.jobs.lent())
         while True:
             event = events.get()
             if run.feed(event):

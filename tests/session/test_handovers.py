@@ -243,7 +243,7 @@ def test_a_request_after_the_start_waits_for_that_run_to_take_over(stage: Stage)
     assert stage.all.order(order("later"))
     assert stage.state == STARTED and "kill" not in run.calls
     assert stage.all.active_ended(failed=False) is not None
-    stage.all._current.fio = run  # type: ignore[misc]
+    stage.all._current.fio = run
     stage.join()
     assert stage.state is not None and stage.all._next.order.request.job == "later"  # type: ignore[union-attr]
 

@@ -36,13 +36,13 @@ def test_a_run_that_the_user_stopped_is_an_interrupted_one(
 ) -> None:
     monkeypatch.setattr(module, "hanging_text", lambda pids: f"process {pids[0]} hangs")
     context, current = Context(), CurrentRun()
-    current.begin()
+    current.step += 1
     runs: Any = Runs(context, None, current, None, None, None, WriteBudget())  # type: ignore[arg-type]
     fio: Any = SimpleNamespace(
         hanging=(5,), pid=5, stopping=stopping, failure=failure, last_status=None, messages=[],
         document={}, close=lambda: None, prepared=SimpleNamespace(slow_ios=dict),
     )  # fmt: skip
-    current.started(fio)
+    current.fio = fio
     runs.leave_behind()
     (finished,) = context.events
     assert isinstance(finished, StepFinished)
@@ -67,5 +67,5 @@ def test_a_run_is_looked_at_more_often_only_while_there_is_something_to_see(
     runs: Any = Runs(context, None, current, knobs, None, None, budget)  # type: ignore[arg-type]
     assert runs.patience_s() is None
     fio: Any = SimpleNamespace(wakes_on_output=wakes, phase=phase)
-    current.started(fio)
+    current.fio = fio
     assert runs.patience_s() == patience

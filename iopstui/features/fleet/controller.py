@@ -68,7 +68,8 @@ class FleetController:
         """From the order to its end."""
         self._codes: list[int] = []
         self.on_jump: Callable[[], None] = lambda: None
-        self._watching = False
+        self.watching = False
+        """Whether it runs without a job."""
         self._sink: Callable[[Event], None] = lambda event: None
         self._origin_s: float | None = None
         self._t = 0.0
@@ -82,11 +83,6 @@ class FleetController:
     def running(self) -> bool:
         """True from a run's start to its end."""
         return self.runs.running
-
-    @property
-    def watching(self) -> bool:
-        """Whether it runs without a job."""
-        return self._watching
 
     # -- from the screen
 
@@ -179,7 +175,7 @@ class FleetController:
             self._origin_s = run.wall_s
         self._t = max(self._t, run.wall_s - self._origin_s)
         self.job = run.job or self.job
-        self._watching = run.watching and not run.between_runs
+        self.watching = run.watching and not run.between_runs
         self._step = 0 if run.watching else run.number
         self._has_title, self._run_start_s, self._runtime = run.watching, None, None
         if run.between_runs:

@@ -74,7 +74,6 @@ class PlannedRun:
     make_fleet: Callable[[FleetCallbacks], Fleet]
     merger: Merger
     start_event: FleetRunStarted
-    on_interval: Callable[[MergedInterval], None]
     on_row: Callable[[str, Object], None]
     stop_reason: Callable[[MergedInterval], str]
     judge: Callable[[Fleet], RunVerdict]
@@ -301,7 +300,7 @@ class FleetSession(FleetRuns):
         # a host that can't be watched between runs says so in its row; the run's result stays shown
         report = _ignore if planned.start_event.between_runs else self.warn
         callbacks = FleetCallbacks(
-            report, partial(self._emit_second, planned, seconds),
+            report, partial(self._emit_second, seconds),
             partial(self._handle_row, planned), planned.stop_reason, planned.is_completed,
         )  # fmt: skip
         self._reported_states = {}
@@ -334,10 +333,7 @@ class FleetSession(FleetRuns):
     def warn(self, text: str) -> None:
         self._emit(FleetMessage("warning", text))
 
-    def _emit_second(
-        self, planned: PlannedRun, seconds: list[HostFigures], second: MergedInterval
-    ) -> None:  # fmt: skip
-        planned.on_interval(second)
+    def _emit_second(self, seconds: list[HostFigures], second: MergedInterval) -> None:
         if seconds:
             self._emit(HostFiguresBatch(tuple(seconds)))
             seconds.clear()

@@ -165,7 +165,7 @@ def check_lesson(lesson: Lesson, target: Target, around: TargetFacts) -> Iterato
 def check_runs(lesson: LessonRun, runs: tuple[RunPage, ...]) -> Iterator[str]:
     """Have fio read the job of each of these runs. UsageError for an option that it does not
     accept, or a job that is missing; a line if there is no fio to ask."""
-    texts = [(run, lesson.job_text(run)) for run in runs]
+    texts = [(run, lesson.jobs.job_text(run)) for run in runs]
     try:
         fio = find_fio()
     except Missing as error:

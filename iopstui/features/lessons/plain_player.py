@@ -200,7 +200,7 @@ class LessonPlayer:
     def _measure(self) -> None:
         """Make the run that the page describes."""
         try:
-            request, lent = self._run.request(), self._run.lent()
+            request, lent = self._run.request(), self._run.jobs.lent()
         except IopstuiError as error:
             self._run.give_up(f"{error.message} {error.hint}".strip())
         else:

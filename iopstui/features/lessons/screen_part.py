@@ -155,7 +155,7 @@ class LessonKeys(FeaturePart):
                 progress = LessonProgress(await asyncio.to_thread(lessons.start, lesson))
             else:
                 progress = paused
-                progress.run.update_facts(await asyncio.to_thread(lessons.current_facts))
+                progress.run.target_facts = await asyncio.to_thread(lessons.current_facts)
         except IopstuiError as error:
             self.port.show_message("error", f"{error.message} {error.hint}".strip())
             return
@@ -246,7 +246,7 @@ class LessonKeys(FeaturePart):
             if self.port.state.ended:
                 raise IopstuiError("the session has ended; no more measurements")
             request = progress.run.request(getattr(session, "interval_s", 1.0))
-            lent = progress.run.lent()
+            lent = progress.run.jobs.lent()
         except (IopstuiError, OSError) as error:
             hint = error.hint if isinstance(error, IopstuiError) else ""
             progress.run.give_up(f"{error} {hint}".strip())
@@ -362,7 +362,7 @@ class LessonKeys(FeaturePart):
     def _clean_up(self, progress: LessonProgress) -> None:
         """Restore the settings and remove the scratch files; nothing runs."""
         session = self.port.live
-        knobs = progress.run.original_knobs()
+        knobs = progress.run.jobs.original_knobs()
         if knobs and session is not None:
             session.reapply_tunables(knobs)
         self.cleanup_task = asyncio.create_task(asyncio.to_thread(progress.run.close))

@@ -13,7 +13,8 @@ class RunEnergy:
     """Sums over the intervals of a run in which both fio and the counters were measured."""
 
     def __init__(self) -> None:
-        self._joules: dict[str, float] = {}
+        self.joules: dict[str, float] = {}
+        """Energy by kind ("package", "dram", "platform")."""
         self._seconds = 0.0
         self._ios = 0
 
@@ -26,35 +27,30 @@ class RunEnergy:
 
     def join(self, later: RunEnergy) -> None:
         """Add the frames that follow."""
-        self._add(later._joules, later._seconds, later._ios)
+        self._add(later.joules, later._seconds, later._ios)
 
     def _add(self, joules: Mapping[str, float], seconds: float, ios: int) -> None:
         for kind, used in joules.items():
-            self._joules[kind] = self._joules.get(kind, 0.0) + used
+            self.joules[kind] = self.joules.get(kind, 0.0) + used
         self._seconds += seconds
         self._ios += ios
 
-    @property
-    def joules(self) -> Mapping[str, float]:
-        """Energy by kind ("package", "dram", "platform")."""
-        return self._joules
-
     def watts(self, kind: str) -> float | None:
         """Mean power; ``None`` where it was not counted."""
-        return ratio(self._joules.get(kind), self._seconds)
+        return ratio(self.joules.get(kind), self._seconds)
 
     @property
     def ios_per_joule(self) -> float | None:
         """I/Os for each joule of the CPU packages, idle power included."""
-        return ratio(float(self._ios), self._joules.get("package"))
+        return ratio(float(self._ios), self.joules.get("package"))
 
     def data(self) -> dict[str, object] | None:
         """As JSON: watts and joules by kind, and I/Os per joule; ``None`` without counters."""
-        if not self._joules:
+        if not self.joules:
             return None
         return {
             "seconds": self._seconds,
-            "joules": dict(self._joules),
-            "watts": {kind: self.watts(kind) for kind in self._joules},
+            "joules": dict(self.joules),
+            "watts": {kind: self.watts(kind) for kind in self.joules},
             "ios_per_joule": self.ios_per_joule,
         }

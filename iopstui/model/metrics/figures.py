@@ -4,7 +4,7 @@ bins. A figure is named by its path in model/metrics/fields.py."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from iopstui.model import histogram
@@ -46,7 +46,7 @@ class Meter:
         self._by_bins, self._by_readings = row.name in OF_BINS, row.join is not None
         self._sum = 0.0
         self._weight = 0.0
-        self._bins: dict[int, int] = {}
+        self.bins: dict[int, int] = {}
         self._max: int | None = None
 
     def _row(self) -> Figure:
@@ -87,7 +87,7 @@ class Meter:
         """Add the counts of another meter of the same figure."""
         self._sum += meter._sum
         self._weight += meter._weight
-        self._bins = histogram.merge((self._bins, meter._bins))
+        self.bins = histogram.merge((self.bins, meter.bins))
         self._max = max(self._max or 0, meter._max or 0) or None
 
     @property
@@ -96,17 +96,13 @@ class Meter:
         return BY_PERCENTILE.get(self.path[-1]) if self._by_bins else None
 
     @property
-    def bins(self) -> Mapping[int, int]:
-        return self._bins
-
-    @property
     def value(self) -> float | None:
         """The figure over all frames so far, in the unit of its field."""
         if self._by_bins:
             if self.path[-1] == MAX:
                 return self._max
             percent = BY_PERCENTILE[self.path[-1]]
-            value = histogram.percentiles(self._bins, (percent,)).get(percent)
+            value = histogram.percentiles(self.bins, (percent,)).get(percent)
             return value if value is None or self._max is None else min(value, self._max)
         return self._sum / self._weight if self._weight else None
 
@@ -122,7 +118,7 @@ class Meter:
         latencies = getattr(latencies, "device", latencies)
         if not latencies.bins:
             return None
-        self._bins = histogram.merge((self._bins, latencies.bins))
+        self.bins = histogram.merge((self.bins, latencies.bins))
         self._max = max(self._max or 0, latencies.max_ns or 0) or None
         name = self.path[-1]
         value: float | None = latencies.max_ns if name == MAX else latencies.percentiles.get(name)

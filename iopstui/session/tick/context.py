@@ -37,7 +37,8 @@ class Context:
         self.clock = clock
         self.recording = recording
         self.outcomes = outcomes
-        self._devices = devices
+        self.devices = devices
+        """All block devices by kernel name, as they were when last looked at."""
         self._origin_ns = clock.monotonic_ns()
         self._unsent: list[events.Event] = []
         self._sink: Sink = self._unsent.append
@@ -64,14 +65,9 @@ class Context:
         """The first sample was taken: its moment (CLOCK_MONOTONIC) is 0, as for the frames."""
         self._origin_ns = origin_ns
 
-    @property
-    def devices(self) -> Mapping[str, BlockDevice]:
-        """All block devices by kernel name, as they were when last looked at."""
-        return self._devices
-
     def refresh_devices(self) -> None:
         """Read the devices again: a tunable was changed."""
-        self._devices = read_devices(self.roots)
+        self.devices = read_devices(self.roots)
 
     def emit(self, event: events.Event) -> None:
         """Record the event and send it to the sink, then the outcomes that follow from it."""

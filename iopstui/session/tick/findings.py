@@ -83,7 +83,8 @@ class FindingTracker:
         self._frames_before_run: tuple[Frame, ...] = ()
         self._idle_frames: deque[Frame] = deque(maxlen=IDLE_FRAMES)
         self._unlooked_s = 0.0
-        self._conditions = self._start_conditions = NO_CONDITIONS
+        self.conditions = self._start_conditions = NO_CONDITIONS
+        """The last readings of the devices and CPUs."""
         self._next_question: Finding | None = None
         self._question: tuple[Finding, SteadyRun] | None = None
         self._shape = JobShape()
@@ -125,9 +126,9 @@ class FindingTracker:
         self._idle_frames.clear()
         self._unlooked_s = 0.0
         self._drives = {}
-        if self._conditions.processes is not None:
-            self._conditions = replace(self._conditions, processes=None)
-        self._start_conditions = self._conditions
+        if self.conditions.processes is not None:
+            self.conditions = replace(self.conditions, processes=None)
+        self._start_conditions = self.conditions
         self._reported_at = {}
         self._active.forget()
         self._change, self._changed_at = None, -inf
@@ -140,10 +141,10 @@ class FindingTracker:
         """Last readings of the devices and CPUs."""
         if self._start_conditions is NO_CONDITIONS:
             self._start_conditions = now
-        if now.processes is None and self._conditions.processes is not None:
+        if now.processes is None and self.conditions.processes is not None:
             # they are read only now and then
-            now = replace(now, processes=self._conditions.processes)
-        self._conditions = now
+            now = replace(now, processes=self.conditions.processes)
+        self.conditions = now
 
     def note_tunable_change(self, t: float, device: str, name: str, before: str, now: str) -> None:
         """A tunable was changed at ``t``: what it moved is reported when enough seconds were
@@ -167,7 +168,7 @@ class FindingTracker:
         for the next one that is looked at."""
         self._tree = tuple(tree or devices)
         self._drives.update(frame.nvme)
-        self._siblings.feed(frame, self._tree, self._conditions)
+        self._siblings.feed(frame, self._tree, self.conditions)
         if not frame.step:
             yield from self._between_runs(frame, devices, looks)
             return
@@ -211,11 +212,6 @@ class FindingTracker:
         )
         if finding is not None:
             yield from self._report([finding], evidence, frame.t)
-
-    @property
-    def conditions(self) -> Conditions:
-        """The last readings of the devices and CPUs."""
-        return self._conditions
 
     @property
     def firing(self) -> list[Finding]:
@@ -265,7 +261,7 @@ class FindingTracker:
         cpus = set(window[-1].cpus) if window else set()
         online = tuple(sorted(cpus & initial_cpus()))
         return Evidence(window, devices=tuple(devices), online=online,
-                        conditions=self._conditions, start_conditions=self._start_conditions,
+                        conditions=self.conditions, start_conditions=self._start_conditions,
                         tree=self._tree, links=self._links, volume=self._volume,
                         drives=dict(self._drives), idle_rings=self.idle_rings,
                         odd_disk=self._siblings.odd)  # fmt: skip

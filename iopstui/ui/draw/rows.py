@@ -203,19 +203,15 @@ class Table(Generic[T]):
         spare = max(0, width - label - sum(column.cells for column in fitting))
         extra = min(3, spare // (len(fitting) + 1)) if fitting else 0
         self._label = label + extra
-        self._columns = [(column, column.cells + extra) for column in fitting]
+        self.columns = [(column, column.cells + extra) for column in fitting]
+        """Visible columns with their widths."""
         self.titles = {column.title for column in fitting}
         self._headers: dict[tuple[str, str], Row] = {}
 
     @property
-    def columns(self) -> Sequence[tuple[Column, int]]:
-        """Visible columns with their widths."""
-        return self._columns
-
-    @property
     def used_width(self) -> int:
         """Cells that label and columns take."""
-        return self._label + sum(width for _, width in self._columns)
+        return self._label + sum(width for _, width in self.columns)
 
     def header(self, label: str = "", strong: str = "") -> Row:
         """The column titles; ``strong`` is the one that the rows are sorted by."""
@@ -227,14 +223,14 @@ class Table(Generic[T]):
     def _header(self, label: str, strong: str) -> Row:
         line = Line(self._width, self._charset)
         line.add(fit(label, self._label), BOLD if strong and label == strong else DIM)
-        for column, width in self._columns:
+        for column, width in self.columns:
             line.add(column.title.rjust(width), BOLD if column.title == strong else DIM)
         return line.build()
 
     def spans(self, label: str) -> list[tuple[int, int, str]]:
         """(begin, end, title) of the label and of each column that is shown."""
         spans = [(0, self._label, label)]
-        for column, width in self._columns:
+        for column, width in self.columns:
             spans.append((spans[-1][1], spans[-1][1] + width, column.title))
         return spans
 
@@ -242,7 +238,7 @@ class Table(Generic[T]):
         """Return a row of values, each right-aligned in its column."""
         line = Line(self._width, self._charset).add(fit(label, self._label), label_style)
         run, style = "", PLAIN
-        for column, width in self._columns:
+        for column, width in self.columns:
             style_of = column.style_of
             cell_style = DIM if dim else column.style if style_of is None else style_of(item)
             text = column.text(item)

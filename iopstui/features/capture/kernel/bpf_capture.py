@@ -63,7 +63,7 @@ class BpfCapture:
     def __init__(self, regions: Sequence[Region], roots: Roots) -> None:
         self._roots = roots
         self._fds: list[int] = []
-        self._programs: list[int] = []
+        self.programs: list[int] = []
         self._ring: mmap.mmap | None = None
         self._counters: mmap.mmap | None = None
         self._read_to = self._last_head = 0
@@ -79,10 +79,6 @@ class BpfCapture:
         except OSError as error:
             self.close()
             raise CaptureUnusable(f"the kernel refuses the programs ({error.strerror})") from None
-
-    @property
-    def programs(self) -> Sequence[int]:
-        return self._programs
 
     def take(self, last: bool = False) -> Batch:
         """The records that were complete at the poll before this one; with ``last`` all."""
@@ -136,11 +132,11 @@ class BpfCapture:
         disks = [disk for region in regions for disk in self._disks(region)]
         for event, code in _codes(kernel, disks, maps, bios).items():
             name = f"iops_{event[6:]}"[:_NAME_BYTES]
-            self._programs.append(bpf.load_program(code, kernel.tracepoints[event], name))
-            self._fds.append(self._programs[-1])
+            self.programs.append(bpf.load_program(code, kernel.tracepoints[event], name))
+            self._fds.append(self.programs[-1])
         self._ring = _map_memory(maps.ring, (1 << RING_BITS) << programs.RECORD_BITS)
         self._counters = _map_memory(maps.counters, programs.COUNTERS_BYTES)
-        self._fds += [bpf.attach_program(fd) for fd in self._programs]
+        self._fds += [bpf.attach_program(fd) for fd in self.programs]
 
     def _map(self, size: int, name: str) -> int:
         self._fds.append(bpf.new_value_map(size, name))

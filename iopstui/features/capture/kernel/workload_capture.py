@@ -137,7 +137,8 @@ class WorkloadCapture:
         self._processes = Processes(roots, choice.pids)
         self._counter = WorkloadCounter(self._processes.name)
         self._cgroups: Collection[int] = ()
-        self._polls = self._lost = self._all = 0
+        self._polls = self._lost = self.seen = 0
+        """``seen``: all requests so far, of all processes."""
         self._capture = BpfCapture(regions, roots)
         self._disk_began = self._completed()
         self.begin()
@@ -145,7 +146,7 @@ class WorkloadCapture:
     def begin(self) -> None:
         """Begin to count now; forget earlier counts."""
         self._capture.take(last=True)
-        self._all = 0
+        self.seen = 0
         self._disk_began = self._completed()
         self._count_from(time.monotonic_ns())
 
@@ -155,11 +156,6 @@ class WorkloadCapture:
         self._began = began_ns
         self._lost, self._missed = 0, self._capture.counts()
 
-    @property
-    def seen(self) -> int:
-        """All requests so far, of all processes."""
-        return self._all
-
     def poll(self, last: bool = False) -> int:
         """Count what has come; how many requests there were."""
         if self._choice.cgroup and self._polls % _CGROUPS_EVERY == 0:
@@ -167,7 +163,7 @@ class WorkloadCapture:
         self._polls += 1
         batch = self._capture.take(last)
         self._lost += batch.lost
-        self._all += len(batch) + batch.lost
+        self.seen += len(batch) + batch.lost
         columns = self._chosen(batch)
         if self._trace is not None:
             self._trace.add(

@@ -136,9 +136,9 @@ def _destroyed_paths(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, l
     return paths_by_host
 
 
-def launch_command(node: Node, launcher: str, bring: bool, sudo: bool) -> list[str]:
+def launch_command(arguments: argparse.Namespace, node: Node) -> list[str]:
     """The command that runs the agent on a host."""
-    remote = remote_command(bring, sudo)
+    remote, launcher = remote_command(arguments.bring, arguments.sudo), arguments.launcher
     if launcher:
         try:
             command = shlex.split(launcher)

@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from iopstui.cli.terminal import print_message
@@ -18,7 +19,7 @@ from iopstui.features.fleet.hosts.host_tunables import HostTunables
 from iopstui.features.fleet.hosts.nodes import Node
 from iopstui.features.fleet.merging.certificate import certify_merge
 from iopstui.features.fleet.merging.figures import FleetExpectation
-from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.merger import Merger
 from iopstui.features.fleet.output.wording import totals_text
 from iopstui.features.fleet.program.agent_orders import AgentOrders, launch_command, new_record_path
 from iopstui.features.fleet.program.record_file import (
@@ -28,7 +29,6 @@ from iopstui.features.fleet.program.record_file import (
 )
 from iopstui.features.fleet.program.run_reporter import (
     FleetRunReporter,
-    fleet_options,
     judge_expectations,
     run_verdict,
     start_spread_text,
@@ -90,12 +90,12 @@ def job_fleet(
     min_hosts: int,
     callbacks: FleetCallbacks,
 ) -> Fleet:
-    """The hosts of one run, launched as the command line says."""
-
-    def launch(node: Node) -> list[str]:
-        return launch_command(node, arguments.launcher, arguments.bring, arguments.sudo)
-
-    return Fleet(nodes, launch, order, merger, fleet_options(arguments, min_hosts), callbacks)
+    """The hosts of one run, as the command line says; ``min_hosts`` are enough."""
+    options = FleetOptions(
+        min_hosts, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
+        arguments.connect_timeout, arguments.split,
+    )  # fmt: skip
+    return Fleet(nodes, partial(launch_command, arguments), order, merger, options, callbacks)
 
 
 class FleetRunPlanner:
@@ -150,7 +150,7 @@ class FleetRunPlanner:
             return self._judge(fleet, merger, run, min_hosts if point is not None else None)
 
         return PlannedRun(
-            fleet, merger, event, _ignore_second, self._record_row, run.stop_reason, judge,
+            fleet, merger, event, self._record_row, run.stop_reason, judge,
             lambda: run.is_steady,
         )  # fmt: skip
 
@@ -167,10 +167,11 @@ class FleetRunPlanner:
 
         return PlannedRun(
             lambda callbacks: Fleet(
-                self._nodes, self._launch_command, order, merger, options, callbacks
+                self._nodes, partial(launch_command, self._arguments), order, merger, options,
+                callbacks,
             ),
             merger, FleetRunStarted(0, names, time.time(), watching=True, between_runs=True),
-            _ignore_second, lambda name, row: None, lambda second: "",
+            lambda name, row: None, lambda second: "",
             lambda fleet: RunVerdict(EXIT_OK),
         )  # fmt: skip
 
@@ -182,10 +183,6 @@ class FleetRunPlanner:
         """The order with the tunables that were changed on this host's disks."""
         tunables = self._settings.initial_settings(node.name)
         return {**order, "tunables": tunables} if tunables else order
-
-    def _launch_command(self, node: Node) -> list[str]:
-        arguments = self._arguments
-        return launch_command(node, arguments.launcher, arguments.bring, arguments.sudo)
 
     def _record_row(self, name: str, row: Object) -> None:
         if row["event"] == "session":
@@ -245,7 +242,3 @@ def failure_reason(fleet: Fleet) -> str:
     return (
         f"{len(failed)} of {len(fleet.members)} hosts failed or were lost: {failure_text(failed)}"
     )
-
-
-def _ignore_second(second: MergedInterval) -> None:
-    """The screen has it already."""

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from iopstui.cli.terminal import print_message
 from iopstui.features.fleet.answer import FleetAnswers
-from iopstui.features.fleet.fleet import Fleet, FleetOptions, start_spread_ms
+from iopstui.features.fleet.fleet import Fleet, start_spread_ms
 from iopstui.features.fleet.merging.figures import AbortCondition, FleetExpectation, figure
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 from iopstui.features.fleet.output.sinks import TotalsSink, totals_sink
@@ -108,14 +108,6 @@ class FleetRunReporter:
         """No more lines come."""
         if self._record is not None:
             self._record.close()
-
-
-def fleet_options(arguments: argparse.Namespace, min_hosts: int) -> FleetOptions:
-    """Fleet options from the command line; ``min_hosts`` are enough."""
-    return FleetOptions(
-        min_hosts, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
-        arguments.connect_timeout, arguments.split,
-    )  # fmt: skip
 
 
 def start_spread_text(fleet: Fleet) -> str:

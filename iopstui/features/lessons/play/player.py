@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from iopstui.errors import UsageError
 from iopstui.events import Event, FrameReady, StepFinished, StepStarted
 from iopstui.features.lessons.model.figures import requested_figures, run_figures
-from iopstui.features.lessons.model.formula import Value
 from iopstui.features.lessons.model.pages import (
     ASK,
     RUN_STEP,
@@ -31,7 +30,6 @@ from iopstui.features.lessons.play.page import (
     READY,
     RUNNING,
     SKIPPED,
-    AnswerVerdict,
     ShownPage,
 )
 from iopstui.features.lessons.play.texts import LessonTexts, figures_of_page
@@ -42,17 +40,11 @@ from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.point import PointMeter
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio import jobfile
-from iopstui.preflight.shared_scratch import LentScratch
 
 
-class LessonRun:
-    """``facts`` are those of ``target`` (facts.py); ``size`` and
-    ``destroy_data`` are those of the command line.
-
-    ``points`` are the figures of the runs so far, ``failed`` why a run has none, ``skipped`` why
-    a page could not be shown, ``answers`` what was answered; by the pages' names, ``skipped`` by
-    their headers.
-    """
+class LessonRun(LessonState):
+    """``facts`` are those of ``target`` (facts.py); ``size`` and ``destroy_data`` are those of the
+    command line."""
 
     def __init__(
         self,
@@ -62,14 +54,11 @@ class LessonRun:
         size: str | None = None,
         destroy_data: Sequence[str] = (),
     ) -> None:
-        self.lesson = lesson
-        self._state = state = LessonState(lesson, facts)
-        self.points, self.documents, self.failed = state.points, state.documents, state.failed
-        self.skipped, self.answers = state.skipped, state.answers
+        super().__init__(lesson, facts)
         self.elapsed_s = 0.0
         self._target = target
-        self._jobs = LessonJobs(state, target, size, destroy_data)
-        self._texts = LessonTexts(state, self._jobs)
+        self.jobs = LessonJobs(self, target, size, destroy_data)
+        self._texts = LessonTexts(self, self.jobs)
         self._own_cpus: frozenset[int] = frozenset()
         self._meter: PointMeter | None = None
         self._started = False
@@ -102,7 +91,7 @@ class LessonRun:
         names = set(figures_of_page(step))
         for question in step.answers if isinstance(step, AnswerPage) else ():
             names |= self._figures_of_question(question)
-        disturbed = self._state.disturbances(names)
+        disturbed = self.disturbances(names)
         return next((run for run in self.lesson.runs if run.name in disturbed), None)
 
     def _figures_of_question(self, name: str) -> frozenset[str]:
@@ -163,34 +152,16 @@ class LessonRun:
             if step is None or self._is_shown(step):
                 return
 
-    # -- what is known
-
-    def lookup(self, name: str) -> Value | None:
-        """A figure, a fact or one of [let]; ``None`` if it is not known."""
-        return self._state.lookup(name)
-
-    def verdict(self, name: str) -> AnswerVerdict | None:
-        """Answer a question from the measurements so far; ``None`` if it was not asked."""
-        return self._state.verdict(name)
-
-    def impossible_runs(self) -> dict[str, str]:
-        """The runs that can't be made here, and why ("": because another one can't)."""
-        return self._state.impossible_runs()
-
-    def update_facts(self, facts: TargetFacts) -> None:
-        """Go on after a break in which the target's tunables may have changed."""
-        self._state.target_facts = facts
-
     def _is_shown(self, step: Page) -> bool:
         """Whether there is anything to show of it."""
         if step.when is not None and step.when.as_boolean(self.lookup) is not True:
             return False
         if step.needs is not None and step.needs.as_boolean(self.lookup) is not True:
-            self.skipped[step.header] = self._state.skip_reason(step)
+            self.skipped[step.header] = self.skip_reason(step)
             return True
         if isinstance(step, QuestionPage):
-            is_shown = self._state.is_decidable(step) and self._state.is_askable(step)
-            self._state.shown_questions |= {step.name} if is_shown else set()
+            is_shown = self.is_decidable(step) and self.is_askable(step)
+            self.shown_questions |= {step.name} if is_shown else set()
             return is_shown
         return isinstance(step, RunPage) or bool(self._texts.blocks(step))
 
@@ -227,27 +198,18 @@ class LessonRun:
 
     # -- runs
 
-    def job_text(self, run: RunPage) -> str:
-        """The job file of a run with its options. UsageError if there is none."""
-        return self._jobs.job_text(run)
-
-    def original_knobs(self) -> tuple[tuple[str, str], ...]:
-        """The values that the tunables of this lesson had when it began, in the order in which
-        they have to be restored: for ``LiveSession.set_tunable``, if the session goes on."""
-        return self._jobs.original_knobs()
-
     def request(self, interval_s: float = 1.0) -> RunRequest:
         """Request for the page shown, for a session that samples every ``interval_s``; from now on
         the player waits for its events. Raises UsageError."""
         run = self.run_page
         if run is None or run.header in self.skipped:
             raise UsageError("No run is shown.")
-        text = self.job_text(run)
-        request = self._jobs.request(run, interval_s)
+        text = self.jobs.job_text(run)
+        request = self.jobs.request(run, interval_s)
         self.failed.pop(run.name, None)
         shape = shape_of(text)
         self.points.pop(run.name, None)
-        self._state.figures[run.name] = requested_figures(shape)
+        self.figures[run.name] = requested_figures(shape)
         cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective_sections(text)}
         self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
         self._started = self._stopping = False
@@ -255,10 +217,6 @@ class LessonRun:
         disturbances = DisturbanceMeter(self._target, shape)
         self._meter = PointMeter(run.settle, run.seconds, disturbances)
         return request
-
-    def lent(self) -> LentScratch | None:
-        """The scratch directory that the runs share. Raises UsageError."""
-        return self._jobs.lent()
 
     def stop(self) -> None:
         """The session was asked to stop what runs, so the next end of a run is that of this one:
@@ -297,8 +255,8 @@ class LessonRun:
             return
         self.points[run.name] = point
         self.documents[run.name] = event.document
-        self._state.figures[run.name] |= run_figures(point, event.document, self._own_cpus)
+        self.figures[run.name] |= run_figures(point, event.document, self._own_cpus)
 
     def close(self) -> None:
         """Remove the scratch files. The session that ran the jobs must be idle or closed."""
-        self._jobs.close()
+        self.jobs.close()

@@ -54,7 +54,8 @@ class NonBlockingDriver(LinuxDriver):
         # Textual's first layout would take any size that the terminal or COLUMNS and LINES say
         first = limit_size(Size(*self._get_terminal_size()))
         self._size = self._size or (first.width, first.height)
-        self._lag_s = 0.0
+        self.lag_s = 0.0
+        """How long the terminal took to show the last paint; 0 if it does not answer."""
         self._answers_sync_query = False
         self._query_s: float | None = None
         self._output: Output | None = None
@@ -71,11 +72,6 @@ class NonBlockingDriver(LinuxDriver):
     def _is_waiting_for_answer(self) -> bool:
         query_s = self._query_s
         return query_s is not None and time.monotonic() - query_s < SYNC_TIMEOUT_S
-
-    @property
-    def lag_s(self) -> float:
-        """How long the terminal took to show the last paint; 0 if it does not answer."""
-        return self._lag_s
 
     def note_paint(self) -> None:
         """A paint was written: ask the terminal to answer when it has shown it."""
@@ -200,7 +196,7 @@ class NonBlockingDriver(LinuxDriver):
         if isinstance(message, TerminalSupportsSynchronizedOutput):
             query_s, self._query_s = self._query_s, None
             if query_s is not None:
-                self._lag_s = time.monotonic() - query_s
+                self.lag_s = time.monotonic() - query_s
                 self.on_drained()
                 return
             self._answers_sync_query = True
