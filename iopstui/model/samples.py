@@ -67,16 +67,13 @@ class IrqReading(Protocol):
     @property
     def cpus(self) -> Sequence[int]:
         """CPUs that are counted, in order."""
-        ...
 
     def counts(self) -> Mapping[int, int]:
         """Return all counts by CPU."""
-        ...
 
     def increase_since(self, before: object) -> Mapping[int, int] | None:
         """Return the increase of each count against an earlier reading (less: below 0), without
         unchanged ones; ``None`` if that can't be told."""
-        ...
 
 
 class IrqCounts(Mapping[int, Mapping[int, int]]):

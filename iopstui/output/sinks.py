@@ -20,11 +20,9 @@ class EventSink(Protocol):
 
     def handle(self, event: Event) -> None:
         """Take one event."""
-        ...
 
     def close(self) -> None:
         """End the output: nothing more will come."""
-        ...
 
 
 class NarratedSink:

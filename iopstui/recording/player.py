@@ -25,7 +25,6 @@ class Timed(Protocol):
     @property
     def t(self) -> float:
         """Its second."""
-        ...
 
 
 Item = TypeVar("Item", bound=Timed)

@@ -23,11 +23,9 @@ class Page(Protocol):
 
     def send(self, data: bytes) -> None:
         """Send what the terminal in the browser shows, without waiting for it."""
-        ...
 
     def drop(self) -> None:
         """Cut the connection."""
-        ...
 
 
 class ScreenProcess:

@@ -43,11 +43,9 @@ class WebSocket(Protocol):
 
     async def send_bytes(self, data: bytes) -> Any:
         """Send a message; waits for a browser that does not read."""
-        ...
 
     async def close(self) -> Any:
         """Close it; waits for the browser's answer."""
-        ...
 
 
 class BrowserPage:

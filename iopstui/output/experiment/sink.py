@@ -26,7 +26,6 @@ class Conclusions(Protocol):
 
     def verdicts(self) -> Iterable[str]:
         """The conclusions in sentences."""
-        ...
 
 
 R = TypeVar("R", bound=Conclusions)

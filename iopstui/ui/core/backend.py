@@ -29,17 +29,14 @@ class Prepared(Protocol):
     @property
     def lines(self) -> tuple[str, ...]:
         """Its length, then what it runs, with a label each."""
-        ...
 
     @property
     def resume_note(self) -> str:
         """What is measured already; "" if nothing."""
-        ...
 
     @property
     def loss_note(self) -> str:
         """Why its results will not be kept if it is stopped; "" if they will."""
-        ...
 
 
 class Running(Protocol):
@@ -48,19 +45,15 @@ class Running(Protocol):
     @property
     def active(self) -> bool:
         """False once it is over and everything is as before."""
-        ...
 
     def feed(self, event: Event) -> None:
         """Pass on an event of the session."""
-        ...
 
     def stop(self) -> None:
         """Stop it; its results are kept."""
-        ...
 
     def wait(self, seconds: float) -> None:
         """Wait until it has ended."""
-        ...
 
 
 class Background(Protocol):
@@ -69,24 +62,19 @@ class Background(Protocol):
     @property
     def hosts(self) -> int:
         """How many hosts the fleet has; 0: there is none."""
-        ...
 
     @property
     def seconds(self) -> float | None:
         """How long a run takes on a fleet; ``None``: not known."""
-        ...
 
     def preview(self, plan: Plan) -> Any:
         """Check a plan; it takes a while. Raises IopstuiError."""
-        ...
 
     def start(self, ready: Any, sink: Callable[[Event], None], t: float, anew: bool) -> Running:
         """Start what ``preview`` has returned."""
-        ...
 
     def variants(self) -> tuple[str, str]:
         """Two values that are worth comparing here."""
-        ...
 
 
 MakeBackground = Callable[[Controller], Background]

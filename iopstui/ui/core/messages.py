@@ -23,27 +23,22 @@ class Controller(Protocol):
     @property
     def target(self) -> Target:
         """The target of the jobs."""
-        ...
 
     @property
     def devices(self) -> Mapping[str, BlockDevice]:
         """All block devices by kernel name."""
-        ...
 
     @property
     def running(self) -> bool:
         """True from a run's start to its end."""
-        ...
 
     @property
     def disk_use(self) -> DiskUse | None:
         """Who used the disks in the last second; None while a job runs, or where it is not read."""
-        ...
 
     @property
     def host(self) -> str:
         """The name of the machine that is measured."""
-        ...
 
     bind: bool
     """Whether the next run's jobs are bound to hardware queues."""
@@ -51,45 +46,35 @@ class Controller(Protocol):
     @property
     def job(self) -> str | None:
         """The job that runs or ran last."""
-        ...
 
     @property
     def overrides(self) -> dict[str, str]:
         """fio options changed in it."""
-        ...
 
     def start(self, sink: Callable[[Event], None]) -> None:
         """Starts its thread; ``sink`` is called from that thread for every event."""
-        ...
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
         """Runs a shipped job or a job file in place of a running one; ``mark`` is put on every
         chart when it begins."""
-        ...
 
     def stop_job(self) -> None:
         """Stops the running job."""
-        ...
 
     def mark(self, text: str) -> None:
         """Puts a mark on every chart."""
-        ...
 
     def set_tunable(self, name: str, value: str) -> None:
         """Changes a setting of the target's disks (model/block/tunable.py)."""
-        ...
 
     def knobs(self) -> Sequence[TunableState]:
         """Every tunable with its current value; empty if there is none."""
-        ...
 
     def topology(self) -> Topology:
         """The machine's CPUs and which belong together."""
-        ...
 
     def close(self) -> None:
         """Stops fio, removes scratch files, joins the thread. May be called twice."""
-        ...
 
 
 MakeController = Callable[[Sequence[str]], Controller]
@@ -101,11 +86,9 @@ class Watch(Protocol):
 
     def start(self) -> bool:
         """Start; False if that is not possible."""
-        ...
 
     def stop(self) -> None:
         """Stop reporting."""
-        ...
 
 
 MakeWatch = Callable[[Callable[[str, str], None]], Watch]

@@ -109,7 +109,6 @@ class LiveScreen(Protocol):
 
     def paint(self) -> None:
         """Shows the newest state."""
-        ...
 
 
 Strip = Callable[[int, int, bool], Sequence[Row]]

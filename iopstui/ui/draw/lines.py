@@ -16,7 +16,6 @@ class Refresh(Protocol):
 
     def __call__(self, *regions: Region) -> object:
         """Schedule the repaint; returns at once."""
-        ...
 
 
 class Lines:

@@ -114,15 +114,12 @@ class TotalsSink(Protocol):
 
     def second(self, second: MergedInterval) -> None:
         """Take one second."""
-        ...
 
     def answer(self, t: float, answer: Answer) -> None:
         """Take another answer, given after ``t`` seconds."""
-        ...
 
     def end(self, merger: Merger) -> None:
         """No more seconds come."""
-        ...
 
 
 def totals_sink(kind: str, out: TextIO, err: TextIO, label: str) -> TotalsSink:
