@@ -10,8 +10,7 @@ uses a disk, ``doctor_check`` a check of the machine,
 hour, ``screen_part`` keys of the live screen,
 ``completion`` values that Tab completes, ``config_keys`` keys of the configuration,
 ``screen_help`` sections of the help, ``json_documents`` schemas, ``report_source`` reports on files
-of its own.
-"""
+of its own."""
 
 from __future__ import annotations
 

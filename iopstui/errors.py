@@ -1,7 +1,6 @@
 """User-facing errors and their exit codes.
 
-Every message says what happened, why, and (``hint``) the command or step that fixes it.
-"""
+Every message says what happened, why, and (``hint``) the command or step that fixes it."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ EXIT_MEANINGS = {
 class IopstuiError(Exception):
     """A failure that is reported to the user in one sentence.
 
-    ``message`` says what happened and why; ``hint`` what to do about it (may be empty).
-    """
+    ``message`` says what happened and why; ``hint`` what to do about it (may be empty)."""
 
     exit_code = EXIT_JOB_FAILED
 

@@ -1,7 +1,6 @@
 """The event stream of a session. The screen, the headless printer and reports are its sinks.
 
-Every event carries ``t``: seconds since the session's first sample (monotonic clock).
-"""
+Every event carries ``t``: seconds since the session's first sample (monotonic clock)."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ class StepStarted:
     such as "randread 4k  QD 32 × 2 jobs". ``phase`` is LAYOUT or RUN. ``options`` are those
     that all sections of the job have, as asked for: without the place and what follows from it.
     ``overlap_s``: the run replaced another one without a pause, and both did I/O for this time (s;
-    below 0: neither did).
-    """
+    below 0: neither did)."""
 
     kind: ClassVar[str] = "step_started"
 
@@ -50,8 +48,7 @@ class StepStarted:
 class RunPlanned:
     """Everything was examined, and files are laid out as soon as that is allowed (``fleet``).
     ``layout`` are the bytes of scratch files that will be made, by the scratch directory they are
-    made in, which is there by now.
-    """
+    made in, which is there by now."""
 
     kind: ClassVar[str] = "planned"
 
@@ -63,8 +60,7 @@ class RunPlanned:
 @dataclass(frozen=True, slots=True)
 class RunReady:
     """Everything is ready and fio waits for the word to start (``--hold``, ``fleet``). ``writes``
-    are the paths that the run writes to; what was made for it is not among them.
-    """
+    are the paths that the run writes to; what was made for it is not among them."""
 
     kind: ClassVar[str] = "armed"
 
@@ -78,8 +74,7 @@ class FioExecuted:
     """fio was executed after having been held: at ``wall_ms`` since 1970 by this machine's clock,
     ``monotonic_ns`` by CLOCK_MONOTONIC, ``late_ms`` after the instant that was asked for.
     ``offset_ms`` is by how much the clock was ahead of that of who gave the word, ``error_ms`` how
-    wrong that can be; ``None``: nobody has compared them.
-    """
+    wrong that can be; ``None``: nobody has compared them."""
 
     kind: ClassVar[str] = "executed"
 
@@ -141,8 +136,7 @@ class Notice:
 @dataclass(frozen=True, slots=True)
 class TunableChanged:
     """A tunable was changed (model/block/tunable.py) or restored; values as the kernel
-    reads them. A ``Mark`` goes with it.
-    """
+    reads them. A ``Mark`` goes with it."""
 
     kind: ClassVar[str] = "tunable_changed"
 
@@ -208,8 +202,7 @@ class ExpectationChecked:
     ``None`` if it was not measured or can't be judged (``why``); ``share`` (0..1) of the measured
     seconds met it themselves. ``base`` is the same figure of the baseline (``None``: there is
     none) in the file ``base_name``, ``low`` and ``high`` the interval of the ratio to it,
-    ``base_spread`` whether the baseline has one of its own.
-    """
+    ``base_spread`` whether the baseline has one of its own."""
 
     kind: ClassVar[str] = "judged"
 
@@ -235,8 +228,7 @@ class ExpectationChecked:
 @dataclass(frozen=True, slots=True)
 class SteadyState:
     """Whether a run's IOPS were steady (model/metrics/statistics.py); ``steady`` is
-    ``None`` if it was too short to tell. ``text`` says it in words.
-    """
+    ``None`` if it was too short to tell. ``text`` says it in words."""
 
     kind: ClassVar[str] = "steady_state"
 
@@ -264,8 +256,7 @@ class ExperimentStarted:
 @dataclass(frozen=True, slots=True)
 class PointStarted:
     """The ``index``-th of ``total`` runs of an experiment (from 0) begins; ``label`` says what is
-    set in it, ``left_s`` how long the experiment will still take (0: not known).
-    """
+    set in it, ``left_s`` how long the experiment will still take (0: not known)."""
 
     kind: ClassVar[str] = "point_started"
 
@@ -344,8 +335,7 @@ class StepFinished:
     """A fio run ended. ``summary`` holds fio's own final figures (output/summary.py makes a
     table of it); ``document`` is the JSON report itself without its histograms (JSON lines leave it
     out); ``error`` says in one sentence why it failed, or is empty, and
-    ``hint`` how to fix it.
-    """
+    ``hint`` how to fix it."""
 
     kind: ClassVar[str] = "step_finished"
 
@@ -399,8 +389,7 @@ Event = (
 def field_types(cls: type) -> dict[str, Any]:
     """Field types of an event or of a dataclass inside one, by name.
 
-    The types of experiments are imported here, not at the top: a plain run does not need them.
-    """
+    The types of experiments are imported here, not at the top: a plain run does not need them."""
     from iopstui.model.experiment.baseline import BaselineFigure
     from iopstui.model.experiment.expectation import Outcome
     from iopstui.model.experiment.plan import Plan

@@ -2,8 +2,7 @@
 
 Screen, tables, reports and sentences use the same ones. All give at most three significant digits
 (exact figures are in JSON lines). A value that is not known is a dash. ``replace_unprintable``
-makes a finished line printable where the locale is not UTF-8.
-"""
+makes a finished line printable where the locale is not UTF-8."""
 
 from __future__ import annotations
 
@@ -220,8 +219,7 @@ def replace_unprintable(text: str, encoding: str | None) -> str:
     """``text`` with what ``encoding`` can't print replaced; the width stays the same, but for
     arrows, which stand in sentences and not in columns.
 
-    ``None`` (a stream in memory) prints everything but what no terminal should get (text.py).
-    """
+    ``None`` (a stream in memory) prints everything but what no terminal should get (text.py)."""
     text = safe_text(text)
     if encoding is None:
         return text

@@ -2,8 +2,7 @@
 
 A producer declares its columns once. They are shown as lines of text, as rows of the screen
 (``ui/draw/rows.py``), as HTML or Markdown (``output/page/markup.py``), or written to flat
-files (CSV, Parquet).
-"""
+files (CSV, Parquet)."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ class Column:
     (names from A on) or ``DOWN`` (the largest first), by its value or what ``key`` makes of a row.
 
     In a flat file it is called as its ``id`` and has a ``type``; ``unit``, ``source`` and
-    ``meaning`` are those of a field (model/metrics/fields.py).
-    """
+    ``meaning`` are those of a field (model/metrics/fields.py)."""
 
     id: str
     title: str = ""

@@ -20,8 +20,7 @@ _UNSAFE = re.compile(
 def safe_text(text: str) -> str:
     """``text`` with ``?`` in place of characters that could mislead a terminal, a page or a file.
 
-    Lines and tabs stay. Every text of another machine, program or file passes here once.
-    """
+    Lines and tabs stay. Every text of another machine, program or file passes here once."""
     if text.isascii() and text.isprintable():
         return text
     return _UNSAFE.sub("?", text.replace("\r\n", "\n"))
@@ -31,8 +30,7 @@ def printable(text: str) -> str:
     """``text`` as one line without anything a terminal would act on.
 
     Any run of white space becomes one space; control, format, surrogate, private and
-    unassigned characters become ``?`` (``str.isprintable``). Ends are stripped.
-    """
+    unassigned characters become ``?`` (``str.isprintable``). Ends are stripped."""
     spaced = " ".join(text.split())
     if spaced.isprintable():
         return spaced

@@ -3,8 +3,7 @@
 Data is bounded before it is parsed, by what it may become in memory, and its texts are made safe to
 print. Errors are ``ValueError``; ``TooLarge`` is for data beyond the bounds.
 
-The only user of orjson, which is an extra (`iopstui[fast]`).
-"""
+The only user of orjson, which is an extra (`iopstui[fast]`)."""
 
 from __future__ import annotations
 
@@ -67,8 +66,7 @@ def parse_json(
 
     ``is_large``: the text is one of many, or long, so that orjson is worth loading (whole numbers
     beyond 64 bits are floats then). ``exact``: strings stay as they are, for orders, which name
-    files. ``pairs_hook`` makes the value of an object's pairs.
-    """
+    files. ``pairs_hook`` makes the value of an object's pairs."""
     check_memory(data, limit)
     try:
         value = fast_loads(data) if is_large and strict and pairs_hook is None else None
@@ -157,8 +155,7 @@ def fast_loads(text: bytes) -> Any:
     """The value of ``text`` in a third of the time; ``None`` where Python's own has to read it:
     without orjson, or where that refuses the text (which may be right, as NaN is).
 
-    Whole numbers beyond 64 bits are floats.
-    """
+    Whole numbers beyond 64 bits are floats."""
     loads = _orjson()
     if loads is None:
         return None

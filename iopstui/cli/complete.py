@@ -1,8 +1,7 @@
 """Complete a command line for the shell scripts in iopstui/data/completion.
 
 A shell hands over the words so far and gets candidates back, so what it offers is what this version
-takes: commands and options from their parsers, their values from where the program has them.
-"""
+takes: commands and options from their parsers, their values from where the program has them."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 What can destroy data, or measures something else (TARGET, --destroy-data, --no-fence, --probe),
 must be given with each command and is never read from a file. A mistake in the file is reported and
-stops nothing.
-"""
+stops nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The list of commands: the files of cli/commands, and of the features' folders of that name.
 
-A command is called as its file is, with - in place of _.
-"""
+A command is called as its file is, with - in place of _."""
 
 from __future__ import annotations
 

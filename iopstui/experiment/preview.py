@@ -1,8 +1,7 @@
 """Preflight of an experiment: find wrong values and missing permissions, and count its writes.
 
 Every value is shown to fio's own parser once, so that the last point of a long sweep does not
-fail because of a typing error.
-"""
+fail because of a typing error."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Save the results of an interrupted experiment so that it can be resumed.
 
 One JSON object a line: first the experiment's key, then a line for each point, appended and
-on disk when the point is done. A line that was cut off by a crash is passed over.
-"""
+on disk when the point is done. A line that was cut off by a crash is passed over."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ class ProgressFile:
     from the file, and ``changed`` names the differences. ``seed`` is the seed of the random order.
     ``points`` were measured by an earlier run of the same experiment, at ``started_at`` (seconds
     since the epoch); ``judged`` has the figure and the share of each point's expectations. Raises
-    UsageError if the file belongs to another experiment or is not a state file of iopstui.
-    """
+    UsageError if the file belongs to another experiment or is not a state file of iopstui."""
 
     def __init__(
         self,

@@ -3,8 +3,7 @@
 ``ExperimentRunner.run`` blocks its caller. The session is the runner's own: every event of it and
 of the experiment goes to the sink, in order, in the caller's thread. Or it is ``borrowed`` from a
 screen that shows it: the screen passes the session's events on with ``feed``, and the sink gets
-those of the experiment alone.
-"""
+those of the experiment alone."""
 
 from __future__ import annotations
 

@@ -32,8 +32,7 @@ _PREFIX_DIRECTORIES = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "py
 class Grant:
     """Access to a single examined file or device; a replacement at the same path gets no access.
 
-    ``number`` is the device's own (st_rdev), 0 of a file.
-    """
+    ``number`` is the device's own (st_rdev), 0 of a file."""
 
     path: str
     device: int
@@ -86,8 +85,7 @@ def start_fenced(
     Raises OSError.
 
     Landlock fences a thread and what it starts (landlock_restrict_self(2)): one that ends with
-    that needs no program in between, whose start takes longer than fio's answer.
-    """
+    that needs no program in between, whose start takes longer than fio's answer."""
     if fence.fsize is not None or fence_kind() != LANDLOCK:
         return _popen(fenced_command(fence, command), cwd)
     spec = _specification_data(fence, command[0])

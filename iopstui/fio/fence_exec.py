@@ -26,8 +26,7 @@ gets a node of its own without the right to write.
 
 NVMe's generic character devices take any command from whoever has CAP_SYS_ADMIN, however they were
 opened. Without it (Linux 6.2) the kernel lets only those through that a descriptor may: so where
-one is named, that capability is gone with either fence.
-"""
+one is named, that capability is gone with either fence."""
 
 from __future__ import annotations
 

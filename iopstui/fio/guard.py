@@ -23,8 +23,7 @@ command that needs no fence. Lines on its standard output: ``started PID``, ``ex
 it). Lines on its standard input: ``stop`` (SIGINT first), ``kill``. With ``--hold`` everything is
 made ready and ``held`` is said; fio is started after ``go WHEN`` (ns of CLOCK_MONOTONIC), at that
 instant, and ``started PID WHEN`` says when that was. After ``stop`` or ``kill`` instead it ends
-and leaves the DIRECTORIES alone: iopstui removes them, or another run uses them.
-"""
+and leaves the DIRECTORIES alone: iopstui removes them, or another run uses them."""
 
 from __future__ import annotations
 

@@ -66,8 +66,7 @@ class JobFacts:
 
     ``sections`` are the job sections in order with their files; ``writes`` is True if any of them
     writes or trims, as fio's own read-only switch tells. ``options`` are all that fio
-    has understood in all sections ("" for a bare one).
-    """
+    has understood in all sections ("" for a bare one)."""
 
     sections: tuple[SectionFiles, ...]
     writes: bool
@@ -155,8 +154,7 @@ def inspect(
 
     ``label`` is what messages call the job. The file's last section has to be ``END``: there fio
     gives up, after it has said what it would open and before it has opened anything. It is fenced
-    in and can write nowhere. With ``writes`` it is known to be none that only reads.
-    """
+    in and can write nowhere. With ``writes`` it is known to be none that only reads."""
     fence = Fence(open=(str(job_file.parent),))
     options = ["--debug=file,parse", str(job_file)]
     if not writes:

@@ -1,8 +1,7 @@
 """The job that only creates another job's files, and a check that it makes progress.
 
 fio makes all files of a job beforehand with ``create_only=1``. Options that only say how the
-job is run are taken out: with some of them that takes minutes, or never ends (fio 3.33).
-"""
+job is run are taken out: with some of them that takes minutes, or never ends (fio 3.33)."""
 
 from __future__ import annotations
 

@@ -38,8 +38,7 @@ def parse_header(text: str) -> dict[str, str]:
     """The ``# Label: text`` lines at the top of a job file, continuation lines joined.
 
     Keys are those of ``LABELS`` that were found. The first line that is no comment ends it.
-    A file that does not use the labels gives an empty result.
-    """
+    A file that does not use the labels gives an empty result."""
     fields: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():
@@ -133,8 +132,7 @@ def find_job(name_or_path: str) -> Path:
     """The file of a shipped job, or any path; UsageError if it is neither.
 
     A shipped name comes first: ``./NAME`` means a file of the same name. A beginning that
-    only one shipped name has is enough, unless a file is called so.
-    """
+    only one shipped name has is enough, unless a file is called so."""
     if "/" in name_or_path:
         if _may_exist(name_or_path):
             return Path(name_or_path)

@@ -4,8 +4,7 @@ fio truncates what has the name already, and follows links. So it writes into a 
 own, and what it has written gets the name that was meant only if nothing has that name.
 
 With ``--io-log`` fio logs each I/O there, for the list of the slowest. It keeps the log in memory
-until its jobs end, and has no limit for it, so a run is ended when that becomes too much.
-"""
+until its jobs end, and has no limit for it, so a run is ended when that becomes too much."""
 
 from __future__ import annotations
 

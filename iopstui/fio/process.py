@@ -3,8 +3,7 @@
 fio writes its documents into a file in a private directory (in memory where possible), so a
 reader that pauses never blocks fio: a full pipe makes fio's helper thread hold the lock that
 every job needs (measured: runtime doubled, then all jobs died). The part already read is
-given back to the file system. ``guard`` sees to it that fio never outlives iopstui.
-"""
+given back to the file system. ``guard`` sees to it that fio never outlives iopstui."""
 
 from __future__ import annotations
 

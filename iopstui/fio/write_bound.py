@@ -2,8 +2,7 @@
 
 fio(1): ``size`` (``io_size``) is what each clone of a job transfers, reads and writes together, and
 again for each of its ``loops``; ``time_based`` ignores that; ``rate`` bounds what a clone writes in
-a second. Only data that fio counts is meant, not a file system's journal.
-"""
+a second. Only data that fio counts is meant, not a file system's journal."""
 
 from __future__ import annotations
 
@@ -49,8 +48,7 @@ def max_written_bytes(text: str, sections: Sequence[SectionFiles], size_of: Size
 def write_bound(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> WriteBound | None:
     """Maximum writes of all jobs together; ``None``: limited only by the device.
 
-    ``size_of`` gives the size of a file or device that is there, in bytes.
-    """
+    ``size_of`` gives the size of a file or device that is there, in bytes."""
     nominal = spare = 0
     for job, files in zip(jobfile.effective_sections(text), sections, strict=True):
         before = _layout_bytes(job, files, size_of)

@@ -38,8 +38,7 @@ _SERVED_TYPES = frozenset({
 def require_answer(path: Path, roots: Roots, limit_s: float = ANSWER_TIMEOUT_S) -> None:
     """UsageError if ``path`` leads to a file system of a server or program that does not answer.
 
-    Costs one readlink for each part of the path, and a process only where there is such a mount.
-    """
+    Costs one readlink for each part of the path, and a process only where there is such a mount."""
     mount = find_hung_mount(path, roots, limit_s)
     if mount is None:
         return
@@ -196,8 +195,7 @@ def call_with_timeout(
     the way to one of the places (absolute; ``work`` may add to them) does not answer; should the
     work end later all the same, its result goes to ``discard``.
 
-    A machine without any such mount needs no thread.
-    """
+    A machine without any such mount needs no thread."""
     if not any(map(is_network_mount, read_own_mounts(roots))):
         return work()
     task = _Task(work, discard)

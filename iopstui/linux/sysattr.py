@@ -88,8 +88,7 @@ def link_name(path: File) -> str | None:
 def parse_cpu_list(text: str) -> tuple[int, ...]:
     """CPU numbers of "0-3,8" or "0, 1, 2" (both spellings are the kernel's), sorted.
 
-    Parts that are neither a number nor a range are skipped.
-    """
+    Parts that are neither a number nor a range are skipped."""
     cpus: set[int] = set()
     for part in text.split(","):
         match = _CPU_RANGE.fullmatch(part.strip())

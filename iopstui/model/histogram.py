@@ -3,8 +3,7 @@
 fio (stat.h, FIO_IO_U_PLAT_*) counts latencies in buckets: exact up to 127 ns, then 64 buckets
 for every power of two. json+ prints each non-empty bucket under its midpoint in nanoseconds.
 Bins are cumulative, so two documents subtract to the interval's own histogram, and bins of
-several jobs or hosts add exactly.
-"""
+several jobs or hosts add exactly."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ def subtract(current: Bins, previous: Bins) -> Bins | None:
     """Counts between two cumulative histograms.
 
     ``None`` if the counters were reset in between. fio copies its counters without stopping
-    the jobs, so a single bucket may lag; a negative one beside a growing total is left out.
-    """
+    the jobs, so a single bucket may lag; a negative one beside a growing total is left out."""
     if type(current) is HistogramColumns and (not previous or type(previous) is HistogramColumns):
         counts = current.since(previous if type(previous) is HistogramColumns else None)
         if counts is not None:
@@ -88,8 +86,7 @@ def percentiles(bins: Bins, percents: Iterable[float] = PERCENTILES) -> dict[flo
     """Nearest-rank percentiles in ns, by fio's own rule (stat.c, calc_clat_percentiles).
 
     The answer is the key of the first bucket whose cumulative count reaches p/100 of the
-    total, so it is within 1/128 of the true sample. Empty bins give an empty dict.
-    """
+    total, so it is within 1/128 of the true sample. Empty bins give an empty dict."""
     keys: Sequence[int]
     if type(bins) is HistogramColumns:
         keys, cumulative = bins.bucket_keys, bins.sums
@@ -135,8 +132,7 @@ class HistogramColumns(Mapping[int, int]):
     it is the growth to, and the one before that (``None``: it grew from nothing); ``lag`` what this
     growth has more than their difference.
 
-    Those with the same buckets should share one list of ``bucket_keys``, which makes it fast.
-    """
+    Those with the same buckets should share one list of ``bucket_keys``, which makes it fast."""
 
     __slots__ = ("_dict", "_sums", "bucket_keys", "counts", "ends", "lag")
 

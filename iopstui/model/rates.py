@@ -23,8 +23,7 @@ def delta_ms(current: int | None, previous: int | None) -> int | None:
     """Growth of a diskstats time (ms), which the kernel prints with 32 bits: it may wrap.
 
     A step backwards is a wrap only if it is a short way through the top of the range;
-    anything else is a reset.
-    """
+    anything else is a reset."""
     if current is None or previous is None:
         return None
     if current >= previous:
@@ -84,8 +83,7 @@ def _tick_growth(
 ) -> tuple[int, int, int, int, int, int, int, float] | None:
     """The ticks of each field of ``CpuLoad``, and what makes percents of them.
 
-    iowait (and idle with it) may step back a little by design (proc(5)); it counts as 0 then.
-    """
+    iowait (and idle with it) may step back a little by design (proc(5)); it counts as 0 then."""
     usr = current.user + current.nice - previous.user - previous.nice
     system = current.system - previous.system
     irq = current.irq - previous.irq

@@ -1,8 +1,7 @@
 """Raw samples: counters exactly as the kernel and fio reported them.
 
 Nothing here is a rate. Two of these make a frame (model/metrics/frame.py), so a recording of raw
-samples can be replayed through corrected formulas.
-"""
+samples can be replayed through corrected formulas."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ class DiskCounters:
 
     Sectors are 512 bytes, times are milliseconds. The discard fields are ``None`` before
     Linux 4.18, the flush fields before 5.5. A 2.6-style partition row has only four counters;
-    what it lacks is ``None``.
-    """
+    what it lacks is ``None``."""
 
     name: str
     major: int
@@ -124,8 +122,7 @@ class KernelSample:
     left that file out because it is large (wide machines). A disk that has no diskstats row is
     absent from ``disks``. ``throttled_us`` is how long a cgroup's CPU limit has stopped this
     process's group so far (``None``: no such limit can be seen). ``more`` are the counters of
-    model/sources.py by source and name; a source that could not be read is absent.
-    """
+    model/sources.py by source and name; a source that could not be read is absent."""
 
     monotonic_ns: int
     wall_ms: float
@@ -394,8 +391,7 @@ class RawSample:
     that is new. ``nvme`` has the drives' own counters by controller, likewise. ``read_bytes`` and
     ``written_bytes`` are what fio's processes have had block devices read and write so far
     (/proc/PID/io; buffered writes count when they dirty a page); ``None``: not read.
-    ``handover``: another run of the session was being laid out or did I/O in this interval, too.
-    """
+    ``handover``: another run of the session was being laid out or did I/O in this interval, too."""
 
     seq: int
     arrived_ns: int

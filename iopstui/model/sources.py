@@ -1,8 +1,7 @@
 """Further kernel counters: to add one, write one ``Source`` and list it in ``SOURCES``.
 
 What reads them (linux/counters/sampler.py), the registry of fields, frames, JSON lines, CSV,
-recordings, replay, ``--expect`` and sweeps' figures follow from this list.
-"""
+recordings, replay, ``--expect`` and sweeps' figures follow from this list."""
 
 from __future__ import annotations
 

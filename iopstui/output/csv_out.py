@@ -1,7 +1,6 @@
 """Frames as CSV: one row per frame. Headings are ids of model/metrics/fields.py.
 
-The main figures only: JSON lines carry everything. Empty is missing.
-"""
+The main figures only: JSON lines carry everything. Empty is missing."""
 
 from __future__ import annotations
 

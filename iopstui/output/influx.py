@@ -3,8 +3,7 @@
 A line is ``measurement,tag=value field=value time`` (InfluxDB documentation, "Line protocol").
 Fields are called and measured as in JSON lines (model/metrics/fields.py), and are floating-point
 numbers without exception, because a field has one type for ever; time is the wall clock's, in ns.
-What is not known is left out.
-"""
+What is not known is left out."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 One object a line. The first is ``{"event": "session", "schema": 1, ...}``; every object carries
 its host, so the lines of many machines can be put together. Missing is null; a frame's keys are
 always the same (model/metrics/fields.py lists them), except that a direction without I/O
-and a frame without fio are null as a whole. Output is pure ASCII.
-"""
+and a frame without fio are null as a whole. Output is pure ASCII."""
 
 from __future__ import annotations
 

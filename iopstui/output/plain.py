@@ -1,8 +1,7 @@
 """One line for each change, for screen readers and logs: no colours, columns or redrawn lines.
 
 Figures come as a status line every some seconds, and only if they differ from those of the line
-before.
-"""
+before."""
 
 from __future__ import annotations
 
@@ -155,8 +154,7 @@ class PlainSink:
     """Writes a line for each change to ``out``; ``BrokenPipeError`` is passed on.
 
     ``target`` says whose figures go into the status line, which comes every ``every_s`` seconds of
-    the session at most.
-    """
+    the session at most."""
 
     def __init__(self, out: TextIO, target: Target, every_s: float = STATUS_EVERY_S) -> None:
         self._out = out

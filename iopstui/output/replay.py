@@ -48,8 +48,7 @@ def replay_headless(
     """Everything that is in the recording, without waiting. Data on stdout, words on stderr.
 
     With ``wait`` a recording that is still being written is followed (``replay_events``).
-    ``plain_every_s`` is the time between plain status lines.
-    """
+    ``plain_every_s`` is the time between plain status lines."""
     with checking_figures([recording_path(name)]), Recording(recording_path(name)) as recording:
         fold = ReplayFold(recording.header)
         header = recording.header

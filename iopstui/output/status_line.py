@@ -1,7 +1,6 @@
 """A progress line on a terminal that is overwritten in place.
 
-Where standard error is a file or a pipe there is none: lines for a log are the narration's.
-"""
+Where standard error is a file or a pipe there is none: lines for a log are the narration's."""
 
 from __future__ import annotations
 

@@ -92,8 +92,7 @@ def summary_text(
     ``frames_total`` are the frames of the same run: the last lines then say whether they hold
     just as many I/Os and bytes as fio counted otherwise. ``waits`` are the run's means: where its
     I/Os were in flight, ``answer`` the last one given of it; one that only has the figures of its
-    second is left out. Of many rows only the groups' sums are shown.
-    """
+    second is left out. Of many rows only the groups' sums are shown."""
     rows = summary["rows"]
     by_device = len(rows) <= MAX_ROWS
     lines = []

@@ -2,8 +2,7 @@
 
 The table goes to one stream (stdout), everything said in words to the other (stderr). fio's
 figures stand on the left, the device's on the right, of the same second; of several devices their
-sum, and below it each of them. What lies below a device has a row of its own, too.
-"""
+sum, and below it each of them. What lies below a device has a row of its own, too."""
 
 from __future__ import annotations
 
@@ -116,8 +115,7 @@ class TableSink:
     """Prints one row per frame, and fio's final figures at the end. Passes ``BrokenPipeError``
     on.
 
-    ``target`` says whose figures make the right half (``None``: no device's).
-    """
+    ``target`` says whose figures make the right half (``None``: no device's)."""
 
     def __init__(self, out: TextIO, err: TextIO, target: Target | None = None) -> None:
         self._out = out

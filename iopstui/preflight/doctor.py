@@ -1,6 +1,5 @@
 """Check permissions and features of this machine, look for remains of a crash, and say what a
-container shows of its host.
-"""
+container shows of its host."""
 
 from __future__ import annotations
 

@@ -22,8 +22,7 @@ WRITING_MODES = frozenset({
 def inspect_text(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> JobFacts:
     """What fio makes of ``text`` in ``cwd``. ``label`` names the job within a sentence ("the job
     file x"). Nothing is started before the checks: Raises UsageError if it is not a job, Refused
-    for options that no job may use.
-    """
+    for options that no job may use."""
     # a job's own name keeps its spelling
     subject = label[0].upper() + label[1:] if label.startswith("the ") else label
     check_variables(text, subject)

@@ -44,8 +44,7 @@ def prepare(
     ``private`` is the run's private directory, ``active`` the run that this one replaces, ``lent``
     the scratch directory that it uses, where it shares one.
     Raises UsageError, Refused or Missing; then nothing was created and nothing is left, except on
-    a mount whose server has gone away.
-    """
+    a mount whose server has gone away."""
     cwd = Path.cwd()
     places = [cwd / request.job, *(Path(place.path) for place in (target.places if target else ()))]
     signal = cancel_flag()

@@ -36,8 +36,7 @@ class PreparedJob:
     ``staging`` is where missing files are created, ``logs`` where fio writes its logs.
     ``max_file_bytes`` is how long a file may become. ``file_sizes`` are the bytes of each scratch
     file. ``options`` are the requested options, by which runs are compared. ``trace``: requests
-    that the run replays, as fio's iolog.
-    """
+    that the run replays, as fio's iolog."""
 
     name: str
     title: str

@@ -1,8 +1,7 @@
 """A scratch directory for several fio runs that is always removed at the end.
 
 During a run fio's guard removes the directory if iopstui is killed. Between two runs no guard of
-fio's is active, so this class starts one of its own for the whole time.
-"""
+fio's is active, so this class starts one of its own for the whole time."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ fio removes a file before it recreates it, and creates what it does not find. So
 right to make anything in a directory that holds other people's files: it works in a directory of
 iopstui beside it, on the same file system, in which every name of the job is either still free or a
 symbolic link to the existing file. The files that fio created are then moved to their final names,
-which must still be free.
-"""
+which must still be free."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ class Staging:
 
     ``sections`` are the job's sections with their files, relative to ``cwd``; ``text`` is the job
     on the staged files. ``close`` removes the ``directories`` with everything left in them. Raises
-    UsageError if a directory cannot be created.
-    """
+    UsageError if a directory cannot be created."""
 
     def __init__(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> None:
         self._directories: dict[str, _StagingDirectory] = {}

@@ -30,8 +30,7 @@ def target_named_by_job(
 
     Shipped jobs never do: their ``filename=`` only says that all threads share one file. A
     file that does not exist yet is watched through its directory. The first of several files on one
-    block device (or in one file system without any) stands for all.
-    """
+    block device (or in one file system without any) stands for all."""
     path = find_job(job)
     text = read_job(path)
     if is_shipped(path) or not sets_filename(text):

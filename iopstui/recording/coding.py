@@ -3,8 +3,7 @@
 A recording says itself which fields each array has (``layouts``), so one of an older or newer
 iopstui is read field by field: a field it lacks gets its default, an unknown one is passed over.
 ``Names`` says what each dataclass is called there, so no class is renamed in a file by being
-renamed here.
-"""
+renamed here."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ def unchanged(value: Any) -> Any:
 def layouts(kinds: Iterable[type], names: Names) -> dict[str, list[str]]:
     """The fields of these dataclasses and of all they are made of, by their ``names``.
 
-    Raises ``KeyError`` for one that has no name.
-    """
+    Raises ``KeyError`` for one that has no name."""
     fields_by_name: dict[str, list[str]] = {}
     for kind in kinds:
         _collect(kind, names, fields_by_name)
@@ -109,8 +107,7 @@ class Decoder:
     """Decodes JSON to dataclasses with the ``layouts`` of one recording. Raises
     ``MalformedData``.
 
-    ``without``: fields that are not even looked at, by their dataclass, and what they are then.
-    """
+    ``without``: fields that are not even looked at, by their dataclass, and what they are then."""
 
     def __init__(
         self,

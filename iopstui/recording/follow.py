@@ -47,8 +47,7 @@ def wait_for_first_sample(
 class InputCopy:
     """Copies standard input to a file, in a thread of its own, so that one can seek in it.
 
-    ``ended`` becomes true when the input has ended or can't be kept any more.
-    """
+    ``ended`` becomes true when the input has ended or can't be kept any more."""
 
     def __init__(self, source: int, path: Path) -> None:
         self.path = path
@@ -74,8 +73,7 @@ class FollowSession(ReplaySession):
 
     ``has_ended`` says that nothing more will come. One can pause and go back as in any replay; at
     its end the recording goes on by itself. A writer that stops without an end marker (it was
-    killed, or its host is gone) is reported after ``STALL_TIMEOUT_S``.
-    """
+    killed, or its host is gone) is reported after ``STALL_TIMEOUT_S``."""
 
     def __init__(
         self,

@@ -15,8 +15,7 @@ kind   payload
 
 Payloads are JSON; dataclasses are arrays whose fields ``Header.layouts`` names (coding.py).
 A sample is ``[shown, RawSample]``: one that is not shown is only there for the differences of the
-next. Times are seconds since the recording's first sample.
-"""
+next. Times are seconds since the recording's first sample."""
 
 from __future__ import annotations
 

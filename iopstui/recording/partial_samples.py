@@ -1,8 +1,7 @@
 """Read only the parts of a recording's samples that a report or table needs.
 
 Most of a sample's text is fio's histogram, which is read as two columns
-(model/histogram.py) and not as an object of JSON. What no report uses stays text.
-"""
+(model/histogram.py) and not as an object of JSON. What no report uses stays text."""
 
 from __future__ import annotations
 
@@ -57,8 +56,7 @@ class PartialSamples:
     """Reads the JSON of samples, in their order: successive ones share what is the same.
 
     Figures are those of ``Decoder`` for all fields but those ``without``. Raises as it does.
-    ``fast``: there are so many that what reads faster is worth loading.
-    """
+    ``fast``: there are so many that what reads faster is worth loading."""
 
     def __init__(self, layouts: Layouts, without: Without = LEFT_OUT, fast: bool = False) -> None:
         self._fast = fast

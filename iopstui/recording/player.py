@@ -35,8 +35,7 @@ class Player(ABC, Generic[Item, Event]):
     """Shows each item at its time, in a thread of its own. Subclasses say which items there are
     (``_items``), what is shown of one (``_show``), and how long the recording is (``end``).
 
-    ``on_failure`` is called in the thread with what ends the replay.
-    """
+    ``on_failure`` is called in the thread with what ends the replay."""
 
     lookback_s: float
     """How much before a place is played at once after a jump to it, so that charts have a past."""

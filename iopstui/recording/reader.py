@@ -105,8 +105,7 @@ class Recording:
 
     ``damage`` says after reading in words why not all of the file was read ("" if it was), and
     ``unread_bytes`` how much was not.
-    ``file`` is the open file, where this process may not open ``path`` itself.
-    """
+    ``file`` is the open file, where this process may not open ``path`` itself."""
 
     def __init__(self, path: Path, file: BinaryIO | None = None) -> None:
         self.path = path
@@ -163,8 +162,7 @@ class Recording:
     def follow(self, start: int | None = None) -> Iterator[Record | None]:
         """The records of a file that is still being written, in order, until its end marker.
 
-        ``None`` means that nothing more is there yet: the next step looks at the file again.
-        """
+        ``None`` means that nothing more is there yet: the next step looks at the file again."""
         self.damage = ""  # what was cut off when the index was made has arrived since
         for record in self._read(start, None, growing=True):
             yield record

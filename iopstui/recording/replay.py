@@ -131,8 +131,7 @@ class ReplaySession(Player[Record, events.Event]):
 
     Raises UsageError where there is no sample to show. ``on_jump`` is called in the session's
     thread before the events of another place follow: what was shown until then is void.
-    Figures that can't be end the replay (``on_failure``).
-    """
+    Figures that can't be end the replay (``on_failure``)."""
 
     disk_use = None
 

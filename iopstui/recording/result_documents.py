@@ -4,8 +4,7 @@ fio's own layout is read as a stream. The file may also be compressed, be UTF-16
 UTF-32, have a prefix in each line (kubectl, docker, CI), colours, decimal commas or figures without
 a value (NaN), and hold the documents as JSON of another layout: in an array, one a line, inside
 other objects, or in their strings (ansible's stdout), a line of one in each row of a list too; or
-spelled as in another format (``spellings``).
-"""
+spelled as in another format (``spellings``)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """JSON as other formats spell it: in a cell of CSV, HTML, a literal of Python, a URL, logfmt.
 
 Each of them escapes quotes or line ends in its own way. Undoing that gives the text that fio wrote,
-which is then looked for as in any other file.
-"""
+which is then looked for as in any other file."""
 
 from __future__ import annotations
 

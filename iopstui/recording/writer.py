@@ -1,8 +1,7 @@
 """Write a recording during the measurement, in a separate thread.
 
 Every sample is in the kernel's hands as soon as it is written: a killed iopstui loses at most
-the one it was writing. Neither a slow disk nor a full one stops the session.
-"""
+the one it was writing. Neither a slow disk nor a full one stops the session."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class Recorder:
     raises.
 
     Raises UsageError if the file exists or can't be made; it is created at once, readable for
-    its owner alone.
-    """
+    its owner alone."""
 
     is_listed = True
     """Whether it is named among the recent recordings."""
@@ -206,8 +204,7 @@ class RecordingBuffer:
 
     ``topology`` is asked once for each recording, in the recorder's thread; ``own_files`` says
     whether the jobs name their files themselves. The last ``keep_s`` seconds are kept, so that a
-    recording can begin with them.
-    """
+    recording can begin with them."""
 
     def __init__(
         self,

@@ -17,8 +17,7 @@ class ActiveRun:
 
     The duplicates stay until ``close``, even if the active run ends meanwhile. ``is_given_up``: the
     next run is not wanted any more; then ``owns``, which is asked for each process, raises
-    Interrupted.
-    """
+    Interrupted."""
 
     def __init__(
         self,

@@ -6,8 +6,7 @@ machine's (many of a cluster have one home directory) is left alone: whether its
 be seen from here, and what it names is not ours.
 
 Everything goes through a descriptor of the directory that was checked: nobody who can rename
-what is above it, or put a symbolic link there, changes where a note is written or read.
-"""
+what is above it, or put a symbolic link there, changes where a note is written or read."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ def state_directory() -> Path:
     """$XDG_STATE_HOME/iopstui (mode 0700), the place for data that must survive a crash.
 
     Raises OSError if it can't be made or belongs to somebody else (a note there could be
-    another user's).
-    """
+    another user's)."""
     path = _state_path()
     with _open_directory():
         return path
@@ -136,8 +134,7 @@ class Note:
     def update(self, content: Mapping[str, Any]) -> None:
         """Replace the content: afterwards the new one is on disk, or the old one still is.
 
-        Raises OSError.
-        """
+        Raises OSError."""
         self.content = dict(content)
         with _open_directory() as directory:
             _write(directory, self.path.name, self.content)

@@ -4,8 +4,7 @@ The lock is flock(2) on the file itself, of a device on the node that was named 
 own node of its number (a device may have many nodes): nobody can forge or redirect it, it needs no
 place of its own, root and another user meet at it, and the kernel lets go of it with the last
 process of a run. udev and partitioning tools honour it too (systemd's "Locking Block Device
-Access"): they leave a disk alone while it is measured.
-"""
+Access"): they leave a disk alone while it is measured."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ def require_rights(path: str, *, write: bool) -> None:
     """Raise Missing if this user may not read (with ``write``: and write) the job's files or
     devices.
 
-    Opened for reading only: closing a device that was open for writing makes udev look at it.
-    """
+    Opened for reading only: closing a device that was open for writing makes udev look at it."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError as error:
@@ -67,8 +65,7 @@ def lock(path: str, roots: Roots, *, shared: bool = False, adopted: Sequence[Hel
     ``shared``: for the disk of a partition. ``adopted``: locks of the run that is replaced; one on
     the same file is duplicated, so it is never released in between. Raises Refused if somebody
     else has it, Missing if this user may not read it. Where a file system knows no locks nothing
-    is locked.
-    """
+    is locked."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
@@ -92,8 +89,7 @@ def lock_node(
     """Lock a device by its number: at the kernel's own node, where everybody meets whatever node
     they have opened; where there is none (a container's /dev) at the device's file in sysfs.
 
-    ``None`` if there is neither. Raises as ``lock``.
-    """
+    ``None`` if there is neither. Raises as ``lock``."""
     node = roots.dev / device.name
     try:
         info = os.stat(node)

@@ -17,8 +17,7 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 def write_whole(path: Path, write: Callable[[BinaryIO], object], overwrite: bool = False) -> None:
     """Write ``path`` by ``write``, atomically: after a failure it is as it was. Raises OSError;
     FileExistsError for an existing file, unless ``overwrite``. A link is replaced, not followed.
-    Whoever may read the old file may read the new one.
-    """
+    Whoever may read the old file may read the new one."""
     if not overwrite and os.path.lexists(path):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
     fd, name = tempfile.mkstemp(prefix=".iopstui-", dir=path.parent)

@@ -2,8 +2,7 @@
 
 Changing one tunable moves others: the kernel computes ``read_ahead_kb`` anew whenever it stores a
 limit (``max_sectors_kb``, ``iostats`` ...), and a scheduler that is set again has all of its
-``iosched/*`` at their defaults. So all of them are read first, and all are restored.
-"""
+``iosched/*`` at their defaults. So all of them are read first, and all are restored."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ def set_value(path: Path, value: str) -> None:
 
     Without a scheduler ``nr_requests`` is the number of the driver's tags. A kernel that leaves a
     scheduler reports all of them, but goes on with the fewer ones that were set before it, and
-    ignores a value that it reports already.
-    """
+    ignores a value that it reports already."""
     write_current(path, value)
     if path.name != "scheduler" or value != "none":
         return
@@ -100,8 +98,7 @@ def differing_values(directory: Path, expected: Mapping[str, str]) -> dict[str, 
 def restore_values(directory: Path, expected: Mapping[str, str]) -> dict[str, str]:
     """Write what differs, in an order that works, until nothing does or nothing moves any more.
 
-    Returns what still differs: the kernel's error by name, "" if it gave none.
-    """
+    Returns what still differs: the kernel's error by name, "" if it gave none."""
     errors: dict[str, str] = {}
     remaining = differing_values(directory, expected)
     for _ in range(RESTORE_PASSES):

@@ -1,8 +1,7 @@
 """The write guard: find reasons against writing to a device or file, and reserve it.
 
 A device in use is refused, without an override. One not in use is written only if the user
-repeats its path with ``--destroy-data``.
-"""
+repeats its path with ``--destroy-data``."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ class WriteVerdict:
     """Reasons against writing to ``path``, in words.
 
     ``in_use``: refused whatever the user says. ``contents``: would be destroyed. ``unseen``: why it
-    is unknown whether another program has it open.
-    """
+    is unknown whether another program has it open."""
 
     path: str
     in_use: tuple[str, ...] = ()
@@ -161,8 +159,7 @@ def check_file_write(
     """Raises Refused unless a job may write to the file ``path``, which may not exist yet.
 
     A file that a loop device or the swap is made of, or that another program has open for writing,
-    is in use: no override. ``open_stat``, ``users``: see ``check_write``.
-    """
+    is in use: no override. ``open_stat``, ``users``: see ``check_write``."""
     real, path_text = os.path.realpath(path), printable(path)
     roots = roots or Roots()
     info = open_stat or _stat(path)
@@ -244,8 +241,7 @@ def open_exclusively(
 
     Opens O_RDONLY|O_EXCL: ordinary opens (fio's) go on working, mount(2), swapon(2) and mkfs
     are refused. What the ``active`` run holds is duplicated instead. Raises Refused if it is in
-    use, gone, or another device.
-    """
+    use, gone, or another device."""
     try:
         fd = adopted_hold(path, active)
         if fd is None:
@@ -376,8 +372,7 @@ def _other_writers(
 
     That is how a virtual machine has its disk: neither mounted nor held exclusively, and as
     surely destroyed as a mounted one; or its namespace's generic device. A program that only reads
-    is no reason.
-    """
+    is no reason."""
     below = stack.below(device)
     related = (*stack.above(device), *below, *stack.overlapping(device), *stack.snapshots(device))
     names = dict.fromkeys(related)
@@ -435,8 +430,7 @@ def _uses_of_same_disk(device: BlockDevice, stack: Stack, roots: Roots) -> Itera
     """Other devices that are the same disk by another path, and in use.
 
     A LUN can be seen through two host adapters without any multipath set up: the kernel takes
-    the two for different disks.
-    """
+    the two for different disks."""
     devices = stack.devices
     disk = devices.get(device.disk or "", device)
     wwid = _wwid(disk, roots)
@@ -518,8 +512,7 @@ class DestroyPath:
 
     ``real`` is the path with links followed, ``file`` the file (``None``: there was none), or
     ``number`` the block device, ``diskseq`` which of the disks that had that number. ``fd`` keeps
-    the file's inode from being given to another one.
-    """
+    the file's inode from being given to another one."""
 
     text: str
     real: str

@@ -2,8 +2,7 @@
 
 It is created exclusively (mkdtemp), readable by its owner alone, and removed on every way
 out: by ``close``, by the guard of fio if iopstui dies, and after a crash of both by the next
-start, which finds its path in the state directory.
-"""
+start, which finds its path in the state directory."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ class Scratch:
     the directory held open (O_PATH), -1 if it isn't.
 
     With several target directories there is one in each: ``parts`` are all of them, this one
-    first, and ``path`` holds links 0, 1 ... to them, by which fio spreads a job's files.
-    """
+    first, and ``path`` holds links 0, 1 ... to them, by which fio spreads a job's files."""
 
     path: Path
     note: Note | None
@@ -317,8 +315,7 @@ def scratch_sizes(
     job says, at most an equal share of 512 MiB (and ``most``), less where the disk is nearly
     full. In ``spread`` directories each file has a part in every one, and its size is that of
     all parts together (fio shares size= out among a job's files); ``requested`` is each part's.
-    What lies before a section's offset= is part of the file, and of these limits.
-    """
+    What lies before a section's offset= is part of the file, and of these limits."""
     shares = _shares(files)
     if requested is not None:
         size = size_bytes(requested)

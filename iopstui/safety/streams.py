@@ -5,8 +5,7 @@ into that file. So all three are open before anything else is. What can't be wri
 output ends the command in a sentence; what can't be written to standard error is lost.
 
 A reader that does not read (a stopped terminal, a full pipe) makes a command wait, but not its end:
-once a stop signal has come (``end_soon``), what such a reader does not take is dropped.
-"""
+once a stop signal has come (``end_soon``), what such a reader does not take is dropped."""
 
 from __future__ import annotations
 

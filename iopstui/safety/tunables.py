@@ -7,8 +7,7 @@ written value is read back: rq_affinity=3 is accepted and ignored.
 
 One session at a time changes a disk's queue, whatever its user and state directory: flock(2) on
 the queue's directory in sysfs, which needs no place of its own and ends with the process. A
-container with a network namespace has a sysfs of its own, so such a session is not seen.
-"""
+container with a network namespace has a sysfs of its own, so such a session is not seen."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@ starts, and held while it runs.
 
 What a job works on is what fio itself says it opens; fio would make a regular file of a
 mistyped device name, and write to a disk whose partition is mounted. What was checked is then
-granted to fio, file by file: the kernel keeps it from all others (fio/fence_exec.py).
-"""
+granted to fio, file by file: the kernel keeps it from all others (fio/fence_exec.py)."""
 
 from __future__ import annotations
 

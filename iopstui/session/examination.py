@@ -1,7 +1,6 @@
 """Look at disks for some seconds, without a job: counters, who uses them, what waits.
 
-Writes nothing. Loads BPF programs only where that is allowed, and only to count latencies.
-"""
+Writes nothing. Loads BPF programs only where that is allowed, and only to count latencies."""
 
 from __future__ import annotations
 

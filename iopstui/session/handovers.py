@@ -5,8 +5,7 @@ the guard with the fio that waits for its start. Right after a document of the a
 one is started, and when that has done its first I/O the active one is told to end. Its events come
 first: its last document, its end, then the start of the next one, whose documents are not read
 before.
-Whatever is unsure is done the other way round: stop, then start.
-"""
+Whatever is unsure is done the other way round: stop, then start."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A live session: one thread that samples the kernel, follows fio and emits events.
 
 fio's document is the tick: Kernel counters are read the moment it is whole. When none comes (no
-job, or a stuck one) a monotonic deadline ticks instead, so the kernel's side goes on.
-"""
+job, or a stuck one) a monotonic deadline ticks instead, so the kernel's side goes on."""
 
 from __future__ import annotations
 
@@ -63,8 +62,7 @@ class LiveSession:
     runs, but for what each asks for itself. ``announce_writes``: each run says first how much it
     may write. ``deadline_s``: fio is ended if this process hangs or is stopped for so long
     (``None``: fio.process.DEADLINE_S). UsageError for an invalid --record or --cpu; then no file is
-    left.
-    """
+    left."""
 
     def __init__(
         self, target: Target, devices: Mapping[str, BlockDevice], job_target: Target | None,
@@ -352,8 +350,7 @@ class LiveSession:
         """Stop fio, remove scratch files, restore tunables, end the thread. Idempotent.
 
         ``left_behind`` then says what hangs in the kernel: about 2 s are enough for a job that
-        does, CLOSE_TIMEOUT_S for a call of our own.
-        """
+        does, CLOSE_TIMEOUT_S for a call of our own."""
         self._closing = True
         self._runs.given_up.set()
         self._wake()

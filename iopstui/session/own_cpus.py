@@ -1,8 +1,7 @@
 """Keep iopstui off the measured CPUs where other CPUs are available.
 
 fio must not inherit any of it: it is started inside ``unpinned``, by the one thread that keeps
-its priority.
-"""
+its priority."""
 
 from __future__ import annotations
 
@@ -52,8 +51,7 @@ class OwnCpus:
     """Sets the CPUs and priority of iopstui's own threads.
 
     ``cpus`` None: chosen for each job, see ``for_job``; empty: never confined. ``nice`` (0 to 19)
-    is the priority of all threads but the session's, which must read the kernel in time.
-    """
+    is the priority of all threads but the session's, which must read the kernel in time."""
 
     def __init__(self, cpus: Sequence[int] | None = (), nice: int = 0) -> None:
         self._automatic = cpus is None

@@ -1,7 +1,6 @@
 """The runs of a session as rows, from its events, and as a table of text.
 
-Screen, report and replay tell the same: live events and recorded ones give the same rows.
-"""
+Screen, report and replay tell the same: live events and recorded ones give the same rows."""
 
 from __future__ import annotations
 

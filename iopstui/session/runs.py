@@ -1,6 +1,5 @@
 """The runs of a session: prepare a job, start fio, follow its documents, report its end. Where one
-may replace another without a pause, handovers.py prepares and starts it.
-"""
+may replace another without a pause, handovers.py prepares and starts it."""
 
 from __future__ import annotations
 

@@ -27,8 +27,7 @@ MAX_WAITING = 600
 class Watch:
     """``handle`` is the session's sink. Triggers and totals are folded in the session's thread;
     ``events`` then waits for whoever prints, and loses frames if that takes too long, so that a
-    reader that has stopped costs neither a firing nor memory. Anybody may put ``None`` there.
-    """
+    reader that has stopped costs neither a firing nor memory. Anybody may put ``None`` there."""
 
     def __init__(
         self,
@@ -126,8 +125,7 @@ class TriggeredRecordings:
     """FILE, FILE-2 ...: each from what the session keeps of the time before a firing to ``after_s``
     after the last one that falls into it. Files are opened and closed in a thread of its own, which
     a slow disk may hold up. Raises UsageError if FILE exists or can't be made; nothing is left
-    before something fires.
-    """
+    before something fires."""
 
     def __init__(self, path: Path, after_s: float) -> None:
         Recorder(path).discard()

@@ -2,8 +2,7 @@
 
 Bindings, the footer, the help's list of keys, the command palette and docs/reference/keys.md are
 all made from the ``ACTIONS`` of the parts (ui/keys.py collects them). A new key is a new
-``Action``.
-"""
+``Action``."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ ALL_SCREENS = BOTH_SCREENS | {HOME}
 class Footer:
     """``text`` in the footer of the modes in ``positions``, each with its position: small is first.
 
-    ``key`` is the key as shown, if not as in the action's keys.
-    """
+    ``key`` is the key as shown, if not as in the action's keys."""
 
     text: DynamicText
     positions: Mapping[str, int]
@@ -152,8 +150,7 @@ class Part:
 class Actions:
     """The actions of all parts of an application. ``excluded`` are ids that other actions replace.
 
-    Where several parts have a say in what the screen is about, the last one of ``parts`` has it.
-    """
+    Where several parts have a say in what the screen is about, the last one of ``parts`` has it."""
 
     parts: Sequence[Part]
     excluded: frozenset[str] = frozenset()

@@ -101,8 +101,7 @@ class PlainScrollBar(ScrollBarRender):
 class IopstuiApp(KeysInOrder):
     """The whole screen. Leaves with an exit code (iopstui.errors).
 
-    ``replay``: a recording is played; ``no_experiments`` says why none can be run.
-    """
+    ``replay``: a recording is played; ``no_experiments`` says why none can be run."""
 
     CSS_PATH = Path(__file__).with_name("iopstui.tcss")
     TITLE = "iopstui"

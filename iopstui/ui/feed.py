@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 class Feed:
     """``wake`` is called, in any thread, when events are waiting.
 
-    Painting may be delayed or skipped; measured events never are.
-    """
+    Painting may be delayed or skipped; measured events never are."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """Parse the switches of a DISKSPD command line as DISKSPD does.
 
 After its own source (github.com/microsoft/diskspd, CmdLineParser.cpp and Profile::Validate in
-Common.cpp, 2.2): what that refuses is refused here, with the reason.
-"""
+Common.cpp, 2.2): what that refuses is refused here, with the reason."""
 
 from __future__ import annotations
 

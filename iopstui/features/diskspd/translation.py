@@ -1,8 +1,7 @@
 """Translate DISKSPD command lines into fio jobs, and report unsupported options.
 
 Nothing is dropped silently: what has no equivalent is named in ``notes``, and what DISKSPD refuses
-is refused (switches.py).
-"""
+is refused (switches.py)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """All exports of a running session, and the file for node_exporter's textfile collector.
 
 The collector reads every ``*.prom`` of its directory at any time, so a new file takes the place of
-the old one as a whole (rename(2)). It reports each file's age (``node_textfile_mtime_seconds``).
-"""
+the old one as a whole (rename(2)). It reports each file's age (``node_textfile_mtime_seconds``)."""
 
 from __future__ import annotations
 

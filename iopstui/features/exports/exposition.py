@@ -2,8 +2,7 @@
 
 The text format 0.0.4 (prometheus.io, "Exposition formats") is what node_exporter's textfile
 collector takes; OpenMetrics 1.0 (RFC draft, "OpenMetrics, a cloud-native, highly scalable metrics
-protocol") is what a scrape gets.
-"""
+protocol") is what a scrape gets."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """A small HTTP server on the loopback address for Prometheus and compatible scrapers.
 
 A few connections at a time, each for a short time only: clients that ask often, or say nothing,
-cost what is measured next to nothing, and delay no other client.
-"""
+cost what is measured next to nothing, and delay no other client."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 A counter grows from the program's start, over all its runs and targets. Gauges are of the newest
 frame, and gone once the session is over. The bounds of a histogram's few buckets are such that no
 bin of fio's lies across one: counts stay exact. A latency that is exactly a bound is counted above
-it, where Prometheus would count it below: fio's bins don't tell.
-"""
+it, where Prometheus would count it below: fio's bins don't tell."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A frame is known by its host and by what its clocks said, to the microsecond: its time in its
 session and its wall clock. Totals of other mergers, and lines that begin and end a run, are known
-by all that is in them.
-"""
+by all that is in them."""
 
 from __future__ import annotations
 

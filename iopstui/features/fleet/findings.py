@@ -2,8 +2,7 @@
 
 Each rule is a pure function from ``FleetEvidence`` to a ``Finding`` or ``None``. It fires only on
 what all of the last ``MIN_SECONDS`` seconds show, and excludes what could look the same: a slow
-host is not one that shares a path, a limit that hosts share is not one that each has.
-"""
+host is not one that shares a path, a limit that hosts share is not one that each has."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 All or nothing: no host starts unless all are armed. From then on each is told that we are there by
 a beat every two seconds; a host that no longer hears it stops by itself. One thread, which never
-waits for a single host.
-"""
+waits for a single host."""
 
 from __future__ import annotations
 

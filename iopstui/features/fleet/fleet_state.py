@@ -2,8 +2,7 @@
 
 Fed with the events of a fleet or of its recording (fleet_events.py); no drawing, no clock. The
 figures of a second are those that the merger counts for it, so a host's values of one second and
-the totals come from the same frames.
-"""
+the totals come from the same frames."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Replay a fleet's recording: pass its lines through a merger at any speed.
 
 Clocks are corrected by what the hosts were told at their start (``executed``), as live. After a
-jump the last minutes before the place are played at once, so that charts and maps have a past.
-"""
+jump the last minutes before the place are played at once, so that charts and maps have a past."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A run is a whole ``Fleet``: launched, started together, ended with nothing left behind. Changing
 something means another run. Between two runs the hosts are watched, by a fleet that has no job.
-This thread emits one stream of events (fleet_events.py).
-"""
+This thread emits one stream of events (fleet_events.py)."""
 
 from __future__ import annotations
 

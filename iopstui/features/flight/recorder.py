@@ -1,8 +1,7 @@
 """Record a session to a ring of files: which file, what is in it beside the samples, what is wrong.
 
 The session's thread folds and decides; a thread of its own opens, closes and removes files, another
-one thins them, so a slow disk holds up nothing that is measured.
-"""
+one thins them, so a slow disk holds up nothing that is measured."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 All counters of a sample are cumulative, so leaving samples out adds up what was between them, and
 loses nothing of a histogram. What was highest in between is in the records of peaks, which are
-joined and never averaged. Samples are copied as text: nothing of them is decoded.
-"""
+joined and never averaged. Samples are copied as text: nothing of them is decoded."""
 
 from __future__ import annotations
 

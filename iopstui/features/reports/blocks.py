@@ -4,8 +4,7 @@ Several processes can make the blocks of one recording at the same time; they ar
 makes all. A process starts reading a little before its segment, so that it can calculate the
 differences of its first samples. Each reports the state its next frames depend on, and the process
 of the following segment reports the state it started with: the two must be equal. If they differ,
-if the recording is damaged or if no process can be started, one process reads it in order.
-"""
+if the recording is damaged or if no process can be started, one process reads it in order."""
 
 from __future__ import annotations
 
@@ -42,8 +41,7 @@ class Block:
 
     ``runs`` are in the order in which they were first seen, ``without_job`` has the figures of
     other frames; ``first`` is the earliest middle of a frame. ``idle_waits`` says where I/Os waited
-    while no job ran, ``slowest`` has the slowest requests.
-    """
+    while no job ran, ``slowest`` has the slowest requests."""
 
     def __init__(self, header: form.Header, duration: float) -> None:
         self._interval_s = header.interval_s

@@ -118,8 +118,7 @@ class ParquetTable:
     column has its ``unit``, ``source`` and ``meaning``; ``about`` is kept beside all of them. What
     is not known is null. What ``out`` raises is passed on.
 
-    The types do not depend on the values: TIME (UTC, ms), WHOLE, WORDS, and FIGURE, a double.
-    """
+    The types do not depend on the values: TIME (UTC, ms), WHOLE, WORDS, and FIGURE, a double."""
 
     def __init__(self, out: BinaryIO, columns: Sequence[Column], about: Mapping[str, str]) -> None:
         try:

@@ -1,7 +1,6 @@
 """Devices of the self-test: the disk below a directory, a loop device, a null_blk.
 
-The kernel detaches the loop device by itself once no process has it open (loop(4)).
-"""
+The kernel detaches the loop device by itself once no process has it open (loop(4))."""
 
 from __future__ import annotations
 

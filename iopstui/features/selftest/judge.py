@@ -1,6 +1,5 @@
 """Judge the evidence of a self-test, first iopstui's reading of fio by fio's per-I/O log. Nothing
-is read from this machine here.
-"""
+is read from this machine here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Limits for connections that have not shown a token yet: how many, how long, how much they send.
 
 aiohttp has no such limits: connections that send nothing would stay open until nobody else could
-connect.
-"""
+connect."""
 
 from __future__ import annotations
 
@@ -129,8 +128,7 @@ class Access:
         """The role of a request with this token from the address ``peer``; None: neither.
 
         The presenter's page controls a measurement, with the rights of the user who started the
-        server, so only this machine may open it.
-        """
+        server, so only this machine may open it."""
         encoded = token.encode("utf-8", "replace")
         if self.presenter and hmac.compare_digest(encoded, self.presenter.encode()):
             return PRESENTER if is_loopback(peer) else None

@@ -2,8 +2,7 @@
 
 The page and its terminal are those of textual-serve. Its server is not used: it starts a shell
 command for each page, asks nobody who they are, accepts pages of other sites, hands out files, and
-loads a font from another host. Nobody ever waits for a page: one that does not read is dropped.
-"""
+loads a font from another host. Nobody ever waits for a page: one that does not read is dropped."""
 
 from __future__ import annotations
 

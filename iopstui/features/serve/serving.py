@@ -1,6 +1,5 @@
 """Serve a live screen or a recording to browsers, until its end. A viewer's screen plays a
-recording, and nothing else.
-"""
+recording, and nothing else."""
 
 from __future__ import annotations
 

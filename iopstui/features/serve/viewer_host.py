@@ -3,8 +3,7 @@
 `iopstui serve` forks it before anything else. It imports the screen once, gives up root, lets the
 kernel forbid writing files and executing programs (Landlock), and takes one CPU at the lowest
 priority. Then it forks a process for each viewer, in some milliseconds and with little memory. The
-server sends it the pipes and the open recording (``ViewerHost``), so it needs to open no file.
-"""
+server sends it the pipes and the open recording (``ViewerHost``), so it needs to open no file."""
 
 from __future__ import annotations
 
@@ -213,8 +212,7 @@ class Rights:
 
     Root becomes ``nobody``. If ``nobody`` cannot read Python or iopstui (in root's home, say), the
     process keeps the right to read all files, within the directories that Landlock leaves it.
-    Missing if this kernel has no Landlock then.
-    """
+    Missing if this kernel has no Landlock then."""
 
     def __init__(self) -> None:
         self._landlock = fence_exec.landlock_abi() > 0

@@ -2,8 +2,7 @@
 
 The writer is fio with ``--output-format=json+ --status-interval``. Its documents are glued
 together, may be cut anywhere, and messages of fio and its jobs stand before, between, behind
-and even inside them (fio issues #731, #1685).
-"""
+and even inside them (fio issues #731, #1685)."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ class Framer:
     A document's outer braces stand alone in the first column, so lines are enough; only behind a
     message that was cut a document begins within the line. Memory is bounded: an endless document
     is given up after ``MAX_DOCUMENT_BYTES``. Time is proportional to the length. ``limit`` is the
-    memory (bytes) that a document may take: more for a fio of our own than for a file.
-    """
+    memory (bytes) that a document may take: more for a fio of our own than for a file."""
 
     def __init__(self, limit: int = MAX_LIVE_MEMORY, pairs_hook: PairsHook | None = None) -> None:
         self._decode = partial(decode, limit=limit, pairs_hook=pairs_hook)
@@ -128,8 +126,7 @@ class Framer:
     def _document(self, at: int) -> tuple[Iterable[Item], int | None]:
         """The document whose brace stands at ``at``, and where it ends; ``None`` until it is
         whole. Its thousands of lines are not looked at one by one: that would cost as much as
-        parsing it.
-        """
+        parsing it."""
         buffer, start = self._buffer, max(self._scanned, at)
         match = _brace(buffer, start)
         end = match.start() if match else len(buffer)

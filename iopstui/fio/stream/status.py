@@ -27,8 +27,7 @@ def parse_status(data: Mapping[str, Any], sections: Sequence[Section] = ()) -> F
     """A decoded document as ``FioStatus``; ``None`` if it is not a fio status at all.
 
     ``sections`` are those of the job file, their variables expanded: a row that is the sum of
-    several has only the last one's options in the document.
-    """
+    several has only the last one's options in the document."""
     try:
         return _status(data, sections)
     except RecursionError:  # nested more deeply than anything of fio's

@@ -1,7 +1,6 @@
 """Who uses the disks, and what else waits for I/O: read beside the samples (model/answer/use.py).
 
-An ordinary user sees own processes alone; ``DiskUse.hidden`` counts the others.
-"""
+An ordinary user sees own processes alone; ``DiskUse.hidden`` counts the others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """This process's cgroups, and whether one of them throttles iopstui and its fio.
 
 Sources: Documentation/admin-guide/cgroup-v2.rst (cpu.stat throttled_usec, cpu.max) and
-Documentation/scheduler/sched-bwc.rst (cgroup v1: cpu.stat throttled_time, in ns).
-"""
+Documentation/scheduler/sched-bwc.rst (cgroup v1: cpu.stat throttled_time, in ns)."""
 
 from __future__ import annotations
 
@@ -25,8 +24,7 @@ from iopstui.model.cgroups.rates import AT_NS, COUNTERS, CPU_US, LIMITS, ROOT_FL
 class Membership:
     """The group that this process is in, of one hierarchy: a line of /proc/self/cgroup.
 
-    ``controllers`` is empty for version 2. ``path`` begins at the root of the cgroup namespace.
-    """
+    ``controllers`` is empty for version 2. ``path`` begins at the root of the cgroup namespace."""
 
     controllers: str
     path: str

@@ -1,8 +1,7 @@
 """Limits that cgroups have reached: of any group, not of this process's alone (io_limits.py).
 
 Version 2 counts a group with all below it, as its limit does; version 1 has both for each group
-alone (Documentation/admin-guide/cgroup-v1/blkio-controller.rst).
-"""
+alone (Documentation/admin-guide/cgroup-v1/blkio-controller.rst)."""
 
 from __future__ import annotations
 

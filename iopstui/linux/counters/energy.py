@@ -1,8 +1,7 @@
 """Energy that CPUs and memory have used, by the kernel's counters (RAPL).
 
 Sources: Documentation/power/powercap/powercap.rst, drivers/powercap/intel_rapl_common.c (AMD's
-processors have the same files). Only root may read them (CVE-2020-8694).
-"""
+processors have the same files). Only root may read them (CVE-2020-8694)."""
 
 from __future__ import annotations
 

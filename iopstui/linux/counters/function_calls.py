@@ -1,8 +1,7 @@
 """The function-call interrupts of /proc/interrupts, read beside the samples where necessary.
 
 There is no smaller file that has them, and the kernel writes the whole table for each reading:
-megabytes on a machine with hundreds of CPUs, which take tens of milliseconds.
-"""
+megabytes on a machine with hundreds of CPUs, which take tens of milliseconds."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Version 2 is hierarchical: a limit of any group above holds as well. The throttling of version 1
 is not: each group has its own limit alone, whatever the groups above it have (block/blk-throttle.c,
-throtl_pd_init; Documentation/admin-guide/cgroup-v1/blkio-controller.rst).
-"""
+throtl_pd_init; Documentation/admin-guide/cgroup-v1/blkio-controller.rst)."""
 
 from __future__ import annotations
 
@@ -85,8 +84,7 @@ def parse_throttle(text: str) -> Iterator[tuple[str, int]]:
 def parse_cost_wait(text: str) -> dict[str, int]:
     """Device -> cost.wait of io.stat in µs; it is there with blk_cgroup.blkcg_debug_stats alone.
 
-    Kernels have left out the end of a line, or written "(unknown)" for a hidden path.
-    """
+    Kernels have left out the end of a line, or written "(unknown)" for a hidden path."""
     waits: dict[str, int] = {}
     number: str | None = None
     for word in text.split():

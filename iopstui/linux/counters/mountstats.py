@@ -1,8 +1,7 @@
 """RPC counters of NFS mounts from /proc/self/mountstats.
 
 Reading the file asks no server: the kernel prints its own counters, so it never hangs on a mount
-whose server is gone (net/sunrpc/stats.c, fs/nfs/super.c, fs/proc_namespace.c).
-"""
+whose server is gone (net/sunrpc/stats.c, fs/nfs/super.c, fs/proc_namespace.c)."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ class NfsCounters:
 
     Few of a mount's operations are in use at a time: only lines that differ from those of the last
     reading are parsed, and only their operations are added up again. Not for several threads at
-    once.
-    """
+    once."""
 
     def __init__(self, mountpoints: Sequence[str]) -> None:
         self._mountpoints = dict.fromkeys(map(_escaped, mountpoints))

@@ -2,8 +2,7 @@
 
 A wide machine has tens of thousands of these counts, and few of them are used. So a reading is
 validated but kept as text. Counts are parsed on demand; changes between two readings are found by
-comparing the texts.
-"""
+comparing the texts."""
 
 from __future__ import annotations
 
@@ -87,8 +86,7 @@ def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] 
     empty sequence takes them to be 0, 1, 2 ... ``None`` if the text and the CPUs do not match, or
     it is cut: the kernel writes at most a page (4,096 bytes on x86), and a newline only behind a
     whole text (kernel/irq/irqdesc.c, per_cpu_count_show). With many hundred CPUs a busy
-    interrupt's counts are so not known, rather than the last of them wrong.
-    """
+    interrupt's counts are so not known, rather than the last of them wrong."""
     if data[-1:] != b"\n":
         return None
     columns = data.strip().split(b",")

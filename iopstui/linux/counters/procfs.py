@@ -2,8 +2,7 @@
 
 A line that does not look as documented is skipped, never guessed at. Which CPUs the columns of
 a file stand for is always taken from its own header: /proc/softirqs and per_cpu_count have one
-column for every possible CPU, /proc/interrupts and /proc/stat only for those that are online.
-"""
+column for every possible CPU, /proc/interrupts and /proc/stat only for those that are online."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ def parse_diskstats(data: bytes, names: Collection[str] | None = None) -> dict[s
     """Rows of /proc/diskstats (Documentation/admin-guide/iostats.rst) by device name.
 
     ``names`` limits it to these names (``None``: all). Rows of 20 columns (Linux 5.5), 18
-    (4.18), 14 and the four-counter partition rows of old kernels are understood.
-    """
+    (4.18), 14 and the four-counter partition rows of old kernels are understood."""
     if names is None or data.count(b"\n") < 2 * len(names):
         lines = data.split(b"\n")
     else:
@@ -186,8 +184,7 @@ def parse_interrupts(
     The function-call interrupts (IPIs) are the lines called one of ``names`` (x86) or, where
     there is none, those that say so in words (arm, arm64, riscv: "IPI1: ... Function call
     interrupts"), summed. ``None`` if there are none. Only the lines that are wanted are split:
-    the whole file is several megabytes on a wide machine.
-    """
+    the whole file is several megabytes on a wide machine."""
     cpus = _columns(data)
     numbers = {b"%d" % irq: irq for irq in wanted_irqs}
     labels = {_bytes(name) for name in names}

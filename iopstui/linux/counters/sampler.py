@@ -1,8 +1,7 @@
 """Read the kernel's counters together, repeatedly and at low cost.
 
 Files stay open and are read anew from their beginning. What cannot be read (a container may
-hide any of it) is left out of the sample and named in ``KernelSampler.unavailable``.
-"""
+hide any of it) is left out of the sample and named in ``KernelSampler.unavailable``."""
 
 from __future__ import annotations
 
@@ -66,8 +65,7 @@ class KernelSampler:
     ``unavailable`` maps what could not be read ("diskstats", "stat", "softirqs", "interrupts",
     "irq 36") to the reason in words. ``shares`` are mount points of NFS, each of another file
     system; ``more_sources`` are further counters by name, and what reads them. Not for several
-    threads at once.
-    """
+    threads at once."""
 
     def __init__(
         self,
@@ -145,8 +143,7 @@ class KernelSampler:
 
         /proc/diskstats is read first, and the sample's clocks stand for the middle of just
         that reading: what follows may take milliseconds on a wide machine, and not always the
-        same number of them.
-        """
+        same number of them."""
         start = self._clock()
         disks = self.disks()
         read_ns = self._clock()

@@ -1,8 +1,7 @@
 """Control where a signal may interrupt the main thread and where it must wait.
 
 A KeyboardInterrupt in the middle of making a process or a directory would leave one that nobody
-knows of.
-"""
+knows of."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Reading the file asks no server: the kernel prints its own counters under spinlocks, so it never
 hangs on a server that is gone (fs/smb/client/cifs_debug.c, smb2ops.c, smb1ops.c). It has a part for
-each connection, followed by the shares on it.
-"""
+each connection, followed by the shares on it."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 The kernel states no such map. It is put together from the device's sysfs ancestors
 (``msi_irqs/`` or ``irq``) and the names drivers give their interrupts
-(/sys/kernel/irq/N/actions, else /proc/interrupts).
-"""
+(/sys/kernel/irq/N/actions, else /proc/interrupts)."""
 
 from __future__ import annotations
 
@@ -88,8 +87,7 @@ def parse_names(text: str) -> dict[int, tuple[str, ...]]:
     """Interrupt number -> action names from /proc/interrupts.
 
     The last column holds them, separated by ", "; chip and trigger columns before it hold no
-    comma, and two or more spaces separate it from them.
-    """
+    comma, and two or more spaces separate it from them."""
     names: dict[int, tuple[str, ...]] = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
@@ -107,8 +105,7 @@ def read_irqs(
 ) -> tuple[IrqVector, ...]:
     """The interrupts of the whole disk whose real sysfs directory is ``directory``.
 
-    Empty for devices without hardware under them (loop, dm, md, zram, null_blk, ram).
-    """
+    Empty for devices without hardware under them (loop, dm, md, zram, null_blk, ram)."""
     irqs = _device_irqs(directory, kind, len(hctxs), roots, table)
     vectors = [_Vector(irq, table.names(irq), table.index(irq)) for irq in irqs]
     vectors = [vector for vector in vectors if vector.names]

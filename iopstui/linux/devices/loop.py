@@ -33,8 +33,7 @@ def read_backing(node: str, number: tuple[int, int] | None = None) -> Backing | 
     """The file or device below an attached loop device, also if it was renamed.
 
     ``number`` is the loop device's own: a node of another device is not asked. ``None`` if this
-    user may not ask, or nothing is attached.
-    """
+    user may not ask, or nothing is attached."""
     try:
         fd = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -1,8 +1,7 @@
 """Detect the content of a block device: file systems, partition tables, RAID and LVM members.
 
 ``blkid -p`` (libblkid's low-level probing) knows the most; a small check of our own stands
-in where it is missing, and behind it where it finds nothing.
-"""
+in where it is missing, and behind it where it finds nothing."""
 
 from __future__ import annotations
 

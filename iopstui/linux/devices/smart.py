@@ -1,8 +1,7 @@
 """Health of a SATA or SAS disk, as smartctl (smartmontools) reads it.
 
 Source: smartctl(8). It is asked with ``--nocheck=standby``: a disk that sleeps is not woken. Only
-``iopstui devices DEVICE`` asks, never a run: a SATA disk finishes all it was given first.
-"""
+``iopstui devices DEVICE`` asks, never a run: a SATA disk finishes all it was given first."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Block devices as sysfs describes them (Documentation/ABI/stable/sysfs-block).
 
 Any attribute may be missing, unreadable or garbage: it is None then. A device that vanishes
-while it is read is left out.
-"""
+while it is read is left out."""
 
 from __future__ import annotations
 
@@ -102,8 +101,7 @@ class _Machine:
 def read_devices(roots: Roots) -> dict[str, BlockDevice]:
     """Every block device by its kernel name, in the order of ``natural_key``.
 
-    Includes partitions, empty loop devices and hidden NVMe multipath paths.
-    """
+    Includes partitions, empty loop devices and hidden NVMe multipath paths."""
     drivers = parse_drivers(_proc_devices(roots))
     machine = _Machine(roots, drivers, IrqTable(roots), read_kernel(roots))
     found_devices = (_read_device(udev_device, machine) for udev_device in enumerate_block(roots))
@@ -405,8 +403,7 @@ def read_queue(device: Path, *, request_based: bool = True) -> QueueLimits | Non
     """The limits of a whole disk, None if it has no queue directory.
 
     Linux 6.1 shows scheduler, rq_affinity and nr_requests for bio-based devices too, where
-    they mean nothing and take any value: with ``request_based`` False they are None.
-    """
+    they mean nothing and take any value: with ``request_based`` False they are None."""
     queue = f"{device}/queue"
     if not os.path.isdir(queue):
         return None

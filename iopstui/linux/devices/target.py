@@ -89,8 +89,7 @@ def resolve_target(
     ``path`` of the answer is absolute with every symbolic link followed. A bare kernel name
     ("vda") that is no file in ``cwd`` means its node under /dev. Raises UsageError for a path that
     does not exist, cannot be read, or cannot be a target. With ``to_read`` False (only the
-    kernel's counters are looked at, no job runs) nobody needs the right to read.
-    """
+    kernel's counters are looked at, no job runs) nobody needs the right to read."""
     if text is None:
         text = str(cwd)
     if not text or "\0" in text:
@@ -141,8 +140,7 @@ def resolve_targets(
     ``resolve_target``.
 
     UsageError besides for what has no meaning together: different kinds, one thing named twice
-    (by whatever path), one device that lies on another.
-    """
+    (by whatever path), one device that lies on another."""
     if len(texts) < 2:
         only = texts[0] if texts else None
         return resolve_target(only, cwd, roots, devices, to_read=to_read)
@@ -194,8 +192,7 @@ def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
     """``name`` and everything below it, nearest first, without repeats.
 
     A partition's disk, the slaves of dm, md and multipath, and the device that holds a loop
-    device's backing file.
-    """
+    device's backing file."""
     tree: list[str] = []
     waiting = [name]
     while waiting:
@@ -237,8 +234,7 @@ def mount_of(
     """The mount ``path`` (absolute, real) is in.
 
     The longest mount point above it, the latest of equals; one with the number ``st_dev`` is
-    preferred, because a mount can be hidden under a later one.
-    """
+    preferred, because a mount can be hidden under a later one."""
     above = [entry for entry in mounts if _is_under(path, entry.mountpoint)]
     same_device = [e for e in above if (e.major, e.minor) == (os.major(st_dev), os.minor(st_dev))]
     best: MountEntry | None = None

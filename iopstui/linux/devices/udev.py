@@ -1,7 +1,6 @@
 """Enumerate block devices, read their udev properties and follow hot-plug events.
 
-Without a running udevd ID_* properties are missing, and events come from the kernel itself.
-"""
+Without a running udevd ID_* properties are missing, and events come from the kernel itself."""
 
 from __future__ import annotations
 
@@ -78,8 +77,7 @@ class HotplugMonitor:
 
     ``action`` is the kernel's ("add", "remove", "change", ...), or ``LOST`` with an empty name
     when events came faster than they were read: look at everything anew. ``name`` is the
-    kernel's name. An exception in the callback ends the monitor.
-    """
+    kernel's name. An exception in the callback ends the monitor."""
 
     def __init__(self, callback: Callback, roots: Roots | None = None) -> None:
         self._callback = callback

@@ -2,8 +2,7 @@
 condition.
 
 Sources: Documentation/ABI/stable/sysfs-block (zoned, nr_zones, max_open_zones), include/uapi/linux/
-blkzoned.h (BLKREPORTZONE, struct blk_zone). Reporting zones only reads.
-"""
+blkzoned.h (BLKREPORTZONE, struct blk_zone). Reporting zones only reads."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ Sources: Documentation/admin-guide/pm/cpufreq.rst, Documentation/admin-guide/pm/
 
 Whatever is missing, unreadable or garbage is ``None`` or empty. Where the files of a device are is
 found once, and looked up again in turns: one device with each reading. So a reading of 10 disks in
-a group five levels deep and 64 CPUs takes 2 ms of CPU time, the first one 20.
-"""
+a group five levels deep and 64 CPUs takes 2 ms of CPU time, the first one 20."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Read the CPUs and their topology.
 
 Sources: Documentation/ABI/stable/sysfs-devices-node, Documentation/ABI/testing/
-sysfs-devices-system-cpu (online, isolated, cache/indexN/shared_cpu_list).
-"""
+sysfs-devices-system-cpu (online, isolated, cache/indexN/shared_cpu_list)."""
 
 from __future__ import annotations
 

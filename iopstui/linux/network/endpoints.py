@@ -1,8 +1,7 @@
 """Servers that a target's I/O goes to over TCP: of NFS and SMB mounts, NVMe/TCP, iSCSI.
 
 Sources: mount options in mountinfo (nfs(5), mount.cifs(8)), drivers/nvme/host/sysfs.c (transport,
-address), drivers/scsi/scsi_transport_iscsi.c (iscsi_connection).
-"""
+address), drivers/scsi/scsi_transport_iscsi.c (iscsi_connection)."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ Sources: NVM Express Base Specification 2.0 (Get Log Page 5.16, Identify 5.17, G
 include/uapi/linux/nvme_ioctl.h.
 
 ``ALLOWED`` lists every command that may be sent. No timeout is set: the kernel resets a controller
-that does not answer in time, so a shorter one than its own (60 s) would disturb a slow drive.
-"""
+that does not answer in time, so a shorter one than its own (60 s) would disturb a slow drive."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The statistics that AWS volumes (EBS and EC2 instance store) keep: NVMe log page D0h.
 
 Sources: AWS's documents on EBS detailed performance statistics and the structures that nvme-cli's
-plugin amzn publishes. All numbers are little-endian. None of it was seen on real hardware.
-"""
+plugin amzn publishes. All numbers are little-endian. None of it was seen on real hardware."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Counters of errors and recovery that new kernels keep of NVMe objects, in their directory diag.
 
 The names are those of the kernel's patches of 2026. Written from them: no kernel that has the files
-was at hand.
-"""
+was at hand."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 Sources: NVM Express Base Specification 2.0 (5.16.1, 5.17.2), NVM Command Set Specification 1.0
 (4.1.5.1); OCP Datacenter NVMe SSD Specification 2.0 (SMART-2 ff., log page C0h).
 
-A page that is too short raises MalformedPage. A value that no drive can have is left out.
-"""
+A page that is too short raises MalformedPage. A value that no drive can have is left out."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """An NVMe namespace with its paths, controllers and queues, and what the drive says of itself.
 
 Sources: drivers/nvme/host/sysfs.c and multipath.c (attributes), block/blk-mq-debugfs.c (types of
-queues). All but ``DriveFacts`` can be read by any user.
-"""
+queues). All but ``DriveFacts`` can be read by any user."""
 
 from __future__ import annotations
 

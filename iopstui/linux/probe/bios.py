@@ -2,8 +2,7 @@
 
 A bio is known by its address, from the moment it is handed to the disk to its end; a map of the
 kernel's, with a key for each bio in flight, has when that was and where it is counted. A request
-costs less (counting.py), but a bio has no tag to number a slot by.
-"""
+costs less (counting.py), but a bio has no tag to number a slot by."""
 
 from __future__ import annotations
 

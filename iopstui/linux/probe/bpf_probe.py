@@ -3,8 +3,7 @@
 It needs the kernel's BTF and programs with typed arguments (Linux 5.5), but no tracefs.
 The kernel compares the programs with its types when they are loaded; whether they count is compared
 with /proc/diskstats' own counters until so many requests were seen. Everything is bound to file
-descriptors: nothing stays in the kernel when the process ends, however.
-"""
+descriptors: nothing stays in the kernel when the process ends, however."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ a search. At its completion the difference is counted in fio's bin, in the bank 
 it is the memory of maps, which is read without asking the kernel.
 
 Fixed instructions, in which numbers alone are filled in: where the kernel's types have their
-members (its own BTF, which the kernel compares when the program is loaded), disks and sectors.
-"""
+members (its own BTF, which the kernel compares when the program is loaded), disks and sectors."""
 
 from __future__ import annotations
 

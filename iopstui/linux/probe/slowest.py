@@ -6,8 +6,7 @@ the other a hash of the time, so it holds a uniform random sample. The largest o
 are exact for both. Most requests cost a comparison with the smallest key of each set.
 
 There are two buffers: the programs write to the one that word 0 of the map names; the reader turns
-it, reads the other one, and empties it.
-"""
+it, reads the other one, and empties it."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A table of rows, each of one process, cgroup, region and bank of CPUs. A completion looks for its
 row in PLACES places, takes an empty one, or counts as lost. The reader empties the rows of those
-that did nothing since the reading before, so that there is room for others.
-"""
+that did nothing since the reading before, so that there is room for others."""
 
 from __future__ import annotations
 

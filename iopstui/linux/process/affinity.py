@@ -1,7 +1,6 @@
 """The CPUs and the priority of iopstui's own threads (sched_setaffinity(2), setpriority(2)).
 
-Both belong to a single thread and are inherited by the threads and processes it starts.
-"""
+Both belong to a single thread and are inherited by the threads and processes it starts."""
 
 from __future__ import annotations
 

@@ -46,8 +46,7 @@ class JobThreads:
         where that can't be read, or of more than ``MAX_PROCESSES``.
 
         A process that has ended counts in its parent from then on (wait(2)), which is therefore
-        read first; if a job ends in between, all is read again.
-        """
+        read first; if a job ends in between, all is read again."""
         for _ in range(2):
             try:
                 with open(f"/proc/{self.fio_pid}/task/{self.fio_pid}/children") as file:

@@ -2,8 +2,7 @@
 
 One is made in a place that nobody else can rename or swap (in memory where possible) and is held
 open and locked (flock(2)) while it is used. Every file in it is made and read by that descriptor,
-never by way of a link: whatever somebody else has put there, root never writes to it.
-"""
+never by way of a link: whatever somebody else has put there, root never writes to it."""
 
 from __future__ import annotations
 

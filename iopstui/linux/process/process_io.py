@@ -2,8 +2,7 @@
 
 A process's counters contain those of the children that it has waited for (kernel/exit.c,
 wait_task_zombie). A shell that waits for a program which has run for an hour would seem to do
-that hour's I/O in one second, so what was seen of ended children before is taken off.
-"""
+that hour's I/O in one second, so what was seen of ended children before is taken off."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Each row may say only what was measured, and must exclude what the rows below it say. A program is
 never blamed: the text gives its share of the I/O. If the figures contradict each
-other, the verdict is "unknown".
-"""
+other, the verdict is "unknown"."""
 
 from __future__ import annotations
 

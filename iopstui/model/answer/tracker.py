@@ -1,6 +1,5 @@
 """Follow a target's seconds, and say its answer again when it has changed; compare with the disk's
-own past, the median of its seconds at a similar load.
-"""
+own past, the median of its seconds at a similar load."""
 
 from __future__ import annotations
 

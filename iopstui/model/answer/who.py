@@ -1,6 +1,5 @@
 """Who uses a disk. A process is named for a disk only if it has something open there: /proc/PID/io
-counts all disks together, so a share is what must be on this disk, at least.
-"""
+counts all disks together, so a share is what must be on this disk, at least."""
 
 from __future__ import annotations
 

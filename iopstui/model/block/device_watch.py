@@ -1,8 +1,7 @@
 """Detect a removed device, which otherwise looks like a very fast one.
 
 fio takes I/Os that a removed disk refuses for done: its IOPS climb, its bytes stand still, and
-it ends with exit code 0.
-"""
+it ends with exit code 0."""
 
 from __future__ import annotations
 

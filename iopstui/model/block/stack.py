@@ -36,8 +36,7 @@ class Stack:
     """All block devices of a machine and the layers between them.
 
     ``backings`` has the files of loop devices; of a loop device that is not in it, only the file's
-    name is known.
-    """
+    name is known."""
 
     def __init__(self, devices: Devices, backings: Backings | None = None) -> None:
         self.devices = devices

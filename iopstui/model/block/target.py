@@ -17,8 +17,7 @@ SMB = ("cifs", "smb3")
 class DeviceLinks:
     """The devices directly ``below`` a device of a target, and what the layer is ("raid5", "LVM").
 
-    A partition has those of its disk: both count the same requests.
-    """
+    A partition has those of its disk: both count the same requests."""
 
     name: str
     below: tuple[str, ...] = ()
@@ -39,8 +38,7 @@ class TargetPath:
     lies directly below it (empty in recordings of earlier versions). ``share`` is what a network
     file system is mounted from ("server:/export"), ``mount_options`` those of its options that
     matter for speed ("vers=4.2,rsize=1048576"). ``passthrough``: ``path`` is the NVMe generic
-    device of the namespace ``device``, which takes commands past the block layer.
-    """
+    device of the namespace ``device``, which takes commands past the block layer."""
 
     kind: str
     path: str
@@ -91,8 +89,7 @@ class Target(TargetPath):
 
     Of several, ``kind`` is the first one's, ``path`` joins theirs with ":" as fio's filename=
     does (for people: with one path in it that holds a colon it can't be taken apart), ``device``
-    is the first block device that any is on, ``tree`` all of them with everything below.
-    """
+    is the first block device that any is on, ``tree`` all of them with everything below."""
 
     parts: tuple[TargetPath, ...] = ()
 

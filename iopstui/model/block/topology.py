@@ -1,8 +1,7 @@
 """CPU topology: NUMA nodes and last-level-cache domains.
 
 The kernel moves a completion by these lines (block/blk-mq.c, blk_mq_complete_need_ipi): with
-rq_affinity 1 it stays where the interrupt came if the submitter shares the cache.
-"""
+rq_affinity 1 it stays where the interrupt came if the submitter shares the cache."""
 
 from __future__ import annotations
 
@@ -87,8 +86,7 @@ class Binding:
 def queue_order(hctxs: Sequence[Hctx], usable: Collection[int]) -> list[tuple[int, int]]:
     """(CPU, hctx) pairs in the document's order; every usable CPU once.
 
-    CPUs that are offline or not allowed are left out: cpu_list names possible CPUs.
-    """
+    CPUs that are offline or not allowed are left out: cpu_list names possible CPUs."""
     assigned: set[int] = set()
     columns = []
     for hctx in sorted(hctxs, key=lambda h: h.index):

@@ -1,7 +1,6 @@
 """Tunables: settings of a device's queue that can be changed while a job runs.
 
-Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-affinity.rst.
-"""
+Source: Documentation/ABI/stable/sysfs-block, Documentation/core-api/irq/irq-affinity.rst."""
 
 from __future__ import annotations
 
@@ -111,8 +110,7 @@ class TunableRequest:
 def parse_tunable(text: str) -> TunableRequest:
     """Parse NAME=VALUE or NAME=VALUE@SECONDS. Raises UsageError if invalid.
 
-    Only what no device could take is refused here; the rest is the kernel's to say.
-    """
+    Only what no device could take is refused here; the rest is the kernel's to say."""
     match = _REQUEST.fullmatch(text.strip())
     if match is None or not match[1].strip() or not match[2].strip():
         raise UsageError(f"{text!r} is not NAME=VALUE or NAME=VALUE@SECONDS")

@@ -19,8 +19,7 @@ def uses_of_device(
     Looks at the device, its partitions and everything stacked on them; at everything below it;
     and at what else has the same blocks: loop devices and device-mapper devices on what lies
     below it, overlapping partitions, loop devices made of the same file, LVM snapshots.
-    ``backings``: see ``Stack``.
-    """
+    ``backings``: see ``Stack``."""
     if name not in devices:
         return ()
     return tuple(dict.fromkeys(_find_uses(name, Stack(devices, backings))))

@@ -2,8 +2,7 @@
 
 Sources: systemd.slice(5) and systemd.unit(5) (escapes), the cgroup paths that Docker and Podman
 (cgroupfs and systemd drivers), containerd, CRI-O, kubelet, LXC, systemd-nspawn, libvirt and Slurm
-make. No daemon is asked, so a container has the beginning of its id, not its name.
-"""
+make. No daemon is asked, so a container has the beginning of its id, not its name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Compare a figure with an earlier run: confidence interval of the ratio.
 
 Seconds of a run are correlated, so a run is cut into batches. The spread of the batches, widened by
-their correlation, gives the interval of a mean or of a percentile (docs/statistics.md).
-"""
+their correlation, gives the interval of a mean or of a percentile (docs/statistics.md)."""
 
 from __future__ import annotations
 
@@ -32,8 +31,7 @@ class Spread:
 
     ``error`` is its standard error as a share of it, ``freedom`` the degrees of freedom of that.
     ``below`` and ``above`` are set for percentiles, whose interval is not symmetric: the distances
-    of its 95 % limits, as natural logarithms.
-    """
+    of its 95 % limits, as natural logarithms."""
 
     error: float
     freedom: int
@@ -156,8 +154,7 @@ def percentile_spread(batches: Sequence[Mapping[int, int]], percent: float) -> S
     The share of I/Os above the percentile is a mean over the batches, so it has a standard error.
     The percentiles at the ends of that share's interval are the ends of the percentile's (Woodruff,
     Journal of the American Statistical Association 47, 1952), out to the edges of their buckets.
-    ``None`` if the interval of the share reaches 0: then it has no upper end.
-    """
+    ``None`` if the interval of the share reaches 0: then it has no upper end."""
     merged = histogram.merge(batches)
     key = histogram.percentiles(merged, (percent,)).get(percent)
     if key is None or len(batches) < 2:

@@ -2,8 +2,7 @@
 
 Every repeat has one run of each variant, close in time; they are a pair. The mean over the pairs is
 tested. One figure is the primary one and is tested by itself; the others are secondary and are
-corrected for their number (Holm). docs/statistics.md has the error rates.
-"""
+corrected for their number (Holm). docs/statistics.md has the error rates."""
 
 from __future__ import annotations
 
@@ -146,8 +145,7 @@ def compare(
     ``sequential``: what is claimed holds though one looks after every repeat.
 
     The primary figure is corrected for the number of variants, the others together for their
-    number times that of variants (Holm). A figure that a run lacks is left out.
-    """
+    number times that of variants (Holm). A figure that a run lacks is left out."""
     groups = [list(_differences(runs[0], variant, sequential, primary)) for variant in runs[1:]]
     flat = [
         comparison for group in groups for comparison in group if comparison.difference is not None

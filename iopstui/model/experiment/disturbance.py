@@ -1,8 +1,7 @@
 """Decide whether other I/O, a full CPU or a moved interrupt disturbed a measurement.
 
 One place for all that compares runs. What others did is what the accounts of a whole run
-leave over (model/findings/accounts.py): the device's sums less all that the job can have caused.
-"""
+leave over (model/findings/accounts.py): the device's sums less all that the job can have caused."""
 
 from __future__ import annotations
 

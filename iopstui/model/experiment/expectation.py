@@ -4,8 +4,7 @@ A figure is named as in the field registry (model/metrics/fields.py); what goes 
 be left out: ``fio.``, ``total.``, and ``kernel.disks.DEVICE.`` for the target's own device. With
 several devices ``r/s`` is their sum (``kernel.total.r/s``) and ``vdb.r/s`` one of them. "JOB:iops"
 is one job's figure, from fio's final report (model/experiment/job_figures.py). "iops>=95%" is a
-share of a baseline's figure (model/experiment/baseline.py).
-"""
+share of a baseline's figure (model/experiment/baseline.py)."""
 
 from __future__ import annotations
 
@@ -65,8 +64,7 @@ _UNITS: Mapping[str, tuple[Mapping[str, float], str]] = {
 class Expectation:
     """``name`` as the user gave it, the concrete ``path`` of the field, ``op`` ">=" or "<=",
     ``required`` in the field's ``unit``, ``tolerance`` as a share (0.1 is 10 %). With a ``base``
-    ``required`` is ``part`` (0.95) of that run's figure.
-    """
+    ``required`` is ``part`` (0.95) of that run's figure."""
 
     text: str
     name: str
@@ -104,8 +102,7 @@ class Outcome:
     """``measured`` is the whole run's figure (``None``: it was not measured), ``share`` of the
     measured time in which the seconds themselves met the expectation (0..1, ``None`` likewise).
     ``low`` and ``high`` bound its ratio to a baseline's figure (``None``: there is no interval).
-    ``why`` says why it can't be judged ("": it can, or nothing was measured).
-    """
+    ``why`` says why it can't be judged ("": it can, or nothing was measured)."""
 
     expectation: Expectation
     measured: float | None

@@ -2,8 +2,7 @@
 
 fio's rows have no unique name: those of one name (clones without group_reporting) count together,
 rates as a sum where they ran at the same time, else over the whole time of all of them. A job that
-waits for others (stonewall) is judged by its own time.
-"""
+waits for others (stonewall) is judged by its own time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Experiments as data: a plan of axes or variants, and the points it expands to.
 
 Pure: nothing here runs or reads anything. A setting is a fio option, a tunable of the device
-(model/block/tunable.py), a size of the scratch files, a binding to queues, or another job.
-"""
+(model/block/tunable.py), a size of the scratch files, a binding to queues, or another job."""
 
 from __future__ import annotations
 
@@ -107,8 +106,7 @@ class Plan:
     everywhere. ``shuffle``: chance orders a sweep's points, too (a comparison's always), and
     ``seed`` is what it begins with. ``figure`` is a comparison's primary one
     (model/experiment/comparison.py). ``until``: it ends once the difference of that is known to
-    within this share (0.02: 2 %), after ``repeats`` at the latest.
-    """
+    within this share (0.02: 2 %), after ``repeats`` at the latest."""
 
     name: ClassVar[str] = ""
     """Of an experiment that is no sweep and no comparison: its command. Results name it, and it is
@@ -196,8 +194,7 @@ def expand_plan(plan: Plan) -> Iterator[PlannedPoint]:
     ``seed`` each time in another order. A comparison runs each variant once in every
     repeat, in an order that the plan's ``seed`` chooses by chance: what comes and goes in a fixed
     rhythm (a garbage collection, a job of somebody else's every minute) can't always meet the same
-    one. Without a seed, as older recordings are, it goes forth and back (ABBA).
-    """
+    one. Without a seed, as older recordings are, it goes forth and back (ABBA)."""
     if plan.variants:
         yield from _comparison_points(plan)
         return

@@ -1,8 +1,7 @@
 """Everything that is requested of a run, as one value. It is made once, by the source of the
 request: the command line, the screen, a plan of several runs, the orders of a fleet.
 Everything below carries it whole. What is opened, locked or granted for a run belongs to the
-prepared one (preflight/prepared_job.py), and is checked again right before fio starts.
-"""
+prepared one (preflight/prepared_job.py), and is checked again right before fio starts."""
 
 from __future__ import annotations
 

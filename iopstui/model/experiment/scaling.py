@@ -5,8 +5,7 @@ others (contention), κ what each pair costs (coherency). Where κ > 0 throughpu
 sqrt((1-σ)/κ) and falls beyond it. Source: N. J. Gunther, Guerrilla Capacity Planning (2007), 4.
 
 The law is linear in 1/λ, σ/λ and κ/λ for N/X, so it is fitted by least squares of the relative
-deviations, with nothing below 0: exactly, without a start or a step that might not converge.
-"""
+deviations, with nothing below 0: exactly, without a start or a step that might not converge."""
 
 from __future__ import annotations
 

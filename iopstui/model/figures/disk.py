@@ -1,7 +1,6 @@
 """A disk's figures over one interval, in iostat's terms (man iostat, sysstat).
 
-The growths are those of /proc/diskstats (Documentation/admin-guide/iostats.rst).
-"""
+The growths are those of /proc/diskstats (Documentation/admin-guide/iostats.rst)."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ interval: counts, bytes, times. Its figures are rows, some of them attributes of
 ``disk.r_await`` is the value, ``DiskRates.r_await`` the row. A ``Part`` is an object within
 another: a frame is a tree of parts (model/metrics/frame_figures.py). JSON, its schema, the list of
 fields, CSV, tables, the screen, meters over a run and sums of devices are made from the rows; none
-of them names a figure again.
-"""
+of them names a figure again."""
 
 from __future__ import annotations
 
@@ -46,8 +45,7 @@ class Figure:
     keys that are data stand between it and a number (a histogram has one). ``inner``: of the
     program alone, in no JSON; ``bulky``: left out where only main figures are asked for.
 
-    Over seconds and over devices the parts and the wholes are added, never the values.
-    """
+    Over seconds and over devices the parts and the wholes are added, never the values."""
 
     name: str
     unit: str
@@ -346,8 +344,7 @@ def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
     as it is.
 
     Growths are added, so no mean is averaged; ``apart`` are those that do not add up (shares of
-    time), which the sum lacks. What one of them lacks the sum lacks, too.
-    """
+    time), which the sum lacks. What one of them lacks the sum lacks, too."""
     if len(rows) < 2:
         return rows[0] if rows else None
     subject: Any = type(rows[0])

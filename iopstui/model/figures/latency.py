@@ -1,8 +1,7 @@
 """Rows of latencies: a mean, percentiles of a histogram, the highest.
 
 A subject with them has ``percentiles`` by name, ``max_ns`` and ``bins``: those of several seconds,
-devices or hosts are made of the sum of their bins, never of each other.
-"""
+devices or hosts are made of the sum of their bins, never of each other."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ Limits of the method:
 - A device below a layer is compared with that layer's own counters.
 
 The rules take seconds, of which fio's and the kernel's are not quite the same (``SLACK``). Whether
-a run was disturbed is asked of its sums (model/experiment/disturbance.py).
-"""
+a run was disturbed is asked of its sums (model/experiment/disturbance.py)."""
 
 from __future__ import annotations
 

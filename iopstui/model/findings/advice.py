@@ -1,8 +1,7 @@
 """What findings and answers advise: every sentence, in one place.
 
 ``PROMISES`` say what changes what was found: a situation of tests/scoreboard does each one, and
-checks that it does. ``HINTS`` only say where to look, what to compare with, or what may help.
-"""
+checks that it does. ``HINTS`` only say where to look, what to compare with, or what may help."""
 
 from __future__ import annotations
 

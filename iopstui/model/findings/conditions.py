@@ -19,8 +19,7 @@ class IoLimit:
     hierarchy is ``group``. ``file`` is where it stands (io.max, blkio.throttle.read_iops_device);
     ``kind`` is riops, wiops (I/Os per second), rbps or wbps (bytes per second).
 
-    Sources: Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/blkio-controller.rst.
-    """
+    Sources: Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/blkio-controller.rst."""
 
     group: str
     file: str

@@ -3,8 +3,7 @@
 Each rule is a pure function from ``Evidence`` to a ``Finding`` or ``None``, in ``rules``. It fires
 only if all of the last ``ENOUGH_SECONDS`` measured seconds agree, and gives its numbers.
 Other causes of the same effect are excluded, or the sentence says "may" and names the test that
-decides. Most rules need no job: the kernel's figures are enough.
-"""
+decides. Most rules need no job: the kernel's figures are enough."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Other causes of the same effect that each rule excludes before it fires, in words.
 
-docs/rules.md has the same words (a test compares them).
-"""
+docs/rules.md has the same words (a test compares them)."""
 
 from __future__ import annotations
 

@@ -16,8 +16,7 @@ class Finding:
     nothing helps), ``key`` the key that does it ("" if none). ``test`` are the options of the run
     that decides it (empty: there is none). ``since`` and ``until`` are the seconds of the session
     that it is about (``None``: of no seconds, or an older recording's). ``disk`` is the one disk
-    that it is about ("": not one alone, or not said).
-    """
+    that it is about ("": not one alone, or not said)."""
 
     rule: str
     text: str

@@ -1,6 +1,5 @@
 """Whether a cgroup's limit on a disk is what holds I/Os up: it is reached, and nothing above its
-device sets about the same rate.
-"""
+device sets about the same rate."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ it is, the size of its requests and the share of writes. A disk that gets more r
 or bursts has a longer time predicted, and is not slow; where its siblings had no such load nothing
 is predicted.
 
-After PERSEUS (Lu et al., FAST '23), which regresses on throughput alone.
-"""
+After PERSEUS (Lu et al., FAST '23), which regresses on throughput alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Effect of a changed tunable: on CPUs and requests, and separately on IOPS. A tunable moves work
 whether or not that pays: both are reported, neither is promised. The seconds before and after one
-change are not a comparison (the load drifts, too); repeated, interleaved runs are.
-"""
+change are not a comparison (the load drifts, too); repeated, interleaved runs are."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The captured figures in the comments of a captured job, beside fio's of its run.
 
 Each section of such a job has a line like "# captured: read 332.10/s, 6502 bytes each" for each
-direction.
-"""
+direction."""
 
 from __future__ import annotations
 

@@ -25,8 +25,7 @@ class DirectionInterval:
     ("p50" ... "p99.99") and ``max_ns`` come from ``bins``, the interval's own histogram of
     ``bins_of`` ("clat" or "lat") latencies.
     ``samples`` says over how many I/Os each of the means ("slat", "clat", "lat") was taken, so
-    that means of several jobs, hosts or seconds can be joined.
-    """
+    that means of several jobs, hosts or seconds can be joined."""
 
     ios: int
     bytes: int

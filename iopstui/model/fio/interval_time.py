@@ -11,8 +11,7 @@ counted  It adds up I/Os, latencies and submissions (from 3.42 on io_bytes, too)
 They are as far apart as the slowest job sleeps: 2 ms, or seconds. So CPU time, context switches
 and bytes are of the window between the copied moments, everything else of the one between the
 counted moments. The last document is different: its counters end with the jobs, but it is written
-up to a quarter of a second later.
-"""
+up to a quarter of a second later."""
 
 from __future__ import annotations
 
@@ -358,8 +357,7 @@ def _plausible(clock: float, runtime: float, arrival: float) -> bool:
     """False if fio's wall clock was set in between: neither runtime nor arrival agree with it.
 
     Either may be wrong for good reasons (a stuck job, a late reader), so the clock has some
-    tolerance. Smaller steps show where the wall clock was read with each document.
-    """
+    tolerance. Smaller steps show where the wall clock was read with each document."""
     return any(
         abs(clock - reference) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
         for reference in (runtime, arrival)

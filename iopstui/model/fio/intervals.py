@@ -4,8 +4,7 @@ Which clock divides what is decided in interval_time.py. I/Os and latencies are 
 which fio counted them. Bytes are too where all I/Os have one size (I/Os times the size), and from
 fio 3.42 on; else they are over the window in which fio copied them, which may be other seconds:
 then the interval says so (``bytes_elsewhere``, ``ios_elsewhere``). CPU time and context switches
-are always of that window.
-"""
+are always of that window."""
 
 from __future__ import annotations
 
@@ -124,8 +123,7 @@ class FioIntervals:
         first I/O (wall clock), if it did. ``wall_ms``: the wall clock at ``arrived_ns``.
 
         ``None`` before any job has started (fio is still laying out files) and for the second
-        of two documents that say the same (fio repeats itself at the end of a run).
-        """
+        of two documents that say the same (fio repeats itself at the end of a run)."""
         self._clock.feed(arrived_ns, wall_ms)
         status = self._clock.without_steps(status)
         if not any(active(job) for job in status.jobs):

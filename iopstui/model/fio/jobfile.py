@@ -8,8 +8,7 @@ reason.
 
 ``with_overrides`` removes an option wherever it stands, under every name fio gives it, and writes
 the wanted value at the end of each job section, so that the change holds whatever ``[global]`` and
-the section said.
-"""
+the section said."""
 
 from __future__ import annotations
 
@@ -80,8 +79,7 @@ def canonical_text(text: str, environment: Mapping[str, str]) -> str:
     """``text`` so that every reader understands the same: one option or header a line, no comment
     behind it, ``${VAR}`` replaced where it is set (``unset_variables`` finds the others).
 
-    Raises AmbiguousLine for the first line that can't be understood for certain.
-    """
+    Raises AmbiguousLine for the first line that can't be understood for certain."""
     lines: list[str] = []
     in_section = False
     for number, line in enumerate(text.split("\n"), 1):
@@ -236,8 +234,7 @@ def with_overrides(
     """``text`` with ``overrides`` in force in every job section.
 
     ``per_section`` adds options to single job sections by their index (``[global]`` is not
-    counted); ``removed`` takes options away everywhere. A value ``""`` writes a bare option.
-    """
+    counted); ``removed`` takes options away everywhere. A value ``""`` writes a bare option."""
     extra = per_section or {}
     replaced: set[str] = set(removed)
     for name in (*overrides, *(name for options in extra.values() for name in options)):

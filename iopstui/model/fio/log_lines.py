@@ -4,8 +4,7 @@ A line is ``time, value, direction, block size, offset, ...`` (fio HOWTO, "Log F
 since the job began (with log_unix_epoch since 1970); ns (latencies), KiB/s (bw) or I/Os (iops).
 With log_avg_msec a line stands for a window that ends at its time, and has no block size; otherwise
 it is one I/O. With per_job_logs=0 the lines of each job follow those of the one before, so that the
-time jumps back.
-"""
+time jumps back."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """fio's ramp time: seconds at the start of a run that fio excludes from its totals.
 
-When it is over fio zeroes a row's counters. Latencies are taken only from then on.
-"""
+When it is over fio zeroes a row's counters. Latencies are taken only from then on."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 With group_reporting a row is the sum of all jobs of a group, but fio prints only the last
 section's options beside it. Block size, depth and whether latencies are taken may differ between
-the sections, so what a row's counters mean follows from the job file, not from that row.
-"""
+the sections, so what a row's counters mean follows from the job file, not from that row."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:
     __show_run_stats): without group_reporting a row for each job, with it one for each group.
 
     Where that gives another number of rows, or only some sections are grouped, each row is taken
-    for the sum of all sections. ``None`` if there are none.
-    """
+    for the sum of all sections. ``None`` if there are none."""
     if not sections:
         return None
     grouped = {flag(section.options, "group_reporting") for section in sections}

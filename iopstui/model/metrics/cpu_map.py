@@ -1,8 +1,7 @@
 """The per-CPU view: a row for each CPU, and a compact grid for machines with many.
 
 Everything is a pure function of one frame, the devices' queues and the topology, so that it
-draws the same live and replayed.
-"""
+draws the same live and replayed."""
 
 from __future__ import annotations
 
@@ -53,8 +52,7 @@ def cpu_rows(
 ) -> tuple[CpuRow, ...]:
     """A row for every CPU that is measured or that a queue names, in the order of numbers.
 
-    ``ipi`` are the newest function-call interrupts, for frames that did not read them.
-    """
+    ``ipi`` are the newest function-call interrupts, for frames that did not read them."""
     queues = _queues(disks)
     measured = frame.cpus if frame is not None else {}
     online = {*measured, *topology.online}
@@ -157,8 +155,7 @@ class GridRow:
 @dataclass(frozen=True, slots=True)
 class Grid:
     """CPUs as cells: ``domains`` are their groups (NUMA node and cache), in drawing order;
-    every row has a value for every CPU of them. ``notes`` say what a row can't show.
-    """
+    every row has a value for every CPU of them. ``notes`` say what a row can't show."""
 
     domains: tuple[Domain, ...]
     rows: tuple[GridRow, ...]

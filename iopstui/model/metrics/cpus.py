@@ -277,8 +277,7 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
     """Interrupts a second by their number and CPU, of those that both readings have.
 
     A wide machine has ten thousands of these figures, most of them 0 and few of them shown: an
-    interrupt's are made when somebody asks for it. What all of them came to is known without.
-    """
+    interrupt's are made when somebody asks for it. What all of them came to is known without."""
 
     __slots__ = ("_counts", "_earlier_counts", "_irqs", "_rates_by_irq", "_seconds")
 

@@ -2,8 +2,7 @@
 
 A field's id is its path in a frame event (``--format jsonl``), joined by dots; ``*`` stands for
 a key that is data (a device, a CPU, a job's position). Disk fields have iostat's own names and
-units. A value that is not known is null, never 0. They are those of the tree (frame_figures.py).
-"""
+units. A value that is not known is null, never 0. They are those of the tree (frame_figures.py)."""
 
 from __future__ import annotations
 

@@ -35,8 +35,7 @@ class Meter:
     """Adds frames up to one figure. ``add`` returns the frame's own value of it.
 
     Frames of fio's ramp and around a handover are left out.
-    ``value`` is ``None`` where nothing was measured.
-    """
+    ``value`` is ``None`` where nothing was measured."""
 
     def __init__(self, path: Sequence[str]) -> None:
         if not is_measurable(path):

@@ -2,8 +2,7 @@
 
 ``FrameBuilder`` is a pure fold over raw samples: the same samples give the same frames, live
 or replayed. The kernel's rates are over the monotonic clock, fio's over fio's own clock; their
-distance is kept as ``skew_ms``.
-"""
+distance is kept as ``skew_ms``."""
 
 from __future__ import annotations
 
@@ -111,8 +110,7 @@ class Frame:
     ``groups`` the cgroups that did I/O on their disks, the busiest first (``None``: not read),
     ``connections`` those to the servers that the target is on (``None``: none, or not read),
     ``aws`` what AWS volumes count themselves, by disk (``None``: none, or not read), ``nvme_diag``
-    the rates of new kernels' counters of NVMe objects (model/metrics/nvme.py; ``None`` ditto).
-    """
+    the rates of new kernels' counters of NVMe objects (model/metrics/nvme.py; ``None`` ditto)."""
 
     seq: int
     step: int
@@ -207,8 +205,7 @@ class FirstIo:
 class FrameBuilder:
     """Folds raw samples into frames. The first sample is a baseline and gives no kernel rates.
 
-    ``opened`` are the devices that the jobs work on, ``links`` what lies below each device.
-    """
+    ``opened`` are the devices that the jobs work on, ``links`` what lies below each device."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """The tree of a frame's figures.
 
 ``FRAME`` says what a frame event (``--format jsonl``) is made of; the rows of each subject stand
-beside it (fio/interval.py, figures/disk.py, metrics/probe.py ...).
-"""
+beside it (fio/interval.py, figures/disk.py, metrics/probe.py ...)."""
 
 from __future__ import annotations
 

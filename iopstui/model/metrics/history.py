@@ -2,8 +2,7 @@
 
 A sample describes the interval that ends at ``t`` and lasted ``seconds``. ``None`` is a gap and
 stays one. The newest samples are kept as they came; everything is also folded into coarser
-buckets, so a day fits into a few megabytes that never grow.
-"""
+buckets, so a day fits into a few megabytes that never grow."""
 
 from __future__ import annotations
 
@@ -108,8 +107,7 @@ class History:
     """The past of a fixed set of series, in order of time.
 
     ``add`` must be called with growing ``t``; a sample that is not later than the one before
-    is dropped. ``window`` gives any stretch of it as a fixed number of columns.
-    """
+    is dropped. ``window`` gives any stretch of it as a fixed number of columns."""
 
     def __init__(
         self,
@@ -203,8 +201,7 @@ class History:
 
         A column shows the samples whose middle lies in it (their time-weighted mean, or the
         maximum), or, if it is narrower than a sample, the sample that covers its own middle.
-        Where there is neither it is a gap.
-        """
+        Where there is neither it is a gap."""
         values_by_column: list[float | None] = [None] * max(columns, 0)
         level = self._level(start)
         if not len(level) or column_s <= 0:

@@ -1,8 +1,7 @@
 """Bounded history of latency histograms per second for the heat map, with gaps.
 
 fio's bins (1.6 % wide) are put into coarser steps of the same logarithmic kind, so that an hour
-of seconds and a day of minutes fit into a few megabytes that never grow.
-"""
+of seconds and a day of minutes fit into a few megabytes that never grow."""
 
 from __future__ import annotations
 

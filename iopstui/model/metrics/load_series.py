@@ -2,8 +2,7 @@
 
 A job with ``stonewall`` or ``startdelay`` has stages: in each of them other sections work. SNIA's
 rule is about a constant load, so it is applied to one stage at a time. A section whose load changes
-by itself (``thinktime``, ``verify``) is not judged.
-"""
+by itself (``thinktime``, ``verify``) is not judged."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Intervals between marks, with the figures measured in each.
 
 A pure fold, like the runs (run_history.py): the same calls give the same stretches, live or from a
-recording.
-"""
+recording."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A reading (``DriveReading``) has the drive's counters and those at the run's beginning, so a figure
 needs one reading alone. Counters of several drives are added up; of their temperature, wear and
-spare the worst is shown.
-"""
+spare the worst is shown."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Turn two readings of the probe into figures of one interval.
 
 All counts are cumulative, so they are subtracted as fio's are (model/histogram.py); means are those
-of the bins, which are at most 0.8 % off, the device's own percentiles likewise.
-"""
+of the bins, which are at most 0.8 % off, the device's own percentiles likewise."""
 
 from __future__ import annotations
 

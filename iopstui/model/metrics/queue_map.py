@@ -2,8 +2,7 @@
 
 For the disks under a target, one row a hardware queue and interrupt: its CPUs, where its
 interrupt goes, how often it came this second, which jobs run on its CPUs. The kernel counts I/Os
-for a device, not for a queue, so I/Os per interrupt are the device's.
-"""
+for a device, not for a queue, so I/Os per interrupt are the device's."""
 
 from __future__ import annotations
 

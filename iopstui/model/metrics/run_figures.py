@@ -1,8 +1,7 @@
 """Figures of a run, of a part of it, or of the time between two marks, from its frames.
 
 They are the same wherever they are shown: in lists of runs, in reports, of points of an experiment.
-Those of parts that follow each other can be joined.
-"""
+Those of parts that follow each other can be joined."""
 
 from __future__ import annotations
 
@@ -54,8 +53,7 @@ class RunFigures(Totals):
     Frames of fio's ramp and around a handover don't count. The kernel's figures of an interval in
     which fio ended count only where there are no others. ``seconds`` of fio were measured, from
     ``begin`` to ``end``; where no job ran, ``end`` is that of the last interval.
-    ``last_t`` is when fio's last interval ended, which may be too short to give rates.
-    """
+    ``last_t`` is when fio's last interval ended, which may be too short to give rates."""
 
     FIGURES = (IOPS, BW)
 

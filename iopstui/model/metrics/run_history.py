@@ -2,8 +2,7 @@
 that differs from the run before it and from one that was chosen.
 
 A pure fold: the same calls give the same rows, live or from a recording. Figures are made as those
-of whole runs are everywhere (run_figures.py).
-"""
+of whole runs are everywhere (run_figures.py)."""
 
 from __future__ import annotations
 
@@ -84,8 +83,7 @@ class RunHistory:
     """Collects the runs of a session from its events, in order.
 
     A run that was stopped before it measured anything is no row. ``base`` is the number of the
-    run that all others are held against, ``None`` while none is chosen.
-    """
+    run that all others are held against, ``None`` while none is chosen."""
 
     def __init__(self) -> None:
         self.base: int | None = None

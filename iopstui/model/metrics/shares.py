@@ -45,8 +45,7 @@ class OperationRates:
     that were errors. What the kernel does not count is ``None``.
 
     Of SMB, ``ops`` were sent, ``bytes`` are data alone, and ``answers`` that took ``answers_ms``
-    are those of the connection by all of its shares.
-    """
+    are those of the connection by all of its shares."""
 
     seconds: float
     ops: int

@@ -1,8 +1,7 @@
 """Statistics of runs: steady state, knees of load curves, comparisons and their power.
 
 Samples of one run follow each other closely (they are autocorrelated), so nothing here takes
-seconds as independent: figures of whole runs are compared.
-"""
+seconds as independent: figures of whole runs are compared."""
 
 from __future__ import annotations
 
@@ -34,8 +33,7 @@ def knee(points: Sequence[tuple[float, float]]) -> Knee | None:
     It maximises power = throughput / latency (Kleinrock, "Power and deterministic rules of
     thumb", 1979). Of a device that serves N* requests at once this is the depth N* itself:
     below it throughput grows at the same latency, above it only latency grows. ``None`` with
-    fewer than three points or a figure that is not positive.
-    """
+    fewer than three points or a figure that is not positive."""
     if len(points) < 3 or any(x <= 0 or r <= 0 for x, r in points):
         return None
     power = [x / r for x, r in points]
@@ -51,8 +49,7 @@ def knee_within(powers: Sequence[Sequence[float]]) -> tuple[int, int] | None:
     the same order. A point is excluded if its power is shown to be below that of the point with
     the highest mean: one-sided paired t on the logarithms, 5 % shared out among the points
     (Bonferroni), so that the true knee is among the rest in 95 % of all sweeps (comparisons with
-    the best: Hsu, Annals of Statistics 9, 1981). ``None`` with fewer than two repeats or points.
-    """
+    the best: Hsu, Annals of Statistics 9, 1981). ``None`` with fewer than two repeats or points."""
     if len(powers) < 2 or min(map(len, powers)) < 2:
         return None
     means = [sum(map(math.log, row)) / len(row) for row in powers]
@@ -78,8 +75,7 @@ class Difference:
 
     ``mean`` is the relative difference (0.1: the second is 10 % higher) or, if ``relative`` is
     False, the plain one; ``low`` and ``high`` its confidence interval; ``p`` the probability of
-    a difference at least this large where there is none; ``runs`` the number of pairs.
-    """
+    a difference at least this large where there is none; ``runs`` the number of pairs."""
 
     mean: float
     low: float
@@ -119,8 +115,7 @@ def compare_paired(
     spreads them by a step / √6.
 
     ``sequential``: interval and probability hold however one came to stop at this pair
-    (anytime_p); ``None`` with fewer than MIN_RUNS.
-    """
+    (anytime_p); ``None`` with fewer than MIN_RUNS."""
     count = len(first)
     if count != len(second):
         raise ValueError("pairs need two figures each")
@@ -187,8 +182,7 @@ def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CON
     """The probability (0..1) that a paired t-test at the level ``alpha`` finds ``difference``.
 
     ``spread`` is the standard deviation of the pairs' differences. It is the noncentral t's
-    probability beyond the test's limit. ValueError with fewer than two repeats.
-    """
+    probability beyond the test's limit. ValueError with fewer than two repeats."""
     if repeats < 2:
         raise ValueError("a t-test needs two repeats")
     if spread <= 0:
@@ -380,8 +374,7 @@ class Steadiness:
     seconds, ``mean`` the average of the five rounds in counts a second. ``steady`` is ``None``
     where nothing can be said (``round_s`` is then 0); ``changing`` is the option of fio that
     changes the load, if that is why. ``sections`` are those at work in this stage of the run (none
-    if it has one stage only).
-    """
+    if it has one stage only)."""
 
     steady: bool | None
     range: float = 0.0
@@ -398,8 +391,7 @@ def steadiness(
     """``intervals`` are (seconds, count) in order, e.g. of completed I/Os.
 
     Without ``round_s`` a round is a minute, as in the specification, where the run has five of
-    them; otherwise a fifth of the run. At least five intervals are needed, and five rounds.
-    """
+    them; otherwise a fifth of the run. At least five intervals are needed, and five rounds."""
     total = sum(seconds for seconds, _ in intervals)
     if len(intervals) < ROUNDS or total <= 0 or (round_s or 0.0) * ROUNDS > total:
         return Steadiness(None)

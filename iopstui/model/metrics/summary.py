@@ -29,8 +29,7 @@ def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
     ``sums`` adds the rows of each of fio's groups; where these did not run at the same time, the
     rates are those of the whole ``runtime_ms``, as in fio's own "Run status group". ``total`` adds
     all rows, ``all`` all directions, too, with rates only where there is one group (stages of a
-    stonewalled job follow one another, so the sum of their rates would be no rate at all).
-    """
+    stonewalled job follow one another, so the sum of their rates would be no rate at all)."""
     begins = begins_ms(status.jobs)
     rows = [_row(index, job, next(begins)) for index, job in enumerate(status.jobs)]
     groups = sorted({job.group for job in status.jobs})
@@ -193,8 +192,7 @@ def _without_bins(value: Any) -> Any:
 class FramesTotal:
     """Adds up the frames of one fio run, row by row, for comparison with fio's final count.
 
-    What a row did before its counters began again (a ramp) is dropped, as fio drops it.
-    """
+    What a row did before its counters began again (a ramp) is dropped, as fio drops it."""
 
     def __init__(self) -> None:
         self.frames = 0
@@ -271,8 +269,7 @@ class Certificate:
     ``mean_is_consistent``: fio's mean IOPS times its runtime gives its submissions, as it should.
     ``counted``: fio said while it ran how many I/Os there were. ``stated_bytes``: the
     bytes that fio itself states.
-    ``has_block_sizes``: the summary says the rows' block sizes (an older recording's does not).
-    """
+    ``has_block_sizes``: the summary says the rows' block sizes (an older recording's does not)."""
 
     verdict: str
     ios: int

@@ -23,8 +23,7 @@ Limits of the method:
 - A cache between two layers (page cache of a loop device, dm-cache) lets a share of the requests
   pass: they are weighted by the bytes that reach the lower device.
 - Buffered writes return before the device has them. The kernel writes them later, so all of them
-  are in the page cache.
-"""
+  are in the page cache."""
 
 from __future__ import annotations
 

@@ -35,8 +35,7 @@ class VolumeGauge:
 
     How many there were at first cannot be seen, so ``level`` is what is left at most, until the
     rate falls to the baseline: then it is ``known`` to have been 0. A burst that goes on without
-    any credits left is ``refuted``: the volume is not the one that was promised.
-    """
+    any credits left is ``refuted``: the volume is not the one that was promised."""
 
     promised: PromisedFigures
     kind: str

@@ -1,6 +1,5 @@
 """Parse a volumes file (docs/volumes.md) into values, key by key, or report all of its
-mistakes with their places.
-"""
+mistakes with their places."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Totals of a watch: each disk's means and highest interval, gaps, findings.
 
-Means are of counts and times, not of the frames' own means (model/metrics/figures.py).
-"""
+Means are of counts and times, not of the frames' own means (model/metrics/figures.py)."""
 
 from __future__ import annotations
 

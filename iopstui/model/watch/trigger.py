@@ -1,7 +1,6 @@
 """Triggers: "r_await>20ms for 3s", and when a watch fires one.
 
-Figures and values are those of an expectation (model/experiment/expectation.py).
-"""
+Figures and values are those of an expectation (model/experiment/expectation.py)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Base of the sinks for sweeps and comparisons.
 
 A point comes, a row goes out; what all points together say ends it. Each kind of experiment has
-its rows as a table, JSON lines and CSV (sweep.py, compare.py).
-"""
+its rows as a table, JSON lines and CSV (sweep.py, compare.py)."""
 
 from __future__ import annotations
 

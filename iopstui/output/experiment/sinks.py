@@ -1,6 +1,5 @@
 """Choose the sink of an experiment, and follow one that is measured now; its progress goes to
-standard error.
-"""
+standard error."""
 
 from __future__ import annotations
 

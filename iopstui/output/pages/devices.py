@@ -29,8 +29,7 @@ def devices_table(
     Without ``all``, devices of no size (unused loop devices), hidden multipath paths and
     ram disks are left out; ``only`` lists one device. RQ_AFF is rq_affinity; HCTX>CPUS the hardware
     queues and the CPUs each one serves; IRQ the interrupts of those queues. Plain ASCII; ``-``
-    where a device has no value.
-    """
+    where a device has no value."""
     rows = list(_order(devices, show_all=all)) if only is None else [(devices[only], 0)]
     if not rows:
         return "No block devices found.\n"
@@ -48,16 +47,14 @@ def devices_json(devices: Devices, online: Collection[int] = ()) -> dict[str, ob
     the numbers of its interrupts in ``irqs``; ``in_use`` and ``in_use_by`` are the reasons of
     model/block/usage.py. ``queue`` holds the present values of all settings that can be turned
     (model/block/tunable.py); ``rq_affinity_cannot_matter`` says in words why that one moves nothing
-    on this device and the CPUs ``online``, null if it may.
-    """
+    on this device and the CPUs ``online``, null if it may."""
     return {"schema": SCHEMA, "devices": [_json(d, devices, online) for d in devices.values()]}
 
 
 def format_hctxs(hctxs: tuple[Hctx, ...]) -> str:
     """Number of hardware queues, and the CPUs of each.
 
-    "1: 0-3", "4: 0 1 2 3"; long lists are summarised: "64: 2 CPUs each". A dash without queues.
-    """
+    "1: 0-3", "4: 0 1 2 3"; long lists are summarised: "64: 2 CPUs each". A dash without queues."""
     if not hctxs:
         return units.MISSING
     count = len(hctxs)

@@ -141,8 +141,7 @@ class FioRun:
     ``before_start`` is called right before the measuring fio starts (the write guard looks
     again there) and may raise. ``devices`` is what it works on, as the kernel names them.
     ``hold``: the measuring fio waits for ``start_run``. ``deadline_s``: fio is ended if neither
-    ``poll`` nor ``send_heartbeat`` is called for this time.
-    """
+    ``poll`` nor ``send_heartbeat`` is called for this time."""
 
     def __init__(
         self,
@@ -559,8 +558,7 @@ class BackgroundCall(Generic[T]):
     """Asks ``call`` in a thread that may be left behind. For one thread.
 
     The first call that does not return costs ``WAIT_S``. Until it has returned no other is made,
-    and the last answer stands (``first`` before there is any).
-    """
+    and the last answer stands (``first`` before there is any)."""
 
     def __init__(self, call: Callable[[], T], first: T) -> None:
         self._call = call

@@ -4,8 +4,7 @@ Whoever turns queue depth live restarts a job that reads: its files are the same
 writing a gibibyte anew for it would take longer than the run. Files that a run may have changed
 are removed with it, as are those that the next run can't use exactly as they are. A run that
 replaces another one without a pause works on the same files, or on files of its own that are made
-beside the running job.
-"""
+beside the running job."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Limit the writes of a command: announce, watch, and stop before exceeding the limit.
 
-Wear of an SSD and a cloud's bill go by bytes, while a job by time writes what the device takes.
-"""
+Wear of an SSD and a cloud's bill go by bytes, while a job by time writes what the device takes."""
 
 from __future__ import annotations
 

@@ -20,8 +20,7 @@ Sink = Callable[[events.Event], None]
 
 class Context:
     """``target`` and all ``devices`` of the machine, the clock, and the way out for events:
-    first to the recording, then to the sink. Events are kept until a sink is named.
-    """
+    first to the recording, then to the sink. Events are kept until a sink is named."""
 
     def __init__(
         self,

@@ -40,8 +40,7 @@ class OutcomeTracker:
     runner.
 
     ``outcomes`` are those of the last run. ``steady_stop`` says when a run has become steady, where
-    it is to be ended then.
-    """
+    it is to be ended then."""
 
     def __init__(
         self, expectations: Sequence[Expectation], steady_stop: SteadyStop | None = None

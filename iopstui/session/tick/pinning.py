@@ -1,8 +1,7 @@
 """Check that fio's jobs stay on their assigned CPUs.
 
 The kernel frees a task whose last CPU goes offline: it may run anywhere from then on, and nobody
-is told (sched_setaffinity(2), cpuset's fallback).
-"""
+is told (sched_setaffinity(2), cpuset's fallback)."""
 
 from __future__ import annotations
 

@@ -69,8 +69,7 @@ class Sampling:
     """Makes the ticks of a session. ``deadline_ns`` is the monotonic time of the next tick
     unless a fio document arrives earlier.
 
-    Used in the session's thread alone, but for being made.
-    """
+    Used in the session's thread alone, but for being made."""
 
     def __init__(
         self,

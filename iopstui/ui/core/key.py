@@ -13,8 +13,7 @@ class Key:
 
     If an action has several keys, each has the ``argument`` for the action, and a ``title`` for the
     command palette. ``on_dashboard``: bound by the dashboard itself, because a Textual screen would
-    use the key to move its focus.
-    """
+    use the key to move its focus."""
 
     names: str
     label: str

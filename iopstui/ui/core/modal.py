@@ -96,8 +96,7 @@ class KeyLine(Static):
 class Modal(ModalScreen[Result]):
     """A centred box with a title on its border; Esc closes it.
 
-    ``size_class`` is one of the style sheet: "narrow", "small", "wide", "tall" or "broad".
-    """
+    ``size_class`` is one of the style sheet: "narrow", "small", "wide", "tall" or "broad"."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close", show=False),

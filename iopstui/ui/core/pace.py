@@ -12,8 +12,7 @@ WIDE_COLUMNS = 118
 class Pace:
     """Decides when new figures are painted: at most every ``refresh_s`` seconds, and only once
     the terminal has shown the paint before. ``dropped`` counts frames that a slow terminal has
-    kept from ever being painted; they are in the charts all the same.
-    """
+    kept from ever being painted; they are in the charts all the same."""
 
     def __init__(self, refresh_s: float = 0.0) -> None:
         self.refresh_s = refresh_s

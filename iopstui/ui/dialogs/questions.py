@@ -155,8 +155,7 @@ def ask_last_or_new(
 class Confirm(Modal[bool]):
     """True if the user agrees to ``text``; ``verb`` is the label of the button that agrees.
 
-    Cancel has the focus, so that a key typed for something else changes nothing.
-    """
+    Cancel has the focus, so that a key typed for something else changes nothing."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("y", "answer(True)", show=False),

@@ -1,8 +1,7 @@
 """Filter a list by typing, for every list without an input field.
 
 A letter that is no key of the list starts the filter; "/" does, too, and then every letter is text.
-Esc clears the filter, Backspace removes the last letter.
-"""
+Esc clears the filter, Backspace removes the last letter."""
 
 from __future__ import annotations
 

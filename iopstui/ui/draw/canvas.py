@@ -3,8 +3,7 @@
 Textual composes a screen of widgets again for each update: it asks every widget for its lines, cuts
 all of them where any other starts, and sends a change from its widget's left edge on. With dozens
 of small regions that is expensive. Regions never overlap here, so there is nothing to compose:
-changed cells are cut out of their rows and sent.
-"""
+changed cells are cut out of their rows and sent."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Each style names its role; the theme (theme.py) decides which colour the role has. The colours
 given here are those of the ``terminal`` theme: sixteen colours, the terminal's own background.
-Characters that a terminal lacks are replaced one by one, so that columns stay where they are.
-"""
+Characters that a terminal lacks are replaced one by one, so that columns stay where they are."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ class Charset:
     """The characters a terminal can show.
 
     ``dots`` is how many samples fit into one column of a chart; ``line`` is plotext's marker
-    ("braille" or a character), ``points`` the markers of the second and third line of a chart.
-    """
+    ("braille" or a character), ``points`` the markers of the second and third line of a chart."""
 
     name: str
     line: str
@@ -109,8 +107,7 @@ ASCII = Charset("ascii", "*", ("o", "^"), 1, ":", "|", "-", "#", ".", "!", "-", 
 def charset_for(environ: Mapping[str, str] = os.environ) -> Charset:
     """The characters of this terminal, from the locale and TERM.
 
-    The Linux console's fonts have block characters but no braille.
-    """
+    The Linux console's fonts have block characters but no braille."""
     locale = next((environ[k] for k in ("LC_ALL", "LC_CTYPE", "LANG") if environ.get(k)), "")
     encoding = locale.rpartition(".")[2].partition("@")[0].lower().replace("-", "")
     if locale and encoding != "utf8":

@@ -3,8 +3,7 @@
 ``dark``, ``light`` and ``colourblind`` have colours of their own where the terminal shows 256 or
 more; with sixteen colours they fall back to a choice of those. ``terminal`` always uses the
 terminal's sixteen colours and its background. Textual's own themes work too: their roles are made
-from their colours.
-"""
+from their colours."""
 
 from __future__ import annotations
 

@@ -30,8 +30,7 @@ class TargetKeys(Part):
     """Makes the session for the chosen targets.
 
     ``on_open`` is called with it, ``on_close`` before another one replaces it. ``begin`` starts the
-    action that was chosen on the home screen.
-    """
+    action that was chosen on the home screen."""
 
     def __init__(
         self,

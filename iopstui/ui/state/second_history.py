@@ -1,7 +1,6 @@
 """The last minutes, second by second: the contents of the panes, to go back to while frozen.
 
-Nothing is copied: an entry keeps the frame and the few values beside it.
-"""
+Nothing is copied: an entry keeps the frame and the few values beside it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The capture by iopstui's own BPF programs: loads them, reads their ring, removes them.
 
 It needs the kernel's BTF (Linux 5.12). Everything is bound to file descriptors: nothing stays in
-the kernel when the process ends, however.
-"""
+the kernel when the process ends, however."""
 
 from __future__ import annotations
 

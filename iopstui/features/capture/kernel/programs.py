@@ -8,8 +8,7 @@ did not show is repaired by the next request of that tag.
 
 Whether a request is sequential is decided here, where the order is known: each process and
 direction has a table of places where recent requests ended. A request that begins at one is
-sequential. So several streams of one process may be interleaved.
-"""
+sequential. So several streams of one process may be interleaved."""
 
 from __future__ import annotations
 

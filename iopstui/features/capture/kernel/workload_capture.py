@@ -1,6 +1,5 @@
 """Capture the workload of disks: poll the kernel's ring, count what was asked for, and name the
-processes that asked.
-"""
+processes that asked."""
 
 from __future__ import annotations
 

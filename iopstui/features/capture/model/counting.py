@@ -3,8 +3,7 @@
 Equal packed values are counted at once (``Counter``), and each different one is unpacked later:
 that costs ten times as much. At most MAX_PACKED different ones wait. At most MAX_PROCESSES names
 are told apart, and for each stream MAX_SIZES exact sizes (then bins of an eighth of an octave) and
-MAX_REGIONS regions (then regions of twice the size): at most about 40 MiB.
-"""
+MAX_REGIONS regions (then regions of twice the size): at most about 40 MiB."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Phases of a captured workload: spans of time that differ, such as day, night and backup.
 
 A capture is cut into spans of equal length. A span that is like the phase before it belongs to that
-phase; anything else begins a new one.
-"""
+phase; anything else begins a new one."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Times are microseconds from the first request. Offsets are those in a file that has the regions of
 1 MiB that were used, in their order on the disk, without the rest: what was sequential stays so,
-and nothing of the captured disk's size or name is left.
-"""
+and nothing of the captured disk's size or name is left."""
 
 from __future__ import annotations
 

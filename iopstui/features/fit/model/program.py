@@ -1,6 +1,5 @@
 """A program as a file of fits/ describes it (docs/guide/fit.md): how it writes, and what it
-needs.
-"""
+needs."""
 
 from __future__ import annotations
 

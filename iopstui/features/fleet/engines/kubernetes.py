@@ -1,8 +1,7 @@
 """Pods of a Kubernetes cluster as hosts: found by their labels, reached by `kubectl exec`.
 
 kubectl finds the cluster by its own configuration (KUBECONFIG, the current context). Pods that are
-not running yet are waited for.
-"""
+not running yet are waited for."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Each host gets a step of its own (`srun --overlap -N1 -n1 -w HOST`), so that the end of one srun
 ends one host. An allocation of ours is held by `salloc ... cat`: when this process ends, however it
-does, cat's input ends, and salloc releases the nodes.
-"""
+does, cat's input ends, and salloc releases the nodes."""
 
 from __future__ import annotations
 

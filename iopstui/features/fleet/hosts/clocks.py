@@ -4,8 +4,7 @@ Of all answers the one that came back soonest says most: its way there and back 
 ``error_ns``, so its clock was read at the middle of that, give or take ``error_ns``, however
 unequal the two ways were. Clocks drift, so what was known once is known less well later, and a
 newer answer replaces it in time. One that can't be true together with it means that a clock was
-set.
-"""
+set."""
 
 from __future__ import annotations
 

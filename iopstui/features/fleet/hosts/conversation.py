@@ -4,8 +4,7 @@ JSON lines on standard input: ``{"op": "begin", ...}`` first; ``ping`` is answer
 at once and is the heartbeat, as is ``beat``, to which nothing is said; ``go`` names an instant of
 this machine's CLOCK_MONOTONIC; ``stop``. The first beat arms the dead man's switch: without another
 for ``HEARTBEAT_TIMEOUT_S`` nobody can stop what runs here any more, so it is stopped. The end of
-standard input means the same at once.
-"""
+standard input means the same at once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Free space of file systems that several hosts share and fill together.
 
 Each host leaves 5 % of its file systems free as far as it can see. Whether what all of them are to
-lay out together still fits is only seen where they meet.
-"""
+lay out together still fits is only seen where they meet."""
 
 from __future__ import annotations
 

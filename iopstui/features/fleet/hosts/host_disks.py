@@ -1,8 +1,7 @@
 """Facts about a host's disks, for comparing hosts.
 
 The same disk can be seen by several hosts (a SAN, a shared cloud volume). Each host refuses to
-write to what is in use as far as it can see; only all of them together see the rest.
-"""
+write to what is in use as far as it can see; only all of them together see the rest."""
 
 from __future__ import annotations
 

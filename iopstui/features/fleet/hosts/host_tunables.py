@@ -2,8 +2,7 @@
 
 A host changes and restores them by its own rules, as for a run of its own (safety/tunables.py), and
 restores them whenever its session ends, however that ends. What was changed is kept here, so that
-each later session sets it again on the same hosts.
-"""
+each later session sets it again on the same hosts."""
 
 from __future__ import annotations
 

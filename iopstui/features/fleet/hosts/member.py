@@ -317,8 +317,7 @@ class Link:
     """Starts ``command`` as a link; never blocks. ``dropped_lines`` counts discarded lines.
 
     ``out_fd`` and ``err_fd`` are its descriptors to wait on; -1 once they have ended. While there
-    is ``unsent`` data, call ``flush``.
-    """
+    is ``unsent`` data, call ``flush``."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.process = subprocess.Popen(

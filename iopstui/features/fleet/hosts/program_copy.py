@@ -3,8 +3,7 @@
 The package's own files (no screen, no dependency) go through the connection as one zip file into a
 private directory of the host, are run from there, and are removed at the end by the process that
 unpacked them. Should the agent be killed, that process puts back what was changed; what it leaves
-itself when it is killed goes with the next.
-"""
+itself when it is killed goes with the next."""
 
 from __future__ import annotations
 

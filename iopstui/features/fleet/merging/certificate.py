@@ -20,8 +20,7 @@ class MergeCertificate:
     and ``fio_bytes`` what fio's finals say of the hosts that have any (``None``: of none, or
     I/Os of several sizes). ``unseen`` are those of the ``lost`` that sent no frame at all.
     ``exact`` hosts agree, ``differs`` don't, ``unchecked`` have no final. ``ramp`` are those that
-    differ by no more than was under way when their ramp ended.
-    """
+    differ by no more than was under way when their ramp ended."""
 
     hosts: int = 0
     finished: int = 0

@@ -1,8 +1,7 @@
 """Combine a second of all hosts into one frame, so that single-host views can show it.
 
 Percentiles are those of the summed histograms. What has no sum (the queue's levels, merges) is
-unknown; ``util`` is the mean of the hosts'.
-"""
+unknown; ``util`` is the mean of the hosts'."""
 
 from __future__ import annotations
 

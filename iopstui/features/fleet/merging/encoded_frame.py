@@ -6,8 +6,7 @@ mask. Behind them the histograms: the lowest bytes of all buckets, then the next
 there are any but 0. A text is that in hexadecimal, which is read in a fifth of the time that base64
 and zlib took; on the way ssh makes less of it.
 
-Texts come from other machines: ``MalformedRow`` for one that ``encode_frame`` never gives.
-"""
+Texts come from other machines: ``MalformedRow`` for one that ``encode_frame`` never gives."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 A figure is named as for one host (model/experiment/expectation.py): ``iops``, ``read.bw``,
 ``write.clat.p99``; a percentile without its kind is that of clat: ``read.p99``. ``each.`` before it
-means every single host. ``device.read.p99`` is of what the hosts' probes counted.
-"""
+means every single host. ``device.read.p99`` is of what the hosts' probes counted."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 The bytes of a histogram are the lowest ones of the counts in fio's buckets, side by side, then the
 next ones as far as there are any but 0: the counts of a second are small. As text that is where the
-first bucket is and how many planes of bytes there are, then those, compressed.
-"""
+first bucket is and how many planes of bytes there are, then those, compressed."""
 
 from __future__ import annotations
 

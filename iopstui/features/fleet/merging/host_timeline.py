@@ -3,8 +3,7 @@
 A host's frames begin where its fio began, not where a second does, so each belongs as a whole to
 the second in which most of it lies; one that comes a little late is not taken for a gap. Time is
 the host's monotonic clock, tied to its wall clock by its first frame: a wall clock that is set
-meanwhile moves nothing.
-"""
+meanwhile moves nothing."""
 
 from __future__ import annotations
 
@@ -107,8 +106,7 @@ class HostTimeline:
     ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``our_clock_s`` our
     clock, from which it can't be far (``None``: recorded, any time will do). ``totals`` has bins if
     ``keep_bins``. ``io_totals`` compares its frames with
-    fio's final count; ``outcome`` says how its last run ended ("" while it goes on).
-    """
+    fio's final count; ``outcome`` says how its last run ended ("" while it goes on)."""
 
     def __init__(self, name: str, interval_s: float, keep_bins: bool = False) -> None:
         self.name = name
@@ -320,8 +318,7 @@ class HostTotals:
     """I/Os and bytes of a host's frames, and fio's final ones: submissions minus failed I/Os,
     which the frames do not use (model/metrics/summary.py, Certificate).
 
-    ``finals`` is ``None`` until fio's final report was fed; several runs are added up.
-    """
+    ``finals`` is ``None`` until fio's final report was fed; several runs are added up."""
 
     def __init__(self) -> None:
         self.ios = 0

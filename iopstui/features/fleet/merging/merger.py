@@ -3,8 +3,7 @@
 A second is closed once every host that takes part has passed it, or ``LAG`` seconds after the
 newest. A host without a frame in it is missing, one with a part of it incomplete: neither is
 counted, and both are named. Rows of other mergers are taken like frames, so mergers can stand in a
-tree, and give what one merger of all hosts gives.
-"""
+tree, and give what one merger of all hosts gives."""
 
 from __future__ import annotations
 
@@ -113,8 +112,7 @@ class Merger:
     is called with each host's own seconds, and whether they are counted, before their totals.
     ``late_frames`` counts frames that came when their second was closed, ``lost_hosts`` names hosts
     that report no more, ``sums`` adds up all frames of all hosts, late and incomplete ones too, but
-    not fio's ramp.
-    """
+    not fio's ramp."""
 
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s

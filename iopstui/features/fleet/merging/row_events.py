@@ -1,8 +1,7 @@
 """Turn a host's JSON lines back into events, so that one screen shows both.
 
 What a line doesn't have (an agent's lines are lean) the frame doesn't have. Lines come from other
-machines: ``None`` for one that can't be understood.
-"""
+machines: ``None`` for one that can't be understood."""
 
 from __future__ import annotations
 

@@ -5,8 +5,7 @@ So addition is exact in any order and by any tree of mergers, and nothing is an 
 can't be made anew. A figure (a rate, a mean, a percentile) is computed where it is shown.
 
 Rows come from other machines: ``MalformedRow`` is raised for one that can't be a frame, before
-anything of it was added.
-"""
+anything of it was added."""
 
 from __future__ import annotations
 

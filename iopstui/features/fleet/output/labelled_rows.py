@@ -1,8 +1,7 @@
 """Labelled rows from files and streams, in time order: the input of a merger.
 
 A file is one of our recordings, or JSON lines of `run --format jsonl`, of `merge` itself, or of
-whatever launched many of them (labelled_lines).
-"""
+whatever launched many of them (labelled_lines)."""
 
 from __future__ import annotations
 

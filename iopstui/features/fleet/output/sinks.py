@@ -1,6 +1,5 @@
 """Totals of many hosts, second by second: table, JSON lines or CSV on standard output, for people
-and for further merging.
-"""
+and for further merging."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """Run one host of a fleet: JSON-line orders on standard input, JSON-line answers on standard
-output.
-"""
+output."""
 
 from __future__ import annotations
 
@@ -351,8 +350,7 @@ class AgentJob:
     refuse.
 
     ``name`` is the job for the session; ``None`` for a watch. ``tunables`` were changed here
-    before; a run sets them by itself, for a watch the agent does.
-    """
+    before; a run sets them by itself, for a watch the agent does."""
 
     def __init__(self, order: Object, stack: contextlib.ExitStack, parse: ParseArguments) -> None:
         args = [str(arg) for arg in order.get("arguments") or ()]

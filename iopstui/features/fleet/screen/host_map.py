@@ -1,8 +1,7 @@
 """Map of hosts over time: a row for each host or for several neighbours, darker for outliers.
 
 A cell shows how far the worst host of its row is from the median of all hosts in that second.
-Changes that all hosts share leave it light; the totals' charts show those.
-"""
+Changes that all hosts share leave it light; the totals' charts show those."""
 
 from __future__ import annotations
 

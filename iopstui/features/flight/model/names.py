@@ -1,8 +1,7 @@
 """Names of the files in a flight recording's directory: 2026-11-27T020000Z.iops.
 
 A name says when its file begins, in UTC. A second file of the same second (the clock was set back)
-has a number; a thinned one says how many seconds are between its samples: ``...Z-2.10s.iops``.
-"""
+has a number; a thinned one says how many seconds are between its samples: ``...Z-2.10s.iops``."""
 
 from __future__ import annotations
 

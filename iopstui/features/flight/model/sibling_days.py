@@ -2,8 +2,7 @@
 
 The judgement is that of model/findings/siblings.py, on half hours of a day in place of ten seconds
 of five minutes: what happens for some minutes (garbage collection, a scrub) is lost in them.
-Counters are cumulative, so files that were thinned have the same half hours as whole ones.
-"""
+Counters are cumulative, so files that were thinned have the same half hours as whole ones."""
 
 from __future__ import annotations
 

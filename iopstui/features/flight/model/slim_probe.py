@@ -1,8 +1,7 @@
 """The probe's counts as a flight recording keeps them.
 
 As they are, the histograms of one busy disk take 2 GB a day: all their buckets are written with
-each sample, and are too long for the compression to find the ones before.
-"""
+each sample, and are too long for the compression to find the ones before."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Times as people write them: "02:14", "yesterday 02:14", "-2h", "2026-11-27 02:14", "...Z".
 
-Times without a zone are local, as the system's TZ says.
-"""
+Times without a zone are local, as the system's TZ says."""
 
 from __future__ import annotations
 

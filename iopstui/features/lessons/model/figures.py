@@ -1,8 +1,7 @@
 """Names that lesson formulas and texts can use: figures of runs, facts of the target.
 
 Of a run named ``deep``: ``deep.iops``, all of ``RUN``, and ``deep.fio.PATH`` for what fio's own
-final report says of its first row (``deep.fio.read.clat_ns.stddev``). Facts are in ``FACTS``.
-"""
+final report says of its first row (``deep.fio.read.clat_ns.stddev``). Facts are in ``FACTS``."""
 
 from __future__ import annotations
 

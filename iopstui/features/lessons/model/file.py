@@ -1,8 +1,7 @@
 """Read a lesson's file and report every mistake.
 
 It is an INI file in the manner of fio's job files: ``[lesson]`` says what it is, ``[let]`` names
-formulas, and the other sections are its pages in order, each headed ``[kind: name]``.
-"""
+formulas, and the other sections are its pages in order, each headed ``[kind: name]``."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Numbers, names ("deep.iops"), + - * /, comparisons, and/or/not, abs, min, max, known; nothing
 else, so a lesson file can do no harm. A figure that was not measured makes the result unknown
-(``None``), never an error; ``and`` and ``or`` still decide where the rest is enough.
-"""
+(``None``), never an error; ``and`` and ``or`` still decide where the rest is enough."""
 
 from __future__ import annotations
 

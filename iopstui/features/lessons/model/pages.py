@@ -1,7 +1,6 @@
 """A lesson as data: its ordered pages and the formulas in its texts.
 
-file.py reads one from its file.
-"""
+file.py reads one from its file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Build fio's normal text report from its JSON.
 
 The format is fio's own (fio(1), "NORMAL OUTPUT"); tests compare every line with what fio prints
-for the same run. One thing JSON does not have: the process number behind ``pid=``.
-"""
+for the same run. One thing JSON does not have: the process number behind ``pid=``."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 A blank line ends a paragraph. ``{deep.iops}`` is a figure in its unit, ``{a.iops / b.iops :x}``
 a formula with the form it is shown in. ``when FORMULA:`` before a paragraph shows it only if
 that is true, ``otherwise:`` only if none of the conditions right before it is. A paragraph
-whose lines begin with ``|`` keeps them as they are.
-"""
+whose lines begin with ``|`` keeps them as they are."""
 
 from __future__ import annotations
 

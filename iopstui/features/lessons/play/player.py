@@ -1,8 +1,7 @@
 """Play a lesson: its current page, answers and measurements.
 
 It draws nothing and runs nothing. Whoever plays it shows ``page()``, hands ``request()`` to a
-session on a run's page, and feeds it the session's events; then ``advance()``.
-"""
+session on a run's page, and feeds it the session's events; then ``advance()``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """A page of a lesson: text, figures, a question, or a run to start.
 
-The text of a lesson is Markdown: its paragraphs may have headings, emphasis, code and lists.
-"""
+The text of a lesson is Markdown: its paragraphs may have headings, emphasis, code and lists."""
 
 from __future__ import annotations
 

@@ -4,8 +4,7 @@ A p99 keeps its bound while at most 1 % of the I/Os are slower. So each run at a
 slow I/Os. They come in groups (whoever waits makes the next ones wait), so seconds are the unit,
 and a run counts for as many independent I/Os as its seconds' spread allows. Above a floor of slow
 I/Os that come at any rate, the logit of the share is taken to be linear in the logarithm of the
-rate, near the bound: of queues it nearly is.
-"""
+rate, near the bound: of queues it nearly is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Mounts in every visible mount namespace, and swap areas.
 
-Sources: proc_pid_mountinfo(5), /proc/swaps (proc(5)), /sys/fs/btrfs.
-"""
+Sources: proc_pid_mountinfo(5), /proc/swaps (proc(5)), /sys/fs/btrfs."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ class MountEntry:
 @dataclass(frozen=True, slots=True)
 class MountTable:
     """Everything mounted or swapped on. ``swaps`` are the paths in /proc/swaps; ``btrfs``
-    maps a mounted btrfs's UUID to the kernel names of its devices.
-    """
+    maps a mounted btrfs's UUID to the kernel names of its devices."""
 
     entries: tuple[MountEntry, ...] = ()
     swaps: tuple[str, ...] = ()
@@ -132,8 +130,7 @@ def _other_namespaces(roots: Roots) -> Iterator[str]:
     """One mountinfo text per mount namespace other than our own.
 
     /proc/PID/ns/mnt can be read only with ptrace rights, mountinfo by anybody: without the
-    former, equal texts count as one namespace.
-    """
+    former, equal texts count as one namespace."""
     keys: set[str | bytes] = set()
     proc = str(roots.proc)
     with contextlib.suppress(FileNotFoundError):

@@ -1,6 +1,5 @@
 """Which other programs have a device or file open for writing, or mapped (proc_pid_fd(5),
-proc_pid_fdinfo(5), proc_pid_maps(5)), and what the kernel's own NVMe and SCSI targets export.
-"""
+proc_pid_fdinfo(5), proc_pid_maps(5)), and what the kernel's own NVMe and SCSI targets export."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Rules on how IOPS and latency go with the depth, the block size, and time.
 
-A limit that somebody set and a disk's own look the same in one reading: it takes two.
-"""
+A limit that somebody set and a disk's own look the same in one reading: it takes two."""
 
 from __future__ import annotations
 

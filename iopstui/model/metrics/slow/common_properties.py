@@ -6,8 +6,7 @@ likely (Fisher's exact test, one-sided). Every value of every property that occu
 the limit is divided by the number of questions that these numbers of events could answer at all
 (Tarone's correction): at most 1 in 100 looks claims something that is not so.
 
-If most of the slow requests are a single event, the event is reported instead, without odds.
-"""
+If most of the slow requests are a single event, the event is reported instead, without odds."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The slowest I/Os of a run from fio's own log of each I/O (write_lat_log with log_offset).
 
 It is the job's side alone: nothing is known of the kernel's. A line is ``time, latency, direction,
-size, offset, ...``: ms since the job began, ns, 0 to 2, bytes.
-"""
+size, offset, ...``: ms since the job began, ns, 0 to 2, bytes."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 /proc/diskstats is read once per interval, so it bounds a stall from both sides: it lasted at least
 from the first reading that shows it to the last one, at most one interval more at each end. Where
-requests arrived at an idle disk, the disk's own busy time says when it began.
-"""
+requests arrived at an idle disk, the disk's own busy time says when it began."""
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 The server of `iopstui serve` sets TEXTUAL_DRIVER to ``BROWSER_DRIVER``. Unlike Textual's own, this
 driver ends the screen when the server has gone, waits without waking up, leaves signals to the
 program, never waits for a server that does not read, and can paint everything again for a page that
-was opened later.
-"""
+was opened later."""
 
 from __future__ import annotations
 
@@ -36,8 +35,7 @@ TERMINAL_MODES = "\x1b[?1049h\x1b[?25l\x1b[?1000h\x1b[?1003h\x1b[?1015h\x1b[?100
 class BrowserDriver(WebDriver):
     """Writes packets to standard output and reads them from standard input.
 
-    ``on_hangup`` is called, in another thread, when the server has closed standard input.
-    """
+    ``on_hangup`` is called, in another thread, when the server has closed standard input."""
 
     on_hangup: Callable[[], None] = staticmethod(lambda: None)
     _wake_fd = -1

@@ -2,8 +2,7 @@
 
 Textual's own writer blocks the whole screen once 30 pieces are queued: keys, signals and the exit
 as well. Here output is queued until the terminal takes it (output.py), and the screen checks
-``is_behind`` before it paints again.
-"""
+``is_behind`` before it paints again."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ class NonBlockingDriver(LinuxDriver):
     """Textual's driver with an ``Output`` that never makes the screen wait.
 
     ``on_drained`` is called, in some other thread, when painting makes sense again,
-    ``on_hangup`` when the terminal is closed (``hung_up`` stays set).
-    """
+    ``on_hangup`` when the terminal is closed (``hung_up`` stays set)."""
 
     on_drained: Callable[[], None] = staticmethod(lambda: None)
     on_hangup: Callable[[], None] = staticmethod(lambda: None)
@@ -219,8 +217,7 @@ class Output:
 
     ``waiting`` is the number of bytes that the terminal has not taken yet. Beyond ``MAX_WAITING``
     output is dropped and ``lost`` is set: then everything must be painted again. ``on_drained`` is
-    called in the thread when nothing waits any more.
-    """
+    called in the thread when nothing waits any more."""
 
     def __init__(self, fd: int, on_drained: Callable[[], None]) -> None:
         self.waiting = 0

@@ -2,8 +2,7 @@
 
 Textual hands a key to the widget that has the focus when it arrives. Of ":rwmixread=70" in one
 packet, the text would go to the screen that ":" has not covered yet; of Backspace and a letter, the
-letter would be first, because bindings are looked up on a key's way back.
-"""
+letter would be first, because bindings are looked up on a key's way back."""
 
 from __future__ import annotations
 

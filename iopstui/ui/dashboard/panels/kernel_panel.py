@@ -1,7 +1,6 @@
 """The kernel's figures for the same second: iostat's, for the target's devices. With several
 devices the first row is their sum; then follows each with the devices below it, and at the end the
-devices below several.
-"""
+devices below several."""
 
 from __future__ import annotations
 

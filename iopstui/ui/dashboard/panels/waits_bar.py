@@ -46,8 +46,7 @@ def value_text(value: float | None) -> str:
 def line(waits: Waits | None, width: int, charset: Charset) -> Row | None:
     """One row: "In flight 32.0  ███████  CPU 0.1 · above 30.9 · vda 1.0"; ``None``: nothing known.
 
-    The bar is left out of a narrow row, and the smallest parts where they have no room.
-    """
+    The bar is left out of a narrow row, and the smallest parts where they have no room."""
     if waits is None or waits.ios < 0.05:
         return None
     all_parts = parts(waits)

@@ -75,8 +75,7 @@ class TimeWindow:
     """The span of time that charts show: at first all there is, later the last part of it.
 
     Now is at its right edge. It moves on a few columns at a time, because each move draws all
-    columns again.
-    """
+    columns again."""
 
     start: float = 0.0
     length: float = SHORTEST_S

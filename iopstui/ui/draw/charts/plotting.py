@@ -5,8 +5,7 @@ Three things make a live chart cheap. The time axis stands still for a few secon
 the last columns, then it moves on, so that now stays close to the right edge. The plot is
 cut into tiles of a few columns, so that a new sample redraws one of them. And its lines have a
 value for each dot, which needs no general drawing (``raster``).
-plotext's figure is one global object: it is emptied for every picture.
-"""
+plotext's figure is one global object: it is emptied for every picture."""
 
 from __future__ import annotations
 
@@ -178,8 +177,7 @@ def draw_line(
 ) -> list[str]:
     """The characters for the dots of ``columns`` columns from ``first`` on: ``rows`` strings.
 
-    One dot beyond each edge counts too, so that lines of neighbouring tiles meet.
-    """
+    One dot beyond each edge counts too, so that lines of neighbouring tiles meet."""
     low, high = first * dots, (first + columns) * dots - 1
     heights: dict[int, float] = {}
     for dot in range(max(0, low - 1), min(len(series.values), high + 2)):

@@ -2,8 +2,7 @@
 
 A live chart draws a tile again every second, so this uses integers only: a column of dots is one
 number, bit 0 at the bottom. plotext, which draws any lines, takes about fifty times longer for the
-same picture.
-"""
+same picture."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ def draw(
     ``heights`` are fractions of the picture's height (0 at the bottom) by the number of the dot;
     those of the dots beside the picture count too, where lines are ``joined`` with them: each pair
     of neighbours by a vertical run, half of it in the column of each. ``marker`` is "braille" (two
-    columns and four rows of dots a character) or the character that stands for a dot.
-    """
+    columns and four rows of dots a character) or the character that stands for a dot."""
     across, up = DOTS_OF_BRAILLE if marker == BRAILLE else (1, 1)
     return picture(_dots(heights, first, columns * across, rows * up, joined), rows, marker)
 

@@ -1,8 +1,7 @@
 """A chart of points over any x: a title, the names of its lines, the plot and its axes.
 
 Nothing relies on colour alone: each line's points have a character of their own, and the names are
-in a row above with it.
-"""
+in a row above with it."""
 
 from __future__ import annotations
 
