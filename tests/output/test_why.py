@@ -99,9 +99,6 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
              io_percent=55.0),
      "▲ postgres (812) waits in state D, most likely for I/O, 60 % of its time, runs 12 %"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 99.0}, running=0.0, io_percent=4.0),
-     "● postgres (812) is in state D 99 % of its time, hardly for I/O: tasks waited for it 4 % of "
-     "the time"),
-    (replace(WAITING, percents={UNKNOWN_WAIT: 99.0}, running=0.0),
      "● postgres (812) is in state D 99 % of its time, for I/O or for something else: which "
      "cannot be seen"),
     (replace(WAITING, percents={FROZEN: 100.0}, running=0.0),
@@ -178,17 +175,19 @@ def test_waits_and_cpus_that_cannot_be_read_are_told(
     assert any("/proc/stat" in one for one in not_seen(without))
 
 
-@pytest.mark.parametrize(("cpus", "io_percent", "words"), [
-    (1, 29.0, "hardly for I/O"), (4, 29.0, "which cannot be seen"), (4, 4.0, "hardly for I/O"),
-    (4, 60.0, "most likely for I/O"),
+@pytest.mark.parametrize(("io_percent", "words"), [
+    (None, "which cannot be seen"), (3.0, "which cannot be seen"), (29.0, "which cannot be seen"),
+    (60.0, "most likely for I/O"),
 ])  # fmt: skip
-def test_pressure_of_one_task_beside_busy_cpus_is_a_part_of_its_waiting(
-    cpus: int, io_percent: float, words: str
+def test_little_pressure_does_not_deny_that_a_task_in_state_d_waits_for_io(
+    io_percent: float | None, words: str
 ) -> None:
-    """dd waited for a full thin pool all the time, and 4 CPUs, 3 of them busy, had 29 %."""
+    """dd waited for a full thin pool all the time: 29 % beside busy CPUs. A program that calls
+    fsync on xfs waited for its log 74 % of the time, which does not count: 3 %."""
     dd = ProcessWaits(1646, "dd", "", 60, "D", {UNKNOWN_WAIT: 100.0}, 0.0, 0.0, readable=False,
-                      io_percent=io_percent, cpus=cpus)  # fmt: skip
-    assert words in process_text(dd, "")
+                      io_percent=io_percent)  # fmt: skip
+    text = process_text(dd, "")
+    assert words in text and "hardly" not in text
 
 
 def test_a_process_without_times_of_its_own_is_not_said_to_need_no_cpu() -> None:

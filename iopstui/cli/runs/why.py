@@ -110,8 +110,7 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
     pairs = judge(seen) + judge_share(seen)
     waits = process.result() if process is not None else None
     if waits is not None:
-        waits = replace(waits, io_percent=next((s.waited_percent for s, _ in pairs), None),
-                        cpus=os.cpu_count() or 1)  # fmt: skip
+        waits = replace(waits, io_percent=next((s.waited_percent for s, _ in pairs), None))
         pairs = _of_process(pairs, waits.devices)
     verdict = pairs[0][1].verdict if pairs else UNKNOWN
     if waits is not None:

@@ -13,8 +13,6 @@ MAX_LINES = 5
 LITTLE = 10.0
 """Percent of the time that tasks may wait for something that is excluded."""
 CPU_IDLE = 10.0
-SWAPPED = 50.0
-"""Pages per second, swapped in and out, of which memory is short: at least of a cgroup."""
 LOG_S = 11.0
 """The kernel logs ten errors of a kind in 5 s: of two such spans, one is seen whole."""
 
@@ -73,8 +71,7 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
     causes = []
     if s.cpus_idle and min(s.cpus_idle) >= CPU_IDLE:
         causes.append(f"full CPUs (at least {min(s.cpus_idle):.0f} % idle)")
-    swapped = s.use.swap_s if s.use is not None else None
-    if s.memory_percent is not None and s.memory_percent < LITTLE and (swapped or 0.0) < SWAPPED:
+    if s.memory_percent is not None and not s.memory_is_short:
         causes.append("short memory")
     logged, span_s = s.conditions.logged, s.frames[-1].t - s.frames[0].t if s.frames else 0.0
     if logged is not None and span_s >= LOG_S and not any(name in s.below for name in logged):

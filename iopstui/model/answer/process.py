@@ -81,9 +81,6 @@ class ProcessWaits:
     of: int = 0
     threads: int = 1
     io_percent: float | None = None
-    cpus: int = 1
-    """Of the machine: the kernel averages ``io_percent`` over those that are not idle, so that of
-    one task that waits all the time it may be no more than a part for each CPU."""
     reached_quota: bool = False
     """Its cgroup used up the CPU time that it may have."""
 
@@ -104,8 +101,9 @@ class ProcessWaits:
 
     @property
     def in_unknown(self) -> float:
-        """Percent of the time in state D for what is hardly a disk: no task waited for I/O so
-        long, or nobody counts that."""
+        """Percent of the time in state D for nobody knows what: no task counted as waiting for I/O
+        so long. That denies nothing: who waits for the log of xfs or the journal of ext4 does not
+        count, and what counts is averaged over the CPUs that are not idle."""
         percent = self.percents.get(UNKNOWN_WAIT, 0.0)
         return 0.0 if (self.io_percent or 0.0) >= PROVEN_SHARE * percent else percent
 
@@ -115,7 +113,8 @@ class ProcessWaits:
         if self.looks < MIN_LOOKS:
             return f"was looked at {self.looks} times only: too few to tell what it waits for"
         if self.in_unknown >= MIN_PERCENT:
-            return _unknown_text(self)
+            return (f"is in state D {self.in_unknown:.0f} % of its time, for I/O or for something "
+                    "else: which cannot be seen")  # fmt: skip
         on_cpus = (self.running or 0.0) + (self.ready or 0.0)
         if self.for_disk >= MIN_PERCENT or on_cpus >= BUSY_PERCENT or self.kernel:
             return ""
@@ -123,15 +122,6 @@ class ProcessWaits:
             return "sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"
         unread = not self.places and self.percents.get(EVENT, 0.0) >= MIN_PERCENT
         return "sleeps: what for cannot be read" if unread else ""
-
-
-def _unknown_text(waits: ProcessWaits) -> str:
-    is_in = f"is in state D {waits.in_unknown:.0f} % of its time"
-    unproven = (waits.io_percent or 0.0) >= PROVEN_SHARE * waits.in_unknown / max(1, waits.cpus)
-    if waits.io_percent is None or unproven:
-        return f"{is_in}, for I/O or for something else: which cannot be seen"
-    return (f"{is_in}, hardly for I/O: tasks waited for it "
-            f"{waits.io_percent:.0f} % of the time")  # fmt: skip
 
 
 _TEXTS = {

@@ -56,6 +56,9 @@ says: a load in step with the kernel's tick (fio's rate_iops=3000) showed 0.2 % 
 MIN_IOS_S = 1.0
 WAITED_PERCENT = 10.0
 """Tasks that wait so much of the time (PSI) wait for something that matters."""
+MEMORY_PERCENT, SWAPPED_PAGES_S = 10.0, 50.0
+"""Tasks that wait so much for memory (PSI), or so many pages swapped in and out per second: memory
+is short, at least of a cgroup."""
 DIRECT_SHARE = 0.5
 """Write-back of less than this part of what is in flight: somebody writes directly."""
 
@@ -261,6 +264,16 @@ class Situation:
     def memory_percent(self) -> float | None:
         """As of ``Machine``."""
         return self.machine.memory_percent
+
+    @property
+    def swaps(self) -> bool:
+        """Whether the machine swaps, on any disk."""
+        return self.use is not None and (self.use.swap_s or 0.0) >= SWAPPED_PAGES_S
+
+    @property
+    def memory_is_short(self) -> bool:
+        """Whether tasks wait for memory, of the machine or of a cgroup."""
+        return self.swaps or (self.memory_percent or 0.0) >= MEMORY_PERCENT
 
     @property
     def cpus_idle(self) -> list[float]:

@@ -27,6 +27,7 @@ from iopstui.model.answer.situation import (
     DEEP_QUEUE,
     ENOUGH_SECONDS,
     FEW_SECONDS,
+    MEMORY_PERCENT,
     MOST_SECONDS,
     QUEUE_FACTOR,
     QUEUED_MS,
@@ -51,8 +52,6 @@ MUCH_PRESSURE = 20.0
 NO_IO_SHARE = 0.1
 """Tasks that wait so much more than requests are in flight wait for something else."""
 LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
-MEMORY_PERCENT = 10.0
-SWAPPED_PAGES_S = 50.0
 BUSY, IN_USE, HARDLY_USED = 80.0, 1.0, 0.1
 SOME_WAIT_PERCENT = 1.0
 """Of the time; less is nothing."""
@@ -254,8 +253,7 @@ def near_limit(s: Situation) -> Answer | None:
 
 def memory(s: Situation) -> Answer | None:
     """The machine is short of memory, and swaps on this disk."""
-    swaps = s.use is not None and (s.use.swap_s or 0.0) >= SWAPPED_PAGES_S
-    if not swaps or (s.memory_percent or 0.0) < MEMORY_PERCENT or s.in_flight < SLOW_IN_FLIGHT:
+    if not s.swaps or (s.memory_percent or 0.0) < MEMORY_PERCENT or s.in_flight < SLOW_IN_FLIGHT:
         return None
     if not any(_is_swap(s, name) for name in s.below):
         return None
@@ -576,16 +574,26 @@ def _idle_waits(s: Situation) -> str:
 def _nothing_waits(s: Situation) -> str:
     waited = s.waited_percent
     if waited is None or waited >= WAITED_PERCENT or s.in_flight >= IN_USE:
-        return f"no queue ({units.number(s.in_flight)} in flight)"
+        return _no_queue(s)
+    # who waits for the log of xfs or the journal of ext4 does not count as waiting for I/O
+    blocked = _blocked_text(s, "is blocked", "are blocked")
+    if blocked:
+        return blocked if s.other_in_flight < HARDLY_USED else _no_queue(s)
     if waited >= SOME_WAIT_PERCENT:
         return f"tasks wait for I/O {waited:.0f} % of the time"
     return _nothing(s)
+
+
+def _no_queue(s: Situation) -> str:
+    return f"no queue ({units.number(s.in_flight)} in flight)"
 
 
 def _nothing(s: Situation) -> str:
     """What is so if no task waits for I/O (PSI): one that is blocked otherwise, as on a frozen file
     system, is seen only where tasks were looked at."""
     looked = s.use is not None and s.use.with_tasks
+    if s.memory_is_short and (s.memory_percent or 0.0) >= SOME_WAIT_PERCENT:
+        return f"tasks wait for memory {s.memory_percent:.0f} % of the time"
     return _NOTHING_WAITS if looked else "no task waits for I/O"
 
 

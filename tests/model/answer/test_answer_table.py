@@ -165,6 +165,23 @@ def test_nothing_waits_is_said_where_tasks_were_looked_at(
     assert first([IDLE] * 5, seen_use, pressure).text.endswith(f"; {words}")
 
 
+def test_nothing_waits_is_not_said_of_a_task_that_waits_for_a_log_or_for_memory() -> None:
+    """A program that calls fsync on xfs: blocked 74 % of the time, and 3 % I/O pressure. One that
+    swaps to zram: no disk has a request in flight for long."""
+    log = use(blocked=(BlockedTask(1527, "python3", "xlog_wait_on_iclog"),))
+    used = changed(rates(0, 186, 2.76), aqu_sz=0.5, util=48.0)
+    for pressure in (0.4, 3.0):
+        text = first([used] * 5, log, pressure).text
+        assert text.endswith("busy; python3 (1527) is blocked in xlog_wait_on_iclog")
+    elsewhere = replace(log, disks={"vda": (0.0, 1e6, 0.5), "vdb": (0.0, 1e6, 4.0)})
+    assert first([used] * 5, elsewhere, 3.0).text.endswith("busy; no queue (0.50 in flight)")
+    swaps = use(swap_s=1678.0)
+    for disk in (IDLE, used):
+        assert first([disk] * 5, swaps, 0.2, 8.4).text.endswith("; tasks wait for memory 8 % of "
+                                                                "the time")  # fmt: skip
+        assert first([disk] * 5, use(), 0.2, 8.4).text.endswith("; nothing waits")
+
+
 def test_one_reading_of_tasks_is_enough_to_have_looked() -> None:
     mean = mean_use([use(with_tasks=True), use(with_tasks=False)])
     assert mean is not None and mean.with_tasks
