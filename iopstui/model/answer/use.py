@@ -130,7 +130,7 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
         last, seconds=seconds, users=_mean_users(uses, seconds),
         disks={name: _mean_rates(name, uses, seconds) for name in names},
         with_tasks=any(use.with_tasks for use in uses),
-        blocked=_often([use.blocked for use in uses if use.with_tasks]),
+        blocked=_often_blocked([use.blocked for use in uses if use.with_tasks]),
         ring_waiters=_often([use.ring_waiters for use in uses if use.with_tasks]),
         limits=reached, near_limits=_reached_at_times(uses, reached),
         write_back={name: fmean(use.write_back[name] for use in uses if name in use.write_back)
@@ -195,6 +195,16 @@ _Item = TypeVar("_Item", bound=Hashable)
 def _often(readings: Sequence[Sequence[_Item]]) -> tuple[_Item, ...]:
     counts = Counter(item for reading in readings for item in set(reading))
     return tuple(item for item, count in counts.items() if count >= OFTEN * len(readings))
+
+
+def _often_blocked(readings: Sequence[Sequence[BlockedTask]]) -> tuple[BlockedTask, ...]:
+    """Each process once, in the function that its threads waited in most: one that calls fsync
+    waits in several in turn."""
+    places: dict[BlockedTask, Counter[str]] = {}
+    for task in (task for reading in readings for task in reading):
+        places.setdefault(replace(task, place=""), Counter())[task.place] += 1
+    often = _often([[replace(task, place="") for task in reading] for reading in readings])
+    return tuple(replace(task, place=places[task].most_common(1)[0][0]) for task in often)
 
 
 def _mean_known(values: Sequence[float | None]) -> float | None:

@@ -182,6 +182,16 @@ def test_nothing_waits_is_not_said_of_a_task_that_waits_for_a_log_or_for_memory(
         assert first([disk] * 5, use(), 0.2, 8.4).text.endswith("; nothing waits")
 
 
+def test_a_process_that_is_blocked_in_several_functions_in_turn_is_named_once() -> None:
+    """24 threads that call fsync on xfs; the fifth reading finds none of them."""
+    log, page = (BlockedTask(2364, "python3", place)
+                 for place in ("xlog_wait_on_iclog", "folio_wait_bit_common"))  # fmt: skip
+    other = BlockedTask(7, "dd", "io_schedule")
+    readings = [(log, log, page), (page, other), (log,), (log, page, log), ()]
+    mean = mean_use([use(blocked=tasks) for tasks in readings])
+    assert mean is not None and mean.blocked == (log,)
+
+
 def test_one_reading_of_tasks_is_enough_to_have_looked() -> None:
     mean = mean_use([use(with_tasks=True), use(with_tasks=False)])
     assert mean is not None and mean.with_tasks
