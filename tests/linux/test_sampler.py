@@ -163,7 +163,7 @@ def test_a_sample_does_not_wait_for_the_table(
 
     def pieces(file: KernelFile) -> Iterator[bytes]:
         if threading.current_thread().name == "interrupts":
-            assert go_on.wait(20)
+            assert go_on.wait(60)
         return real(file)
 
     monkeypatch.setattr(KernelFile, "chunks", pieces)

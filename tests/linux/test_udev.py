@@ -69,7 +69,7 @@ def told(monitor: Monitor, monkeypatch: pytest.MonkeyPatch, count: int) -> list[
     assert listener.start() is True and listener.running
     assert listener.start() is True, "it goes on"
     os.write(monitor.arrived, b"x")
-    assert enough.wait(20)
+    assert enough.wait(60)
     listener.stop()
     assert not listener.running
     listener.stop()

@@ -23,7 +23,7 @@ from iopstui.safety.signals import (
     repeat_lost_interrupts,
 )
 
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 """Only a failure waits for it."""
 
 

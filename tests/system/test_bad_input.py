@@ -10,13 +10,6 @@ import pytest
 from program import UNHURRIED, command, environment, iopstui
 
 
-@pytest.fixture
-def workdir(tmp_path: Path) -> Path:
-    directory = tmp_path / "work"
-    directory.mkdir()
-    return directory
-
-
 def assert_refused(
     code: int, messages: tuple[str, ...], workdir: Path, *arguments: str, **more: str
 ) -> None:

@@ -27,13 +27,6 @@ from program import (
 JOB = ("run", "--job", "mixed-4k", "--set", "runtime=60", "--size", "16m", *UNHURRIED)
 
 
-@pytest.fixture
-def workdir(tmp_path: Path) -> Path:
-    directory = tmp_path / "work"
-    directory.mkdir()
-    return directory
-
-
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGRTMIN + 2]
 """Of those in STOP_SIGNALS (test_screen_endings.py)."""
 
@@ -177,7 +170,7 @@ def test_a_closed_standard_output_ends_the_run(workdir: Path) -> None:
 
 def test_signals_that_nohup_ignores_stay_ignored(workdir: Path) -> None:
     process = subprocess.Popen(
-        ["nohup", *command("run", "--job", "randread-4k", "--set", "runtime=2", "--size", "16m",
+        ["nohup", *command("run", "--job", "randread-4k", "--set", "runtime=5", "--size", "16m",
                            *UNHURRIED)],
         cwd=workdir, env=environment(workdir.parent), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -211,7 +204,7 @@ def test_a_signal_ends_a_command_of_several_runs(
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert survivors(below, 5.0) == []
+    assert survivors(below) == []
     assert list(workdir.iterdir()) == []
 
 

@@ -14,12 +14,6 @@ from metrics_text import Read, read
 from program import UNHURRIED, WITHIN_S, events, iopstui, start
 
 
-@pytest.fixture
-def workdir(tmp_path: Path) -> Path:
-    (tmp_path / "here").mkdir()
-    return tmp_path / "here"
-
-
 def scrape(run: subprocess.Popen[str]) -> dict[str, Read]:
     """Scrape the metrics port of a run until it serves an interval of fio."""
     assert run.stderr is not None
@@ -37,7 +31,7 @@ def scrape(run: subprocess.Popen[str]) -> dict[str, Read]:
 
 def test_the_counters_of_a_run_equal_fio_s_totals(workdir: Path) -> None:
     file = workdir.parent / "run.prom"
-    run = start("run", "--job", "randread-4k", "--set", "runtime=2", "--size", "4m",
+    run = start("run", "--job", "randread-4k", "--set", "runtime=4", "--size", "4m",
                 "--interval", "0.3", "--format", "jsonl", "--textfile", str(file),
                 "--openmetrics-listen", "0", *UNHURRIED, cwd=workdir)  # fmt: skip
     middle = scrape(run)

@@ -7,19 +7,12 @@ import signal
 import subprocess
 from pathlib import Path
 
-import pytest
 from program import UNHURRIED, all_signals, command, environment, iopstui
 
 from iopstui.errors import EXIT_OK, EXIT_USAGE, EXIT_VERDICT
 
 SHORT = (*UNHURRIED, "--set", "runtime=2", "--set", "size=1m", "--interval", "0.25")
 LINE = re.compile(r"\d+:\d\d \S")
-
-
-@pytest.fixture
-def workdir(tmp_path: Path) -> Path:
-    (tmp_path / "here").mkdir()
-    return tmp_path / "here"
 
 
 def test_a_plain_run_prints_a_line_for_each_change(workdir: Path) -> None:

@@ -14,13 +14,6 @@ from iopstui.fio.library import job_paths
 from iopstui.model.histogram import bucket_bounds
 
 
-@pytest.fixture
-def workdir(tmp_path: Path) -> Path:
-    directory = tmp_path / "work"
-    directory.mkdir()
-    return directory
-
-
 @pytest.mark.alone
 def test_frames_add_up_to_fio_s_total_and_agree_with_the_device(workdir: Path) -> None:
     # Other programs use the disk too and can only add to the device's count. If the machine stalls
@@ -249,9 +242,7 @@ def test_gtod_reduce_shows_no_latency_anywhere(workdir: Path) -> None:
                 assert figures["iops"] > 0
 
 
-def test_a_run_is_judged_against_a_baseline(tmp_path: Path) -> None:
-    workdir = tmp_path / "work"
-    workdir.mkdir()
+def test_a_run_is_judged_against_a_baseline(workdir: Path) -> None:
     # of 36 intervals 20 must be whole: on a machine without a free CPU many are not
     job = ("run", "--job", "randread-4k", "--size", "1m", "--set", "runtime=9", *UNHURRIED)
     short = ("--interval", "0.25")

@@ -8,13 +8,6 @@ import pytest
 from program import UNHURRIED, events, iopstui
 
 
-@pytest.fixture
-def workdir(tmp_path: Path) -> Path:
-    directory = tmp_path / "work"
-    directory.mkdir()
-    return directory
-
-
 @pytest.mark.parametrize(
     ("command", "direction"),
     [

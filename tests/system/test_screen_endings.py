@@ -18,13 +18,6 @@ NAMED = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SI
          signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM]  # fmt: skip
 
 
-@pytest.fixture
-def workdir(tmp_path: Path) -> Path:
-    directory = tmp_path / "work"
-    directory.mkdir()
-    return directory
-
-
 def test_stop_signals_include_all_that_end_a_process_by_default() -> None:
     assert {*NAMED, signal.SIGPROF, signal.SIGIO, signal.SIGXCPU, signal.SIGABRT,
             signal.SIGRTMIN + 1, signal.SIGRTMAX} <= set(STOP_SIGNALS)  # fmt: skip

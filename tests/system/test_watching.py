@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +23,6 @@ F_SETPIPE_SZ = 1031
 SCRIPT = ROOT / "tests" / "helpers" / "watch_made_up.py"
 ALWAYS = "own_cpu>=0% for 0.5s"
 """A condition that holds on every machine."""
-
-
-@pytest.fixture
-def workdir(tmp_path: Path) -> Path:
-    (tmp_path / "here").mkdir()
-    return tmp_path / "here"
 
 
 @contextmanager
@@ -76,7 +72,7 @@ def test_for_ends_the_watch_with_a_summary(workdir: Path) -> None:
     code, out, err = run_watch(workdir, "--for", "1s")
     assert code == EXIT_OK
     assert out.splitlines()[0].split()[:4] == ["UTC", "time", "disk", "r/s"]
-    assert "\nwatched for 0:01, " in out and max(map(len, out.splitlines())) <= 80
+    assert re.search("^watched for 0:0[1-9], ", out, re.M) and max(map(len, out.splitlines())) <= 80
     first, *more = err.splitlines()
     assert first == "iopstui: watching all disks that have done I/O: none"
     # a busy machine gives it something to say
@@ -92,7 +88,7 @@ def test_json_lines_have_utc_and_seconds(workdir: Path) -> None:
     frames = [event for event in events(out) if event["event"] == "frame"]
     assert code == EXIT_OK and frames[0]["t"] == 0 and frames[-1]["t"] >= 1
     assert all(frame["utc"].endswith("Z") and frame["fio"] is None for frame in frames)
-    assert "watched for 0:01" in err and events(out)[-1]["event"] == "ended"
+    assert re.search("watched for 0:0[1-9]", err) and events(out)[-1]["event"] == "ended"
 
 
 def test_everything_is_recorded_without_a_trigger(workdir: Path) -> None:
@@ -109,12 +105,16 @@ def test_a_trigger_records_the_time_around_it(workdir: Path) -> None:
         "--after", "0.5s", "--format", "jsonl",
     )  # fmt: skip
     rows = events(out)
-    marks = [row["text"] for row in rows if row["event"] == "mark"]
+    (mark,) = [row for row in rows if row["event"] == "mark"]
     samples, recorded_marks = read_samples_and_marks(workdir / "a.iops")
-    assert code == EXIT_OK and len(marks) == 1 and recorded_marks == marks
-    assert marks[0].startswith(f"trigger {ALWAYS}: ") and f"mark: {marks[0]}" in err
-    frames = [row for row in rows if row["event"] == "frame"]
-    assert 3 <= len(samples) < len(frames) - 2 and samples[0].seq > 0
+    assert code == EXIT_OK and recorded_marks == [mark["text"]]
+    assert mark["text"].startswith(f"trigger {ALWAYS}: ") and f"mark: {mark['text']}" in err
+    times = [row["t"] for row in rows if row["event"] == "frame"]
+    # on a busy machine samples are late: all of that time are there, and one beyond at each end
+    fired = max(t for t in times if t <= mark["t"])
+    first, *between, last = (sample.seq for sample in samples)
+    assert between == list(range(first + 1, last)) and times[first] < fired < times[last]
+    assert times[first + 1] > fired - 0.35 and times[last - 1] < fired + 0.55
     assert [path.name for path in workdir.iterdir()] == ["a.iops"]
     assert "recorded to a.iops:" in err and f"trigger {ALWAYS}: fired once" in err
 
@@ -163,7 +163,7 @@ def test_a_blocked_reader_does_not_keep_a_signal_from_ending_the_watch(workdir: 
         assert process.stdout is not None
         fcntl.fcntl(process.stdout.fileno(), F_SETPIPE_SZ, 4096)
         while count_samples(workdir / "a.iops") < 10:  # many more lines than the pipe holds
-            continue
+            time.sleep(0.1)
         process.terminate()
         assert process.wait(60) == EXIT_OK
     assert len(read_samples_and_marks(workdir / "a.iops")[0]) >= 2

@@ -19,13 +19,6 @@ WRITES = ("--job", "randwrite-4k", "--size", "8m", "--set", "rate=10m", "--set",
           "--set", "clocksource=clock_gettime")  # fmt: skip
 
 
-@pytest.fixture
-def workdir(tmp_path: Path) -> Path:
-    directory = tmp_path / "work"
-    directory.mkdir()
-    return directory
-
-
 def test_a_run_ends_before_it_exceeds_the_budget(workdir: Path) -> None:
     result = iopstui("run", *WRITES, "--set", "runtime=60", "--write-budget", "32m",
                      "--format", "jsonl", cwd=workdir)  # fmt: skip
@@ -44,8 +37,8 @@ def test_a_sweep_ends_with_complete_points(workdir: Path) -> None:
     assert result.returncode == 1, result.stderr
     rows = events(result.stdout)
     points = [row for row in rows if row["event"] == "point_finished"]
-    assert 1 <= len(points) <= 4 and all(row["point"]["seconds"] > 0.9 for row in points)
     assert not any(row["event"] == "point_failed" for row in rows)
+    assert 1 <= len(points) <= 4 and min(row["point"]["seconds"] for row in points) > 0.5, points
     assert "write budget of 40 MiB" in result.stderr and list(workdir.iterdir()) == []
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,6 +79,16 @@ def shows(app: IopstuiApp, text: str) -> bool:
 async def settle(pilot: Pilot[int]) -> None:
     for _ in range(3):
         await pilot.pause()
+
+
+async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
+    """Wait for the effects of a thread, a timer or a process: far longer than any takes."""
+    for _ in range(3000):
+        await settle(pilot)
+        if condition():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(screen_text(pilot.app))  # type: ignore[arg-type]
 
 
 async def do(pilot: Pilot[int], action: str, number: int = 0) -> None:
@@ -493,11 +503,7 @@ async def test_resizing_passes_through_every_layout() -> None:
         for size in ((160, 45), (40, 10), (120, 36), (60, 15), (300, 90), (80, 24)):
             await pilot.resize_terminal(*size)
             fake.tick(1)
-            await settle(pilot)
-            for _ in range(200):
-                if laid_out(app):
-                    break
-                await pilot.pause(0.01)
+            await wait_until(pilot, lambda: laid_out(app))
             lines = screen_text(app).split("\n")
             assert len(lines) == size[1] and {len(line) for line in lines} == {size[0]}
             if size != (40, 10):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_app import screen_text, settle, shows
+from test_app import screen_text, settle, shows, wait_until
 from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Static
@@ -186,15 +186,6 @@ class Runs:
 def make_app(names: list[str], job: str | None = JOB) -> tuple[FleetApp, Runs]:
     runs = Runs(names)
     return FleetApp(FleetController(runs, "node[01-99]", job), (), job), runs
-
-
-async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-    for _ in range(500):
-        await settle(pilot)
-        if condition():
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(screen_text(pilot.app))  # type: ignore[arg-type]
 
 
 def four_hosts() -> list[str]:
@@ -408,7 +399,7 @@ async def test_keys_act_on_all_hosts() -> None:
         runs.play(6)
         await settle(pilot)
         await pilot.press("right_square_bracket")
-        await pilot.pause(0.8)
+        await wait_until(pilot, lambda: len(runs.ran) > 1)
         assert runs.ran[-1] == (JOB, {"iodepth": "64"}) and runs.marks == ["QD 32 → 64"]
         await pilot.press("r")
         await settle(pilot)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import ui_fakes as fakes
 from slow_requests import exemplar
-from test_app import WIDE, make, running, screen_text, settle, shows
+from test_app import WIDE, make, running, screen_text, settle, shows, wait_until
 from test_mouse import place as column_of
-from test_replay_screen import replay, wait_until
+from test_replay_screen import replay
 from test_slow_list import READ_NS, column, probe, tick
 from textual.pilot import Pilot
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import ui_fakes as fakes
-from test_app import settle
+from test_app import settle, wait_until
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
@@ -126,11 +126,7 @@ async def test_without_events_the_devices_are_rescanned_periodically() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             await settle(pilot)
             devices["sdb"] = USB
-            for _ in range(200):
-                await pilot.pause(0.01)
-                if "sdb" in names(app):
-                    break
-            assert "sdb" in names(app)
+            await wait_until(pilot, lambda: "sdb" in names(app))
     finally:
         home.RESCAN_S = before
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lesson_fakes import TEXT, Session, Shelf, lesson, lesson_keys, make
 from rich.cells import cell_len
-from test_app import screen_text, settle, shows
+from test_app import screen_text, settle, shows, wait_until
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
@@ -41,14 +40,6 @@ async def ready(app: IopstuiApp, pilot: Pilot[int]) -> None:
 async def press(pilot: Pilot[int], *keys: str) -> None:
     await pilot.press(*keys)
     await ready(pilot.app, pilot)  # type: ignore[arg-type]
-
-
-async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-    """Wait for the work of a thread."""
-    for _ in range(200):
-        if condition():
-            return
-        await pilot.pause(0.01)
 
 
 async def measured(session: Session, pilot: Pilot[int], seconds: int = 6) -> None:

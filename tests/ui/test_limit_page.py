@@ -115,7 +115,7 @@ async def test_the_palette_asks_for_the_latency_and_opens_the_page(
         made = search().runner
         runner.rows, runner.closed, runner.found = made.rows, made.closed, made.found
         runner.search = None
-        go_on.wait(10)
+        go_on.wait(60)
         return replace(ANSWER, notes=())
 
     monkeypatch.setattr(limit_setup, "set_up_on", set_up)

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 
 import pytest
-from test_app import WIDE, make, running, screen_text, settle, shows
+from test_app import WIDE, make, running, screen_text, settle, shows, wait_until
 from textual.events import Key, MouseDown, MouseScrollDown, MouseUp
 from textual.pilot import Pilot
 
@@ -147,8 +147,7 @@ async def test_a_resting_mouse_returns_to_the_newest_values(
         await running(app, pilot, 20)
         chart = board(app).charts[0]
         await pilot.hover(offset=(place(app, chart, 10.0), chart.axis.box.y + 3))
-        while board(app).mouse_t is not None:
-            await pilot.pause(0.01)
+        await wait_until(pilot, lambda: board(app).mouse_t is None)
         assert "at 0:10" not in screen_text(app)
 
 

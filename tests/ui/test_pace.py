@@ -92,7 +92,7 @@ def test_writing_to_a_stopped_terminal_does_not_wait(terminal: StoppedTerminal) 
         terminal.output.write(line)
     assert terminal.output.waiting > 0
     assert terminal.read(99_000) == b"x" * 99_000
-    assert terminal.ready.wait(10)
+    assert terminal.ready.wait(60)
     assert terminal.output.waiting == 0
     terminal.output.stop()
 
@@ -109,7 +109,7 @@ def test_leaving_a_stopped_terminal_does_not_hang(terminal: StoppedTerminal) -> 
     terminal.output.write("x" * 500_000)
     stopping = threading.Thread(target=terminal.output.stop, daemon=True)
     stopping.start()
-    stopping.join(20)
+    stopping.join(60)
     assert not stopping.is_alive()
 
 
@@ -131,7 +131,7 @@ def test_the_last_output_does_not_wait_for_a_picture(terminal: StoppedTerminal) 
     while not data.endswith(b"\x18last words"):
         data += os.read(terminal.master, 65536)
     assert len(data) < 200_000
-    assert terminal.ready.wait(10)
+    assert terminal.ready.wait(60)
     assert terminal.output.waiting == 0
     terminal.output.stop()
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import recordings as made
 from rich.console import Console
-from test_app import settle
-from test_replay_screen import WIDE, wait_until
+from test_app import settle, wait_until
+from test_replay_screen import WIDE
 
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_USAGE, UsageError
 from iopstui.model.samples import RawSample

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +9,7 @@ import pytest
 import recordings as made
 import ui_fakes as fakes
 from rich.console import Group
-from test_app import do, make, screen_text, settle, shows
-from textual.pilot import Pilot
+from test_app import do, make, screen_text, settle, shows, wait_until
 
 from iopstui.cli.volume_options import parse_volume
 from iopstui.errors import UsageError
@@ -29,15 +26,6 @@ def replay(charset: Charset = UTF8, paused: bool = False) -> ReplayApp:
     session = ReplaySession(made.EARLIER_DEMO, 1000.0)
     session.paused = paused
     return ReplayApp(session, charset)
-
-
-async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        await settle(pilot)
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError(screen_text(pilot.app))  # type: ignore[arg-type]
 
 
 def seq(app: ReplayApp) -> int:

@@ -8,9 +8,8 @@ from pathlib import Path
 import experiment_fakes as lab
 import pytest
 import ui_fakes as fakes
-from test_app import do, make, running, shows
+from test_app import do, make, running, shows, wait_until
 from test_experiment_view import begin
-from test_lessons import wait_until
 from test_replay_screen import replay
 
 from iopstui.recording.reader import recording_path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_app import do, make, running, settle, shows
-from test_fleet_screen import four_hosts, make_app, wait_until
+from test_app import do, make, running, settle, shows, wait_until
+from test_fleet_screen import four_hosts, make_app
 
 from iopstui.features.fleet.screen.hosts import LAYOUT_PANELS, LAYOUT_WORDS, ORDERS, HostsView
 from iopstui.ui.core.preferences import (

@@ -8,8 +8,7 @@ import pytest
 import ui_fakes as fakes
 from rich.cells import cell_len
 from slow_requests import exemplar
-from test_app import do, make, running, screen_text, settle
-from test_lessons import wait_until
+from test_app import do, make, running, screen_text, settle, wait_until
 from textual.widgets import DataTable
 
 from iopstui.model.metrics.probe import LATENCY, ProbeInterval
