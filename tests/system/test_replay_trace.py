@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
 import pytest
 from program import iopstui
+
+from iopstui.features.capture import replay
+from iopstui.model.experiment.run_request import RunRequest
 
 HEADER = "fio version 3 iolog"
 LENGTHS = (4096, 16384, 512, 65536)
@@ -43,6 +47,23 @@ def test_ios_and_bytes_equal_those_of_the_trace(tmp_path: Path) -> None:
     assert list(place.iterdir()) == [] and victim.read_bytes() == b"data" * 1024
 
 
+def test_the_scratch_file_has_all_that_the_trace_reaches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # fio takes a read behind the end of a smaller file for one that was done, in 2 us
+    path = tmp_path / "app.trace"
+    path.write_text(f"{HEADER}\n0 x add\n0 x read {700 << 20} 4096\n")
+    sizes: list[str | None] = []
+
+    def run_job(request: RunRequest, *_: object) -> int:
+        sizes.append(request.size)
+        return 0
+
+    monkeypatch.setattr(replay, "run_job", run_job)
+    replay.run_replay(RunRequest(), argparse.Namespace(replay=str(path), format="table"))
+    assert sizes == ["701m"]
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
@@ -52,6 +73,9 @@ def test_ios_and_bytes_equal_those_of_the_trace(tmp_path: Path) -> None:
         (("--replay", "app.trace"), "on a scratch file only"),
         (("place", "other", "--replay", "app.trace"), "on a scratch file only"),
         (("place", "--replay", "app.trace", "--job", "randread-4k"), "not allowed with"),
+        (("place", "--replay", "app.trace", "--size", "1m"), "reaches 3 MiB of its file"),
+        (("place", "--replay", "/dev/zero"), "it is not a file"),
+        (("place", "--replay", "endless"), "line 2: not 'time file"),
         (("place", "--replay", "app.trace", "--until-steady"), "A replay ends with its trace"),
         # in a user's own job it stays refused
         (("place", "--job", "./own.fio"), "read_iolog= works on the files that a recorded log"),
@@ -60,6 +84,7 @@ def test_ios_and_bytes_equal_those_of_the_trace(tmp_path: Path) -> None:
 def test_bad_trace_replays_are_refused(tmp_path: Path, args: tuple[str, ...], says: str) -> None:
     write_trace(tmp_path / "app.trace")
     (tmp_path / "bad").write_text("no trace")
+    (tmp_path / "endless").write_text(HEADER + "\n0 x read 0" + 4096 * " " + "4096\n")
     (tmp_path / "own.fio").write_text("[a]\nread_iolog=app.trace\nsize=1m\n")
     (tmp_path / "file").write_bytes(bytes(1 << 20))
     for name in ("place", "other"):

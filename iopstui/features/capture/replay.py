@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from iopstui.cli.runs.run_job import run_job
@@ -20,6 +21,10 @@ from iopstui.features.capture.model.trace import (
 from iopstui.format import duration, size
 from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.model.experiment.run_request import RunRequest
+from iopstui.model.fio.sizes import size_bytes
+from iopstui.text import printable
+
+LONGEST_LINE = 1 << 12
 
 
 def run_replay(request: RunRequest, arguments: argparse.Namespace) -> int:
@@ -29,6 +34,7 @@ def run_replay(request: RunRequest, arguments: argparse.Namespace) -> int:
         raise UsageError("A replay ends with its trace: it takes no --until-steady and no "
                          "--precondition.", "Use the job instead: --job app.fio")  # fmt: skip
     trace = _read(path)
+    request = replace(request, size=_file_size(request.size, trace))
     print_message(
         f"replaying {trace.reads:,} reads and {trace.writes:,} writes of {duration(trace.seconds)} "
         f"on a scratch file of {size(trace.file_bytes)}. fio's latencies may include pauses "
@@ -43,10 +49,24 @@ def run_replay(request: RunRequest, arguments: argparse.Namespace) -> int:
         remove(private)
 
 
+def _file_size(requested: str | None, trace: Trace) -> str:
+    """The size of the scratch file: all that the trace reaches, since fio takes a request behind
+    the end for one that was done. UsageError for less."""
+    if requested is None:
+        return f"{trace.file_bytes >> 20}m"
+    if (size_bytes(requested) or 0) < trace.file_bytes:
+        raise UsageError(f"The trace reaches {size(trace.file_bytes)} of its file, and --size is "
+                         f"{printable(requested)}.", "Leave out --size.")  # fmt: skip
+    return requested
+
+
 def _read(path: Path) -> Trace:
     try:
+        # neither a pipe nor a device ends
+        if path.exists() and not path.is_file():
+            raise InvalidTrace("it is not a file")
         with open(path, encoding="utf-8", errors="replace") as file:
-            return parse_trace(file)
+            return parse_trace(iter(partial(file.readline, LONGEST_LINE), ""))
     except OSError as error:
         raise UsageError(f"Cannot read {path}: {error.strerror}.",
                          "Make one: iopstui capture DEVICE --trace FILE") from error  # fmt: skip
