@@ -53,8 +53,8 @@ NO_IO_SHARE = 0.1
 """Tasks that wait so much more than requests are in flight wait for something else."""
 LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
 BUSY, IN_USE, HARDLY_USED = 80.0, 1.0, 0.1
-SOME_WAIT_PERCENT = 1.0
-"""Of the time; less is nothing."""
+SOME_WAIT_PERCENT = 0.5
+"""Of the time; less is nothing, and 0 % where it is shown."""
 LOWER_SHARE = 0.25
 """A layer holds the requests if the devices below it have less than this part of them."""
 MUCH_SLOWER, SLOWER_MS = 4.0, 1.0
@@ -436,6 +436,9 @@ def write_back(s: Situation) -> Answer | None:
         end = f"the kernel is writing {units.size(s.write_back)} of the page cache to disks"
     if s.waited_percent is not None and s.waited_percent < WAITED_PERCENT:
         verdict, end = NOTHING, f"tasks wait for I/O {s.waited_percent:.0f} % of the time"
+    # beside 15 busy CPUs, one that waits all the time counts for 6 %
+    if blocked := _blocked_text(s, "is blocked", "are blocked"):
+        verdict, end = UNKNOWN, blocked
     return Answer(
         s.disk, "flush", GOOD,
         f"{s.disk} is busy with writes: {units.size(s.bytes_s)}/s, {_mean(s)} with "

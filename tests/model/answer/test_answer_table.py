@@ -175,6 +175,7 @@ def test_nothing_waits_is_not_said_of_a_task_that_waits_for_a_log_or_for_memory(
         assert text.endswith("busy; python3 (1527) is blocked in xlog_wait_on_iclog")
     elsewhere = replace(log, disks={"vda": (0.0, 1e6, 0.5), "vdb": (0.0, 1e6, 4.0)})
     assert first([used] * 5, elsewhere, 3.0).text.endswith("busy; no queue (0.50 in flight)")
+    assert not first([used] * 5, use(), 0.6).text.endswith("nothing waits"), "1 % is shown"
     swaps = use(swap_s=1678.0)
     for disk in (IDLE, used):
         assert first([disk] * 5, swaps, 0.2, 8.4).text.endswith("; tasks wait for memory 8 % of "
@@ -214,6 +215,10 @@ def test_write_back_that_nobody_waits_for_is_no_trouble() -> None:
     assert unknown.text.endswith("whether programs wait for them is not known")
     throttled = first([flush] * 5, use(write_back=100.0 * 512 * 1024), 80.0)
     assert throttled.verdict == WAITS
+    # dd that the kernel holds back all the time, beside 15 busy CPUs
+    held = use(write_back=100.0 * 512 * 1024, blocked=(BlockedTask(7, "dd"),))
+    beside = first([flush] * 5, held, 6.3)
+    assert beside.verdict == UNKNOWN and beside.text.endswith("; dd (7) is blocked")
     direct = first([flush] * 5, use(write_back=0.0), 2.0)
     assert direct.verdict == WAITS, "writes that are not the page cache's"
 
