@@ -3,9 +3,8 @@ as long as reading it."""
 
 from __future__ import annotations
 
-import contextlib
 import resource
-from collections.abc import Container
+from collections.abc import Set
 
 from iopstui.linux.counters.kernel_file import KernelFile
 
@@ -27,9 +26,11 @@ class KeptFiles:
         """Its beginning. OSError if it can't be read, or the process has ended."""
         kept = self._files.get(pid)
         if kept is not None:
-            with contextlib.suppress(OSError):
+            try:
                 if data := kept.read_attribute():
                     return data
+            except OSError:
+                pass
             self._close(pid)  # it has ended, and another one may have its number
         file = KernelFile(f"{self._proc}/{pid}/{self._name}")
         try:
@@ -43,13 +44,13 @@ class KeptFiles:
             file.close()
         return data
 
-    def keep_only(self, pids: Container[int]) -> None:
+    def keep_only(self, pids: Set[int]) -> None:
         """Close the files of all other processes."""
-        for pid in [pid for pid in self._files if pid not in pids]:
+        for pid in self._files.keys() - pids:
             self._close(pid)
 
     def _close(self, pid: int) -> None:
         self._files.pop(pid).close()
 
     def __del__(self) -> None:
-        self.keep_only(())
+        self.keep_only(set())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from iopstui.linux.counters.whole_disks import WholeDisks
@@ -84,8 +84,8 @@ class ProcessIo:
         now = self._clock()
         if self._at and now - self._at < self._min_interval_s:
             return self._rates
-        processes = dict(self._read())
-        self._files.keep_only(processes)
+        processes = self._read()
+        self._files.keep_only(processes.keys())
         self.disks = self._disks.read()
         moved = self._disks.bytes_moved(self.disks)
         if self._at:
@@ -102,18 +102,20 @@ class ProcessIo:
             return None
         return tuple(max(0, n - b) / seconds for n, b in zip(moved, before, strict=True))  # type: ignore[return-value]
 
-    def _read(self) -> Iterator[tuple[int, _Process]]:
+    def _read(self) -> dict[int, _Process]:
+        found: dict[int, _Process] = {}
+        read, before = self._files.read, self._before
         for name in os.listdir(self._proc):
             if not name.isdecimal():
                 continue
             pid = int(name)
-            last = self._before.get(pid)
+            last = before.get(pid)
             text: bytes | None
             try:
-                text = self._files.read(pid)
+                text = read(pid)
                 # most have done nothing at all
                 if last is not None and last.text == text:
-                    yield pid, last
+                    found[pid] = last
                     continue
                 io = _counts(text)
             except PermissionError:
@@ -122,9 +124,10 @@ class ProcessIo:
                 continue  # it has just ended
             if last is not None and last.io == io:
                 last.text = text
-                yield pid, last
+                found[pid] = last
             elif (process := self._process(name, io, text)) is not None:
-                yield pid, process
+                found[pid] = process
+        return found
 
     def _process(
         self, pid: str, io: tuple[int, int] | None, text: bytes | None
@@ -176,7 +179,8 @@ class ProcessIo:
         for them: it contains that from now on. ``None`` where not all of them could be read."""
         ended: dict[int, tuple[int, int] | None] = {}
         for pid, gone in self._before.items():
-            if pid in now and now[pid].start == gone.start:
+            current = now.get(pid)
+            if current is gone or (current is not None and current.start == gone.start):
                 continue
             heir = self._heir(gone.parent, now)
             if heir is not None:

@@ -428,7 +428,7 @@ def degraded(s: Situation) -> Answer | None:
 def write_back(s: Situation) -> Answer | None:
     """Writes that are most likely the page cache's, for which programs hardly wait. The bytes that
     the kernel writes back are known of all disks together, so they prove nothing of this one."""
-    if not s.writes_only or s.in_flight < DEEP_QUEUE or s.writes_are_waited_for or _is_quick(s):
+    if s.in_flight < DEEP_QUEUE or not s.writes_only or s.writes_are_waited_for or _is_quick(s):
         return None
     verdict, end = UNKNOWN, "whether programs wait for them is not known"
     if s.write_back is not None:

@@ -50,11 +50,15 @@ class DiskHistory:
     def feed(self, t: float, rates: DiskRates) -> None:
         """Count the second that ended at ``t`` (the session's clock)."""
         ms = mean_ms(rates)
-        if ms is not None:
-            load = _load(rates)
-            self._by_load.setdefault(load, deque(maxlen=MAX_SECONDS)).append((t, ms))
-            if SECOND_S[0] <= rates.seconds <= SECOND_S[1]:
-                self._minute.append((t, ms))
+        if ms is None:
+            return
+        load, second = _load(rates), (t, ms)
+        alike = self._by_load.get(load)
+        if alike is None:
+            alike = self._by_load[load] = deque(maxlen=MAX_SECONDS)
+        alike.append(second)
+        if SECOND_S[0] <= rates.seconds <= SECOND_S[1]:
+            self._minute.append(second)
 
     def slowest_ms(self, t: float) -> float:
         """The slowest second of the last minute; 0.0 without requests."""

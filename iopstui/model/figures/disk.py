@@ -40,7 +40,7 @@ def _count(name: str, part: str, meaning: str) -> Figure:
     return Figure(name, "", meaning, part)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, as DiskCounters
 class DiskRates:
     """Growths of a device's counters over ``seconds``, and its figures: requests and merges per
     second, throughput in bytes per second, awaits in ms, sizes in bytes, ``util`` in percent. A
