@@ -17,7 +17,7 @@ from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.features.fleet.output.labelled_rows import merged_streams
 from iopstui.features.fleet.output.sinks import merged_object, second_object, session_object
-from iopstui.features.fleet.output.wording import ending
+from iopstui.features.fleet.output.wording import ending, totals_text
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.histogram import merge, percentile_name, percentiles
 
@@ -270,3 +270,15 @@ def test_a_host_that_never_sent_a_frame_is_missing_above_no_more_than_here() -> 
     assert all("a" not in row["hosts"]["missing"] for row in whole[1:-1])
     assert whole[-1]["lost"] == whole[-1]["hosts"]["unseen"] == ["a"]
     assert merged([merged([silent, ended], "left"), long]) == whole
+
+
+@pytest.mark.parametrize(("later_s", "apart"), [(0, False), (4, False), (6, True), (86_400, True)])
+def test_rates_of_hosts_that_ran_at_other_times_are_said_to_be_sums(
+    later_s: int, apart: bool
+) -> None:
+    merger = Merger()
+    for rows in (stream("a", 1), stream("b", 2, begin_ms=START_MS + later_s * 1000)):
+        for row in rows:
+            merger.feed(row["host"], row)
+    list(merger.finish())
+    assert ("Not at one time: IOPS and MiB/s" in totals_text(merger)) == apart

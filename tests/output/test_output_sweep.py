@@ -7,9 +7,10 @@ import io
 import json
 from dataclasses import replace
 
+import pytest
 from made_sweeps import PLAN, finished
 
-from iopstui.cli.runs.experiment import confirm
+from iopstui.cli.runs.experiment import confirm, failed_text
 from iopstui.events import PointFailed
 from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
@@ -135,3 +136,16 @@ def test_verdicts_of_several_jobs_are_a_table() -> None:
 def test_the_estimated_length_is_shown() -> None:
     assert length_text(PLAN).startswith("14 points, about 2 min 55 s")
     confirm(PLAN, yes=False)
+
+
+@pytest.mark.parametrize(
+    ("failed", "runs", "early", "text"),
+    [
+        (1, 1, False, "the run failed: nothing was measured"),
+        (4, 4, False, "all 4 runs failed: nothing was measured"),
+        (1, 4, False, "1 run of 4 failed; the others were measured"),
+        (2, 4, True, "2 runs of 4 failed; not all others were measured"),
+    ],
+)
+def test_failed_runs_are_counted(failed: int, runs: int, early: bool, text: str) -> None:
+    assert failed_text(failed, runs, early) == text

@@ -88,10 +88,16 @@ def _conclude(runner: ExperimentRunner) -> Verdict:
         runner.progress.remove()
     points = runner.points
     if points.failed:
-        others = "not all others" if points.ended_early else "the others"
-        print_message(f"{counted(len(points.failed), 'run')} of {runner.plan.points} failed; "
-            f"{others} were measured")  # fmt: skip
+        print_message(failed_text(len(points.failed), runner.plan.points, points.ended_early))
     return runner.verdict()
+
+
+def failed_text(failed: int, runs: int, ended_early: bool) -> str:
+    """How many runs failed, and what became of the others."""
+    if failed == runs:
+        return f"{'the run' if runs == 1 else f'all {runs} runs'} failed: nothing was measured"
+    others = "not all others" if ended_early else "the others"
+    return f"{counted(failed, 'run')} of {runs} failed; {others} were measured"
 
 
 def _dry_run(

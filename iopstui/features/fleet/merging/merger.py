@@ -296,6 +296,13 @@ class Merger:
                 host for host in lost_hosts if host not in unseen
             )
 
+    @property
+    def ran_apart(self) -> bool:
+        """Whether no second has all of its own hosts: their rates don't add up to one of all."""
+        spans = [(host.first, host.last) for host in self.hosts.values()
+                 if host.first is not None and host.last is not None]  # fmt: skip
+        return bool(spans) and max(first for first, _ in spans) > min(last for _, last in spans)
+
     def run_sums(self) -> HostSums:
         """``sums`` with the rates of whole runs, each host's by its own time."""
         rated = [host.run_sums() for host in self.hosts.values()]

@@ -153,7 +153,7 @@ class _LossMessages:
         print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {message}", self._err)
 
     def print_totals(self, merger: Merger, out: TextIO) -> None:
-        print_line("\n" + totals_text(merger.run_sums(), certify_merge(merger)), out)
+        print_line("\n" + totals_text(merger), out)
 
 
 class TotalLines:

@@ -6,8 +6,8 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from iopstui.features.fleet.merging.certificate import MergeCertificate
-from iopstui.features.fleet.merging.merger import MergedInterval
+from iopstui.features.fleet.merging.certificate import MergeCertificate, certify_merge
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 from iopstui.features.fleet.merging.sums import DirectionSum, HostSums, LatencySum, Object
 from iopstui.format import counted, cut, first_of, latency, number
 from iopstui.model.experiment.expectation import Outcome
@@ -120,8 +120,9 @@ def _device_rows(sums: HostSums, certificate: MergeCertificate) -> Iterator[str]
         yield row_line(_COLUMNS, {"name": kind, **direction_cells(part, DEVICE)})
 
 
-def totals_text(sums: HostSums, certificate: MergeCertificate) -> str:
+def totals_text(merger: Merger) -> str:
     """A table the whole run of all hosts in at most 80 columns, and how they ended."""
+    sums, certificate = merger.run_sums(), certify_merge(merger)
     lines = []
     if sums.fio:
         parts = {name: sums.fio[name] for name in DIRECTIONS if name in sums.fio}
@@ -131,6 +132,8 @@ def totals_text(sums: HostSums, certificate: MergeCertificate) -> str:
     elif sums.device.hosts:
         lines.append(head_line(_COLUMNS))
     lines += _device_rows(sums, certificate)
+    if merger.ran_apart:
+        lines.append("Not at one time: IOPS and MiB/s are the sums of each host's own.")
     for line in ending(certificate):
         lines += textwrap.wrap(line, WIDTH)
     return "\n".join(lines)

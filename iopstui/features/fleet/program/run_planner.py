@@ -209,7 +209,7 @@ class FleetRunPlanner:
             messages = [*(notes if code != EXIT_INTERRUPTED else ()), *messages]
         elif state_for_exit_code(code) == FAILED:
             messages.insert(0, failure_reason(fleet))
-        lines = (totals_text(merger.run_sums(), certify_merge(merger)), *messages)
+        lines = (totals_text(merger), *messages)
         self._recorder.write(run_over_object(code, messages))
         return RunVerdict(code, tuple(messages), lines, point, run.aborted)
 
