@@ -470,7 +470,15 @@ class Situation:
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """The processes that use this disk, the one with most first."""
-        return shares(self.disk, set(self.below), self.use)
+        return shares(self.disk, set(self.below), self.use, self.above)
+
+    @cached_property
+    def above(self) -> set[str]:
+        """The devices whose I/O this disk does."""
+        found = {self.disk}
+        while more := {top for top, lower in self.lower.items() if found & {*lower}} - found:
+            found |= more
+        return found - {self.disk}
 
     @cached_property
     def kernel_role(self) -> str:
@@ -495,8 +503,8 @@ class Situation:
         """Requests in flight on all other disks of the machine."""
         if self.use is None:
             return 0.0
-        others = [row[2] for name, row in self.use.disks.items() if name not in self.below]
-        return sum(others)
+        stack = {*self.below, *self.above}
+        return sum(row[2] for name, row in self.use.disks.items() if name not in stack)
 
 
 def _kind(device: BlockDevice | None) -> str:

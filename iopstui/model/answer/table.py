@@ -241,7 +241,7 @@ def limit(s: Situation) -> Answer | None:
 def near_limit(s: Situation) -> Answer | None:
     """A cgroup's limit was reached at times, or perhaps."""
     for near in s.use.near_limits if s.use is not None else ():
-        if near.disk in s.below:
+        if near.disk == s.disk or (near.disk in s.below and s.ios_s):
             return Answer(
                 s.disk, "near-limit", GOOD,
                 f"{s.disk}: {_mean(s)}, {_count(s.in_flight)} in flight; {near.group} is at or near"

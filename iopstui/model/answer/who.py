@@ -36,17 +36,23 @@ class Share:
     at_least: bool = False
 
 
-def shares(disk: str, below: Collection[str], use: DiskUse | None) -> tuple[Share, ...]:
+def shares(
+    disk: str, below: Collection[str], use: DiskUse | None, above: Collection[str] = ()
+) -> tuple[Share, ...]:  # fmt: skip
     """The processes that use ``disk``, the one with most first. ``below`` are ``disk`` and all
-    devices below it."""
+    devices below it, ``above`` those whose I/O it does."""
     if use is None:
         return ()
     moved = _moved(disk, below, use)
     if not sum(moved):
         return ()
     users = [user for user in use.users if disk in user.devices and not user.kernel]
+    # one above that moved more may have its file in the page cache, as a loop device
+    same = [{*below, *(name for name in above if name in use.disks
+                       and use.disks[name][side] <= ALIKE * moved[side])}
+            for side in (READS, WRITES)]  # fmt: skip
     sides = [
-        _without_doubt([_at_least(user, side, moved[side], below, use) for user in users],
+        _without_doubt([_at_least(user, side, moved[side], same[side], use) for user in users],
                        moved[side])
         for side in (READS, WRITES)
     ]  # fmt: skip
@@ -105,17 +111,17 @@ def _moved(disk: str, below: Collection[str], use: DiskUse) -> tuple[float, floa
 
 
 def _at_least(
-    user: DiskUser, side: int, moved: float, below: Collection[str], use: DiskUse
+    user: DiskUser, side: int, moved: float, same: Collection[str], use: DiskUse
 ) -> float:
     """Bytes per second in one direction that this process must do on the disk: what is left when
-    the other disks on which it has files open did all that they did for it alone. What a server
-    did for it nobody counts."""
+    the other disks on which it has files open did all that they did for it alone; those in ``same``
+    are no others. What a server did for it nobody counts."""
     if ELSEWHERE[side] in user.devices:
         return 0.0
     rate = user.write_s if side == WRITES else user.read_s
     elsewhere = sum(
         rates[side] for name, rates in use.disks.items()
-        if name in user.devices and name not in below
+        if name in user.devices and name not in same
     )  # fmt: skip
     return max(0.0, min(rate, moved) - elsewhere)
 

@@ -193,6 +193,23 @@ def test_a_process_that_is_blocked_in_several_functions_in_turn_is_named_once() 
     assert mean is not None and mean.blocked == (log,)
 
 
+def test_who_reads_from_a_loop_device_is_named_for_the_disk_below_it() -> None:
+    """fio read 2 MiB/s from a loop device on a slow disk. With its file in the page cache, the loop
+    device reads more than the disk, which then may be another program's."""
+    loop = Target(DEVICE, "/dev/loop0", "loop0", ("loop0", "vda"),
+                  links=(DeviceLinks("loop0", ("vda",), "loop"), DeviceLinks("vda")))  # fmt: skip
+    fio = DiskUser(4246, "fio", read_s=2.0 * MIB, devices=frozenset({"loop0", "vda"}))
+    for rate, who in ((2.0, "fio (4246) does all of its bytes"), (90.0, "")):
+        moved = {"loop0": (rate * MIB, 0.0, 15.0), "vda": (1.95 * MIB, 0.0, 14.7)}
+        user = replace(fio, read_s=rate * MIB)
+        seconds = frames([{"loop0": HOG, "vda": HOG}] * 5)
+        situation, answer = judge(
+            Seen(loop, seconds, DEVICES, use=use(users=(user,), disks=moved))
+        )[0]
+        assert (answer.disk, answer.who) == ("vda", who)
+        assert situation.other_in_flight == 0.0
+
+
 def test_one_reading_of_tasks_is_enough_to_have_looked() -> None:
     mean = mean_use([use(with_tasks=True), use(with_tasks=False)])
     assert mean is not None and mean.with_tasks
@@ -438,6 +455,8 @@ def test_of_a_limit_that_may_have_been_reached_nobody_says_that_nothing_waits(
     if is_near:
         assert answer.verdict == UNKNOWN and "at or near its limit of 200 reads/s" in answer.text
         assert "I/O limits of cgroups" not in excluded(situation, answer)
+        above = frames([{"dm-0": IDLE, "vda": rates(200, 0, 3)}] * 5, 0.0)
+        assert judge(Seen(STACK, above, DEVICES, use=together))[0][1].rule == "quiet"
 
 
 def test_the_limit_of_the_top_cgroup_is_called_so() -> None:
