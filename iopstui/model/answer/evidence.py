@@ -48,9 +48,8 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
     who = ", ".join(who_rows(s.shares, s.below, s.probes))
     if who:
         yield f"who{_in_other_seconds(s)}: {who}"
-    blocked = [task for task in (s.use.blocked if s.use is not None else ()) if not task.kernel]
-    if blocked:
-        names = ", ".join(f"{task.comm} ({task.pid})" for task in blocked[:3])
+    if s.blocked:
+        names = ", ".join(f"{task.comm} ({task.pid})" for task in s.blocked[:3])
         yield f"blocked most of the time: {names}"
     usual = s.use.boot_ms.get(s.disk) if s.use is not None else None
     if usual is not None and s.use is not None and s.use.up_s is not None:
@@ -77,7 +76,13 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
     if logged is not None and span_s >= LOG_S and not any(name in s.below for name in logged):
         causes.append("new errors in the kernel's log")
     looked = s.use is not None and s.use.limits_readable and not s.use.outer_groups
-    if looked and s.use is not None and not s.use.limits and not s.use.near_limits:
+    if (
+        looked
+        and not s.has_iocost
+        and s.use is not None
+        and not s.use.limits
+        and not s.use.near_limits
+    ):
         causes.append("I/O limits of cgroups")
     if s.use is not None and s.other_in_flight < 1.0:
         causes.append("other disks")

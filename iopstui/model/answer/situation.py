@@ -8,7 +8,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from iopstui.model.answer.use import DiskUse, RingWaiter
+from iopstui.model.answer.use import BlockedTask, DiskUse, RingWaiter
 from iopstui.model.answer.who import MIN_FOR_P99, Share, role, shares
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import DiskRates
@@ -110,6 +110,15 @@ class Machine:
         values = [frame.more.get(source, {}).get("some") for frame in self.frames]
         known = [value for value in values if value is not None]
         return fmean(known) if known else None
+
+    @cached_property
+    def in_flight(self) -> Mapping[str, float]:
+        """Requests in flight on average, by disk."""
+        sums: dict[str, float] = {}
+        for frame in self.frames:
+            for name, rates in frame.disks.items():
+                sums[name] = sums.get(name, 0.0) + (rates.aqu_sz or 0.0)
+        return {name: total / len(self.frames) for name, total in sums.items()}
 
     @cached_property
     def cpus_idle(self) -> list[float]:
@@ -492,11 +501,24 @@ class Situation:
         return ""
 
     @property
+    def blocked(self) -> list[BlockedTask]:
+        """The programs that are blocked most of the time, for this disk or for anything else."""
+        return [task for task in (self.use.blocked if self.use else ()) if not task.kernel]
+
+    @property
+    def has_iocost(self) -> bool:
+        """Whether io.cost controls this disk or one below it, and no other that may be meant."""
+        states = self.conditions.devices
+        with_it = {name for name, state in states.items() if state.has_iocost}
+        return bool(with_it & {*self.below}) and (bool(self.ios_s) or len(with_it) == 1)
+
+    @property
     def all_in_flight(self) -> float:
         """Requests in flight on all disks of the machine, those below this one as well (each layer
         counts them again: it is rather too much)."""
-        rows = self.use.disks.values() if self.use is not None else ()
-        return self.in_flight + sum(row[2] for row in rows)
+        rows = {name: row[2] for name, row in self.use.disks.items()} if self.use else {}
+        names = {*rows, *self.machine.in_flight}
+        return sum(max(rows.get(n, 0.0), self.machine.in_flight.get(n, 0.0)) for n in names)
 
     @cached_property
     def other_in_flight(self) -> float:

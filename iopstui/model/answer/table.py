@@ -37,7 +37,7 @@ from iopstui.model.answer.situation import (
     WAITED_PERCENT,
     Situation,
 )
-from iopstui.model.answer.use import TOP_GROUP
+from iopstui.model.answer.use import TOP_GROUP, BlockedTask
 from iopstui.model.answer.who import MAIN_SHARE, who_text
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.finding import Finding, period_text
@@ -251,6 +251,26 @@ def near_limit(s: Situation) -> Answer | None:
     return None
 
 
+def io_cost(s: Situation) -> Answer | None:
+    """io.cost lets a cgroup wait by its weight. Where a task waits is read as root alone."""
+    if not s.has_iocost or max(s.queue_share, s.slow_share) >= MOST_SECONDS:
+        return None
+    held = [task for task in s.blocked if task.place.startswith("ioc_")]
+    if held:
+        return Answer(
+            s.disk, "iocost", WARNING,
+            f"Not the disk: {_tasks_text(held)}, for io.cost (io.cost.qos, io.weight)", WAITS,
+            next=advise("iocost"),
+        )  # fmt: skip
+    if (s.waited_percent or 0.0) < WAITED_PERCENT and not s.blocked:
+        return None
+    return Answer(
+        s.disk, "iocost", GOOD,
+        f"{s.disk}: {_mean(s)}, {_count(s.in_flight)} in flight; io.cost may hold I/O back "
+        "(io.cost.qos, io.weight)", UNKNOWN, _who(s), advise("root", s.disk),
+    )  # fmt: skip
+
+
 def memory(s: Situation) -> Answer | None:
     """The machine is short of memory, and swaps on this disk."""
     if not s.swaps or (s.memory_percent or 0.0) < MEMORY_PERCENT or s.in_flight < SLOW_IN_FLIGHT:
@@ -310,11 +330,7 @@ def pressure_alone(s: Situation) -> Answer | None:
     if not is_pressure_alone(s):
         return None
     waiters = s.idle_rings
-    pressure = f"{s.waited_percent:.0f} % I/O pressure, but the disks have hardly any request"
-    if s.all_in_flight >= NO_IO_SHARE * (s.waited_percent or 0.0) / 100:
-        percent = 100 * s.all_in_flight
-        pressure = f"{s.waited_percent:.0f} % I/O pressure, but requests are in flight at most "\
-                   f"{percent:.0f} % of the time"  # fmt: skip
+    pressure = f"{s.waited_percent:.0f} % I/O pressure, but {_hardly_text(s)}"
     if not waiters:
         return Answer(s.disk, "pressure", GOOD, f"Pressure without I/O: {pressure}", NOTHING)
     names = ", ".join(one.name for one in waiters[:3])
@@ -325,32 +341,36 @@ def pressure_alone(s: Situation) -> Answer | None:
     )  # fmt: skip
 
 
+def _hardly_text(s: Situation) -> str:
+    if s.all_in_flight < NO_IO_SHARE * (s.waited_percent or 0.0) / 100:
+        return "the disks have hardly any request"
+    return f"requests are in flight at most {100 * s.all_in_flight:.0f} % of the time"
+
+
 def is_pressure_alone(s: Situation) -> bool:
-    """Whether much of the machine's I/O pressure can't be of a disk, a server or a limit. A request
-    is in flight for no more of the time than there are in flight on average."""
-    waited = s.waited_percent or 0.0
-    if waited < MUCH_PRESSURE or s.use is None or s.use.remote or not s.use.disks:
+    """Whether much of the machine's I/O pressure can't be of a disk, a server or a limit."""
+    if s.use is None or s.use.remote or not s.use.disks or s.blocked or s.use.limits:
         return False
-    if any(not task.kernel for task in s.use.blocked) or s.use.limits:
-        return False
-    with_io = 100 * s.all_in_flight
-    left = with_io <= waited / 2 and waited - with_io >= MUCH_PRESSURE
-    return left and (s.memory_percent or 0.0) < MEMORY_PERCENT
+    return _is_beyond_disks(s) and (s.memory_percent or 0.0) < MEMORY_PERCENT
+
+
+def _is_beyond_disks(s: Situation) -> bool:
+    """Whether tasks wait much more than requests are in flight: that is for no more of the time
+    than there are in flight on average."""
+    waited, with_io = s.waited_percent or 0.0, 100 * s.all_in_flight
+    return with_io <= waited / 2 and waited - with_io >= MUCH_PRESSURE
 
 
 def waits_elsewhere(s: Situation) -> Answer | None:
     """Tasks wait for I/O, and neither a disk nor a limit that we can see has it."""
-    waited = s.waited_percent or 0.0
-    if s.use is None or waited < MUCH_PRESSURE or (s.use.remote and not _waits_in_block_layer(s)):
-        return None
-    if s.all_in_flight >= NO_IO_SHARE * waited / 100:
+    if s.use is None or (s.use.remote and not _waits_in_block_layer(s)) or not _is_beyond_disks(s):
         return None
     blocked = _blocked_text(s)
     if not blocked:
         return None
     return Answer(
         s.disk, "above", WARNING,
-        f"Tasks wait for I/O {waited:.0f} % of the time, but the disks have hardly any request: "
+        f"Tasks wait for I/O {s.waited_percent:.0f} % of the time, but {_hardly_text(s)}: "
         f"{blocked}",
         UNKNOWN, next=advise("log") if s.use.as_root else advise("root", s.disk),
     )  # fmt: skip
@@ -358,8 +378,7 @@ def waits_elsewhere(s: Situation) -> Answer | None:
 
 def _waits_in_block_layer(s: Situation) -> bool:
     """Whether a blocked task waits above a disk, or may: a server has others' waits."""
-    tasks = [task for task in (s.use.blocked if s.use is not None else ()) if not task.kernel]
-    return any(not task.place or place_kind(task.place, True) == DISK for task in tasks)
+    return any(not task.place or place_kind(task.place, True) == DISK for task in s.blocked)
 
 
 def cpus_full(s: Situation) -> Answer | None:
@@ -480,7 +499,10 @@ def quiet(s: Situation) -> Answer:
     is_used = s.in_flight >= HARDLY_USED if s.busy is None else s.busy >= 1.0
     who = _who(s) if is_used else ""
     resync = _resync(s)
-    return Answer(s.disk, "quiet", GOOD, _quiet_text(s), NOTHING, resync[0] if resync else who)
+    # the pressure of one program may be less than 1 %, and who waits for a log is not in it
+    stuck = not s.ios_s and s.other_in_flight < HARDLY_USED and _waits_in_block_layer(s)
+    return Answer(s.disk, "quiet", GOOD, _quiet_text(s), UNKNOWN if stuck else NOTHING,
+                  resync[0] if resync else who)  # fmt: skip
 
 
 def job_finding(s: Situation) -> Answer | None:
@@ -531,6 +553,7 @@ TABLE: Sequence[Row] = (
     slow_member,
     full_queue,
     slow_device,
+    io_cost,
     near_limit,
     pressure_alone,
     waits_elsewhere,
@@ -672,14 +695,14 @@ def _tasks_wait(s: Situation) -> bool:
 
 
 def _blocked_text(s: Situation, one: str = "waits", many: str = "wait") -> str:
-    blocked = [task for task in (s.use.blocked if s.use is not None else ()) if not task.kernel]
-    if not blocked:
-        return ""
-    first = blocked[0]
-    more = f" and {len(blocked) - 1} more" if len(blocked) > 1 else ""
-    verb = many if more else one
+    return _tasks_text(s.blocked, one, many) if s.blocked else ""
+
+
+def _tasks_text(tasks: Sequence[BlockedTask], one: str = "waits", many: str = "wait") -> str:
+    first = tasks[0]
+    more = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
     place = f" in {first.place}" if first.place else ""
-    return f"{first.comm} ({first.pid}){more} {verb}{place}"
+    return f"{first.comm} ({first.pid}){more} {many if more else one}{place}"
 
 
 def _held_by_layer(s: Situation) -> tuple[str, Advice]:

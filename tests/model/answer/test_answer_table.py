@@ -19,7 +19,13 @@ from iopstui.model.answer.table import decide
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter, mean_use
 from iopstui.model.answer.who import shares
 from iopstui.model.block.device import BlockDevice, Hctx, QueueLimits
-from iopstui.model.block.target import DEVICE, DeviceLinks, Target
+from iopstui.model.block.target import (
+    DEVICE,
+    DeviceLinks,
+    Target,
+    TargetPath,
+    combine_targets,
+)
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
@@ -397,6 +403,21 @@ def test_a_blocked_task_is_named_where_no_disk_has_a_request() -> None:
                                                         "blocked in percpu_rwsem_wait")  # fmt: skip
 
 
+@pytest.mark.parametrize(("place", "elsewhere", "verdict"), [
+    ("dm_wait_event", 0.0, UNKNOWN), ("", 0.0, UNKNOWN), ("percpu_rwsem_wait", 0.0, NOTHING),
+    ("p9_client_rpc", 0.0, NOTHING), ("io_schedule", 3.0, NOTHING),
+])  # fmt: skip
+def test_nobody_can_tell_what_a_task_waits_for_that_is_blocked_while_all_disks_are_idle(
+    place: str, elsewhere: float, verdict: str
+) -> None:
+    """dd waits all the time, beside 15 busy CPUs: 6 % of I/O pressure. A disk that has requests may
+    be what it waits for."""
+    blocked = use(blocked=(BlockedTask(7, "dd", place),),
+                  disks={"vda": (0.0, 0.0, 0.0), "vdb": (1e6, 0.0, elsewhere)})  # fmt: skip
+    answer = first([IDLE] * 5, blocked, 6.3)
+    assert (answer.rule, answer.state, answer.verdict) == ("quiet", GOOD, verdict)
+
+
 def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> None:
     stuck = changed(IDLE, in_flight=3, aqu_sz=3.0)
     seconds = frames([{"dm-0": stuck, "vda": IDLE}] * 5, 0.0)
@@ -464,6 +485,50 @@ def test_the_limit_of_the_top_cgroup_is_called_so() -> None:
     answer = first([IDLE] * 5, use(limits=(limit,)), 10.0)
     assert answer.text.startswith("Not the disk: the top cgroup is at its limit of 200 reads/s")
     assert answer.next == "the limit io.max of the top cgroup may be raised, or lifted"
+
+
+def test_what_io_cost_holds_back_is_not_the_disk_s_fault() -> None:
+    """Two programs that read from a disk of which io.cost lets 100 reads/s pass: it has 0.16
+    requests in flight, and tasks wait for I/O 66 % of the time."""
+    used = changed(rates(92, 0, 1.7), aqu_sz=0.16, util=15.0)
+    cost = Conditions(devices={"vda": DeviceState(has_iocost=True)})
+    moved = {"vda": (370e3, 0.0, 0.16)}
+    tasks = (BlockedTask(4500, "fio", "ioc_rqos_throttle"),
+             BlockedTask(4501, "fio", "ioc_rqos_throttle"))  # fmt: skip
+    held = use(blocked=tasks, disks=moved)
+    answer = first([used] * 5, held, 66.0, conditions=cost)
+    assert answer.text == ("Not the disk: fio (4500) and 1 more wait in ioc_rqos_throttle, for "
+                           "io.cost (io.cost.qos, io.weight)")  # fmt: skip
+    assert (answer.verdict, answer.next) == (WAITS, advise("iocost"))
+    # an ordinary user does not see where they wait
+    unread = use(blocked=tuple(replace(task, place="") for task in tasks), disks=moved)
+    hidden = first([used] * 5, unread, 42.0, conditions=cost)
+    assert hidden.verdict == UNKNOWN and "io.cost may hold I/O back" in hidden.text
+    assert first([used] * 5, use(disks=moved), 2.0, conditions=cost).verdict == NOTHING
+    assert first([HOG] * 5, held, 66.0, conditions=cost).rule == "queue"
+    seen = Seen(ONE, frames([{"vda": used}] * 5, 2.0), DEVICES, cost, use(disks=moved))
+    assert "I/O limits of cgroups" not in excluded(*judge(seen)[0])
+
+
+def test_a_wait_that_is_too_long_for_the_requests_in_flight_is_not_explained() -> None:
+    few = changed(rates(92, 0, 1.7), aqu_sz=0.16, util=15.0)
+    held = use(blocked=(BlockedTask(7, "dd", "submit_bio_wait"),), disks={"vda": (1e6, 0.0, 0.16)})
+    answer = first([few] * 5, held, 66.0)
+    assert answer.verdict == UNKNOWN and answer.text == (
+        "Tasks wait for I/O 66 % of the time, but requests are in flight at most 16 % of the time: "
+        "dd (7) waits in submit_bio_wait"
+    )
+    assert first([few] * 5, held, 30.0).rule == "quiet"
+    # it waits for another disk, whose own requests dm holds: /proc/diskstats counts dm's alone
+    delay = (DeviceLinks("dm-0", ("vda",), "delay"), DeviceLinks("vda"))
+    both = combine_targets([
+        TargetPath(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"), links=delay),
+        TargetPath(DEVICE, "/dev/vdb", "vdb", ("vdb",), links=(DeviceLinks("vdb"),)),
+    ])  # fmt: skip
+    one = changed(rates(10, 0, 100), aqu_sz=1.0, util=100.0)
+    seconds = frames([{"dm-0": one, "vda": rates(10, 0, 0), "vdb": IDLE}] * 5, 95.0)
+    pairs = judge(Seen(both, seconds, DEVICES, use=replace(held, disks={"vda": (4e4, 0.0, 0.0)})))
+    assert [answer.rule for _, answer in pairs] == ["slow", "quiet"]
 
 
 def test_pressure_without_io() -> None:
