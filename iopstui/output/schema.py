@@ -211,10 +211,6 @@ def _of_sequence(arguments: Sequence[Any], strict: bool) -> Schema:
 # frame, which is that of the tree of its figures (model/metrics/frame_figures.py).
 
 
-def frame_schema(strict: bool) -> Schema:
-    return _object(EVENT, "", strict)
-
-
 def _object(rows: Rows, about: str, strict: bool) -> Schema:
     values: dict[str, Schema] = {}
     for row in rows:
@@ -302,7 +298,7 @@ def line_schemas(strict: bool) -> dict[str, Schema]:
     for event_type in typing.get_args(Event):
         if event_type is not FrameReady:
             schemas[event_type.kind] = _line(event_type.kind, _event(event_type, strict), strict)
-    schemas["frame"] = frame_schema(strict)
+    schemas["frame"] = _object(EVENT, "", strict)
     for kind, keys in (_EXPERIMENTS | _MERGED | _SCALING).items():
         schemas[kind] = _line(kind, keys, strict)
     # of one host, and of many

@@ -68,13 +68,11 @@ def page_rows(
         for text in (runner.saturated(), *shown.answer.notes):
             top += wrap(width, charset, text, None) if text else []
     lines = table_lines(runner.setup, list(runner.rows), runner.closed)
-    table = [_table_row(line, number, width, charset) for number, line in enumerate(lines)]
+    table = [
+        message(width, charset, line, None if number else DIM) for number, line in enumerate(lines)
+    ]
     rows = max(MIN_CHART, height - len(top) - min(len(table), TABLE_ROWS))
     return [*top, *chart.rows(curve_spec(runner), width, rows)], table
-
-
-def _table_row(line: str, number: int, width: int, charset: Charset) -> Row:
-    return message(width, charset, line, None if number else DIM)
 
 
 def _head(shown: ShownSearch, width: int, charset: Charset, t: float) -> Iterator[Row]:

@@ -201,7 +201,7 @@ def parse_interrupts(
             if counts is not None:
                 (by_label if label in labels else described).append(counts)
     lines = by_label or described
-    return irqs, _summed(lines) if lines else None
+    return irqs, {cpu: sum(line[cpu] for line in lines) for cpu in lines[0]} if lines else None
 
 
 def parse_function_calls(header: bytes, tail: bytes) -> dict[int, int] | None:
@@ -243,10 +243,6 @@ def _counts(text: bytes, cpus: Sequence[int]) -> dict[int, int] | None:
     if not cpus or numbers is None or len(numbers) != len(cpus):
         return None
     return dict(zip(cpus, numbers, strict=True))
-
-
-def _summed(lines: list[dict[int, int]]) -> dict[int, int]:
-    return {cpu: sum(line[cpu] for line in lines) for cpu in lines[0]}
 
 
 def integers(texts: list[bytes]) -> list[int] | None:

@@ -289,7 +289,7 @@ class KernelSampler:
                     self._samples,
                     max(0, self._followed_samples - 1),
                 )
-                if self._is_cheap():
+                if len(self._possible) <= MAX_CHEAP_CPUS and self._cost_ns <= MAX_CHEAP_NS:
                     calls = self._calls.read()
                     self._cost_ns = calls.took_ns
                 else:
@@ -304,9 +304,6 @@ class KernelSampler:
         cost = self._cost_ns
         stride = 1 if cost <= MAX_CHEAP_NS else min(MAX_STRIDE, -(-cost // SAMPLE_BUDGET_NS))
         return self._followed_samples > 0 or self._samples >= self._calls_sample + stride
-
-    def _is_cheap(self) -> bool:
-        return len(self._possible) <= MAX_CHEAP_CPUS and self._cost_ns <= MAX_CHEAP_NS
 
     def _parse_table(self, data: bytes) -> tuple[dict[int, dict[int, int]], dict[int, int] | None]:
         return procfs.parse_interrupts(data, self._irqs_in_table)

@@ -102,7 +102,7 @@ def read_devices(roots: Roots) -> dict[str, BlockDevice]:
     """Every block device by its kernel name, in the order of ``natural_key``.
 
     Includes partitions, empty loop devices and hidden NVMe multipath paths."""
-    drivers = parse_drivers(_proc_devices(roots))
+    drivers = parse_drivers(decode(read_bytes(roots.proc / "devices") or b""))
     machine = _Machine(roots, drivers, IrqTable(roots), read_kernel(roots))
     found_devices = (_read_device(udev_device, machine) for udev_device in enumerate_block(roots))
     devices = {device.name: device for device in found_devices if device is not None}
@@ -128,10 +128,6 @@ def parse_drivers(text: str) -> dict[int, str]:
     _, _, block = text.partition("Block devices:")
     pairs = [line.split() for line in block.splitlines()]
     return {int(p[0]): p[1] for p in pairs if len(p) == 2 and p[0].isdecimal()}
-
-
-def _proc_devices(roots: Roots) -> str:
-    return decode(read_bytes(roots.proc / "devices") or b"")
 
 
 def _read_device(udev_device: UdevDevice, machine: _Machine) -> BlockDevice | None:

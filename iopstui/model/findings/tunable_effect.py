@@ -139,7 +139,7 @@ def _function_calls_text(frames: Sequence[Frame], change: TunableChange, since: 
     readings = [
         (f.t - (f.ipi_age_s or 0.0), sum(rate_of(f.cpus, "ipi_s").values()))
         for f in frames
-        if _has_ipi(f)
+        if rate_of(f.cpus, "ipi_s")
     ]
     spans = [(a[0], b[0], b[1]) for a, b in pairwise(readings)]
     earlier = _mean_over([s for s in spans if s[0] >= since and s[1] <= change.t])
@@ -147,10 +147,6 @@ def _function_calls_text(frames: Sequence[Frame], change: TunableChange, since: 
     if earlier is None or now is None:
         return ""
     return f", function-call interrupts {units.number(earlier)} → {units.number(now)}/s"
-
-
-def _has_ipi(frame: Frame) -> bool:
-    return bool(rate_of(frame.cpus, "ipi_s"))
 
 
 def _mean_over(spans: Sequence[tuple[float, float, float]]) -> float | None:

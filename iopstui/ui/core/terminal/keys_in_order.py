@@ -14,7 +14,6 @@ from typing import Any, Protocol, runtime_checkable
 from textual import events
 from textual.app import App, ScreenStackError
 from textual.command import CommandPalette
-from textual.dom import DOMNode
 from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.widget import Widget
@@ -104,7 +103,7 @@ class KeysInOrder(App[int]):
         application have handled their messages."""
         before: object = None
         while True:
-            for node in self._key_path():
+            for node in (self.focused or self.screen).ancestors_with_self:
                 await _wait_until_idle(node)
             await self._wait_for_palette()
             if isinstance(self.screen, AnsweringScreen):
@@ -113,10 +112,6 @@ class KeysInOrder(App[int]):
             if now == before:
                 return
             before = now
-
-    def _key_path(self) -> list[DOMNode]:
-        """The widgets from the focus to the application, which a key passes."""
-        return list((self.focused or self.screen).ancestors_with_self)
 
     async def _wait_for_palette(self) -> None:
         """Wait until the palette has searched: Enter takes its results."""

@@ -72,7 +72,8 @@ def rows(
 ) -> list[Row]:
     """The panel: a table while the CPUs fit, else a grid with the busiest named; text below."""
     disks = mapped_disks(target.tree, devices)
-    cpus = _online_cpus(cpu_rows(disks, state.frame, topology, state.ipi))
+    # a CPU that only a queue's list names (offline, or not there at all) has nothing to show
+    cpus = [row for row in cpu_rows(disks, state.frame, topology, state.ipi) if row.online]
     maps = queue_map(disks, state.frame, topology)
     title = rule(width, charset, ("CPUs, this second", BOLD), right=_irq_note(maps))
     if state.frame is None or not state.frame.cpus:
@@ -90,11 +91,6 @@ def rows(
         body = cpu_grid.rows(cpus, topology, width, space, charset)
     # the text is at the bottom so that it does not move with the rows
     return [*pad([title, *body], height - len(notes), width), *notes]
-
-
-def _online_cpus(cpus: Sequence[CpuRow]) -> list[CpuRow]:
-    """A CPU that only a queue's list names (offline, or not there at all) has nothing to show."""
-    return [row for row in cpus if row.online]
 
 
 def _irq_note(maps: Sequence[DeviceMap]) -> list[Piece]:
@@ -156,15 +152,11 @@ def _blocks(
 
 @lru_cache(8)
 def _head(table: Table[CpuRow], blocks: int, width: int, charset: Charset, with_bar: bool) -> Row:
-    part = table.header("cpu") + _bar_head(with_bar, charset)
+    part = table.header("cpu") + ((("  " + "busy".ljust(BAR), DIM),) if with_bar else ())
     line = Line(width, charset).extend(part)
     for _ in range(1, blocks):
         line.add(" ", None).extend(part)
     return line.build()
-
-
-def _bar_head(with_bar: bool, charset: Charset) -> Row:
-    return (("  " + "busy".ljust(BAR), DIM),) if with_bar else ()
 
 
 def _bar(row: CpuRow, with_bar: bool, charset: Charset) -> Row:
