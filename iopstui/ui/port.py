@@ -55,6 +55,18 @@ class Port:
         return None if self.is_replay else cast("LiveSession | None", self.session)
 
     @property
+    def open_session(self) -> Controller:
+        """The session, for a key that is only possible while there is one."""
+        assert self.session is not None
+        return self.session
+
+    @property
+    def open_dashboard(self) -> Dashboard:
+        """The dashboard, for a key that is only possible while there is one."""
+        assert self.dashboard is not None
+        return self.dashboard
+
+    @property
     def replay_path(self) -> Path | None:
         """Path of the recording that is played, if any."""
         return cast("ReplaySession", self.session).path if self.is_replay and self.session else None

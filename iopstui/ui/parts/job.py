@@ -102,9 +102,7 @@ class JobKeys(Part):
 
     def run_or_stop(self) -> None:
         """Stop the running or requested job, else run the job."""
-        session, state = self.port.session, self.port.state
-        if session is None:
-            return
+        session, state = self.port.open_session, self.port.state
         if state.running or session.running or state.next_run.requested:
             state.next_run.cancel()
             session.stop_job()
@@ -126,8 +124,6 @@ class JobKeys(Part):
         self.port.show_message("info", f"starting {job}" + (f" with {changed}" if changed else ""))
 
     def choose_job(self) -> None:
-        if self.port.dashboard is None:
-            return
         if not self.jobs:
             self.port.show_message(
                 "warning", "no shipped jobs are installed; start with --job FILE"
@@ -152,8 +148,6 @@ class JobKeys(Part):
         self._double(knobs.NUMJOBS, up)
 
     def _double(self, knob: knobs.OptionKey, up: bool) -> None:
-        if self.port.session is None:
-            return
         value = knobs.double_or_halve(knob, self._current(knob), up)
         if value is None:
             end = "largest" if up else "smallest"
@@ -162,8 +156,6 @@ class JobKeys(Part):
         self._change_option(knob, value)
 
     def block_size(self) -> None:
-        if self.port.session is None or self.port.dashboard is None:
-            return
         from iopstui.ui.dialogs.questions import Choice
 
         now = self._current(knobs.BLOCK_SIZE)

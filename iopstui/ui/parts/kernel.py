@@ -49,9 +49,7 @@ class KernelKeys(Part):
 
     def _queued_disk(self, name: str) -> BlockDevice | None:
         """The first disk that has a queue to set; shows a message if there is none."""
-        session = self.port.session
-        if session is None:
-            return None
+        session = self.port.open_session
         missing = self.port.state.missing_devices
         if missing and len(missing) == len(session.target.opened):
             self.port.show_message("warning", missing_devices_text(missing))
@@ -70,9 +68,9 @@ class KernelKeys(Part):
     def rq_affinity(self) -> None:
         """Set rq_affinity to its next value."""
         disk = self._queued_disk("rq_affinity")
-        if disk is None or self.port.session is None:
+        if disk is None:
             return
-        for knob in self.port.session.knobs():
+        for knob in self.port.open_session.knobs():
             if knob.name == "rq_affinity" and knob.refused:
                 self.port.show_message("warning", f"{knob.refused} {knob.hint}".strip())
                 return
@@ -105,8 +103,8 @@ class KernelKeys(Part):
 
     def scheduler(self) -> None:
         """Choose a scheduler from those that all disks have."""
-        disk, session = self._queued_disk("scheduler"), self.port.session
-        if disk is None or session is None:
+        disk, session = self._queued_disk("scheduler"), self.port.open_session
+        if disk is None:
             return
         from iopstui.safety.tunables import common_schedulers, queued_disks
 
@@ -132,12 +130,9 @@ class KernelKeys(Part):
 
     def settings(self) -> None:
         """Open the list of all tunables."""
-        session = self.port.session
-        if session is None:
-            return
         from iopstui.ui.dialogs.settings import Settings
 
-        state, charset = self.port.state, self.port.charset
+        state, charset, session = self.port.state, self.port.charset, self.port.open_session
         self.port.push(Settings(session.knobs, self._change_setting, state, charset))
 
     def _change_setting(self, name: str, value: str) -> None:
@@ -172,8 +167,6 @@ class KernelKeys(Part):
 
     def option(self) -> None:
         """Ask for a fio option and its value."""
-        if self.port.session is None:
-            return
         from iopstui.ui.dialogs.option import OptionPrompt
 
         changed = " ".join(f"{key}={value}" for key, value in self._jobs.overrides.items())
@@ -197,9 +190,7 @@ class KernelKeys(Part):
 
     def bind_queues(self) -> None:
         """Bind the next run's jobs to hardware queues, or stop doing so."""
-        session = self.port.session
-        if session is None:
-            return
+        session = self.port.open_session
         if not session.bind and self._queued_disk("binding to hardware queues") is None:
             return
         session.bind = not session.bind

@@ -24,15 +24,12 @@ class PanelKeys(Part):
         )
 
     def open(self) -> None:
-        if self.port.dashboard is not None:
-            self.port.dashboard.show_fullscreen(self.port.dashboard.tab)
-            self.port.refresh_footer()
+        self.port.open_dashboard.show_fullscreen(self.port.open_dashboard.tab)
+        self.port.refresh_footer()
 
     def close(self) -> None:
         """Show all panels again; else the whole time; else the current second."""
-        dashboard = self.port.dashboard
-        if dashboard is None:
-            return
+        dashboard = self.port.open_dashboard
         if dashboard.fullscreen:
             dashboard.show_fullscreen(None)
         elif dashboard.span is not None:
@@ -45,8 +42,8 @@ class PanelKeys(Part):
     def tab(self, tab: int) -> None:
         """Focus a panel; zoom the focused one, or show all again. On a small screen: show that
         pane."""
-        dashboard = self.port.dashboard
-        if dashboard is None or (not dashboard.fullscreen and dashboard.show_tab(tab)):
+        dashboard = self.port.open_dashboard
+        if not dashboard.fullscreen and dashboard.show_tab(tab):
             return
         if dashboard.fullscreen:
             dashboard.show_fullscreen(None if dashboard.tab == tab else tab)
@@ -57,14 +54,12 @@ class PanelKeys(Part):
 
     def show_all(self) -> None:
         """Show all panels again, if they fit."""
-        if self.port.dashboard is not None and self.port.dashboard.fullscreen:
-            self.port.dashboard.show_fullscreen(None)
+        if self.port.open_dashboard.fullscreen:
+            self.port.open_dashboard.show_fullscreen(None)
 
     def next_tab(self, by: int) -> None:
         """Move the focus to the next or the previous panel."""
-        dashboard = self.port.dashboard
-        if dashboard is None:
-            return
+        dashboard = self.port.open_dashboard
         following = (dashboard.tab + by) % len(dashboard.tabs)
         if dashboard.fullscreen:
             dashboard.show_fullscreen(following)

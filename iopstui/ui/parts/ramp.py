@@ -52,8 +52,6 @@ class RampKeys(Part):
 
     def start_or_stop(self) -> None:
         """Begin with the lowest depth; stop a ramp where it is."""
-        if self.port.session is None:
-            return
         if self._ramp is not None:
             self._end(f"the ramp was stopped at {self._ramp.range.option} {self._value}")
             return

@@ -109,10 +109,8 @@ class ReplayKeys(Part):
 
     def next_second(self, by: int) -> None:
         """Choose a cell of the heat map in the next or the previous second."""
-        dashboard = self.port.dashboard
-        if dashboard is not None:
-            dashboard.walk(by)
-            dashboard.paint(even_if_frozen=True)
+        self.port.open_dashboard.walk(by)
+        self.port.open_dashboard.paint(even_if_frozen=True)
 
     def edge(self, end: bool) -> None:
         """Jump to the beginning or to the end."""

@@ -65,8 +65,6 @@ class ViewKeys(Part):
         return dashboard is not None and dashboard.frozen_at is not None
 
     def mark(self) -> None:
-        if self.port.session is None or self.port.dashboard is None:
-            return
         from iopstui.ui.dialogs.questions import Prompt
 
         hint = (
@@ -87,16 +85,13 @@ class ViewKeys(Part):
             self.port.session.mark(mark_text)
 
     def freeze(self) -> None:
-        if self.port.dashboard is not None:
-            self.port.dashboard.freeze()
-            self.port.refresh_footer()
-            self.port.dashboard.paint(even_if_frozen=True)
+        self.port.open_dashboard.freeze()
+        self.port.refresh_footer()
+        self.port.open_dashboard.paint(even_if_frozen=True)
 
     def walk(self, by: tuple[int, float]) -> None:
         """Show an earlier or a later second in all panes; ``by`` is (entries, seconds)."""
-        dashboard = self.port.dashboard
-        if dashboard is None:
-            return
+        dashboard = self.port.open_dashboard
         begins, step = dashboard.frozen_at is None, by[0] + by[1]
         if begins and step > 0:
             self.port.show_message("info", "this is now; left: back in time, space: freeze")
@@ -110,8 +105,7 @@ class ViewKeys(Part):
 
     def zoom(self, out: bool) -> None:
         """Show a longer or a shorter span of time in the charts."""
-        if self.port.dashboard is not None:
-            self.port.show_message("info", self.port.dashboard.zoom(out))
+        self.port.show_message("info", self.port.open_dashboard.zoom(out))
 
     def findings(self) -> None:
         """Open the list of findings and outcomes."""
@@ -124,18 +118,15 @@ class ViewKeys(Part):
         port.push(page)
 
     def runs(self) -> None:
-        if self.port.dashboard is not None:
-            from iopstui.ui.dialogs.runs import RunsList
+        from iopstui.ui.dialogs.runs import RunsList
 
-            dashboard = self.port.dashboard
-            runs = RunsList(lambda: self.port.shown_state, dashboard.overlay, self.port.charset)
-            self.port.push(runs, lambda _: dashboard.relayout())
+        dashboard = self.port.open_dashboard
+        runs = RunsList(lambda: self.port.shown_state, dashboard.overlay, self.port.charset)
+        self.port.push(runs, lambda _: dashboard.relayout())
 
     def overlay(self) -> None:
         """Overlay the newest two runs, or show the usual charts again."""
-        dashboard = self.port.dashboard
-        if dashboard is None:
-            return
+        dashboard = self.port.open_dashboard
         overlay = dashboard.overlay
         measured = [row.step for row in self.port.shown_state.runs.rows if row.iops is not None]
         if overlay.steps:
@@ -162,8 +153,6 @@ class ViewKeys(Part):
 
     def places(self, index: int = 0) -> None:
         """Open one of the pages on where I/Os are: where they wait, and the queues."""
-        if self.port.dashboard is None:
-            return
         from iopstui.ui.core.modal import PageTabs
 
         rows = (self._wait_rows, self._queue_rows)[index]
@@ -203,8 +192,6 @@ class ViewKeys(Part):
 
     def users(self, index: int = 0) -> None:
         """Open one of the pages on who uses the disk."""
-        if self.port.dashboard is None:
-            return
         from iopstui.ui.core.modal import PageTabs
 
         page, when_closed = self._user_page(index)
@@ -281,9 +268,7 @@ class ViewKeys(Part):
 
     def move_cell(self, by: int) -> None:
         """Choose a cell of the heat map."""
-        dashboard = self.port.dashboard
-        if dashboard is None:
-            return
+        dashboard = self.port.open_dashboard
         if not dashboard.move_cell(by):
             self.port.show_message("info", "nothing in the heat map at this second")
         self.port.refresh_footer()
@@ -291,8 +276,7 @@ class ViewKeys(Part):
 
     def open_cell(self) -> None:
         """List the kept requests of the chosen cell."""
-        dashboard = self.port.dashboard
-        chosen = dashboard.chosen_cell if dashboard is not None else None
+        chosen = self.port.open_dashboard.chosen_cell
         if chosen is None:
             return
         from iopstui.ui.dialogs.slow_list import cell_list
@@ -312,11 +296,9 @@ class ViewKeys(Part):
         self.port.show_message("info", empty_reason(self.port.shown_state, parts, why))
 
     def leave_cell(self) -> None:
-        dashboard = self.port.dashboard
-        if dashboard is not None:
-            dashboard.leave_cell()
-            self.port.refresh_footer()
-            dashboard.paint(even_if_frozen=True)
+        self.port.open_dashboard.leave_cell()
+        self.port.refresh_footer()
+        self.port.open_dashboard.paint(even_if_frozen=True)
 
     def _slowest_page(self) -> Modal[None]:
         """The slowest requests of the second shown, or why there are none."""
@@ -352,29 +334,26 @@ class ViewKeys(Part):
     def heat_map(self) -> None:
         """Switch from the percentile lines to the heat map, with the probe also to the device's and
         to both, then back."""
-        if self.port.dashboard is not None:
-            self.port.dashboard.next_heat_map()
-            self._explain_missing_heat()
+        self.port.open_dashboard.next_heat_map()
+        self._explain_missing_heat()
 
     def percentiles(self) -> None:
         """Draw percentiles over the heat map, which is opened for it."""
-        if self.port.dashboard is not None:
-            self.port.dashboard.toggle_percentiles()
-            self._explain_missing_heat()
+        self.port.open_dashboard.toggle_percentiles()
+        self._explain_missing_heat()
 
     def _explain_missing_heat(self) -> None:
-        dashboard = self.port.dashboard
-        if dashboard is not None and dashboard.heat_enabled and not dashboard.heat_visible:
+        dashboard = self.port.open_dashboard
+        if dashboard.heat_enabled and not dashboard.heat_visible:
             what = "at a second with a job or the probe"
             what = what if self.port.is_replay else "with a job, or with the probe (P)"
             self.port.show_message("info", f"the heat map begins {what}")
 
     def log(self) -> None:
         """Open the session's messages."""
-        if self.port.dashboard is not None:
-            from iopstui.ui.dialogs.text import LogScreen
+        from iopstui.ui.dialogs.text import LogScreen
 
-            self.port.push(LogScreen(self.port.state, self.port.charset))
+        self.port.push(LogScreen(self.port.state, self.port.charset))
 
     def help(self) -> None:
         self.port.open_help()
