@@ -240,7 +240,6 @@ class BinsTotal:
         return {**self.__dict__, "_first": None, "_last": None}
 
     def add(self, part: Mapping[int, int]) -> None:
-        """Count one more interval."""
         last, ends = self._last, part.ends if type(part) is HistogramColumns else None
         if last is not None and ends is not None and ends[1] is last:
             now = ends[0]

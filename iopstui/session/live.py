@@ -270,7 +270,6 @@ class LiveSession:
 
     @property
     def host(self) -> str:
-        """This machine's name."""
         return os.uname().nodename
 
     def topology(self) -> Topology:

@@ -519,7 +519,6 @@ class IopstuiApp(KeysInOrder):
         return self.jobs.job
 
     def refresh_footer(self) -> None:
-        """Update the footer with the next paint."""
         if self.dashboard is not None:
             hints = self.actions.footer(self.actions.mode)
             self.dashboard.show_keys(hints, printable(self.next_job()))

@@ -107,7 +107,6 @@ class Port:
         self.paint()
 
     def paint(self) -> None:
-        """Shows the newest state."""
         if self.dashboard is not None:
             self.dashboard.paint()
 
@@ -149,7 +148,6 @@ class Port:
         return render_pictures(self._app)
 
     def pop(self) -> None:
-        """Closes the screen that is seen."""
         self._app.pop_screen()
 
     def call_after(self, seconds: float, callback: Callable[[], None]) -> Timer:

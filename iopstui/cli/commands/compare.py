@@ -24,7 +24,6 @@ FIGURES = ("iops", "mean", "p50", "p99", "p99.9", "cpu")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--job", required=True, metavar="JOB", help="see `iopstui jobs`")
     parser.add_argument("--variant", action="append", default=[], metavar="NAME=VALUE",
                         help="fio options or device tunables, bind=queues or job=JOB, separated "
@@ -58,7 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run all variants in turn."""
     from iopstui.cli.runs.experiment import run_experiment
     from iopstui.model.experiment.comparison import PRIMARY_FIGURES, Comparison
     from iopstui.model.experiment.plan import check_variants, parse_variant

@@ -30,13 +30,11 @@ class _Shells(tuple[str, ...]):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("shell", choices=_Shells(SHELLS), metavar="SHELL",
                         help="bash, zsh or fish")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the script, or the candidates."""
     if arguments.shell != COMPLETE_WORDS:
         from importlib.resources import files
 

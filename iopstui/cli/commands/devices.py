@@ -23,7 +23,6 @@ RATES_S = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("device", nargs="?", metavar="DEVICE",
                         help="only this one; of an NVMe drive also paths, queues, format, "
                              "power states and health, of a SATA or SAS disk "
@@ -33,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List the block devices."""
     import json
 
     from iopstui.linux.devices.sysfs import read_devices

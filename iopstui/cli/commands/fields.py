@@ -10,14 +10,12 @@ from iopstui.errors import EXIT_OK
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--format", choices=("table", "json", "schema"), default="table",
                         help="output format; schema: a JSON Schema of everything written as "
                              "JSON")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the field registry."""
     from iopstui.model.metrics import fields
 
     if arguments.format == "schema":

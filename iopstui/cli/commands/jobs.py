@@ -10,7 +10,6 @@ from iopstui.errors import EXIT_OK
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("name", nargs="?", metavar="NAME")
     parser.add_argument("--format", choices=("table", "json"), default="table")
 

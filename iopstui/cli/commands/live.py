@@ -26,7 +26,6 @@ PLAIN = "plain"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "--job", metavar="JOB", help="start this job at once (`iopstui jobs` lists them)"
     )

@@ -15,7 +15,6 @@ from iopstui.text import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("file", type=values.responsive_path, metavar="FILE",
                         help="a recording made with --record or key S (also of a fleet); "
                              "\"demo\" is included")  # fmt: skip

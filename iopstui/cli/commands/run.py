@@ -25,7 +25,6 @@ from iopstui.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--job", metavar="JOB",
                         help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip

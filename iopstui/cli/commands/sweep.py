@@ -21,7 +21,6 @@ from iopstui.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--job", action="append", required=True, metavar="JOB",
                         help="job to run (`iopstui jobs` lists them); several run one after "
                              "another",

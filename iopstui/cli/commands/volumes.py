@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("name", nargs="?", metavar="NAME",
                         help="a class such as aliyun/essd-pl1 or aws/gp2,size=100g, a drive, or "
                              "a provider; with --instances the beginning of a name, such as "
@@ -30,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List the classes, or explain one."""
     from iopstui.catalog.library import read_catalog
 
     if arguments.name and not arguments.instances:

@@ -37,7 +37,6 @@ closed it), 1 failed, 2 usage or bad input, 5 something needed is missing, 130 i
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("target", nargs="*", metavar="TARGET", help="see below")
     parser.add_argument("--for", dest="length", type=values.duration, metavar="TIME",
                         help="how long to watch: 30s, 10m, 8h or 2d (default: until "

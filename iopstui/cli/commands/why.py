@@ -20,7 +20,6 @@ something needed is missing, 6 can't tell (too short, unsteady, contradictory), 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("what", nargs="?", metavar="WHAT", help="see below")
     parser.add_argument("--for", dest="length", type=values.duration, metavar="TIME", default=10.0,
                         help="how long to look (default: 10s; at least 3s)")  # fmt: skip

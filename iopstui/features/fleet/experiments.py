@@ -36,7 +36,6 @@ class FleetExperiments:
 
     @property
     def hosts(self) -> int:
-        """How many hosts there are."""
         return len(self._fleet.runs.hosts)
 
     def preview(self, plan: Plan) -> PreparedSweep:
@@ -62,7 +61,6 @@ class FleetExperiments:
 
     @property
     def active(self) -> bool:
-        """True while one runs."""
         return self._fleet.sweeping
 
     def feed(self, event: Event) -> None:

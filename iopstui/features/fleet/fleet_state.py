@@ -206,7 +206,6 @@ class FleetState:
         return *start_spread(starts), len(started)
 
     def counts(self) -> dict[str, int]:
-        """Number of hosts in each state."""
         counts: dict[str, int] = {}
         for host in self.hosts.values():
             counts[host.state] = counts.get(host.state, 0) + 1

@@ -63,7 +63,6 @@ class TaskWaits:
             self.look()
 
     def look(self) -> None:
-        """Look at all threads once."""
         try:
             comm, fields = task_stat(self._place)
         except OSError:

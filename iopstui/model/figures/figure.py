@@ -222,7 +222,6 @@ class Totals:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all intervals."""
         # by name: totals are passed between processes
         self.sums = {figure.name: (0.0, 0.0) for figure in self.FIGURES}
         self._most = {figure.name: 0.0 for figure in self.FIGURES}

@@ -50,7 +50,6 @@ def comparison_results(
     plan: Plan, points: Sequence[PointFinished], failed: Sequence[PointFailed] = (),
     said: Sequence[str] = (),
 ) -> ComparisonResults:  # fmt: skip
-    """Results of the runs so far."""
     return ComparisonResults(plan, variant_runs(plan, points))
 
 

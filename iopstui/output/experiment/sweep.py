@@ -76,7 +76,6 @@ class SweepTable(ExperimentTable[SweepResults]):
         self._started = False
 
     def point(self, event: PointFinished) -> None:
-        """Write one run and its outcomes."""
         self._row(row_line(self._columns, event))
         self._sentences(f"disturbed: {text}" for text in event.point.disturbed)
         self._sentences(map(outcome_text, event.outcomes))
@@ -92,7 +91,6 @@ class SweepTable(ExperimentTable[SweepResults]):
         self._print(text)
 
     def end(self, results: SweepResults) -> None:
-        """Write the conclusions of the whole sweep."""
         if self._plan.repeats > 1:
             self._print("")
             for line in mean_rows(self._plan, results.points):
@@ -172,7 +170,6 @@ class SweepJson(ExperimentRows[SweepResults]):
         self._lines.write(failure.pop("event"), failure)
 
     def end(self, results: SweepResults) -> None:
-        """Write the conclusions of the whole sweep."""
         if self._plan.repeats > 1:
             for point in results.points:
                 self._lines.write("point_mean", mean_object(point))

@@ -57,7 +57,6 @@ class LiveRows(TypeToFilter, Modal[None]):
         yield self.canvas
 
     def on_mount(self) -> None:
-        """Shows the newest state."""
         self.call_after_refresh(self.paint)
 
     def on_screen_resume(self) -> None:
@@ -65,7 +64,6 @@ class LiveRows(TypeToFilter, Modal[None]):
         self.paint()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lay out the rows again."""
         self._body_height = 0
         self.call_after_refresh(self.paint)
 

@@ -131,7 +131,6 @@ class RunsList(TypeToFilter, Modal[None]):
             self.set_title(self.heading, note)
 
     def on_list_table_sorted(self) -> None:
-        """Show the new order."""
         self.paint()
 
     def apply_filter(self) -> None:

@@ -162,7 +162,6 @@ class SlowList(TypeToFilter, Modal[None]):
         self._table.sort_next(by)
 
     def on_list_table_sorted(self) -> None:
-        """Show the new order."""
         self._fill()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:

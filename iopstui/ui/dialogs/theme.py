@@ -20,7 +20,6 @@ class ThemeChoice(Choice):
         super().__init__("Theme", names, current, charset, opened_by)
 
     def explain(self) -> None:
-        """Show the theme under the cursor."""
         if self.selected is not None:
             self._try_theme(self.selected)
 

@@ -98,7 +98,6 @@ class ExperimentScreen(CanvasScreen):
         self.canvas.add([*self.panels.values(), self.small])
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lay out the screen again."""
         self.relayout()
 
     def on_screen_resume(self) -> None:
@@ -177,7 +176,6 @@ class ExperimentScreen(CanvasScreen):
         self.paint()
 
     def paint(self) -> None:
-        """Shows the newest state."""
         width = self._boxes.get("header", NO_BOX).width
         if not width:
             return

@@ -94,7 +94,6 @@ class RecentRecordings(Vertical):
         self.show(self._recordings, width, height)
 
     def on_list_table_sorted(self, event: ListTable.Sorted) -> None:
-        """Show the new order."""
         event.stop()
         self._fill()
 

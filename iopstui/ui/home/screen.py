@@ -322,7 +322,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self.action_rescan()
 
     def action_rescan(self) -> None:
-        """Reads the devices again."""
         self.run_worker(self._scan, thread=True, exclusive=True)
 
     def _scan(self) -> None:
@@ -380,7 +379,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         return activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
 
     def on_list_table_sorted(self) -> None:
-        """Show the new order."""
         self._show_order()
         self._fill_table()
 

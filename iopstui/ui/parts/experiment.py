@@ -195,7 +195,6 @@ class ExperimentKeys(Part):
         self._start_new(experiment.plan.kind)
 
     def show_dashboard(self) -> None:
-        """Go from the experiment's screen to the dashboard."""
         self.port.pop()
 
     def _start_new(self, kind: str) -> None:

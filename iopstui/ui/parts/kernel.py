@@ -66,7 +66,6 @@ class KernelKeys(Part):
         return None
 
     def rq_affinity(self) -> None:
-        """Set rq_affinity to its next value."""
         disk = self._queued_disk("rq_affinity")
         if disk is None:
             return
@@ -166,7 +165,6 @@ class KernelKeys(Part):
     # -- options of the job
 
     def option(self) -> None:
-        """Ask for a fio option and its value."""
         from iopstui.ui.dialogs.option import OptionPrompt
 
         changed = " ".join(f"{key}={value}" for key, value in self._jobs.overrides.items())

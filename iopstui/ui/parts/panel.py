@@ -58,7 +58,6 @@ class PanelKeys(Part):
             self.port.open_dashboard.show_fullscreen(None)
 
     def next_tab(self, by: int) -> None:
-        """Move the focus to the next or the previous panel."""
         dashboard = self.port.open_dashboard
         following = (dashboard.tab + by) % len(dashboard.tabs)
         if dashboard.fullscreen:

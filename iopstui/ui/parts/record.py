@@ -80,7 +80,6 @@ class RecordKeys(Part):
         )
 
     def record(self) -> None:
-        """Start a recording, or stop the one that was started."""
         session = self.port.live
         if session is None:
             return

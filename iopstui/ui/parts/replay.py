@@ -117,7 +117,6 @@ class ReplayKeys(Part):
         self._session.seek(self._session.end if end else 0.0)
 
     def speed(self, up: bool) -> None:
-        """Play faster or slower."""
         self.port.show_message(
             "info", f"×{self._session.change_speed(up):g}: seconds of the recording in one"
         )

@@ -60,7 +60,6 @@ class ViewKeys(Part):
 
     @property
     def frozen(self) -> bool:
-        """True while the screen is frozen."""
         dashboard = self.port.dashboard
         return dashboard is not None and dashboard.frozen_at is not None
 
@@ -108,7 +107,6 @@ class ViewKeys(Part):
         self.port.show_message("info", self.port.open_dashboard.zoom(out))
 
     def findings(self) -> None:
-        """Open the list of findings and outcomes."""
         from iopstui.ui.dashboard.finding_line import list_rows
 
         port, charset = self.port, self.port.charset
@@ -267,7 +265,6 @@ class ViewKeys(Part):
         )
 
     def move_cell(self, by: int) -> None:
-        """Choose a cell of the heat map."""
         dashboard = self.port.open_dashboard
         if not dashboard.move_cell(by):
             self.port.show_message("info", "nothing in the heat map at this second")
@@ -372,7 +369,6 @@ class ViewKeys(Part):
         self.port.save_layout()
 
     def theme(self, name: str) -> None:
-        """Show the screen in another theme."""
         self.port.apply_theme(name)
 
     ACTIONS = (

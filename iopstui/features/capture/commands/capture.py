@@ -29,7 +29,6 @@ interrupted before --for was over (what was captured is kept)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("target", nargs="?", metavar="TARGET", help="see below")
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--pid", type=int, action="append", default=[], metavar="PID",

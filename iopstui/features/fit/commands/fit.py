@@ -19,7 +19,6 @@ safety, 4 a bound is not met, or it can't be told, 5 something needed is missing
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("words", nargs="*", metavar="DIR|PROGRAM", help="see below")
     parser.add_argument("--measure", type=values.measure, metavar="SECONDS",
                         help="measured time of each program (default: 22; an interval needs "

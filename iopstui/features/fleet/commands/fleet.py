@@ -24,7 +24,6 @@ exit codes: 0 done, 1 a host failed or was lost, 2 usage or bad input, 3 refused
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("hosts", metavar="HOSTS", help="see below")
     # with a default it is not called required where HOSTS is missing
     parser.add_argument("target", nargs="*", default=[], metavar="TARGET",

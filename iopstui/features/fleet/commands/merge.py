@@ -20,7 +20,6 @@ I/Os of all hosts. A host without data in a second is missing from it; it never 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("file", nargs="*", metavar="FILE", help="see below")
     parser.add_argument("--label", action="append", default=[], metavar="NAME",
                         help="host name for the first FILE, the second ...; for standard input: "
@@ -35,7 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Merge all there is."""
     from iopstui.features.fleet.program.merge_rows import merge_files
 
     return merge_files(

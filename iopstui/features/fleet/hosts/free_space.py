@@ -49,7 +49,6 @@ class SpaceNeed:
     mark: str = ""
 
     def as_object(self) -> Object:
-        """Return an object for the agent's line."""
         return {
             "system": self.system, "name": self.name, "bytes": self.bytes, "room": self.available,
             "shared": self.shared, "size": self.size, "free": self.free, "mark": self.mark,

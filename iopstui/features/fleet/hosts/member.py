@@ -410,7 +410,6 @@ class Link:
         return lines
 
     def read_stderr(self) -> None:
-        """Read the output on standard error."""
         try:
             data = os.read(self.err_fd, READ_BYTES)
         except BlockingIOError:

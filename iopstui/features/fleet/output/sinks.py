@@ -172,7 +172,6 @@ class TotalLines:
         self._write({**event_object(AnswerGiven(t, answer)), "host": self._label})
 
     def end(self, merger: Merger) -> None:
-        """Write the totals of all hosts."""
         self._write(merged_object(merger, self._label))
         self._messages.print_totals(merger, self._err)
 
@@ -229,7 +228,6 @@ class TotalTable(_TextSink):
         print_line(row_line(_FIO if fio else _KERNEL, second), self._out)
 
     def end(self, merger: Merger) -> None:
-        """Print the totals of all hosts."""
         self._messages.print_totals(merger, self._out)
 
 
@@ -282,7 +280,6 @@ def figure_columns() -> Iterator[Column]:
 
 
 def figure_cells(sums: HostSums) -> list[object]:
-    """A value for each of ``figure_columns``."""
     row: list[object] = []
     for name in _FIO_PARTS:
         row += _of_fio(sums.part(name))

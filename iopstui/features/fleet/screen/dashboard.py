@@ -128,7 +128,6 @@ class FleetDashboard(TypeToFilter, Dashboard):
         self.hosts.restore_layout(words)
 
     def apply_filter(self) -> None:
-        """Show the hosts that match the filter."""
         self.hosts.filter_text = self.filter_text
         self.hosts.move_to_top()
         self.paint(even_if_frozen=True)

@@ -149,7 +149,6 @@ class HostsView:
         return tuple(word for word in words if word)
 
     def restore_layout(self, words: Sequence[str]) -> None:
-        """Restore what a saved layout says."""
         self.order = next((order for order in ORDERS if f"{BY}{order}" in words), NAME)
         self.reverse = REVERSED in words
         self.as_map = next((word == MAP for word in words if word in (MAP, ROWS)), None)

@@ -83,7 +83,6 @@ class FleetKeys(Part):
         self._source.show_all()
 
     def order(self) -> None:
-        """Sort the hosts in the next order."""
         self._tell_order(self._screen.hosts.next_order(not self._watch_only))
 
     def reverse_order(self) -> None:
@@ -134,7 +133,6 @@ class FleetKeys(Part):
         )
 
     def toggle_map(self) -> None:
-        """Switch between rows and a map."""
         hosts, box = self._screen.hosts, self._screen.panels["hosts"].box
         hosts.as_map = not hosts.is_map(
             len(hosts.matching_hosts(self._source.hosts)), box.height - 2

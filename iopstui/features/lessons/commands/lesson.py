@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("name", nargs="?", metavar="NAME",
                         help="a lesson's number or name, or a lesson file of your own")  # fmt: skip
     parser.add_argument("target", nargs="?", metavar="TARGET", help="see below")

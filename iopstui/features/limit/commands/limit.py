@@ -21,7 +21,6 @@ exit codes: 0 found within 25 %, 1 the job failed, 2 usage or bad input, 3 refus
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--job", required=True, metavar="JOB",
                         help="job to run (`iopstui jobs` lists them); needs an asynchronous "
                              "engine")  # fmt: skip

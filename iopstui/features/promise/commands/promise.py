@@ -35,7 +35,6 @@ def own_latency(text: str) -> tuple[str, float]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("target", nargs="?", metavar="TARGET", help="see below")
     parser.add_argument("--volume", metavar="NAME[,OPTION=VALUE]",
                         help="class that was bought, e.g. aliyun/essd-pl1, or a drive; without "

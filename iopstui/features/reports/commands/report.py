@@ -10,7 +10,6 @@ from iopstui.features.reports.formats import FORMATS, or_list
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("file", nargs="+", type=values.responsive_path, metavar="FILE",
                         help="recordings, fio's JSON (json, json+), fio's logs (NAME_clat.1.log "
                              "...), or one file of `fleet --record`")  # fmt: skip

@@ -25,7 +25,6 @@ exit codes: 0 all checks passed, 1 one failed, 2 usage or bad input, 5 something
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("directory", nargs="?", default=None, metavar="DIR",
                         help="a directory on the disk to be tested (default: here)")  # fmt: skip
     parser.add_argument("-o", "--output", metavar="FILE",

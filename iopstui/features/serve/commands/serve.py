@@ -32,7 +32,6 @@ exit codes: those of live; 0 after Ctrl-C of a replay, 130 of live
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--port", type=_port, default=8000, metavar="N",
                         help="TCP port, 0: any free one (default: 8000)")  # fmt: skip
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS",
