@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import queue
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from iopstui.errors import error_for_exit_code, session_ended_error
 from iopstui.events import Event, FrameReady, SessionEnded, StepFinished
+from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
 from iopstui.session.live import LiveSession
 
 POLL_S = 0.1
@@ -51,6 +54,26 @@ class RunLoop:
         """Start the session, if it is not borrowed."""
         if not self.borrowed:
             self.session.start(self._events.put)
+
+    @contextlib.contextmanager
+    def open(
+        self, target: Target | None, max_bytes: int | None = None
+    ) -> Iterator[LentScratch | None]:
+        """Start the session, and lend its runs a scratch directory if the ``target`` of its jobs is
+        one. Afterwards the session is closed, and no scratch file is left."""
+        shared = None
+        self.start()
+        try:
+            self.end_job()
+            if target is not None and target.kind == DIRECTORY:
+                shared = SharedScratch([Path(place.path) for place in target.places])
+            yield LentScratch(shared.scratch, max_bytes) if shared else None
+        finally:
+            try:
+                self.close()
+            finally:
+                if shared is not None:
+                    shared.close()
 
     def end_job(self) -> None:
         """Stop the job of a borrowed session, and wait for its end: who stops everything before

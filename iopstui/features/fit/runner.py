@@ -33,7 +33,7 @@ from iopstui.model.fio import jobfile
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
+from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop
 from iopstui.session.viewer import NOBODY
@@ -64,19 +64,11 @@ class FitRunner:
     def run(self) -> None:
         """Run all programs, or those until an interruption. Raises the error of the first run that
         fails. Afterwards the session is closed, and no scratch file is left."""
-        shared = None
-        self.loop.start()
-        try:
-            shared = SharedScratch([Path(self.setup.target.path)])
+        with self.loop.open(self.setup.target) as lent:
+            assert lent is not None
             for program in self.setup.programs:
-                if self.loop.interrupted or not self._measure(program, LentScratch(shared.scratch)):
+                if self.loop.interrupted or not self._measure(program, lent):
                     break
-        finally:
-            try:
-                self.loop.close()
-            finally:
-                if shared is not None:
-                    shared.close()
 
     def _measure(self, program: Program, lent: LentScratch) -> bool:
         """Whether it was measured to its end."""

@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from iopstui.errors import Interrupted, JobFailed
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
@@ -29,7 +28,7 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.headlines import headline_of
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame
-from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
+from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.safety.scratch import DEFAULT_BYTES
 from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop
@@ -154,24 +153,14 @@ class LimitRunner:
     def run(self) -> Answer:
         """Look for the limit. Raises Interrupted if no rate was measured until then, or the error
         of a run that fails. Afterwards the session is closed, and no scratch file is left."""
-        began, shared = time.monotonic(), None
-        self.loop.start()
-        try:
-            self.loop.end_job()
-            if self.setup.uses_scratch and self.setup.job_target is not None:
-                shared = SharedScratch([Path(p.path) for p in self.setup.job_target.places])
-            lent = LentScratch(shared.scratch, DEFAULT_BYTES) if shared else None
-            self._look(began, lent)
-        except Interrupted:
-            if not self.rows:
-                raise
-            self._ended = INTERRUPTED
-        finally:
+        began = time.monotonic()
+        with self.loop.open(self.setup.job_target, DEFAULT_BYTES) as lent:
             try:
-                self.loop.close()
-            finally:
-                if shared is not None:
-                    shared.close()
+                self._look(began, lent)
+            except Interrupted:
+                if not self.rows:
+                    raise
+                self._ended = INTERRUPTED
         assert self.search is not None
         spoiled = sum(row.left_out in (DISTURBED, STALLED) for row in self.rows)
         notes = list(self._spoiled.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from iopstui.errors import Interrupted, JobFailed
 from iopstui.events import (
@@ -49,7 +48,7 @@ from iopstui.model.metrics.aws import LIMITS, MUCH_EXCEEDED_MS
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.volumes.promised import COUNTED_LIMITS
 from iopstui.model.volumes.volume import OWN
-from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
+from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.safety.scratch import DEFAULT_BYTES
 from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop
@@ -75,14 +74,7 @@ class PromiseRunner:
     def run(self) -> None:
         """Run all checks. Raises Interrupted, or the error of the first run that fails. Afterwards
         the session is closed, and no scratch file is left."""
-        shared_scratch = None
-        self.loop.start()
-        try:
-            if self.setup.uses_scratch:
-                shared_scratch = SharedScratch(
-                    [Path(place.path) for place in self.setup.job_target.places]
-                )
-            lent = LentScratch(shared_scratch.scratch, DEFAULT_BYTES) if shared_scratch else None
+        with self.loop.open(self.setup.job_target, DEFAULT_BYTES) as lent:
             for check in single_checks(self.setup):
                 self._notify(f"single {check_title(check)}, to choose the queue depth")
                 measured = self._measure(check, SINGLE, SINGLE_IO_S, lent)
@@ -95,12 +87,6 @@ class PromiseRunner:
                 self.verdicts = without_volume_limits(self.verdicts)
             for check, reason in self.setup.skipped.items():
                 self.verdicts += untested_rows(check, reason)
-        finally:
-            try:
-                self.loop.close()
-            finally:
-                if shared_scratch is not None:
-                    shared_scratch.close()
 
     def _check(self, check: Check, lent: LentScratch | None) -> None:
         single = self._single_latencies.get(check.rw)
