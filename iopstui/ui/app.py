@@ -597,17 +597,22 @@ def run_app(
     """Runs the screen until it is left; the exit code. ``leave`` is given each session's runs when
     all is closed."""
     app = IopstuiApp(backend, first, appearance)
+
+    def close() -> None:
+        app.close_all()
+        on_close(app.session_runs)
+
+    return run_to_end(app, close)
+
+
+def run_to_end(app: IopstuiApp, close: Callable[[], None]) -> int:
+    """Shows it until it is left, then calls ``close``; the exit code. After a crash that is never
+    0."""
     with handling_stop_signals(app.interrupt):
         try:
-            return run_to_end(app)
+            code = app.run(mouse=PREFERENCES.mouse)
+            if code is None or app.has_crashed:
+                return EXIT_JOB_FAILED
+            return EXIT_INTERRUPTED if app.interrupted else code
         finally:
-            app.close_all()
-            on_close(app.session_runs)
-
-
-def run_to_end(app: IopstuiApp) -> int:
-    """Shows it until it is left; the exit code. After a crash that is never 0."""
-    code = app.run(mouse=PREFERENCES.mouse)
-    if code is None or app.has_crashed:
-        return EXIT_JOB_FAILED
-    return EXIT_INTERRUPTED if app.interrupted else code
+            close()

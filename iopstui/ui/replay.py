@@ -10,7 +10,6 @@ from iopstui.errors import EXIT_OK
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession, open_replay
-from iopstui.safety.signals import handling_stop_signals
 from iopstui.ui.actions import Actions
 from iopstui.ui.app import IopstuiApp, run_to_end
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
@@ -112,11 +111,6 @@ def show_session(
 ) -> int:  # fmt: skip
     """Play ``session`` on the screen until it is left, then close it; the exit code. ``volume`` are
     the promised figures: limits are drawn, and credits counted from the first second shown.
-    ``on_home`` is called when
-    Esc has left it."""
+    ``on_home`` is called when Esc has left it."""
     app = ReplayApp(session, theme=theme, volume=volume, on_home=on_home)
-    with handling_stop_signals(app.interrupt):
-        try:
-            return run_to_end(app)
-        finally:
-            session.close()
+    return run_to_end(app, session.close)

@@ -17,7 +17,6 @@ from iopstui.features.fleet.screen.keys import HELP, NOT_IN_FLEET, FleetKeys, Fl
 from iopstui.features.fleet.screen.source import HostsSource
 from iopstui.fio.library import ShippedJob
 from iopstui.model.experiment.plan import Plan
-from iopstui.safety.signals import handling_stop_signals
 from iopstui.text import printable
 from iopstui.ui.actions import Actions, Part, bindings, bindings_of_screen
 from iopstui.ui.app import IopstuiApp, run_to_end
@@ -255,27 +254,23 @@ def run_fleet_screen(
     meanwhile."""
     fleet = FleetController(runs, title, job)
     app = FleetApp(fleet, jobs, job, theme=theme, plan=plan, recording=recording)
-    with handling_stop_signals(app.interrupt):
-        try:
-            return run_to_end(app)
-        finally:
-            app.close_all()
-            fleet.close()
-            on_close()
-            sweep, last = app.state.experiment, fleet.last
-            if sweep is not None and sweep.points:
-                width = shutil.get_terminal_size().columns
-                print_after_screen(full_text(sweep, title, app.charset, width=width))
-            if last is not None and last.exit_lines:
-                print_after_screen("\n".join(last.exit_lines))
+
+    def close() -> None:
+        app.close_all()
+        fleet.close()
+        on_close()
+        sweep, last = app.state.experiment, fleet.last
+        if sweep is not None and sweep.points:
+            width = shutil.get_terminal_size().columns
+            print_after_screen(full_text(sweep, title, app.charset, width=width))
+        if last is not None and last.exit_lines:
+            print_after_screen("\n".join(last.exit_lines))
+
+    return run_to_end(app, close)
 
 
 def run_fleet_replay(replay: FleetReplay, title: str, theme: str, path: Path) -> int:
     """Plays ``path``, a recording of a fleet, until it is left."""
     fleet = FleetController(replay, title, replay.job or None)
     app = FleetReplayApp(fleet, replay, theme=theme, recording=path)
-    with handling_stop_signals(app.interrupt):
-        try:
-            return run_to_end(app)
-        finally:
-            fleet.close()
+    return run_to_end(app, fleet.close)
