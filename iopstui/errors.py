@@ -46,6 +46,11 @@ class IopstuiError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def full_text(self) -> str:
+        """The message and the hint."""
+        return f"{self.message} {self.hint}".strip()
+
 
 class JobFailed(IopstuiError):
     """fio ran and failed, or could not go on."""

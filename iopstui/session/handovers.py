@@ -265,7 +265,7 @@ class Handovers:
     def _refuse(self, error: IopstuiError) -> None:
         """Nothing else changes: the active run goes on."""
         self._drop_next()
-        text = f"{error.message} {error.hint}".strip()
+        text = error.full_text
         goes_on = " The running job goes on." if self._current.fio is not None else ""
         self._context.emit(
             events.Notice(self._context.now(), "error", f"{text}{goes_on}", refused=True)

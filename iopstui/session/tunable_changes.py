@@ -55,7 +55,7 @@ class TunableChanges:
             try:
                 self.apply([setting])
             except IopstuiError as error:
-                self._context.notice("error", f"{error.message} {error.hint}".strip())
+                self._context.notice("error", error.full_text)
 
     @property
     def has_delayed(self) -> bool:
@@ -77,7 +77,7 @@ class TunableChanges:
         try:
             self.change(name, value)
         except IopstuiError as error:
-            self._context.notice("error", f"{error.message} {error.hint}".strip())
+            self._context.notice("error", error.full_text)
             return error
         return None
 
@@ -87,7 +87,7 @@ class TunableChanges:
         try:
             self.apply([(name, value)])
         except IopstuiError as error:
-            self._context.notice("error", f"{error.message} {error.hint}".strip())
+            self._context.notice("error", error.full_text)
             return False
         return True
 

@@ -358,7 +358,7 @@ class IopstuiApp(KeysInOrder):
     def leave_with(self, error: Exception) -> None:
         """Ends the screen; the error is printed after the terminal is restored."""
         if isinstance(error, IopstuiError):
-            message = f"iopstui: {error.message} {error.hint}".strip()
+            message = f"iopstui: {error.full_text}"
             self.exit(error.exit_code, message=Text(printable(message)))
         else:
             self._handle_exception(error)

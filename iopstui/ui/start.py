@@ -298,4 +298,4 @@ def _continue_recording(
     try:
         session.record(path)
     except IopstuiError as error:
-        session.notice("error", f"{error.message} {error.hint}".strip())
+        session.notice("error", error.full_text)

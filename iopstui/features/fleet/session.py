@@ -219,9 +219,7 @@ class FleetSession(FleetRuns):
             try:
                 self._watch_between(self._plan_watch())
             except IopstuiError as error:
-                self._emit(
-                    FleetRunFinished(FAILED, messages=(_error_text(error),), between_runs=True)
-                )
+                self._emit(FleetRunFinished(FAILED, messages=(error.full_text,), between_runs=True))
             except Exception as error:  # as above
                 self._emit(
                     FleetRunFinished(FAILED, messages=(crash_sentence(error),), between_runs=True)
@@ -273,7 +271,7 @@ class FleetSession(FleetRuns):
         try:
             planned = self._plan(self._number, request.job, request.overrides, point)
         except IopstuiError as error:
-            messages = (_error_text(error),)
+            messages = (error.full_text,)
             self._emit(FleetRunFinished(FAILED, error.exit_code, messages, messages))
             return RunVerdict(error.exit_code, messages, messages, ends_sweep=True)
         self._watching = planned.start_event.watching
@@ -319,10 +317,10 @@ class FleetSession(FleetRuns):
             message = (
                 f"{error.message.rstrip('.')}: {reason}. {error.hint}"
                 if reason
-                else _error_text(error)
+                else error.full_text
             )
             return state, RunVerdict(
-                error.exit_code, (message.strip(),), (_error_text(error),), ends_sweep=True
+                error.exit_code, (message.strip(),), (error.full_text,), ends_sweep=True
             )
         finally:
             self._fleet = None
@@ -424,7 +422,3 @@ def state_for_exit_code(code: int) -> str:
     if code in (EXIT_OK, EXIT_VERDICT):
         return DONE
     return STOPPED if code == EXIT_INTERRUPTED else FAILED
-
-
-def _error_text(error: IopstuiError) -> str:
-    return f"{error.message} {error.hint}".strip()

@@ -202,7 +202,7 @@ class LessonPlayer:
         try:
             request, lent = self._run.request(), self._run.jobs.lent()
         except IopstuiError as error:
-            self._run.give_up(f"{error.message} {error.hint}".strip())
+            self._run.give_up(error.full_text)
         else:
             self._follow(request, lent)
         run = self._run.run_page

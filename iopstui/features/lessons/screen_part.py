@@ -102,7 +102,7 @@ class LessonKeys(FeaturePart):
         try:
             offers = await asyncio.to_thread(lessons.offers)
         except IopstuiError as error:
-            self.port.show_message("error", f"{error.message} {error.hint}".strip())
+            self.port.show_message("error", error.full_text)
             return
         from iopstui.features.lessons.screen.list import LessonList
 
@@ -157,7 +157,7 @@ class LessonKeys(FeaturePart):
                 progress = paused
                 progress.run.target_facts = await asyncio.to_thread(lessons.current_facts)
         except IopstuiError as error:
-            self.port.show_message("error", f"{error.message} {error.hint}".strip())
+            self.port.show_message("error", error.full_text)
             return
         dashboard = self.port.dashboard
         if dashboard is None:

@@ -83,7 +83,7 @@ class LimitKeys(FeaturePart):
         try:
             setup = await asyncio.to_thread(self._set_up, session, keep)
         except IopstuiError as error:
-            self.port.show_message("error", f"{error.message} {error.hint}".strip())
+            self.port.show_message("error", error.full_text)
             return
         if self.port.live is session and not self.active:
             self._start(setup, session)
@@ -178,7 +178,7 @@ def _run(shown: ShownSearch) -> None:
     except Interrupted as error:
         shown.error = error.message
     except IopstuiError as error:
-        shown.error = f"{error.message} {error.hint}".strip()
+        shown.error = error.full_text
     except Exception as error:  # the last line of defence, as in the session's own thread
         shown.error = f"internal error in the search: {error!r}"
 

@@ -65,7 +65,7 @@ class OptionPrompt(Prompt):
         try:
             await asyncio.to_thread(self._check, text)
         except UsageError as error:
-            self.show_message(f"{error.message} {error.hint}".strip())
+            self.show_message(error.full_text)
             return
         finally:
             self.answered.set()

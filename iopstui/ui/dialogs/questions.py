@@ -254,7 +254,7 @@ class Prompt(Modal["str | None"]):
         try:
             self._check(event.value)
         except UsageError as error:
-            self.show_message(f"{error.message} {error.hint}".strip())
+            self.show_message(error.full_text)
             return
         self.dismiss(event.value)
 

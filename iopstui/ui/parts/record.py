@@ -91,7 +91,7 @@ class RecordKeys(Part):
         try:
             session.record(Path.cwd() / time.strftime(NAME))
         except IopstuiError as error:
-            self._show_error(error)
+            self.port.show_message("error", error.full_text)
 
     def report(self) -> None:
         """Write an HTML report: of the recording that is made or played; else of the one that has
@@ -116,16 +116,13 @@ class RecordKeys(Part):
         try:
             seconds = await asyncio.to_thread(session.save_kept, recording)
         except IopstuiError as error:
-            self._show_error(error)
+            self.port.show_message("error", error.full_text)
             return
         if seconds is None:
             self.port.show_message("info", NOTHING_YET)
             return
         period = f" of the last {f.clock(seconds)}"
         await self._write_report(recording, recording.with_suffix(".html"), period)
-
-    def _show_error(self, error: IopstuiError) -> None:
-        self.port.show_message("error", f"{error.message} {error.hint}".strip())
 
     async def _write_report(self, recording: Path, output: Path, period: str = "") -> None:
         """Write a report in a separate process: a long recording takes a while, and measuring

@@ -183,7 +183,7 @@ class TargetKeys(Part):
             session = self._backend.make_controller(targets)
         except IopstuiError as error:
             if self._pick:
-                self._open_picker(f"{error.message} {error.hint}".strip())
+                self._open_picker(error.full_text)
             else:
                 self.port.leave_with(error)
             return False
@@ -255,7 +255,7 @@ def why_not_playable(text: str) -> str:
     try:
         playable(text)
     except IopstuiError as error:
-        return f"{error.message} {error.hint}".strip()
+        return error.full_text
     return ""
 
 
