@@ -38,7 +38,7 @@ from iopstui.features.exports.exposition import (
 from iopstui.model.block.target import Target
 from iopstui.model.cgroups.names import group_name
 from iopstui.model.figures.figure import Figure
-from iopstui.model.findings.finding import RULE_NAMES
+from iopstui.model.findings.headlines import HEADLINES
 from iopstui.model.fio.interval import NOTHING, FioInterval
 from iopstui.model.metrics.aws import LIMITS
 from iopstui.model.metrics.frame import Frame
@@ -229,7 +229,7 @@ class Metrics:
         # a counter that begins later than its exporter is taken for one that was never less
         for name in ("frames", "runs", "runs_failed"):
             self._count(name, 0)
-        for rule in RULE_NAMES:
+        for rule in HEADLINES:
             self._count("findings", 0, labels(rule=rule))
         self._buckets: dict[str, dict[Labels, Buckets]] = {name: {} for name in HISTOGRAMS}
         self._expectations: dict[Labels, float] = {}
