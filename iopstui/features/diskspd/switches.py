@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iopstui.errors import UsageError
+from iopstui.model.sizes import FACTORS
 
 EXAMPLE = 'For example: --diskspd "-c1G -w100 -b8K -F4 -r -o128 -W5 -d30 -Sh testfile.dat"'
-_FACTOR = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
 MAX_CPU = 255
 MAX_BLOCK = (1 << 32) - 1
 # a word that begins with a slash is a switch only if it cannot be a path
@@ -150,7 +151,7 @@ def _size(command: DiskspdCommand, switch: str, value: str, low: int = 1) -> int
     if match is None or int(match[1]) < low:
         raise UsageError(f"{switch!r}: a size such as 8K or 1G is needed.", EXAMPLE)
     unit = match[2].lower()
-    return int(match[1]) * (command.block if unit == "b" else _FACTOR[unit])
+    return int(match[1]) * (command.block if unit == "b" else FACTORS[unit])
 
 
 def _block_size(command: DiskspdCommand, switch: str, value: str) -> None:

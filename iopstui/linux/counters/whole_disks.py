@@ -10,7 +10,7 @@ from iopstui.linux.sysattr import decode, list_names, read_bytes
 from iopstui.model.samples import DiskCounters
 
 SECTOR = 512
-_REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre"})
+REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre"})
 
 
 class WholeDisks:
@@ -46,7 +46,7 @@ class WholeDisks:
 
 def is_remote(kind: str) -> bool:
     """Whether a file system of this kind is another machine's, or a program's."""
-    return kind in _REMOTE or kind.startswith("fuse.")
+    return kind in REMOTE or kind.startswith("fuse.")
 
 
 def has_remote_mounts(roots: Roots) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
+from iopstui.linux.counters.whole_disks import REMOTE
 from iopstui.linux.devices.kernel_files import kernel_file_system
 from iopstui.linux.devices.nvme_generic import namespace_of, namespaces_of_node
 from iopstui.linux.devices.usage.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
@@ -56,7 +57,6 @@ class MixedKinds(UsageError):
 
 LIST_DEVICES = "List: iopstui devices"
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
-_REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre"})
 _ON_HOST = (
     "files are on the host of this virtual machine, and the kernel counts none of their I/Os; run "
     "iopstui there"
@@ -253,7 +253,7 @@ def why_no_device(entry: MountEntry | None) -> str:
         return f"{kind} keeps files in memory, not on a block device"
     if kind in _NOT_COUNTED:
         return _NOT_COUNTED[kind]
-    if kind in _REMOTE:
+    if kind in REMOTE:
         return f"{kind} files are on another machine, not on a local block device"
     if kind == "overlay":
         return "overlay stacks other file systems, and the disk below is not visible from here"
@@ -388,7 +388,7 @@ def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Device
         number = number_of_new_files(entry)
         name = finder.by_number(os.major(number), os.minor(number)) if number else None
     tree = _file_tree(name, devices, roots)
-    remote = entry if entry is not None and entry.fstype in _REMOTE else None
+    remote = entry if entry is not None and entry.fstype in REMOTE else None
     return Target(
         kind=kind,
         path=str(path),
