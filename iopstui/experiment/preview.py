@@ -49,11 +49,7 @@ class Preview:
 
 
 def _scratch_bytes(
-    text: str,
-    sections: Sequence[SectionFiles],
-    size: str | None,
-    share: int | None,
-    target: Target,
+    text: str, sections: Sequence[SectionFiles], size: str | None, share: int | None, target: Target
 ) -> int:
     """How much scratch files in the target's directories need."""
     places = [Path(place.path) for place in target.places]
@@ -171,11 +167,7 @@ def _current_knobs(
 
 
 def _check_knob(
-    name: str,
-    requested: set[str],
-    target: Target,
-    devices: Mapping[str, BlockDevice],
-    roots: Roots,
+    name: str, requested: set[str], target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> str:
     """The present value of a tunable, the same on all disks under the target."""
     disks = queued_disks(target, devices)

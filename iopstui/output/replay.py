@@ -40,10 +40,7 @@ from iopstui.text import printable
 
 
 def replay_headless(
-    name: str,
-    kind: str,
-    wait: Callable[[], bool] | None = None,
-    plain_every_s: float = 0.0,
+    name: str, kind: str, wait: Callable[[], bool] | None = None, plain_every_s: float = 0.0
 ) -> int:
     """Everything that is in the recording, without waiting. Data on stdout, words on stderr.
 

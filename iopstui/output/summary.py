@@ -69,10 +69,7 @@ FINAL_RATES = (
     Column("bw_bytes", "MiB/s", 8,
            lambda count: MISSING if count is None else f"{count / MIB:.2f}"),
 )  # fmt: skip
-FINAL_RANKS = (
-    *(RANKS[name].column() for name in SHOWN),
-    Column("lat_max_ns", "max", 7, latency),
-)
+FINAL_RANKS = (*(RANKS[name].column() for name in SHOWN), Column("lat_max_ns", "max", 7, latency))
 _COLUMNS = (
     *FINAL_RATES,
     Column("mean", "mean", 7, latency, read=lambda part: part[f"{part['percentiles_of']}_mean_ns"]),

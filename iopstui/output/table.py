@@ -66,10 +66,7 @@ EXPLAINED = (
         flags.SOME_LATENCY,
         "latencies cover only some I/Os, because not all sections of the job measure them",
     ),
-    (
-        flags.SUBMITTED,
-        "fio does not report completed I/Os here; submitted ones are shown",
-    ),
+    (flags.SUBMITTED, "fio does not report completed I/Os here; submitted ones are shown"),
     (
         flags.APPROX_IOPS,
         "~IOPS: fio copied the bytes that count these I/Os clearly before the end of the second, "
@@ -80,10 +77,7 @@ EXPLAINED = (
         "~MiB/s: fio copied these bytes clearly before the end of the second, while it waited for "
         "its slowest job, and block sizes vary",
     ),
-    (
-        flags.APART,
-        "~dev: the device's columns are of clearly other seconds than fio's",
-    ),
+    (flags.APART, "~dev: the device's columns are of clearly other seconds than fio's"),
     (
         flags.WRONG_LATENCY,
         "fio's latencies are impossible: at these IOPS they need many more I/Os in flight than "

@@ -7,12 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iopstui.fio.inspect import find_fio
-from iopstui.fio.job_text import (
-    absolute_files,
-    named_paths,
-    read_job,
-    sets_filename,
-)
+from iopstui.fio.job_text import absolute_files, named_paths, read_job, sets_filename
 from iopstui.fio.library import find_job, is_shipped
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.process.private import private_directory, remove

@@ -384,8 +384,7 @@ def read_log_file(file: LogFile, base_ms: int | None = None) -> LogFile:
         file.log = read_log(file.name.kind, lines, base_ms)
     except ValueError as error:
         raise UsageError(
-            f"{_name(file.path)} is too large: {error}.",
-            "Log averages instead: log_avg_msec=1000",
+            f"{_name(file.path)} is too large: {error}.", "Log averages instead: log_avg_msec=1000"
         ) from error
     return file
 

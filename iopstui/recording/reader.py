@@ -437,8 +437,7 @@ def _open(path: Path) -> BinaryIO:
         return open(path, "rb")
     except FileNotFoundError as error:
         raise UsageError(
-            f"The recording {_name(path)} does not exist.",
-            "The included demo: iopstui replay demo",
+            f"The recording {_name(path)} does not exist.", "The included demo: iopstui replay demo"
         ) from error
     except PermissionError as error:
         raise Missing(

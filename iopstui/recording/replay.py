@@ -70,9 +70,7 @@ class ReplayFold:
 
 
 def replay_events(
-    recording: Recording,
-    fold: ReplayFold | None = None,
-    wait: Callable[[], bool] | None = None,
+    recording: Recording, fold: ReplayFold | None = None, wait: Callable[[], bool] | None = None
 ) -> Iterator[events.Event]:
     """All events of a recording, as fast as they are taken. Where it is not whole, or begins in
     the middle of a run, a Notice of the replay's own says so. With ``wait`` a recording that is

@@ -360,12 +360,7 @@ def _loss_text(verdict: WriteVerdict, path: str) -> str:
 
 
 def _other_writers(
-    device: str,
-    node: str,
-    stack: Stack,
-    backings: Backings,
-    roots: Roots,
-    active: ActiveRun | None,
+    device: str, node: str, stack: Stack, backings: Backings, roots: Roots, active: ActiveRun | None
 ) -> Iterator[str]:
     """Other programs that have it open for writing, or anything below, above or beside it, or a
     file that a loop device among these is made of.

@@ -147,8 +147,7 @@ class WriteGuard:
         examined = self._examined.get(path, identity(open_stat))
         if not (granted.device, granted.inode, granted.number) == identity(open_stat) == examined:
             raise Refused(
-                f"{printable(path)} was replaced by another file during the check.",
-                "Try again.",
+                f"{printable(path)} was replaced by another file during the check.", "Try again."
             )
         return granted
 

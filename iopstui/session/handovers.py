@@ -44,11 +44,7 @@ class Handover:
     are those of its fio so far, unread. ``given_up`` ends the preparation early."""
 
     def __init__(
-        self,
-        order: RunOrder,
-        prepare: Callable[[], FioRun],
-        given_up: SignalFlag,
-        now_ns: int,
+        self, order: RunOrder, prepare: Callable[[], FioRun], given_up: SignalFlag, now_ns: int
     ) -> None:
         self.order = order
         self.given_up = given_up

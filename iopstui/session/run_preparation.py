@@ -94,11 +94,7 @@ class RunPreparation:
         self._remove_privates()
 
     def _prepare(
-        self,
-        order: RunOrder,
-        fio: Fio,
-        lent: LentScratch | None,
-        active: ActiveRun | None = None,
+        self, order: RunOrder, fio: Fio, lent: LentScratch | None, active: ActiveRun | None = None
     ) -> PreparedJob:
         context = self._context
         return prepare(

@@ -36,12 +36,7 @@ from iopstui.text import printable
 from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, HOME, LESSON, REPLAY, Actions
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.key import KeyHint
-from iopstui.ui.core.messages import (
-    Controller,
-    EventsWaiting,
-    KeyClicked,
-    ViewChanged,
-)
+from iopstui.ui.core.messages import Controller, EventsWaiting, KeyClicked, ViewChanged
 from iopstui.ui.core.preferences import BROWSER_DRIVER, PREFERENCES
 from iopstui.ui.core.terminal.driver import NonBlockingDriver
 from iopstui.ui.core.terminal.keys_in_order import KeysInOrder

@@ -191,7 +191,7 @@ class HelpScreen(TypeToFilter, TextScreen):
     for keys."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        Binding(pages.HELP.names, "leave", "Close"),
+        Binding(pages.HELP.names, "leave", "Close")
     ]
     typing_from_start = _typing = True
 

@@ -6,13 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iopstui.discovery import feature_modules
-from iopstui.ui.actions import (
-    LESSON,
-    Action,
-    Part,
-    bindings,
-    help_rows,
-)
+from iopstui.ui.actions import LESSON, Action, Part, bindings, help_rows
 from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.feature import FeaturePart
 from iopstui.ui.parts.job import JobKeys

@@ -73,9 +73,5 @@ def _check_recording(path: Path) -> None:
 
 
 COMMAND = Command(
-    "replay",
-    30,
-    "replay a recording on the live screen, or export its data",
-    add_arguments,
-    run,
+    "replay", 30, "replay a recording on the live screen, or export its data", add_arguments, run
 )

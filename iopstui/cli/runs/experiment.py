@@ -101,10 +101,7 @@ def failed_text(failed: int, runs: int, ended_early: bool) -> str:
 
 
 def _dry_run(
-    request: RunRequest,
-    setup: ExperimentSetup,
-    progress: ProgressFile | None,
-    precondition: bool,
+    request: RunRequest, setup: ExperimentSetup, progress: ProgressFile | None, precondition: bool
 ) -> Verdict:
     check_record(request, progress)
     if precondition:

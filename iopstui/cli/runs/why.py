@@ -11,13 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from iopstui.cli.terminal import print_message
-from iopstui.errors import (
-    EXIT_INTERRUPTED,
-    EXIT_OK,
-    EXIT_UNKNOWN,
-    EXIT_VERDICT,
-    UsageError,
-)
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNKNOWN, EXIT_VERDICT, UsageError
 from iopstui.format import print_line
 from iopstui.linux.activity.task_waits import TaskWaits
 from iopstui.linux.devices.sysfs import read_devices

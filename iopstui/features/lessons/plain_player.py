@@ -7,13 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 
 from iopstui.cli.terminal import print_message
-from iopstui.errors import (
-    EXIT_INTERRUPTED,
-    EXIT_JOB_FAILED,
-    EXIT_OK,
-    IopstuiError,
-    UsageError,
-)
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, IopstuiError, UsageError
 from iopstui.events import Event, FrameReady, LayoutProgress, Notice, TunableChanged
 from iopstui.features.lessons.model.pages import ASK, RUN_STEP, Lesson, QuestionPage
 from iopstui.features.lessons.output import end_lines, flowed, head_lines, measured_line, page_lines

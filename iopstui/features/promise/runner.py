@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from iopstui.errors import Interrupted, JobFailed
-from iopstui.events import (
-    Event,
-    FindingEnded,
-    FindingReported,
-    FrameReady,
-)
+from iopstui.events import Event, FindingEnded, FindingReported, FrameReady
 from iopstui.features.promise.model.checks import (
     LATENCY,
     SINGLE,

@@ -7,17 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from iopstui import format as units
-from iopstui.events import (
-    Event,
-    ExperimentFinished,
-    PointFailed,
-    PointFinished,
-    PointStarted,
-)
-from iopstui.model.experiment.comparison_text import (
-    ComparisonResults,
-    method_text,
-)
+from iopstui.events import Event, ExperimentFinished, PointFailed, PointFinished, PointStarted
+from iopstui.model.experiment.comparison_text import ComparisonResults, method_text
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.load_curve import (
     LoadCurve,

@@ -309,11 +309,7 @@ def _cuts_of_whole_chunks(body: bytes, at: int, begin: int) -> Iterator[tuple[in
 
 
 def _fitting(
-    body: bytes,
-    at: int,
-    begin: int,
-    ends: range | Iterator[int],
-    line: re.Pattern[bytes] = _LINE,
+    body: bytes, at: int, begin: int, ends: range | Iterator[int], line: re.Pattern[bytes] = _LINE
 ) -> Iterator[tuple[int, int]]:
     """Candidates from ``begin`` to one of ``ends``: without them the line is one of fio's, and they
     contain no other line of fio's."""

@@ -8,12 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from iopstui.linux.counters.whole_disks import is_remote
 from iopstui.linux.devices.target import device_tree
-from iopstui.linux.devices.usage.mounts import (
-    DeviceFinder,
-    MountEntry,
-    parse_mountinfo,
-    read_btrfs,
-)
+from iopstui.linux.devices.usage.mounts import DeviceFinder, MountEntry, parse_mountinfo, read_btrfs
 from iopstui.linux.devices.usage.overlays import number_of_new_files
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes

@@ -16,14 +16,7 @@ from iopstui.linux.devices.usage.mounts import DeviceFinder, MountEntry, read_bt
 from iopstui.linux.devices.usage.overlays import number_of_new_files
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import (
-    DEVICE,
-    DIRECTORY,
-    FILE,
-    DeviceLinks,
-    Target,
-    combine_targets,
-)
+from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, DeviceLinks, Target, combine_targets
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -421,8 +414,7 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
     kind = "" if stat.S_ISDIR(info.st_mode) else kernel_file_system(path)
     if kind:
         raise UsageError(
-            f"{_path_text(path)} is a control file of the kernel ({kind}), not data.",
-            LIST_DEVICES,
+            f"{_path_text(path)} is a control file of the kernel ({kind}), not data.", LIST_DEVICES
         )
     if not stat.S_ISREG(info.st_mode) and not stat.S_ISDIR(info.st_mode):
         raise UsageError(f"{_path_text(path)} is neither a block device, file nor directory.",

@@ -10,13 +10,7 @@ from pathlib import Path
 
 from iopstui.linux.counters.procfs import parse_stat_cpus
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import (
-    list_names,
-    parse_cpu_list,
-    read_bytes,
-    read_count,
-    read_text,
-)
+from iopstui.linux.sysattr import list_names, parse_cpu_list, read_bytes, read_count, read_text
 from iopstui.model.block.topology import Topology
 
 # this many ticks of softirq time and none of irq time mean that the kernel does not account it

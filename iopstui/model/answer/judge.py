@@ -17,13 +17,7 @@ from iopstui.model.answer.answer import (
     WARNING,
     Answer,
 )
-from iopstui.model.answer.situation import (
-    ENOUGH_SECONDS,
-    MIN_INTERVAL_S,
-    Machine,
-    Situation,
-    Usual,
-)
+from iopstui.model.answer.situation import ENOUGH_SECONDS, MIN_INTERVAL_S, Machine, Situation, Usual
 from iopstui.model.answer.table import SLOW_MEMBER, busy, decide, finding, quiet
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice

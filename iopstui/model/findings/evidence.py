@@ -11,15 +11,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.siblings import OddDisk
-from iopstui.model.metrics.frame import (
-    APPROX_BW,
-    APPROX_IOPS,
-    FINAL,
-    PARTIAL,
-    RAMP,
-    RESET,
-    Frame,
-)
+from iopstui.model.metrics.frame import APPROX_BW, APPROX_IOPS, FINAL, PARTIAL, RAMP, RESET, Frame
 from iopstui.model.samples import DriveReading
 
 if TYPE_CHECKING:

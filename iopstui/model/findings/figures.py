@@ -10,12 +10,7 @@ from math import fsum
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.model.means import fmean, pstdev
-from iopstui.model.metrics.frame import (
-    NO_LATENCY,
-    SOME_LATENCY,
-    WRONG_LATENCY,
-    Frame,
-)
+from iopstui.model.metrics.frame import NO_LATENCY, SOME_LATENCY, WRONG_LATENCY, Frame
 
 FULL_UTIL = 85.0
 """Percent of the time in which a device is in use: more leaves hardly any."""

@@ -72,11 +72,7 @@ def tunable_effect(
     if change.name in COMPLETION_TUNABLES:
         moved += _function_calls_text(frames, change, since)
     text = f"{change.name} {change.before} → {change.after} on {change.device}: {moved}; "
-    return Finding(
-        "moved",
-        text + _iops_text(before, after),
-        advise("undo"),
-    )
+    return Finding("moved", text + _iops_text(before, after), advise("undo"))
 
 
 def effect_text(

@@ -50,11 +50,7 @@ from iopstui.model.fio.interval_time import (
     working_jobs,
 )
 from iopstui.model.fio.ramp import Ramps, duration_s, in_ramp
-from iopstui.model.samples import (
-    DIRECTIONS,
-    MIXED,
-    FioStatus,
-)
+from iopstui.model.samples import DIRECTIONS, MIXED, FioStatus
 
 DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8

@@ -14,16 +14,7 @@ from iopstui.format import utc
 from iopstui.model.cgroups.rates import GROUP
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.figures.disk import DISK, NOT_ADDED
-from iopstui.model.figures.figure import (
-    BOOLEAN,
-    BY_KEY,
-    IN_LIST,
-    SECONDS,
-    TEXT,
-    Figure,
-    Part,
-    Rows,
-)
+from iopstui.model.figures.figure import BOOLEAN, BY_KEY, IN_LIST, SECONDS, TEXT, Figure, Part, Rows
 from iopstui.model.fio.interval import FIO as FIO_ROWS
 from iopstui.model.metrics.aws import SOURCE as AWS
 from iopstui.model.metrics.aws import VOLUME

@@ -200,8 +200,7 @@ def _bought_iops(volume: VolumeClass, size: float, iops: float | None) -> tuple[
     if iops is None:
         if offer is not None and offer.required:
             raise UsageError(
-                f"{volume.id} has only the IOPS that you buy.",
-                "Name them: --iops 5000",
+                f"{volume.id} has only the IOPS that you buy.", "Name them: --iops 5000"
             )
         return None, False
     if offer is None or (offer.iops is None and not offer.required):

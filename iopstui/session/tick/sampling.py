@@ -72,11 +72,7 @@ class Sampling:
     Used in the session's thread alone, but for being made."""
 
     def __init__(
-        self,
-        context: Context,
-        current: CurrentRun,
-        request: RunRequest,
-        viewer: Viewer,
+        self, context: Context, current: CurrentRun, request: RunRequest, viewer: Viewer
     ) -> None:
         self.deadline_ns = 0
         uncounted = [place.no_device for place in context.target.without_device]

@@ -79,11 +79,7 @@ def _span(domain: Domain) -> str:
 
 
 def _measure(
-    row: GridRow,
-    lines: Sequence[Sequence[Domain]],
-    beside: bool,
-    width: int,
-    charset: Charset,
+    row: GridRow, lines: Sequence[Sequence[Domain]], beside: bool, width: int, charset: Charset
 ) -> list[Row]:
     measure_rows: list[Row] = []
     for index, domains in enumerate(lines):

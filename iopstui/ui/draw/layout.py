@@ -108,10 +108,7 @@ def _bottom_boxes(width: int, height: int, finding: int) -> tuple[Box, Box]:
         return Box(0, height - 2, width, 1), NO_BOX
     if finding >= FINDING_BOX:
         return Box(0, height - 2, width, 1), Box(0, height - 2 - finding, width, finding)
-    return (
-        Box(0, height - 2 - finding, width, 1),
-        Box(0, height - 1 - finding, width, finding),
-    )
+    return (Box(0, height - 2 - finding, width, 1), Box(0, height - 1 - finding, width, finding))
 
 
 def _finding_rows(height: int) -> int:

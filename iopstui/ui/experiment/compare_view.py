@@ -9,10 +9,7 @@ from dataclasses import replace
 from iopstui import format as f
 from iopstui.events import PointFinished
 from iopstui.model.experiment.comparison import CpuShift, FigureComparison
-from iopstui.model.experiment.comparison_text import (
-    CPUS_SHOWN,
-    difference_text,
-)
+from iopstui.model.experiment.comparison_text import CPUS_SHOWN, difference_text
 from iopstui.model.experiment.plan import variant_letter
 from iopstui.model.experiment.point import POINT
 from iopstui.tables import Column

@@ -16,16 +16,7 @@ from iopstui.model.figures.figure import Figure
 from iopstui.tables import DOWN, Column, in_order
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import Box
-from iopstui.ui.draw.rows import (
-    Line,
-    Piece,
-    Row,
-    Table,
-    capital,
-    pad,
-    rule,
-    wrap,
-)
+from iopstui.ui.draw.rows import Line, Piece, Row, Table, capital, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, MARK, P50, P99, WARNING, Charset
 from iopstui.ui.state.experiment import ExperimentState
 

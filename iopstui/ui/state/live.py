@@ -349,10 +349,7 @@ class LiveState:
         level, text = worst_outcome(self.outcomes)
         self.log.show(LogEntry(event.t, level, printable(text)))
 
-    def _apply_experiment_event(
-        self,
-        event: ExperimentEvent,
-    ) -> None:
+    def _apply_experiment_event(self, event: ExperimentEvent) -> None:
         match event:
             case ExperimentStarted():
                 from iopstui.ui.state.experiment import ExperimentState

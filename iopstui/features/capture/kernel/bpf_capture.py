@@ -122,8 +122,7 @@ class BpfCapture:
     def _load(self, regions: Sequence[Region]) -> None:
         bios = any(region.bios for region in regions)
         kernel = capture_types(
-            read_bytes(self._roots.sys / BTF) or b"",
-            points.OF_BIOS if bios else points.OF_REQUESTS,
+            read_bytes(self._roots.sys / BTF) or b"", points.OF_BIOS if bios else points.OF_REQUESTS
         )
         maps = Maps(self._map((1 << RING_BITS) << programs.RECORD_BITS, "iops_ring"), RING_BITS,
                     self._map(programs.TABLES_BYTES, "iops_tables"),

@@ -37,12 +37,7 @@ from iopstui.features.capture.model.packing import (
     SYNC,
     WRITE,
 )
-from iopstui.linux.probe.assembler import (
-    GET_CURRENT_PID_TGID,
-    KTIME_GET_NS,
-    STACK,
-    Program,
-)
+from iopstui.linux.probe.assembler import GET_CURRENT_PID_TGID, KTIME_GET_NS, STACK, Program
 from iopstui.linux.probe.counting import InFlightMap
 
 RECORD_BITS, RECORD_WORDS = 6, 8

@@ -162,10 +162,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    "fleet",
-    35,
-    "run a job on many hosts and add up the results",
-    add_arguments,
-    run,
-    epilog=EPILOG,
+    "fleet", 35, "run a job on many hosts and add up the results", add_arguments, run, epilog=EPILOG
 )

@@ -119,11 +119,7 @@ class FleetRunPlanner:
         self._devices_by_host: dict[str, list[str]] = {}
 
     def __call__(
-        self,
-        number: int,
-        job: str,
-        options: Mapping[str, str],
-        point: SweptPoint | None = None,
+        self, number: int, job: str, options: Mapping[str, str], point: SweptPoint | None = None
     ) -> PlannedRun:
         """Run ``number``, on all hosts or, as a point of a sweep, on the first of them. Raises what
         the command line would raise."""

@@ -256,10 +256,7 @@ def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[
     """Its content, with at most ``most`` hosts."""
     yield from (Heading(1, heading(data)), Pairs([*facts(data)]))
     if data.runs:
-        yield from (
-            Heading(2, "Runs"),
-            Table.from_rows(RUNS, run_rows(data), left_columns=2),
-        )
+        yield from (Heading(2, "Runs"), Table.from_rows(RUNS, run_rows(data), left_columns=2))
     if rows := [*totals_rows(data)]:
         yield from (Heading(2, totals_title(data)), Table.from_rows(WHOLE, rows))
     if drawn:

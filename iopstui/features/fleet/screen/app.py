@@ -93,9 +93,7 @@ class FleetApp(IopstuiApp):
                 background=None if replay or job is None else self._experiments,
             ),
             FirstView(
-                job=job,
-                pick=False,
-                run_at_once=job is not None and not replay and plan is None,
+                job=job, pick=False, run_at_once=job is not None and not replay and plan is None
             ),
             Appearance(charset, theme),
             replay=replay,

@@ -23,14 +23,7 @@ from iopstui.features.lessons.model.text import VisibleParagraph
 from iopstui.features.lessons.play.facts import TargetFacts
 from iopstui.features.lessons.play.jobs import LessonJobs
 from iopstui.features.lessons.play.lesson_state import LessonState
-from iopstui.features.lessons.play.page import (
-    DONE,
-    FAILED,
-    READY,
-    RUNNING,
-    SKIPPED,
-    ShownPage,
-)
+from iopstui.features.lessons.play.page import DONE, FAILED, READY, RUNNING, SKIPPED, ShownPage
 from iopstui.features.lessons.play.texts import LessonTexts, figures_of_page
 from iopstui.fio.job_shape import shape_of
 from iopstui.linux.sysattr import parse_cpu_list

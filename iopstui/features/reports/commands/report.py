@@ -40,9 +40,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    "report",
-    40,
-    "make a report from recordings or fio's own results",
-    add_arguments,
-    run,
+    "report", 40, "make a report from recordings or fio's own results", add_arguments, run
 )

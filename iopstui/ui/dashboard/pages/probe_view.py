@@ -31,17 +31,7 @@ from iopstui.model.metrics.request_path import (
 )
 from iopstui.tables import DOWN, UP, Column
 from iopstui.text import printable
-from iopstui.ui.draw.rows import (
-    Line,
-    Row,
-    Table,
-    capital,
-    listing,
-    message,
-    order_text,
-    rule,
-    wrap,
-)
+from iopstui.ui.draw.rows import Line, Row, Table, capital, listing, message, order_text, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 

@@ -11,13 +11,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.cpu_map import CpuRow, cpu_rows
 from iopstui.model.metrics.cpus import CPU
-from iopstui.model.metrics.queue_map import (
-    IDLE,
-    SOFTIRQ,
-    DeviceMap,
-    mapped_disks,
-    queue_map,
-)
+from iopstui.model.metrics.queue_map import IDLE, SOFTIRQ, DeviceMap, mapped_disks, queue_map
 from iopstui.tables import Column
 from iopstui.text import printable
 from iopstui.ui.draw import cpu_grid

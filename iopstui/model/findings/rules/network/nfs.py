@@ -118,11 +118,7 @@ def small_requests(evidence: Evidence) -> Finding | None:
     split = split_text(evidence, recent_shares(evidence), "RPCs")
     if split is None:
         return None
-    return Finding(
-        "nfs-rsize",
-        split,
-        advise("nfs-rsize"),
-    )
+    return Finding("nfs-rsize", split, advise("nfs-rsize"))
 
 
 def split_text(evidence: Evidence, shares: Sequence[Share], requests: str) -> str | None:

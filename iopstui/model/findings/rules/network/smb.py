@@ -115,8 +115,4 @@ def small_requests(evidence: Evidence) -> Finding | None:
     split = split_text(evidence, recent_shares(evidence, SMB_PROTOCOL), "requests")
     if split is None:
         return None
-    return Finding(
-        "smb-rsize",
-        split,
-        advise("smb-rsize"),
-    )
+    return Finding("smb-rsize", split, advise("smb-rsize"))
