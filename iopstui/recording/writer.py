@@ -55,7 +55,7 @@ class Recorder:
         self._fd = _create(path)
         self._queue: queue.SimpleQueue[Sequence[Chunk] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._stream = zlib.compressobj(self.compression_level)
+        self._stream: Any = None
 
     def put(self, kind: bytes, t: float, value: Any) -> None:
         """Queue this chunk for writing. Values must not be changed afterwards."""
@@ -140,7 +140,7 @@ class Recorder:
         if kind == form.SAMPLE:
             if self.samples % form.KEY_EVERY == 0:
                 kind = form.KEY
-                self._stream = zlib.compressobj(self.compression_level)
+                self._stream = form.sample_stream(self.compression_level)
             self.samples += 1
             data = form.pack([value[0], encoder(RawSample)(value[1])])
             payload = self._stream.compress(data) + self._stream.flush(zlib.Z_SYNC_FLUSH)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from iopstui.cli.runs.watch_disks import JUDGE_EVERY
-from iopstui.features.flight.directory import Ring, stored_files
+from iopstui.features.flight.directory import STEPS, Ring, stored_files
 from iopstui.features.flight.model.names import Name
 from iopstui.features.flight.model.peaks import PeakFold, busiest_use
 from iopstui.features.flight.recorder import FlightRecorder
@@ -175,6 +175,6 @@ def sizes(seconds: int) -> dict[str, float]:
             found[f"{every_s} s"] = stored_files(place)[0].size
         thinning_s = time.process_time() - began
         days = {name: size / seconds * DAY_S / 1e6 for name, size in found.items()}
-        # an hour is thinned when the next one is over
-        last = (2 * days["written"] + 22 * days["10 s"]) / 24
+        hours = 1 + STEPS[1][0] / 3600  # that are not thinned yet, at most
+        last = (hours * days["written"] + (24 - hours) * days["10 s"]) / 24
         return {**days, "last day": last, "thinning_percent": 100 * thinning_s / seconds}

@@ -23,8 +23,9 @@ MOST_S = 3620.0
 """No file is of a longer time."""
 JUMP_S = 2.0
 """A clock that was set by more begins a new file: in each file the wall clock goes evenly."""
-STEPS = ((86400.0, 60), (3600.0, 10))
-"""From which age on a file has a sample in so many seconds."""
+STEPS = ((86400.0, 60), (1200.0, 10))
+"""From which age of its end on a file has a sample in so many seconds. Its first second is 80
+minutes old then."""
 PART = ".part"
 """What a thinned file is called until it is whole."""
 

@@ -38,11 +38,11 @@ def thin(file: StoredFile, every_s: int) -> Path:
     part = target.with_name(target.name + PART)
     with Recording(file.path) as recording, open(part, "wb", opener=_private) as out:
         out.write(form.MAGIC)
-        stream, samples = zlib.compressobj(LEVEL), 0
+        stream, samples = form.sample_stream(LEVEL), 0
         for kind, t, data in _thinned(recording, every_s):
             if kind == form.SAMPLE:
                 if samples % form.KEY_EVERY == 0:
-                    kind, stream = form.KEY, zlib.compressobj(LEVEL)
+                    kind, stream = form.KEY, form.sample_stream(LEVEL)
                 samples += 1
                 payload = stream.compress(data) + stream.flush(zlib.Z_SYNC_FLUSH)
             else:
