@@ -27,7 +27,7 @@ from program import (
 JOB = ("run", "--job", "mixed-4k", "--set", "runtime=60", "--size", "16m", *UNHURRIED)
 
 
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGRTMIN + 2]
+SIGNALS = [signal.SIGINT, signal.SIGRTMIN + 2]
 """Of those in STOP_SIGNALS (test_screen_endings.py)."""
 
 

@@ -23,8 +23,9 @@ SHORT = ("--settle", "0", "--measure", "1", "--size", "16m")
 
 
 def test_five_points_from_one_to_sixteen(workdir: Path) -> None:
+    # large blocks, as the pace is fio's own: a second of small ones takes a CPU
     result = iopstui(
-        "sweep", "--job", "randread-4k", "--axis", "iodepth=1,2,4..16", *SHORT,
+        "sweep", "--job", "randread-4k", "--set", "bs=256k", "--axis", "iodepth=1,2,4..16", *SHORT,
         "--format", "jsonl", cwd=workdir,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

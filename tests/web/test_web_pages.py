@@ -20,6 +20,8 @@ from iopstui.recording.reader import Recording
 
 NOT_HERE = "Not available in the browser"
 ESC = "\x1b"
+PACED_JOB = ("--job", "randread-4k", "--size", "1m", "--set", "thinktime=100ms",
+             "--set", "thinktime_blocks=50")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,7 @@ def idle_dir(tmp_path: Path) -> Path:
 
 def have_ended(processes: list[psutil.Process]) -> bool:
     """Whether all processes end within some seconds."""
-    return not psutil.wait_procs(processes, timeout=20)[1]
+    return not psutil.wait_procs(processes, timeout=60)[1]
 
 
 def sockets(pid: int) -> set[str]:
@@ -116,7 +118,7 @@ async def test_malformed_requests_are_refused_and_leave_no_file(
 
 
 async def test_a_page_that_does_not_read_delays_no_end(serve: Start, idle_dir: Path) -> None:
-    served = serve("live", ".", "--job", "randread-4k", "--size", "1m", cwd=idle_dir, pages=2)
+    served = serve("live", ".", *PACED_JOB, cwd=idle_dir, pages=2)
     async with open_page(served.addresses[0]) as page:
         await page.wait_for_text("randread-4k")
         transport = page.socket._response.connection.transport  # type: ignore[union-attr]
@@ -125,7 +127,7 @@ async def test_a_page_that_does_not_read_delays_no_end(serve: Start, idle_dir: P
             await page.send("resize", {"width": width, "height": 120})
         below = served.child_processes()
         served.process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(served.process.wait, 30) == 130
+        assert await asyncio.to_thread(served.process.wait, 60) == 130
         assert have_ended(below) and list(idle_dir.iterdir()) == []
 
 
@@ -220,7 +222,7 @@ async def test_viewers_beyond_the_limit_are_refused(serve: Start) -> None:
             async with open_page(served.viewers):
                 pass
         assert refused.value.status == 503
-    for _ in range(100):
+    for _ in range(600):
         if (await status(served.viewers))[0] == 200:
             break
         await asyncio.sleep(0.1)
@@ -259,7 +261,7 @@ async def test_viewers_follow_the_presenter_and_change_nothing(
     assert "presenter (only on this machine)" in served.printed
     async with open_page(presenter) as presenter_page:
         await presenter_page.wait_for_text("iodepth")
-        for _ in range(100):
+        for _ in range(600):
             if 'class="textual-terminal"' in (await status(viewers))[1]:
                 break
             await asyncio.sleep(0.1)
@@ -284,29 +286,29 @@ async def test_viewers_follow_the_presenter_and_change_nothing(
                 await new_page.press("q")
                 await new_page.wait_until_closed()
             await page.wait_until_closed()
-    assert served.process.wait(20) == 0
+    assert served.process.wait(60) == 0
     with Recording(recording) as recorded:
         assert recorded.index().has_end_marker and recorded.index().samples >= 2
     assert list(idle_dir.iterdir()) == []
 
 
 async def test_a_signal_ends_all_pages(serve: Start, idle_dir: Path) -> None:
-    served = serve("live", ".", "--job", "randread-4k", "--size", "1m", cwd=idle_dir, pages=2)
+    served = serve("live", ".", *PACED_JOB, cwd=idle_dir, pages=2)
     async with open_page(served.addresses[0]) as page:
         await page.wait_for_text("randread-4k")
         below = served.child_processes()
         assert len(below) >= 2
         served.process.send_signal(signal.SIGINT)
         await page.wait_until_closed()
-    assert served.process.wait(30) == 130
+    assert served.process.wait(60) == 130
     assert have_ended(below) and list(idle_dir.iterdir()) == []
 
 
 async def test_a_killed_server_leaves_nothing_running(serve: Start, idle_dir: Path) -> None:
-    served = serve("live", ".", "--job", "randread-4k", "--size", "1m", cwd=idle_dir, pages=2)
+    served = serve("live", ".", *PACED_JOB, cwd=idle_dir, pages=2)
     async with open_page(served.addresses[0]) as page:
         await page.wait_for_text("randread-4k")
-        for _ in range(100):
+        for _ in range(600):
             if any(process.name() == "fio" for process in served.child_processes()):
                 break
             await asyncio.sleep(0.1)
@@ -314,7 +316,7 @@ async def test_a_killed_server_leaves_nothing_running(serve: Start, idle_dir: Pa
         served.process.kill()
         assert have_ended(below)
     # the presenter's screen has removed the scratch file
-    for _ in range(100):
+    for _ in range(600):
         if not list(idle_dir.iterdir()):
             break
         time.sleep(0.1)
@@ -325,4 +327,4 @@ def test_a_missing_target_ends_the_server(serve: Start, idle_dir: Path) -> None:
     served = serve("live", "/dev/nosuchdisk", cwd=idle_dir, pages=2)
     assert served.process.stderr is not None
     stderr = served.process.stderr.read()
-    assert served.process.wait(20) == 2 and "/dev/nosuchdisk does not exist" in stderr
+    assert served.process.wait(60) == 2 and "/dev/nosuchdisk does not exist" in stderr
