@@ -247,6 +247,26 @@ def test_a_fio_that_was_killed_certifies_nothing() -> None:
     assert (found.exact, found.unchecked) == (0, ("a",))
 
 
+@pytest.mark.parametrize(("later_s", "note"), [
+    (0, ""), (2, ""),
+    (6, "all hosts are counted together in 2 of 14 intervals; IOPS and MiB/s add up each"),
+    (20, "all hosts are counted together in 0 of 16 intervals; IOPS and MiB/s add up each"),
+])  # fmt: skip
+def test_rates_of_hosts_that_hardly_ran_together_have_a_note(later_s: int, note: str) -> None:
+    streams = [stream("a", 1, 8), stream("b", 2, 8, START_MS + later_s * 1000)]
+    rows = [row for rows in streams for row in rows]
+    merger, whole = Merger(), Merger()
+    for row in sorted(rows, key=lambda row: row.get("wall_ms", 2 * START_MS)):
+        merger.feed(row["host"], row)
+    list(merger.finish())
+    text = " ".join(ending(certify_merge(merger)))
+    assert note in text and ("together" in text) == bool(note)
+    for row in merged(streams):
+        whole.feed("above", row)
+    list(whole.finish())
+    assert ("together" in " ".join(ending(certify_merge(whole)))) == bool(note)
+
+
 @pytest.mark.parametrize(("more", "explained"), [(4, True), (5, False)])
 def test_what_was_under_way_when_a_ramp_ended_is_told_as_such(more: int, explained: bool) -> None:
     streams = [stream("a", 1, 3, more=more), stream("b", 2, 3)]

@@ -149,10 +149,13 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
         def rates(self) -> list[ProcessRates] | None:
             return found
 
+        def command(self, pid: int) -> str:
+            return {7: "dd if=/dev/vda of=/dev/null bs=1M"}.get(pid, "")
+
     found = [ProcessRates(7, "dd", 3 << 20, 0.0), ProcessRates(100, "fio", 0.0, 1 << 20)]
 
-    def told(state: LiveState, source: ProcessIo | None) -> str:
-        table = processes_view.rows(state, source, 80, UTF8)
+    def told(state: LiveState, source: ProcessIo | None, width: int = 80) -> str:
+        table = processes_view.rows(state, source, width, UTF8)
         return " ".join(" ".join(text for row in table for text, _ in row).split())
 
     state = probed()
@@ -167,7 +170,8 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
     assert "waiting for I/O" in text and "no processes" in told(state, None)
     found.append(ProcessRates(9, "make", 1 << 20, 0.0, children=True))
     text = told(state, source)
-    assert "make + children 9 1.00" in text and "dd 7 " in text
+    assert "make + children 9 1.00" in text and "dd if=/dev/vda of=/dev… 7 " in text
+    assert "dd if=/dev/vda of=/dev/null bs=1M 7 " in told(state, source, 120)
     found.clear()
     assert "no process that this user can read did I/O" in told(state, source)
 
@@ -178,6 +182,7 @@ async def test_processes_are_sorted_by_any_column(monkeypatch: pytest.MonkeyPatc
         ProcessRates(100, "fio", 2 << 20, 1 << 20),
     ]  # fmt: skip
     monkeypatch.setattr(ProcessIo, "rates", lambda self: rates)
+    monkeypatch.setattr(ProcessIo, "command", lambda self, pid: "")
     app = make()
 
     def order() -> list[str]:

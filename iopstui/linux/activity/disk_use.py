@@ -14,7 +14,7 @@ from iopstui.linux.counters.cgroup_limits import ReachedLimits
 from iopstui.linux.counters.whole_disks import SECTOR, has_remote_mounts
 from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
-from iopstui.linux.process.processes import task_stat
+from iopstui.linux.process.processes import command_of, task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
 from iopstui.model.answer.process import CHILD, FROZEN, RING_PLACE, place_kind
@@ -30,7 +30,6 @@ MAX_TASKS = 4000
 """Tasks whose state is looked at in one reading."""
 MANY = 500
 """Parents whose children's devices are remembered."""
-COMMAND_WIDTH = 48
 PAGE = os.sysconf("SC_PAGESIZE")
 _SLEEPS, _BLOCKED = b"S", b"D"
 _FLAGS, _KERNEL_THREAD = 6, 0x00200000
@@ -195,13 +194,6 @@ def _growth(
     if any(name not in now or name not in before for name in names):
         return None
     return sum(now[name] - before[name] for name in names) / seconds
-
-
-def command_of(place: str) -> str:
-    """The command line, shortened; "" of a kernel thread. Scripts may have anything in it."""
-    words = decode(read_bytes(f"{place}/cmdline") or b"").split("\0")
-    text = printable(" ".join(filter(None, [os.path.basename(words[0]), *words[1:]])))
-    return text if len(text) <= COMMAND_WIDTH else text[: COMMAND_WIDTH - 1] + "…"
 
 
 def _user(place: str) -> str:

@@ -7,10 +7,9 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from iopstui.linux.activity.disk_use import command_of
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.devices.open_devices import OpenDevices
-from iopstui.linux.process.processes import children, process_of, task_stat
+from iopstui.linux.process.processes import children, command_of, process_of, task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
 from iopstui.model.answer.process import ProcessWaits, place_kind, waits_off_cpus

@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from iopstui.linux.counters.whole_disks import WholeDisks
 from iopstui.linux.process.kept_files import KeptFiles
+from iopstui.linux.process.processes import command_of
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, read_bytes
 from iopstui.model.samples import DiskCounters
 from iopstui.text import printable
 
+MAX_COMMAND = 200
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD (include/linux/sched.h)."""
 _STATE, _PARENT, _FLAGS, _START = 0, 1, 6, 19
@@ -94,6 +96,10 @@ class ProcessIo:
         self._at, self._before, self._bytes_before = now, processes, moved
         self.closed = sum(p.io is None and not p.kernel for p in processes.values())
         return self._rates
+
+    def command(self, pid: int) -> str:
+        """The command line of a process; "" of a kernel thread, or if the process is gone."""
+        return command_of(f"{self._proc}/{pid}", MAX_COMMAND)
 
     def _limits(self, moved: tuple[int, int] | None, seconds: float) -> tuple[float, float] | None:
         """Bytes per second that all disks together read and wrote: no process does more."""

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
+from iopstui.format import cut
+from iopstui.linux.sysattr import decode, read_bytes
+from iopstui.text import printable
+
+COMMAND_WIDTH = 48
 _DEAD = (b"Z", b"X", b"x")
 
 
@@ -116,3 +122,11 @@ def _stat(pid: int) -> list[bytes]:
     except OSError:
         return []
     return fields if len(fields) > 19 else []
+
+
+def command_of(place: str, width: int = COMMAND_WIDTH) -> str:
+    """The command line of the process with this directory in /proc, cut to ``width`` characters;
+    "" of a kernel thread, or if the process is gone."""
+    words = decode(read_bytes(f"{place}/cmdline") or b"").split("\0")
+    text = printable(" ".join(filter(None, [os.path.basename(words[0]), *words[1:]])))
+    return cut(text, width)

@@ -370,7 +370,7 @@ def moved_between(runs: Sequence[_Measured]) -> str:
     return ""
 
 
-def disturbance_text(runs: Sequence[_Measured], unit: str = "runs") -> str:
+def disturbance_text(runs: Sequence[_Measured], unit: str = "run") -> str:
     """How many of these runs were disturbed, by what and by how much; "" if none was."""
     disturbed = [run for run in runs if run.disturbed]
     moved = moved_between(runs)
@@ -380,7 +380,9 @@ def disturbance_text(runs: Sequence[_Measured], unit: str = "runs") -> str:
     shares = [100 * (run.others or 0.0) for run in disturbed]
     span = span_text(min(shares), max(shares))
     amount = f"others did {span} of the I/Os or bytes; " if max(shares) else ""
-    text = f"{len(disturbed)} of {len(runs)} {unit}, {amount}{'; '.join(worst.disturbed)}"
+    which = f"worst {unit}: " if len(disturbed) > 1 else ""
+    share = f"{len(disturbed)} of {units.counted(len(runs), unit)}"
+    text = f"{share}, {amount}{which}{'; '.join(worst.disturbed)}"
     return f"{text}; {moved}" if moved else text
 
 

@@ -308,7 +308,7 @@ def little_lines(points: Sequence[_Measured]) -> Iterator[str]:
     for event in bad:
         reasons.setdefault(event.little.why, []).append(event)
     for why, events in reasons.items():
-        yield f"  {first_of([f'#{event.index + 1}' for event in events], 8)}: {why}"
+        yield f"  {_numbers(events)}: {why}"
 
 
 def failure_lines(plan: Plan, failed: Sequence[_Failed]) -> list[str]:
@@ -327,10 +327,14 @@ def failure_lines(plan: Plan, failed: Sequence[_Failed]) -> list[str]:
 
 def disturbed_line(points: Sequence[_Measured]) -> str:
     """Name the disturbed points, and by what they were; "" if none was."""
-    text = disturbance_text([event.point for event in points], "points")
-    numbers = [f"#{event.index + 1}" for event in points if event.point.disturbed]
-    some = ", ".join(numbers[:12]) + (" ..." if len(numbers) > 12 else "")
-    return text and (f"disturbed: {some}: {text}" if numbers else f"disturbed: {text}")
+    text = disturbance_text([event.point for event in points], "point")
+    disturbed = [event for event in points if event.point.disturbed]
+    which = "" if len(disturbed) in (0, len(points)) else f"{_numbers(disturbed)}: "
+    return text and f"disturbed: {which}{text}"
+
+
+def _numbers(points: Sequence[_Measured]) -> str:
+    return first_of([f"#{event.index + 1}" for event in points], 12)
 
 
 def best_value_text(points: Sequence[_Measured]) -> str:
@@ -352,11 +356,13 @@ def conclusions(
         lines.append(best_value_text(points))
     lines = [text for text in (*lines, disturbed_line(points)) if text]
     lines += little_lines(points)
-    unsteady = [f"#{event.index + 1}" for event in points if event.point.steady is False]
+    unsteady = [event for event in points if event.point.steady is False]
     if unsteady:
+        every = len(unsteady) == len(points) > 1
+        which = f"all {len(points)} points" if every else _numbers(unsteady)
         lines.append(
-            f"not in steady state (SNIA's rule, within the measured seconds): "
-            f"{', '.join(unsteady[:12])}{' ...' if len(unsteady) > 12 else ''}; measure longer"
+            f"not in steady state (SNIA's rule, within the measured seconds): {which}; "
+            "measure longer"
         )
     judged = [event.outcomes for event in points if event.outcomes]
     met = [all(outcome.passed for outcome in outcomes) for outcomes in judged]

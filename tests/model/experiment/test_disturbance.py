@@ -273,7 +273,12 @@ class Disturbed:
 
 def test_texts_say_how_many_runs_by_what_and_by_how_much() -> None:
     runs = [Disturbed(0.12, ("little",)), Disturbed(0.0), Disturbed(0.66, ("much",))]
-    assert disturbance_text(runs) == "2 of 3 runs, others did 12 to 66 % of the I/Os or bytes; much"
+    assert disturbance_text(runs) == (
+        "2 of 3 runs, others did 12 to 66 % of the I/Os or bytes; worst run: much"
+    )
+    assert disturbance_text(runs[:2], "point") == (
+        "1 of 2 points, others did 12 % of the I/Os or bytes; little"
+    )
     assert disturbance_text(runs[1:2]) == ""
     shared = ", on a shared disk: others did up to 66 % of its I/Os or bytes"
     assert uncertainty_text(runs) == shared

@@ -20,7 +20,8 @@ class MergeCertificate:
     and ``fio_bytes`` what fio's finals say of the hosts that have any (``None``: of none, or
     I/Os of several sizes). ``unseen`` are those of the ``lost`` that sent no frame at all.
     ``exact`` hosts agree, ``differs`` don't, ``unchecked`` have no final. ``ramp`` are those that
-    differ by no more than was under way when their ramp ended."""
+    differ by no more than was under way when their ramp ended. In ``shared_seconds`` of the
+    ``seconds`` with figures all hosts have some; a merger above counts its own."""
 
     hosts: int = 0
     finished: int = 0
@@ -36,6 +37,8 @@ class MergeCertificate:
     differs: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     ramp: tuple[str, ...] = ()
+    seconds: int = 0
+    shared_seconds: int = 0
 
     def as_object(self) -> Object:
         """Its parts in a merger's row."""
@@ -68,22 +71,25 @@ def certify_merge(merger: Merger) -> MergeCertificate:
         totals = host.io_totals
         ios, byte_count = totals.finals or (None, None)
         lost = not host.has_ended
-        named = {
+        reasons = {
             "failed": host.outcome == FAILED, "interrupted": host.outcome == INTERRUPTED,
             "lost": lost, "unseen": lost and host.first is None, "ramp": totals.ramp,
             "differs": totals.verdict == DIFFERS, "unchecked": totals.verdict == UNCHECKED,
         }  # fmt: skip
+        named: dict[str, Any] = {reason: (name,) for reason, is_so in reasons.items() if is_so}
         certificate.add(MergeCertificate(
             1, int(host.outcome == FINISHED or (host.has_ended and not host.outcome)),
             ios=totals.ios, bytes=totals.bytes, fio_ios=ios, fio_bytes=byte_count,
-            exact=int(totals.verdict == EXACT),
-            **{kind: (name,) for kind, is_so in named.items() if is_so},
+            exact=int(totals.verdict == EXACT), **named,
         ))  # fmt: skip
     for row in merger.merged_rows.values():
         certificate.add(_parse_certificate(row))
     for name, sub_merger in merger.sub_mergers.items():
         if not sub_merger.has_ended:
             certificate.add(MergeCertificate(sub_merger.expected, lost=(name,), unchecked=(name,)))
+    seen = certificate.hosts - len(certificate.unseen)
+    certificate.seconds = merger.seconds_by_hosts.total()
+    certificate.shared_seconds = merger.seconds_by_hosts[seen]
     return certificate
 
 

@@ -7,6 +7,7 @@ tree, and give what one merger of all hosts gives."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -112,7 +113,7 @@ class Merger:
     is called with each host's own seconds, and whether they are counted, before their totals.
     ``late_frames`` counts frames that came when their second was closed, ``lost_hosts`` names hosts
     that report no more, ``sums`` adds up all frames of all hosts, late and incomplete ones too, but
-    not fio's ramp."""
+    not fio's ramp; ``seconds_by_hosts`` counts the closed seconds by their number of hosts."""
 
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
@@ -123,6 +124,7 @@ class Merger:
         self.late_frames: dict[str, int] = {}
         self.sums = HostSums()
         self.lost_hosts: set[str] = set()
+        self.seconds_by_hosts: Counter[int] = Counter()
         self._foreign_hosts: set[str] = set()
         self._lag = lag
         self._keep_bins = keep_bins
@@ -405,6 +407,8 @@ class Merger:
                 missing |= {*absent}
                 row.expected += len(absent) if sub_merger.has_ended else sub_merger.expected
         row.missing, row.incomplete = tuple(sorted(missing)), tuple(sorted(incomplete))
+        if row.counted:
+            self.seconds_by_hosts[row.counted] += 1
         return row
 
 

@@ -21,6 +21,8 @@ from iopstui.text import printable
 
 WIDTH = 80
 MAX_NAMED = 6
+LEAST_SHARED = 0.5
+"""Part of the run with figures of all hosts below which a rate of the whole run needs a note."""
 
 
 def mib_number(bytes_s: float | None) -> str:
@@ -87,6 +89,12 @@ def ending(certificate: MergeCertificate) -> Iterator[str]:
         if names:
             lines.append(f"{len(names)} {outcome}: {first_names(names)}")
     yield "; ".join(lines)
+    if certificate.shared_seconds < LEAST_SHARED * certificate.seconds:
+        shared = f"{certificate.shared_seconds} of {certificate.seconds} intervals"
+        yield (
+            f"all hosts are counted together in {shared}; "
+            "IOPS and MiB/s add up each host's own mean"
+        )
     if certificate.fio_ios is not None:
         yield _certificate(certificate)
 

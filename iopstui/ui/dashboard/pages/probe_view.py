@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from iopstui import format as f
@@ -254,14 +254,18 @@ def task_rows(
     return [title, *table_rows, *wrap(width, charset, note), message(width, charset, "")]
 
 
-def process_column(state: LiveState, width: int) -> Column:
-    """A process's name; a job of ours is marked, and one with the I/O of children that ended."""
+def process_column(
+    state: LiveState, width: int, command: Callable[[int], str] | None = None
+) -> Column:
+    """A process's name, or its command line by ``command``; a job of ours is marked, and a process
+    with the I/O of children that ended."""
     jobs = {job.pid for job in state.frame.jobs} if state.frame is not None else set()
 
     def label(process: Any) -> str:
         suffix = " (job)" if process.pid in jobs else ""
         suffix += " + children" * getattr(process, "children", False)
-        return f" {f.cut(printable(process.comm), width - 2 - len(suffix))}{suffix}"
+        name = (command(process.pid) if command is not None else "") or printable(process.comm)
+        return f" {f.cut(name, width - 2 - len(suffix))}{suffix}"
 
     return Column("comm", "process", width, read=label, sorts=UP, key=lambda p: p.comm.lower())
 

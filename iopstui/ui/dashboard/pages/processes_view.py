@@ -22,17 +22,23 @@ ALL_DISKS = (
 )
 
 
+NUMBERS = 9 + 13 + 15 + 2 * 9
+"""Cells of all columns beside the name."""
+
+
 def orders(state: LiveState, source: ProcessIo | None) -> Sequence[str]:
     """The titles of the columns by which the processes can be sorted."""
     probe = _process_probe(state)
-    columns = task_columns if probe is not None and source is None else _columns
-    return sortable(columns(state))
+    columns = task_columns(state) if probe and source is None else _columns(state, source, 0)
+    return sortable(columns)
 
 
-def _columns(state: LiveState, probe: ProbeInterval | None = None) -> tuple[Column, ...]:
+def _columns(
+    state: LiveState, source: ProcessIo | None, width: int, probe: ProbeInterval | None = None
+) -> tuple[Column, ...]:
     """Latencies are of the requests that each process sent to the target's disks itself."""
     columns = (
-        process_column(state, 24),
+        process_column(state, max(24, width - NUMBERS), source.command if source else None),
         Column("pid", "pid", 8, sorts=UP),
         Column("read_s", "read MiB/s", 12, f.mib, style=DEVICE, sorts=DOWN),
         Column("write_s", "written MiB/s", 14, f.mib, sorts=DOWN),
@@ -72,7 +78,7 @@ def rows(
         return [*page, *task_rows(state, probe, width, charset, order)]
     if source is None:
         return [*page, *wrap(width, charset, "This recording has no processes.", None)]
-    rates, columns = source.rates(), _columns(state, probe)
+    rates, columns = source.rates(), _columns(state, source, width, probe)
     title = "processes, all disks together"
     page.append(list_title(title, columns, order, frozen, width, charset))
     if rates is None:
