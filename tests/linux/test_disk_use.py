@@ -34,3 +34,9 @@ def test_the_page_cache_s_writes_are_looked_at_while_a_disk_has_requests(tmp_pat
 
 def test_who_looks_is_not_blocked_for_long(tmp_path: Path) -> None:
     assert [task.pid for task in read(tmp_path).blocked] == [7]
+
+
+def test_requests_that_do_not_complete_are_in_flight(tmp_path: Path) -> None:
+    """The server of an nbd device was stopped: the kernel adds their time when they complete."""
+    in_flight = {name: row[2] for name, row in read(tmp_path, 4).disks.items()}
+    assert in_flight == {"sda": 4.0, "sdb": 0.0}

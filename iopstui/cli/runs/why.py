@@ -18,7 +18,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import device_links, device_tree
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
-from iopstui.model.answer.judge import Pair, judge, judge_share
+from iopstui.model.answer.judge import Pair, combined_verdict, judge, judge_share
 from iopstui.model.answer.process import WAITS_PERCENT
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
@@ -106,7 +106,7 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
     if waits is not None:
         waits = replace(waits, io_percent=next((s.waited_percent for s, _ in pairs), None))
         pairs = _of_process(pairs, waits.devices)
-    verdict = pairs[0][1].verdict if pairs else UNKNOWN
+    verdict = combined_verdict(pairs)
     if waits is not None:
         verdict = WAITS if waits.for_disk >= WAITS_PERCENT else NOTHING
         if not waits.state or (verdict == NOTHING and waits.unclear):

@@ -19,8 +19,8 @@ from iopstui.features.flight.model.stretches import Stretch, is_same, stretches,
 from iopstui.features.flight.model.times import local_text, utc_text
 from iopstui.features.flight.span import Span, read_span
 from iopstui.format import print_line
-from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, Answer
-from iopstui.model.answer.judge import Pair, Seen, judge
+from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, Answer
+from iopstui.model.answer.judge import Pair, Seen, combined_verdict, judge
 from iopstui.model.answer.table import ENDED, idle_seconds
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.answer.who import are_alike
@@ -75,7 +75,7 @@ def _report(span: Span, main: Stretch | None) -> Report:
         pairs = judge(replace(seen, frames=used))
     if main is not None:
         pairs = _with_recorded(pairs, main, _moment(span, main.said_s))
-    verdict = pairs[0][1].verdict if pairs else UNKNOWN
+    verdict = combined_verdict(pairs)
     return Report(pairs, verdict, round(sum(frame.seconds or 0.0 for frame in frames)))
 
 

@@ -164,11 +164,13 @@ def _rates(
         last = before.get(name)
         if last is None or row.reads < last.reads:
             continue
-        waited_ms = (row.weighted_ms or 0) - (last.weighted_ms or 0)
+        in_flight = max(0, (row.weighted_ms or 0) - (last.weighted_ms or 0)) / 1e3 / seconds
+        if not in_flight and (row.reads, row.writes) == (last.reads, last.writes):
+            in_flight = float(row.in_flight or 0)  # they have no time in the counters yet
         rates[name] = (
             SECTOR * max(0, row.read_sectors - last.read_sectors) / seconds,
             SECTOR * max(0, row.write_sectors - last.write_sectors) / seconds,
-            max(0, waited_ms) / 1e3 / seconds,
+            in_flight,
         )
     return rates
 

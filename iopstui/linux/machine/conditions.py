@@ -34,6 +34,7 @@ from iopstui.linux.devices.health import (
     read_offline,
     read_queue_depth,
 )
+from iopstui.linux.devices.thin_pool import read_pool_state
 from iopstui.linux.machine.topology import online_cpus, read_nodes
 from iopstui.linux.nvme.diag import read_nvme_counters
 from iopstui.linux.roots import Roots
@@ -210,6 +211,9 @@ class ConditionsFiles:
             lost_paths=read_lost_paths(device, self._roots),
             paths=len(paths_of(device)),
             suspended=device.kind == "dm" and read_int(f"{place.directory}/dm/suspended") == 1,
+            pool=read_pool_state(device.dm_name, self._roots)
+            if device.dm_name and any(name.startswith("dm-") for name in device.holders)
+            else "",
             offline=read_offline(place.directory) if scsi else "",
             nvme=read_nvme_counters(self._roots, device),
             file_system=read_ext4_errors(device, self._roots, time.time()),

@@ -26,9 +26,10 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
     if not s.seconds:
         return
     busy = "" if s.busy is None else f", at least one in flight {s.busy:.0f} % of the time"
+    in_flight = s.in_flight or s.now_in_flight
     yield (
         f"{s.disk}: {units.number(s.reads_s)} reads/s, {units.number(s.writes_s)} "
-        f"writes/s, {units.size(s.bytes_s)}/s, {units.number(s.in_flight)} in flight{busy}"
+        f"writes/s, {units.size(s.bytes_s)}/s, {units.number(in_flight)} in flight{busy}"
     )
     if s.p99_ns is not None and s.mean_ms is not None:
         yield (

@@ -11,6 +11,7 @@ from iopstui.model.answer.answer import (
     CRITICAL,
     FINDING,
     GOOD,
+    NOTHING,
     RANKS,
     UNKNOWN,
     WAITS,
@@ -72,6 +73,12 @@ def judge(seen: Seen, quiet_words: bool = True) -> list[Pair]:
     if pairs and not pairs[0][1].text:
         pairs[0] = pairs[0][0], quiet(pairs[0][0])
     return pairs
+
+
+def combined_verdict(pairs: Sequence[Pair]) -> str:
+    """The verdict on several disks: nothing may wait for the one that needs attention first."""
+    verdicts = {answer.verdict for _, answer in pairs}
+    return next((one for one in (WAITS, UNKNOWN, NOTHING) if one in verdicts), UNKNOWN)
 
 
 def judge_share(seen: Seen) -> list[Pair]:
@@ -160,10 +167,12 @@ def _rank(pair: Pair) -> tuple[float, ...]:
 def _once(pairs: Sequence[Pair]) -> Iterator[Pair]:
     said: set[str] = set()
     used = any(situation.ios_s for situation, _ in pairs)
+    explained = any(answer.verdict == WAITS for _, answer in pairs)
     for situation, answer in pairs:
         # full CPUs slow down the disks that are used
         unused = answer.rule == "cpu" and used and not situation.ios_s
-        if unused or (answer.rule in OF_THE_MACHINE and answer.rule in said):
+        known = answer.rule == "above" and explained
+        if unused or known or (answer.rule in OF_THE_MACHINE and answer.rule in said):
             answer = busy(situation) or quiet(situation)
         said.add(answer.rule)
         yield situation, answer

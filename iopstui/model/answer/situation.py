@@ -113,11 +113,14 @@ class Machine:
 
     @cached_property
     def in_flight(self) -> Mapping[str, float]:
-        """Requests in flight on average, by disk."""
+        """Requests in flight on average, by disk; where none completes, those that are in flight
+        have no time in the counters yet."""
         sums: dict[str, float] = {}
         for frame in self.frames:
             for name, rates in frame.disks.items():
-                sums[name] = sums.get(name, 0.0) + (rates.aqu_sz or 0.0)
+                sums[name] = sums.get(name, 0.0) + (
+                    rates.aqu_sz or (0.0 if rates.ios else rates.in_flight) or 0.0
+                )
         return {name: total / len(self.frames) for name, total in sums.items()}
 
     @cached_property

@@ -122,6 +122,25 @@ def suspended(s: Situation) -> Answer | None:
     return None
 
 
+def full_pool(s: Situation) -> Answer | None:
+    """A thin pool that can't be written."""
+    state = s.conditions.devices.get(s.disk)
+    if state is None or not state.pool:
+        return None
+    name = (s.devices[s.disk].dm_name if s.disk in s.devices else None) or s.disk
+    what = {
+        "out_of_data_space": "is full: writes to new blocks wait, or fail",
+        "ro": "is read-only: it has no room for its metadata, or an error in it",
+    }
+    waits = bool(s.blocked or s.now_in_flight)
+    return Answer(
+        s.disk, "pool", CRITICAL,
+        f"The thin pool {s.disk} ({name}) {what.get(state.pool, 'has failed')}"
+        f"{'; ' * waits}{_blocked_text(s)}", WAITS if waits else NOTHING,
+        next=advise("thin-pool", name),
+    )  # fmt: skip
+
+
 def offline(s: Situation) -> Answer | None:
     """The kernel lets no I/O pass to a SCSI disk that did not answer: each fails at once. What a
     lost path means says the device above it."""
@@ -543,6 +562,7 @@ TABLE: Sequence[Row] = (
     gone,
     too_short,
     suspended,
+    full_pool,
     offline,
     lost_count,
     silent,
@@ -636,7 +656,8 @@ def _latency(s: Situation) -> str:
 
 def _mean(s: Situation) -> str:
     if s.mean_ms is None:
-        return "no reads or writes"
+        discards_s = sum(one.d_s or 0.0 for one in s.seconds) / max(1, len(s.seconds))
+        return f"{units.number(discards_s)} discards/s" if discards_s else "no reads or writes"
     # the kernel counts whole milliseconds of all of a second's requests together
     return f"{units.milliseconds(s.mean_ms)} on average" if s.mean_ms else "less than 1 ms"
 

@@ -101,6 +101,7 @@ HINTS: Mapping[str, str] = {
     "echo 1 > /sys/block/{}/queue/iostats_passthrough",
     "extents": "filefrag -v shows the file's extents",
     "iocost": "see io.cost.qos and io.weight of the cgroup",
+    "thin-pool": "see dmsetup status {}; a larger pool (lvextend), or fstrim, may make room",
     "table": "dmsetup table {} shows what that layer does",
     "array": "see /proc/mdstat; mdadm --detail shows its members",
     "loop": "compare with losetup --direct-io=on {}: it may be faster, or slower",

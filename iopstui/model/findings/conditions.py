@@ -83,7 +83,8 @@ class DeviceState:
     disk (io.cost.qos). ``errors`` (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's
     counters. ``lost_paths`` names a multipath device's paths that are not usable, with their state.
     ``alignment_offset`` is the disk's or partition's, in bytes, 0 if aligned.
-    ``suspended``: a device-mapper device lets nothing pass (dm/suspended). ``offline``: a SCSI
+    ``suspended``: a device-mapper device lets nothing pass (dm/suspended). ``pool``: why a thin
+    pool can't be written ("out_of_data_space", "ro", "Fail"), else "". ``offline``: a SCSI
     disk's state in which each I/O fails ("offline", "transport-offline"), else "". ``file_system``
     has the last error of one on the device or a partition of it. ``nvme`` has the counters of a
     namespace, its paths and its controllers, by object (model/metrics/nvme.py)."""
@@ -101,6 +102,7 @@ class DeviceState:
     paths: int = 0
     alignment_offset: int | None = None
     suspended: bool = False
+    pool: str = ""
     offline: str = ""
     nvme: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     file_system: FileSystemErrors | None = None

@@ -13,7 +13,7 @@ from watch_frames import frame, rates
 
 from iopstui.model.answer.answer import CRITICAL, GOOD, NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
-from iopstui.model.answer.judge import Seen, judge
+from iopstui.model.answer.judge import Seen, combined_verdict, judge
 from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.table import decide
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter, mean_use
@@ -37,6 +37,10 @@ from iopstui.model.rates import CpuLoad
 MIB = 1 << 20
 NO_QUEUE = QueueLimits(*[None] * 1, (), *[None] * 13)
 ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",), links=(DeviceLinks("vda"),))
+TWO = combine_targets([
+    TargetPath(DEVICE, f"/dev/{name}", name, (name,), links=(DeviceLinks(name),))
+    for name in ("vda", "vdb")
+])  # fmt: skip
 STACK = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"),
                links=(DeviceLinks("dm-0", ("vda",), "LVM"), DeviceLinks("vda")))  # fmt: skip
 DEVICES = {
@@ -290,7 +294,7 @@ def test_discards_have_no_time_and_no_dash() -> None:
     assert first([discards] * 5, use(), 0.2).text.endswith("; nothing waits")
     assert first([discards] * 5, use(), 4.0).text.endswith("; tasks wait for I/O 4 % of the time")
     many = first([changed(discards, aqu_sz=3.0)] * 5).text
-    assert "quick" not in many and "in use: no reads or writes, " in many
+    assert "quick" not in many and "in use: 900 discards/s, " in many
 
 
 def test_what_is_discarded_is_not_moved() -> None:
@@ -487,6 +491,37 @@ def test_the_limit_of_the_top_cgroup_is_called_so() -> None:
     assert answer.next == "the limit io.max of the top cgroup may be raised, or lifted"
 
 
+@pytest.mark.parametrize(("state", "words"), [
+    ("out_of_data_space", "The thin pool dm-0 (data) is full: writes to new blocks wait, or fail"),
+    ("ro", "The thin pool dm-0 (data) is read-only: "), ("Fail", "dm-0 (data) has failed"),
+])  # fmt: skip
+def test_a_thin_pool_that_cannot_be_written(state: str, words: str) -> None:
+    """dd writes to a thin volume of a full pool; another disk says the same of the machine once."""
+    thin = (DeviceLinks("dm-1", ("dm-0",), "thin"), DeviceLinks("dm-0", ("vda",)),
+            DeviceLinks("vda"))  # fmt: skip
+    target = combine_targets([
+        TargetPath(DEVICE, "/dev/dm-1", "dm-1", ("dm-1", "dm-0", "vda"), links=thin),
+        TargetPath(DEVICE, "/dev/vdb", "vdb", ("vdb",), links=(DeviceLinks("vdb"),)),
+    ])  # fmt: skip
+    seconds = frames([dict.fromkeys(("dm-1", "dm-0", "vda", "vdb"), IDLE)] * 5, 78.0)
+    pool = Conditions(devices={"dm-0": DeviceState(pool=state)})
+    for blocked, verdict in (((BlockedTask(7, "dd", "submit_bio_wait"),), WAITS), ((), NOTHING)):
+        pairs = judge(Seen(target, seconds, DEVICES, pool, use(blocked=blocked)))
+        answer = pairs[0][1]
+        assert words in answer.text and (answer.state, answer.verdict) == (CRITICAL, verdict)
+        assert ("; dd (7) waits in submit_bio_wait" in answer.text) is bool(blocked)
+        assert answer.next == advise("thin-pool", "data")
+        assert not [one for _, one in pairs[1:] if one.state != GOOD]
+
+
+def test_the_verdict_on_all_disks_is_not_that_of_a_pool_that_nobody_writes_to() -> None:
+    full = Conditions(devices={"vda": DeviceState(pool="out_of_data_space")})
+    for other, verdict in ((HOG, WAITS), (IDLE, NOTHING)):
+        pairs = judge(Seen(TWO, frames([{"vda": IDLE, "vdb": other}] * 5), DEVICES, full))
+        assert pairs[0][1].verdict == NOTHING and combined_verdict(pairs) == verdict
+    assert combined_verdict([]) == UNKNOWN
+
+
 def test_what_io_cost_holds_back_is_not_the_disk_s_fault() -> None:
     """Two programs that read from a disk of which io.cost lets 100 reads/s pass: it has 0.16
     requests in flight, and tasks wait for I/O 66 % of the time."""
@@ -519,6 +554,13 @@ def test_a_wait_that_is_too_long_for_the_requests_in_flight_is_not_explained() -
         "dd (7) waits in submit_bio_wait"
     )
     assert first([few] * 5, held, 30.0).rule == "quiet"
+    # it waits for another disk that completes nothing, whose time is not counted yet
+    silent = changed(IDLE, in_flight=4, aqu_sz=0.0, util=100.0)
+    stalled = frames([{"vda": silent, "vdb": IDLE}] * 5, 90.0)
+    answers = judge(Seen(TWO, stalled, DEVICES, use=replace(held, disks={"vda": (0.0, 0.0, 0.0)})))
+    assert [one.rule for _, one in answers] == ["silent", "quiet"]
+    assert "0 B/s, 4 in flight, at least one" in evidence(*answers[0])[0]
+    assert not answers[1][0].other_in_flight and answers[1][0].all_in_flight == 4.0
     # it waits for another disk, whose own requests dm holds: /proc/diskstats counts dm's alone
     delay = (DeviceLinks("dm-0", ("vda",), "delay"), DeviceLinks("vda"))
     both = combine_targets([
