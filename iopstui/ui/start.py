@@ -76,22 +76,6 @@ def _recent() -> Sequence[RecentRecording]:
     return recent_recordings(Path.cwd(), MAX_RECENT)
 
 
-class _RequestedReplay:
-    """A recording requested on the screen, until it is played."""
-
-    def __init__(self) -> None:
-        self._name = ""
-
-    def ask(self, name: str) -> None:
-        """Play this next."""
-        self._name = name
-
-    def take(self) -> str:
-        """Return its name once; "" if none was requested."""
-        name, self._name = self._name, ""
-        return name
-
-
 class _Sessions:
     """Sessions of one screen, one after another, each for another target."""
 
@@ -120,7 +104,9 @@ class _Sessions:
         from iopstui.ui.app import run_app
         from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
-        request, replay = self._request, _RequestedReplay()
+        request = self._request
+        # the recording that the screen asks for, and whether its screen leads back
+        requested: list[str] = []
         went_home: list[bool] = []
         first = FirstView(
             request.targets, request.job or first_job, request.overrides, pick,
@@ -129,17 +115,16 @@ class _Sessions:
         while True:
             backend = Backend(
                 self.controller, _discover, shipped_jobs(), HotplugMonitor, DiskLoads(),
-                self.background, self.conditions, replay.ask, _recent, request.volume,
+                self.background, self.conditions, requested.append, _recent, request.volume,
                 BusiestProcess(),
             )  # fmt: skip
             code = run_app(backend, first, Appearance(None, theme, refresh_s), self.keep_runs)
-            name = replay.take()
-            if code != EXIT_OK or not name:
+            if code != EXIT_OK or not requested:
                 return code
             from iopstui.ui.replay import run_replay
 
             went_home.clear()
-            code = run_replay(name, 1.0, theme, on_home=lambda: went_home.append(True))
+            code = run_replay(requested.pop(), 1.0, theme, on_home=lambda: went_home.append(True))
             if code != EXIT_OK or not went_home:
                 return code
             # the command line's job is not started again

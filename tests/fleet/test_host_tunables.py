@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from iopstui.errors import UsageError
 from iopstui.features.fleet.hosts import host_tunables as s
 from iopstui.features.fleet.hosts.host_tunables import (
-    HostTunable,
     HostTunableResult,
     HostTunables,
     parse_host_tunables,
@@ -123,7 +122,7 @@ def test_whatever_a_host_says_is_understood_or_left_out(one: Any, two: Any, thre
             assert found.by_disk and all(
                 isinstance(word, str) for pair in found.by_disk for word in pair
             )
-    known = {"nomerges": HostTunable("nomerges", "", "", (), (("sda", "0"),))}
+    known = {"nomerges": TunableState("nomerges", "", "0", (), "", (("sda", "0"),))}
     settings.make_order(plan_tunable_change("a", {"a": known}, "nomerges", "2"))
     settings.take_answer("a", {"event": "turned", "id": one, "each": two, "error": three})
     settings.take_answer("a", {"event": "turned", "id": 1, "each": two, "error": three})

@@ -31,31 +31,13 @@ NOT_CONNECTED = "it is not connected, or has not sent its settings"
 
 
 @dataclass(frozen=True, slots=True)
-class HostTunable:
-    """A tunable of a host's disks, as the host reports it: ``by_disk`` are (disk, value); the
-    rest is as in ``TunableState``."""
-
-    name: str
-    meaning: str
-    allowed: str
-    values: tuple[str, ...]
-    by_disk: tuple[tuple[str, str], ...]
-    refused: str = ""
-
-    @property
-    def now(self) -> str:
-        """Return its value; several if the disks differ."""
-        return "/".join(dict.fromkeys(value for _, value in self.by_disk))
-
-
-@dataclass(frozen=True, slots=True)
 class HostTunableChange:
     """A requested change. ``hosts`` would make it, given with their current values;
     ``unchanged`` already have the value; ``excluded`` are (host, reason for leaving it out)."""
 
     name: str
     value: str
-    hosts: tuple[tuple[str, HostTunable], ...]
+    hosts: tuple[tuple[str, TunableState], ...]
     unchanged: tuple[str, ...] = ()
     excluded: tuple[tuple[str, str], ...] = ()
 
@@ -145,9 +127,9 @@ def tunables_object(states: Sequence[TunableState], disk: str) -> list[Object]:
     ]  # fmt: skip
 
 
-def parse_host_tunables(row: Mapping[str, Any]) -> dict[str, HostTunable]:
-    """Parse the tunables a host sends. What can't be understood is left out: it can't be changed
-    then."""
+def parse_host_tunables(row: Mapping[str, Any]) -> dict[str, TunableState]:
+    """Parse the tunables a host sends; the value of now is several if its disks differ. What can't
+    be understood is left out: it can't be changed then."""
     tunables = {}
     states = row.get("states")
     for state in (states if isinstance(states, list) else [])[:MAX_TUNABLES]:
@@ -158,10 +140,11 @@ def parse_host_tunables(row: Mapping[str, Any]) -> dict[str, HostTunable]:
             )
             if name and disk_values:
                 values = state.get("values")
-                tunables[name] = HostTunable(
+                tunables[name] = TunableState(
                     name, _printable_value(state.get("meaning")),
-                    _printable_value(state.get("takes")),
+                    "/".join(dict.fromkeys(value for _, value in disk_values)),
                     tuple(map(_printable_value, values)) if isinstance(values, list) else (),
+                    _printable_value(state.get("takes")),
                     tuple((disk, value) for disk, value in disk_values),
                     _printable_value(state.get("refused")),
                 )  # fmt: skip
@@ -183,7 +166,7 @@ def _text_rows(value: object, length: int) -> list[list[str]]:
     return lists if len(lists) == len(value) else []
 
 
-def merged_tunables(hosts: Mapping[str, Mapping[str, HostTunable]]) -> list[TunableState]:
+def merged_tunables(hosts: Mapping[str, Mapping[str, TunableState]]) -> list[TunableState]:
     """All hosts' tunables as one list. ``values`` are those that any of them takes; it is refused
     only if all of them refuse."""
     states = []
@@ -207,7 +190,7 @@ def merged_tunables(hosts: Mapping[str, Mapping[str, HostTunable]]) -> list[Tuna
 
 
 def plan_tunable_change(
-    hosts: Iterable[str], tunables: Mapping[str, Mapping[str, HostTunable]], name: str, value: str
+    hosts: Iterable[str], tunables: Mapping[str, Mapping[str, TunableState]], name: str, value: str
 ) -> HostTunableChange:
     """Hosts and disks that a change would affect. UsageError for a value that no device could
     take."""
@@ -248,7 +231,7 @@ class HostTunables:
     tunables were ``requested``, each new session asks the hosts for them."""
 
     def __init__(self) -> None:
-        self.by_host: dict[str, dict[str, HostTunable]] = {}
+        self.by_host: dict[str, dict[str, TunableState]] = {}
         self.applied: dict[str, dict[str, str]] = {}
         self._originals: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
         self._pending: _PendingChange | None = None
