@@ -62,7 +62,6 @@ class Textfile:
             ) from error
 
     def _check(self, file_text: str) -> None:
-        """Check that the existing file may be replaced."""
         try:
             fd = os.open(self._name, _FILE | os.O_RDONLY, dir_fd=self._directory)
         except FileNotFoundError:

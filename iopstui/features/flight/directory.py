@@ -181,13 +181,11 @@ class Ring:
         self._lock_fd = fd
 
     def unlock(self) -> None:
-        """Let others write."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
 
     def new_path(self, wall_s: float) -> Path:
-        """The path of a file that begins now."""
         name = Name(int(wall_s))
         taken = {file.name[:2] for file in stored_files(self.place)}
         while name[:2] in taken:

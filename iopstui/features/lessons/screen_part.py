@@ -126,7 +126,6 @@ class LessonKeys(FeaturePart):
             self._begin(choice.lesson, choice.start_over)
 
     def begin_first(self) -> None:
-        """Start the lesson of the command line."""
         from iopstui.features.lessons.model.pages import Lesson
 
         lesson, self._first = self._first, None
@@ -217,7 +216,6 @@ class LessonKeys(FeaturePart):
             self._show_current_page()
 
     def repeat_run(self) -> None:
-        """Repeat a failed, stopped or disturbed run."""
         if self.progress is not None and self.progress.can_repeat:
             self.progress.run.repeat()
             self._run_lesson()

@@ -126,7 +126,6 @@ PROMISED_NOTE = (
 
 
 def promised_title(promised: PromisedFigures) -> str:
-    """The section's heading."""
     size = f", {promised.size_gib:,.4g} GiB" if promised.size_gib else ""
     instance = f", on {promised.instance.id}" if promised.instance is not None else ""
     return printable(f"Promised by {promised.volume.id}{size}{instance}")

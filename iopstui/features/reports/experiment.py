@@ -217,7 +217,6 @@ def result_sentences(experiment: Experiment) -> list[str]:
 
 
 def outcome_lines(experiment: Experiment) -> list[str]:
-    """Each point's outcomes."""
     return [
         f"#{event.index + 1} {printable(event.label)}: {outcome_text(outcome)}"
         for event in experiment.ordered

@@ -113,7 +113,6 @@ class Run:
             self.max_ns = max(self.max_ns or 0, fio.total.max_ns)
 
     def join(self, later: Run) -> None:
-        """Add the frames that follow."""
         self.drives.join(later.drives)
         self.share.join(later.share)
         if not later.total.frames:

@@ -165,6 +165,5 @@ class Heat:
 
     @property
     def rows(self) -> tuple[int, int]:
-        """The lowest and the highest row there are."""
         rows = [row for _, row in self.cells]
         return (min(rows), max(rows)) if rows else (0, 0)

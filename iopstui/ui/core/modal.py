@@ -205,5 +205,4 @@ class Modal(ModalScreen[Result]):
             body.styles.max_height = max(1, self.body_height - above)
 
     def action_leave(self) -> None:
-        """Close without an answer."""
         self.dismiss(None)

@@ -186,7 +186,6 @@ def _has_outcomes(state: LiveState) -> bool:
 
 
 def is_empty(state: LiveState) -> bool:
-    """Whether there is nothing to show."""
     return not _has_outcomes(state) and not state.current_findings()
 
 

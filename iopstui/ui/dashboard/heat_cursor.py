@@ -52,7 +52,6 @@ class HeatCursor:
 
     @property
     def active(self) -> bool:
-        """Whether a cell was chosen."""
         return self._chosen is not None
 
     def clear(self) -> None:

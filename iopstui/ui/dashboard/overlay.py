@@ -49,7 +49,6 @@ class Overlay:
 
     @property
     def active(self) -> bool:
-        """Whether two runs are chosen."""
         return len(self.steps) == 2
 
     def choose(self, step: int) -> None:

@@ -38,7 +38,6 @@ class SideCharts(Canvas):
         self.paint()
 
     def paint(self) -> None:
-        """Show the newest second."""
         state, charts = self._state(), (self._rates, self._latency)
         if not self.display or not all(chart.shown for chart in charts):
             return

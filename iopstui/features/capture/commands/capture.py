@@ -58,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Capture until it is over."""
     if arguments.cgroup is not None and not arguments.cgroup:
         raise UsageError("--cgroup needs the directory of a cgroup.", "ls /sys/fs/cgroup")
     from iopstui.features.capture.capture_disk import capture

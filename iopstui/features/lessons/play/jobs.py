@@ -79,7 +79,6 @@ class LessonJobs:
         )
 
     def close(self) -> None:
-        """Remove the scratch files."""
         if self._scratch is not None:
             self._scratch.close()
             self._scratch = None

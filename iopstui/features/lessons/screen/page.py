@@ -341,7 +341,6 @@ class LessonPage(Screen[None]):
             self._choices()
 
     def action_again(self) -> None:
-        """Repeat a failed run."""
         self._repeat()
 
     def action_on(self) -> None:

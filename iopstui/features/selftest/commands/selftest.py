@@ -35,7 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Collect and judge, or judge a bundle."""
     import json
 
     from iopstui.features.selftest.bundle import any_failed, check_writable, write_bundle

@@ -47,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until the end."""
     command_line = arguments.command_line
     if not command_line or command_line[0] not in COMMANDS:
         problem = (

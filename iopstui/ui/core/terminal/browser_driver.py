@@ -49,7 +49,6 @@ class BrowserDriver(WebDriver):
         self._output.start()
 
     def write(self, data: str) -> None:
-        """Write text for the browser's terminal."""
         self._packet(b"D", data.encode("utf-8", "replace"))
 
     def write_meta(self, data: dict[str, object]) -> None:
