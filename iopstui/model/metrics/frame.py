@@ -65,6 +65,8 @@ UNCOUNTED = frozenset({RAMP, HANDOVER})
 APART_SHARE = 0.1
 # without a job the kernel's interval is short below this share of one
 SHORT_SHARE = 0.8
+LEAST_STEP_S = 0.001
+"""Between two frames. A merge leaves out one that has the time of the one before: it came twice."""
 # the reading that shows a run's first I/O came soon after it if it shows no more I/Os than this,
 # or than this share of those that follow
 MANY_FIRST_IOS = 16
@@ -409,7 +411,7 @@ class FrameBuilder:
         arrived = (raw.arrived_ns - (self._origin_ns or 0)) / 1e9
         late = (raw.wall_ms - raw.fio.timestamp_ms) / 1000 if raw.fio else 0.0
         t = arrived - late if raw.kernel is None and late > 0 else arrived
-        self._last_t = min(max(t, self._last_t), arrived)
+        self._last_t = min(max(t, self._last_t + LEAST_STEP_S), arrived)
         return self._last_t
 
     def _fio_age(self, raw: RawSample) -> float | None:

@@ -234,6 +234,18 @@ def test_after_a_late_document_the_kernel_covers_fios_interval() -> None:
     assert after.whole.fio is after.fio
 
 
+def test_a_document_found_late_is_behind_the_frame_before() -> None:
+    """Written before the kernel was read, and found when iopstui went on: it has a time of its own,
+    or a merge would take it for a frame that comes again."""
+    one, two, three = statuses("3.42-a-randread-grp")[:3]
+    start = one.timestamp_ms / 1000 - 1000
+    late = [replace(tick(start + at, fio=document, step=1), kernel=None)
+            for at, document in ((5.0, two), (5.1, three))]  # fmt: skip
+    built = build(tick(start, fio=one, step=1), tick(start + 2.5, step=1), *late)
+    times = [frame.t for frame in built]
+    assert times == sorted({*times}) and times[2] == pytest.approx(2.5, abs=0.01)
+
+
 def test_a_kernel_reading_of_other_seconds_is_marked() -> None:
     """The second document was found 0.6 s late, the third at once."""
     documents = statuses("3.42-a-randread-grp")[:3]

@@ -11,6 +11,7 @@ from pathlib import Path
 from iopstui.cli.terminal import print_message
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.features.fleet.deduplication import Deduplicator, without_repeats
+from iopstui.features.fleet.merging.host_timeline import CLOCK_JUMP_MS
 from iopstui.features.fleet.merging.merger import Merger
 from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.features.fleet.output.labelled_rows import (
@@ -125,7 +126,7 @@ def _warn_of_odd_inputs(merger: Merger) -> None:
         if host.long_frames * 2 > host.frames:
             print_message(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a "
                 "row; set --interval to that length")  # fmt: skip
-        if host.jumped_ms:
+        if abs(host.jumped_ms) > CLOCK_JUMP_MS:
             print_message(f"{name}: its clock jumped by {host.jumped_ms / 1000:+.1f} s; its "
                 "monotonic clock is used from then on")  # fmt: skip
     for name, sub_merger in merger.sub_mergers.items():
