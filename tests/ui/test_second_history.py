@@ -54,7 +54,7 @@ def test_percentiles_are_kept_without_their_histograms() -> None:
     assert (
         current_frame is not None and current_frame.fio is not None and current_frame.fio.total.bins
     )
-    assert last is not None and last.frame.fio is not None and last.fio is last.frame
+    assert last is not None and last.frame.fio is not None and last.run.fio is last.frame
     assert not last.frame.fio.total.bins and not last.frame.fio.directions["read"].bins
     assert last.frame.fio.total.percentiles == current_frame.fio.total.percentiles
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from iopstui.features.lessons.screen.list import LessonChoice
     from iopstui.features.lessons.screen.state import LessonProgress
     from iopstui.ui.dashboard.screen import ViewState
-    from iopstui.ui.state.live import DisplayedRun
+    from iopstui.ui.state.second_history import DisplayedRun
 
 OPENS = Key("l", "l")
 """The key that opens the list of lessons, and closes it again."""

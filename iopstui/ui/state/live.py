@@ -50,7 +50,7 @@ from iopstui.text import printable
 from iopstui.ui.state.findings import FindingEntry, FindingList
 from iopstui.ui.state.log import Log, LogEntry
 from iopstui.ui.state.next_run import NextRun, OptionSteps
-from iopstui.ui.state.second_history import HistoryEntry, SecondHistory
+from iopstui.ui.state.second_history import DisplayedRun, HistoryEntry, SecondHistory
 
 if TYPE_CHECKING:
     from iopstui.ui.state.experiment import ExperimentState
@@ -70,17 +70,6 @@ SECONDS_BEFORE = 4
 """Before a change of a tunable, to compare the CPUs with."""
 PROBE_STAYS_S = 10.0
 NEXT_KEYS = "r runs it again, [ ] iodepth, v all runs"
-
-
-@dataclass(frozen=True, slots=True)
-class DisplayedRun:
-    """The run that the screen shows as the current or the last one."""
-
-    step: StepStarted | None
-    finished: StepFinished | None
-    fio: Frame | None
-    outcomes: tuple[ExpectationChecked, ...]
-    steady: SteadyState | None
 
 
 ExperimentEvent = (
@@ -215,10 +204,11 @@ class LiveState:
     def at(self, moment: HistoryEntry) -> LiveState:
         """Return the state at an earlier second; charts and runs are the current ones."""
         past = copy(self)
-        past.frame, past.fio, past._probe_frame = moment.frame, moment.fio, moment.probe_frame
-        past.step, past.finished, past.progress = moment.step, moment.finished, moment.progress
-        past.total_s = self.total_s if moment.step == self.step else None
-        past.steady, past.outcomes = moment.steady, list(moment.outcomes)
+        past.show_run(moment.run)
+        past.frame, past._probe_frame, past.progress = (
+            moment.frame, moment.probe_frame, moment.progress,
+        )  # fmt: skip
+        past.total_s = self.total_s if past.step == self.step else None
         past.ipi, past.findings = dict(moment.ipi), FindingList(moment.findings)
         past.drives, past.answer = dict(moment.drives), moment.answer
         past.t, past.next_run = moment.t, self.next_run.without_changes()
@@ -227,9 +217,8 @@ class LiveState:
     def _add_second(self, frame: Frame) -> None:
         self.recent_seconds.add(
             HistoryEntry(
-                frame, self.fio, self._probe_frame, self.step, self.finished, self.progress,
-                self.steady, tuple(self.outcomes), self.ipi, tuple(self.findings.entries),
-                self.drives, self.answer,
+                frame, self.displayed_run, self._probe_frame, self.progress, self.ipi,
+                tuple(self.findings.entries), self.drives, self.answer,
             )
         )  # fmt: skip
 

@@ -29,17 +29,24 @@ CPU_SECONDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
+class DisplayedRun:
+    """The run that the screen shows as the current or the last one."""
+
+    step: StepStarted | None
+    finished: StepFinished | None
+    fio: Frame | None
+    outcomes: tuple[ExpectationChecked, ...]
+    steady: SteadyState | None
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """State when ``frame`` had arrived."""
 
     frame: Frame
-    fio: Frame | None
+    run: DisplayedRun
     probe_frame: Frame | None
-    step: StepStarted | None
-    finished: StepFinished | None
     progress: LayoutProgress | None
-    steady: SteadyState | None
-    outcomes: tuple[ExpectationChecked, ...]
     ipi: Mapping[int, float]
     findings: tuple[FindingEntry, ...]
     drives: Mapping[str, tuple[float, DriveReading]]
@@ -70,7 +77,7 @@ class SecondHistory:
         return SecondHistory(tuple(self._entries))
 
     def add(self, moment: HistoryEntry) -> None:
-        frames = (moment.frame, moment.fio)
+        frames = (moment.frame, moment.run.fio)
         self._small = {
             id(source): self._small_frames(source) for source in frames if source is not None
         }
@@ -78,7 +85,7 @@ class SecondHistory:
             self._small[id(source)][1] if source is not None else None for source in frames
         )
         assert frame is not None
-        self._entries.append(replace(moment, frame=frame, fio=fio))
+        self._entries.append(replace(moment, frame=frame, run=replace(moment.run, fio=fio)))
         most = max(MIN_SECONDS, min(MAX_SECONDS, CPU_SECONDS // max(1, len(moment.frame.cpus))))
         while len(self._entries) > most:
             self._entries.popleft()
