@@ -22,16 +22,13 @@ from textual.widgets import DataTable, Static
 from iopstui import format as f
 from iopstui.discovery import feature_modules
 from iopstui.errors import UsageError
-from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.model.answer.answer import Answer
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.figures.disk import Loads
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
-from iopstui.ui.core.backend import Recent
+from iopstui.ui.core.backend import Backend
 from iopstui.ui.core.clipboard import row_text
 from iopstui.ui.core.list_table import ListTable
-from iopstui.ui.core.messages import Discover, MakeWatch
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.answer_row import answer_row
@@ -78,7 +75,6 @@ ACT_BINDINGS = [
 DISK_ACTIONS = frozenset({WATCH, RUN, SWEEP, COMPARE})
 DIALOG_ACTIONS = frozenset({CHECK, OPEN})
 """Actions that open a dialog on top of this screen."""
-ALL_ACTIONS = frozenset(action for _, _, action in ACTIONS)
 DIRECTORY_WORDS = (
     "Directory for the scratch file, on the disk that you want to measure. Jobs read and write "
     "only this file, and it is removed at the end."
@@ -127,11 +123,10 @@ class DevicesChanged(Message):
 class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     """The root of all screens: Esc does nothing here. Returns the chosen devices and an action.
 
-    ``loads`` returns the disks' rates and is called each second. ``actions`` are those possible
-    here. ``opened``: the session that goes on meanwhile, the first row of the list. ``error`` is
-    shown at the top. ``open_dialog`` opens the dialogs of ``DIALOG_ACTIONS``; ``busiest`` finds the
-    busiest process and is called now and then. ``activity`` has what was measured of the disks
-    when the screen was here before."""
+    ``actions`` are those possible here. ``opened``: the session that goes on meanwhile, the first
+    row of the list. ``error`` is shown at the top. ``open_dialog`` opens the dialogs of
+    ``DIALOG_ACTIONS``. ``activity`` has what was measured of the disks when the screen was here
+    before."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("f5,ctrl+r", "rescan", "Rescan"),
@@ -159,34 +154,20 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     _ticks = 0
 
     def __init__(
-        self,
-        discover: Discover,
-        charset: Charset,
-        error: str = "",
-        watch: MakeWatch | None = None,
-        loads: Loads | None = None,
-        actions: frozenset[str] = ALL_ACTIONS,
-        first_run: bool = False,
-        recent: Recent | None = None,
-        opened: OpenSession | None = None,
-        open_dialog: Callable[[str], None] | None = None,
-        busiest: BusiestProcess | None = None,
-        activity: dict[str, Activity] | None = None,
-    ) -> None:
+        self, backend: Backend, charset: Charset, error: str, actions: frozenset[str],
+        first_run: bool, opened: OpenSession | None, open_dialog: Callable[[str], None],
+        activity: dict[str, Activity],
+    ) -> None:  # fmt: skip
         super().__init__()
-        self._discover = discover
-        self._watch = (
-            watch(lambda action, name: self._hotplug_event()) if watch is not None else None
-        )
-        self._loads = loads
-        self._recent = recent
-        self._busiest = busiest
+        self._backend = backend
+        make_watch = backend.watch
+        self._watch = make_watch and make_watch(lambda action, name: self._hotplug_event())
         self._open_dialog = open_dialog
         self._possible_actions = actions
         self._error = error
         self._first_run = first_run
         self._devices: Mapping[str, BlockDevice] | None = None
-        self._activity = {} if activity is None else activity
+        self._activity = activity
         self._marked: list[str] = []
         self._texts: dict[str, tuple[str, str]] = {}
         """Model and mount point of each device."""
@@ -216,7 +197,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             yield self._table
         yield Static(id="home-line")
         yield self._charts
-        if self._recent is not None:
+        if self._backend.recent is not None:
             yield RecentRecordings(self._charset)
         with Horizontal(id="home-below"):
             with Vertical(id="home-about", classes=box):
@@ -252,10 +233,10 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._fit()
         self._table.focus()
         self.action_rescan()
-        if self._recent is not None:
+        if self._backend.recent is not None:
             self.run_worker(self._read_recent, thread=True)
-        if self._loads is not None:
-            self._loads()
+        if self._backend.loads is not None:
+            self._backend.loads()
             self.set_interval(LIVE_S, self._tick)
         if self._watch is not None and not self._watch.start():
             # no events here (a container without netlink): look now and then
@@ -293,7 +274,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _read_recent(self) -> None:
         """Look through recent recordings in a thread, as each is opened."""
-        recordings = self._recent() if self._recent is not None else ()
+        recordings = self._backend.recent() if self._backend.recent is not None else ()
         self.app.call_from_thread(self._show_recent, recordings)
 
     def _show_recent(self, recordings: Sequence[RecentRecording]) -> None:
@@ -326,7 +307,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _scan(self) -> None:
         try:
-            devices: Mapping[str, BlockDevice] = self._discover()
+            devices: Mapping[str, BlockDevice] = self._backend.discover()
         except OSError as error:
             self.app.call_from_thread(self._show_error, f"Cannot read the devices: {error}.")
             return
@@ -416,11 +397,12 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _tick(self) -> None:
         """Update the disks' figures of this second; only changed cells are drawn."""
-        if self._loads is None:
+        if self._backend.loads is None:
             return
-        rates, now_s = self._loads(), monotonic() - BEGAN_S
+        rates, now_s = self._backend.loads(), monotonic() - BEGAN_S
         self._ticks += 1
-        if self._busiest is not None and self._busiest.due and not self._reading_processes:
+        busiest = self._backend.busiest
+        if busiest is not None and busiest.due and not self._reading_processes:
             self._reading_processes = True
             self.run_worker(self._read_processes, thread=True, group="processes")
         for name in self._devices or ():
@@ -447,7 +429,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
 
     def _read_processes(self) -> None:
         """In a thread: some machines have thousands of processes."""
-        process = self._busiest() if self._busiest is not None else None
+        process = self._backend.busiest() if self._backend.busiest is not None else None
         self.app.call_from_thread(self._show_busiest, rows.busiest_process_text(process))
 
     def _show_busiest(self, text: str) -> None:
@@ -603,7 +585,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         """Do this with the marked devices, or the one under the cursor if none is marked."""
         if name not in self._possible_actions:
             return
-        if name in DIALOG_ACTIONS and self._open_dialog is not None:
+        if name in DIALOG_ACTIONS:
             self._open_dialog(name)
             return
         if name == SCRATCH:

@@ -61,12 +61,9 @@ class TargetKeys(Part):
     def _open_picker(self, reason: str = "") -> None:
         from iopstui.ui.home.screen import HomeScreen
 
-        backend = self._backend
         picker = HomeScreen(
-            backend.discover, self.port.charset, reason, backend.watch, backend.loads,
-            self._offered_actions(), self._first_run,
-            backend.recent, self._open_session(), self._open_over_home, backend.busiest,
-            self._disk_activity,
+            self._backend, self.port.charset, reason, self._offered_actions(), self._first_run,
+            self._open_session(), self._open_over_home, self._disk_activity,
         )  # fmt: skip
         self.port.push(picker, self._picked)
 
