@@ -81,7 +81,6 @@ class _Rates(Totals):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was measured."""
         rows = (IOPS, DiskRates.r_s, DiskRates.w_s, DiskRates.util)
         return all(self.mean(row) is None for row in rows) and not self.share.operations
 

@@ -95,17 +95,14 @@ class FollowSession(ReplaySession):
 
     @property
     def growing(self) -> bool:
-        """Whether more may come."""
         return not self._index.has_end_marker
 
     @property
     def end(self) -> float:
-        """The recording's length until now, in seconds."""
         self._look_for_more()
         return self._index.end
 
     def close(self) -> None:
-        """End the thread, close the files. Idempotent."""
         super().close()
         with self._index_lock:
             self._newest_recording.close()

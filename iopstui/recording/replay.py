@@ -204,7 +204,6 @@ class ReplaySession(Player[Record, events.Event]):
         return self.header.topology
 
     def close(self) -> None:
-        """End the thread, close the file. Idempotent."""
         super().close()
         self._recording.close()
 
@@ -212,12 +211,10 @@ class ReplaySession(Player[Record, events.Event]):
 
     @property
     def end(self) -> float:
-        """The recording's length in seconds."""
         return self._index.end
 
     @property
     def marks(self) -> Sequence[tuple[float, str]]:
-        """(second, text) of all marks, and the starts of jobs that have none of their own."""
         count = len(self._index.events)
         if self._marks[0] != count:
             self._marks = count, _marks([record.value for _, record in self._index.events])

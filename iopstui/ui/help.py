@@ -202,7 +202,6 @@ class HelpScreen(TypeToFilter, TextScreen):
 
     @property
     def filter_hint(self) -> str:
-        """The typed words, for the line of keys."""
         return f"Search: {self.filter_text}▏"
 
     def apply_filter(self) -> None:

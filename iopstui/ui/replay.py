@@ -88,7 +88,6 @@ class ReplayApp(RecordingApp):
         return dashboard
 
     def restart_state(self) -> None:
-        """Start with a fresh state: another moment of the recording follows."""
         if self.dashboard is not None:
             self.port.restart_state(LiveState(self.session.target.opened))
 

@@ -113,11 +113,9 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
 
     @property
     def end(self) -> float:
-        """Its length in seconds."""
         return self._last_s - self._first_s
 
     def step(self) -> None:
-        """The next second alone."""
         self.pause(True)
         self.seek_by(STEP_S)
 

@@ -115,17 +115,14 @@ class FleetSession(FleetRuns):
     # -- from the screen
 
     def start(self, sink: Callable[[FleetEvent], None]) -> None:
-        """Start the thread that runs and emits."""
         self._emit = sink
         self._thread.start()
 
     @property
     def running(self) -> bool:
-        """True while a run or a sweep is under way."""
         return self._sweeping or (self._fleet is not None and not self._between_runs)
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
-        """Run a job after what runs has stopped."""
         self._request(RunRequest(job, dict(options)))
 
     def sweep(self, plan: Plan) -> None:
@@ -137,7 +134,6 @@ class FleetSession(FleetRuns):
         self._requests.put(order)
 
     def stop(self) -> None:
-        """Have all hosts stop, and end a sweep."""
         if not self._between_runs:
             self._sweep_stopped = True
             self._interrupt()
@@ -151,12 +147,10 @@ class FleetSession(FleetRuns):
         self._record({"event": "mark", "text": text, "wall_ms": time.time() * 1000})
 
     def detail(self, name: str, enabled: bool) -> None:
-        """Switch between a host's figures and totals."""
         super().detail(name, enabled)
         self._send_order(name, {"op": "detail", "on": enabled})
 
     def request_settings(self) -> bool:
-        """Ask all hosts for their tunables."""
         fleet, self.settings.requested = self._fleet, True
         for name in [*fleet.members] if fleet is not None else ():
             self._send_order(name, {"op": "tunables"})
@@ -173,7 +167,6 @@ class FleetSession(FleetRuns):
             fleet.send_order(name, order)
 
     def close(self) -> None:
-        """Stop everything and wait for it."""
         self._closing = True
         self._requests.put(None)
         self._interrupt()
@@ -181,7 +174,6 @@ class FleetSession(FleetRuns):
             self._thread.join()
 
     def kill(self) -> None:
-        """Stop waiting for the hosts."""
         fleet = self._fleet
         if fleet is not None:
             fleet.kill()

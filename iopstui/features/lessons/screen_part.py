@@ -277,7 +277,6 @@ class LessonKeys(FeaturePart):
             dashboard.show_tab(tab)
 
     def event(self, event: Event) -> None:
-        """Take an event of the session, after the state has applied it."""
         progress = self.progress
         if progress is None and self._end_message:
             self._repeat_end_message(event)
@@ -372,7 +371,6 @@ class LessonKeys(FeaturePart):
         await asyncio.to_thread(self.end)
 
     def end(self) -> None:
-        """Like ``close``, after the application's loop has ended."""
         for progress in (self.progress, self._paused):
             if progress is not None:
                 progress.run.close()

@@ -129,7 +129,6 @@ class LimitKeys(FeaturePart):
     # -- what happens around it
 
     def event(self, event: Event) -> None:
-        """Pass on what the session reports."""
         if self.active and self.shown is not None:
             self.shown.runner.loop.feed(event)
 
@@ -155,7 +154,6 @@ class LimitKeys(FeaturePart):
         await asyncio.to_thread(self.end)
 
     def end(self) -> None:
-        """Like ``close``, after the application's loop has ended."""
         if self.active and self.shown is not None and self._thread is not None:
             loop = self.shown.runner.loop
             loop.interrupted = True

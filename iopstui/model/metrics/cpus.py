@@ -131,7 +131,6 @@ class CpuFrames(LazyDict[int, CpuFrame]):
         self._interval_of: CpuInterval | None = between
 
     def full(self) -> dict[int, CpuFrame]:
-        """Return all frames; callers must not change them."""
         frames = super().full()
         # two samples: no longer needed
         self._interval_of = None

@@ -98,7 +98,6 @@ class RunFigures(Totals):
         return of_kernel
 
     def join(self, later: RunFigures) -> None:  # type: ignore[override]
-        """Add those of the intervals that follow."""
         self.share.join(later.share)
         counts = self._accepts(later._all_hosts)
         of_kernel = counts and not (later._idle and self.has_job)

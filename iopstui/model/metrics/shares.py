@@ -284,7 +284,6 @@ class RunShare(ShareTotal):
             self._gap.add(share)
 
     def join(self, later: RunShare) -> None:  # type: ignore[override]
-        """Add the intervals that follow."""
         self._gap.join(later._before)
         if later._reported:
             self._end_gap()

@@ -81,7 +81,6 @@ class JobChooser(Picker["str | None"]):
         return label.append("writes" if job.writes else "", style=WARNING)
 
     def explain(self) -> None:
-        """Show what the job under the cursor measures."""
         job: ShippedJob | None = self.selected
         if job is None:
             text = Text("No job has all of these words.", style=DIM)
@@ -120,7 +119,6 @@ class JobChooser(Picker["str | None"]):
         self.action_take()
 
     def take(self) -> None:
-        """Close with the job under the cursor."""
         if self.selected is not None:
             self.dismiss(self.selected.name)
 

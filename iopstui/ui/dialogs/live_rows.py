@@ -101,7 +101,6 @@ class LiveRows(TypeToFilter, Modal[None]):
         return rows_text(self.rows(self.canvas.size.width))
 
     def apply_filter(self) -> None:
-        """Show the rows that have all of the words."""
         self.action_scroll(-1_000_000)
 
     def action_sort(self, by: int) -> None:

@@ -92,7 +92,6 @@ class RunsList(TypeToFilter, Modal[None]):
         self._table.focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Show the columns that fit."""
         super().on_resize(event)
         self.paint()
 
@@ -134,7 +133,6 @@ class RunsList(TypeToFilter, Modal[None]):
         self.paint()
 
     def apply_filter(self) -> None:
-        """Show the runs that have all of the words."""
         self.paint()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:

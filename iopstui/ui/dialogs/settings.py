@@ -106,7 +106,6 @@ class Settings(TypeToFilter, Picker[None]):
             self.query_one("#settings-said", Static).update(text)
 
     def apply_filter(self) -> None:
-        """Show the tunables that have all of the words."""
         self.paint()
         self._show_keys()
 
@@ -162,7 +161,6 @@ class Settings(TypeToFilter, Picker[None]):
         self.query_one("#settings-said", Static).update(Text(self.charset.text(printable(message))))
 
     def explain(self) -> None:
-        """Show what the tunable under the cursor means."""
         knob: TunableState | None = self.selected
         empty_text = (
             "No tunable has all of these words." if self.filter_text else self._empty_text()

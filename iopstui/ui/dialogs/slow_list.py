@@ -154,7 +154,6 @@ class SlowList(TypeToFilter, Modal[None]):
         self.set_title(self.heading, f"sorted by {table.order}{suffix}")
 
     def apply_filter(self) -> None:
-        """Show the requests that have all of the words."""
         self._fill()
 
     def action_sort(self, by: int) -> None:

@@ -89,7 +89,6 @@ class LogScreen(TypeToFilter, TextScreen):
         self.show_hints()
 
     def apply_filter(self) -> None:
-        """Show the messages that have all of the words."""
         self._text = Group(_log_table(self._state, self.charset, self.matches))
         self.query_one("#text-body > Static", Static).update(self._text)
 

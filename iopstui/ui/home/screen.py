@@ -464,7 +464,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self._charts.paint(name, activity.history, activity.rates)
 
     def apply_filter(self) -> None:
-        """Show the disks that have all of the words."""
         self._keys.show(self._footer_hints, self.filter_hint)
         self._fill_table()
         self.query_one(RecentRecordings).filter(self.matches)

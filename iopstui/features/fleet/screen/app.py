@@ -172,7 +172,6 @@ class FleetApp(IopstuiApp):
         return EXIT_OK if code == EXIT_INTERRUPTED else code
 
     def next_job(self) -> str:
-        """Name of the job that r would run."""
         return "" if self._watch_only or self._hosts_keys.on_host else self.jobs.job
 
     def refresh_footer(self) -> None:
@@ -191,12 +190,10 @@ class FleetApp(IopstuiApp):
     # -- events
 
     def after_events(self) -> bool:
-        """Take in what came of single hosts, too."""
         self.source.take_events()
         return True
 
     def restart_state(self) -> None:
-        """Start with a fresh state: another position of the recording follows."""
         if self.dashboard is not None:
             self.source.restart()
 
@@ -221,16 +218,13 @@ class FleetReplayApp(RecordingApp, FleetApp):
         replay.on_failure = self._failed
 
     def extra_parts(self) -> list[Part]:
-        """Parts that move in the recording."""
         self._keys = ReplayKeys(self.port, self.replay)
         return [self._keys]
 
     def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
-        """The whole recording as a bar."""
         return self._keys.strip(width, height, tabbed)
 
     def missing_actions(self) -> frozenset[str]:
-        """Actions that other parts replace here, too."""
         return NOT_IN_FLEET | REPLACED_ACTIONS
 
     def next_job(self) -> str:

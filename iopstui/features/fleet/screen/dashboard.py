@@ -93,7 +93,6 @@ class FleetDashboard(TypeToFilter, Dashboard):
         self.tabs = tabs(self.panes, TITLES)
 
     def restart_state(self, state: LiveState) -> None:
-        """Show another source, or another position of a recording."""
         self.unfreeze()
         self.span, self.overlay.steps = None, ()
         super().restart_state(state)

@@ -127,7 +127,6 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
         return "" if not offer.impossible_runs else "partly here" if possible else "not here"
 
     def explain(self) -> None:
-        """Show the description of the lesson under the cursor."""
         offer: LessonOffer | None = self.selected
         hints: tuple[Hint, ...] = (START_HINT,)
         empty_text = (
