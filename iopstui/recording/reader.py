@@ -30,6 +30,8 @@ MAX_TIME_S = 1e9
 MAX_RATIO = 256
 """How many times larger than the file its samples may be; zlib makes a thousand times of zeros, and
 about 30 times of real samples."""
+MAX_HOLE_BYTES = 16 << 20
+"""After damage the next key is looked for so far; a minute of many disks and CPUs takes 1 MiB."""
 MAX_MONOTONIC_NS = 1 << 63
 """What CLOCK_MONOTONIC can say."""
 KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
@@ -104,13 +106,14 @@ class Recording:
     """An open recording. Raises UsageError if it is no recording, or one of a newer iopstui.
 
     ``damage`` says after reading in words why not all of the file was read ("" if it was), and
-    ``unread_bytes`` how much was not.
+    ``unread_bytes`` how much was not. Behind damage it is read from the next key on.
     ``file`` is the open file, where this process may not open ``path`` itself."""
 
     def __init__(self, path: Path, file: BinaryIO | None = None) -> None:
         self.path = path
         self.damage = ""
         self.unread_bytes = 0
+        self._holes: dict[int, int | None] = {}
         self._file = _open(path) if file is None else file
         try:
             self.size = os.fstat(self._file.fileno()).st_size
@@ -127,6 +130,11 @@ class Recording:
         self._index_allowance = _events_allowance()
         self._partial: PartialSamples | None = None
         self._passed_over: tuple[bytes, ...] = ()
+
+    @property
+    def has_hole(self) -> bool:
+        """Whether it was read again behind damage."""
+        return any(self._holes.values())
 
     def reopen(self) -> None:
         """Read the same file from now on at a place of its own: a forked process shares the other
@@ -155,7 +163,7 @@ class Recording:
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
         """Everything from ``start`` (a place of the index) on and before ``end``, in order. What
-        follows damage is not read."""
+        follows damage is not read up to the next key."""
         records = self._read(start, end, growing=False)
         return (record for record in records if record is not None)
 
@@ -302,30 +310,68 @@ class Recording:
             kind, t, length, checksum = form.HEAD.unpack(head)
             after = place + form.HEAD.size + length
             self._file.seek(place + form.HEAD.size)
+            why, payload = "", b""
             if length > form.MAX_CHUNK_BYTES or not 0 <= t < MAX_TIME_S:
-                self._damaged(place, "no chunk")
-                return
-            if not self._reaches(after, growing):
+                why = "no chunk"
+            elif not self._reaches(after, growing):
                 if growing:
                     yield None
                     continue
-                self._damaged(place, "cut off")
-                return
-            payload = b""
+                why = "cut off"
             # a chunk of no known kind may be a damaged one of a known kind
-            if kind in keep or kind not in KINDS:
+            elif kind in keep or kind not in KINDS:
                 payload = self._file.read(length)
                 if form.checksum(kind, t, payload) != checksum:
-                    self._damaged(place, "wrong checksum")
-                    return
-            yield _Chunk(kind, t, place, after, payload)
-            place = after
+                    why = "wrong checksum"
+            if not why:
+                yield _Chunk(kind, t, place, after, payload)
+                place = after
+                continue
+            if place not in self._holes:
+                self._damaged(place, why, None if growing else self._next_key(place + 1))
+            behind = self._holes[place]
+            if behind is None:
+                return
+            place = behind
 
-    def _damaged(self, place: int, why: object) -> None:
-        self.unread_bytes = self.size - place
-        self.damage = (
-            f"the recording is damaged or cut off: it cannot be read from byte {place} on ({why})"
-        )
+    def _damaged(self, place: int, why: object, until: int | None = None) -> None:
+        """Nothing is read from ``place`` on, or ``until`` another one."""
+        self._holes[place] = until
+        # the index looks at no sample, so it may notice the same damage later
+        begins = {
+            end or self.size: begin for begin, end in sorted(self._holes.items(), reverse=True)
+        }
+        self.unread_bytes = sum(end - begin for end, begin in begins.items())
+        if until is None:
+            self.damage = (
+                f"the recording is damaged or cut off: it cannot be read from byte {place} on "
+                f"({why})"
+            )
+        else:
+            self.damage = (
+                f"the recording is damaged: {self.unread_bytes} bytes from byte "
+                f"{min(self._holes)} on cannot be read ({why})"
+            )
+
+    def _next_key(self, place: int) -> int | None:
+        """The place of the next whole key sample of this recording, if there is one."""
+        self._file.seek(place)
+        data = self._file.read(MAX_HOLE_BYTES)
+        data = data[: data.find(form.NAME)] if form.NAME in data else data
+        allowed = self.size
+        at = data.find(form.KEY)
+        while 0 <= at <= len(data) - form.HEAD.size:
+            kind, t, length, checksum = form.HEAD.unpack_from(data, at)
+            begin = place + at + form.HEAD.size
+            if 0 <= t < MAX_TIME_S and length <= min(form.MAX_CHUNK_BYTES, self.size - begin):
+                allowed -= length
+                if allowed < 0:
+                    return None  # made to be slow
+                self._file.seek(begin)
+                if form.checksum(kind, t, self._file.read(length)) == checksum:
+                    return place + at
+            at = data.find(form.KEY, at + 1)
+        return None
 
     def _followed(self, place: int) -> None:
         """Files were put behind each other (cat a b > c)."""

@@ -10,6 +10,7 @@ import threading
 import tracemalloc
 import zlib
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,32 @@ def test_a_damaged_byte_costs_what_follows_and_no_more(place: float, flipped: in
         return
     assert damage
     assert samples == WHOLE_SAMPLES[: len(samples)]
+
+
+@pytest.mark.parametrize("another_behind", [False, True])
+def test_behind_damage_it_is_read_from_the_next_key_on(path: Path, another_behind: bool) -> None:
+    made.write(path, taken=made.long_run(200, made.RUN))
+    whole, (data, ends) = made.read(path)[0], (path.read_bytes(), chunk_ends(path.read_bytes()))
+    keys = [begin for (begin, _), (_, kind) in pairwise(ends)
+            if kind == form.KEY]  # fmt: skip
+    assert len(whole) == 200 and len(keys) == 4
+    for place in (keys[1] + 5, keys[1] + 1000):
+        made_bad = data[:place] + bytes(8) + data[place + 8 :]
+        if another_behind:  # its keys are of another time
+            made_bad = made_bad[: keys[2]] + data
+        path.write_bytes(made_bad)
+        samples, _, damage = made.read(path)
+        before = samples[: len([one for one in samples if one.t < whole[120].t])]
+        assert before == whole[: len(before)] and 60 <= len(before) < 100 and damage
+        assert samples[len(before) :] == ([] if another_behind else whole[120:])
+        with Recording(path) as recording:
+            assert another_behind or recording.index().end == whole[-1].t
+            list(recording.records())
+            lost = len(path.read_bytes()) if another_behind else keys[2]
+            assert 0 < lost - place <= recording.unread_bytes < lost - keys[1] + 1
+        with Recording(path) as recording:  # what is being written may not be there yet
+            followed = [one for one in recording.follow() if hasattr(one, "raw")]
+            assert followed == before
 
 
 def test_a_damaged_kind_of_chunk_is_noticed() -> None:

@@ -50,7 +50,7 @@ def thin(file: StoredFile, every_s: int) -> Path:
             out.write(form.head(kind, t, payload) + payload)
         out.flush()
         os.fsync(out.fileno())
-        if recording.unread_bytes > UNFINISHED_BYTES:
+        if recording.has_hole or recording.unread_bytes > UNFINISHED_BYTES:
             part.unlink()
             raise UsageError(f"{recording.damage}.")
     info = file.path.stat()
