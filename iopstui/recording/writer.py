@@ -269,7 +269,7 @@ class RecordingBuffer:
             return
         batch: list[Chunk] = []
         self._batch = batch
-        self._begin(recorder, first, buffer.devices if buffer else None)
+        self._begin(recorder, first, buffer.devices if buffer else None, (lead or [first])[-1])
         for raw in lead:
             self._put_sample(raw, is_shown=False)
         for value in initial_state.records_before(kept_items):
@@ -389,8 +389,14 @@ class RecordingBuffer:
             self._pre_trigger_buffer.add(item)
 
     def _begin(
-        self, recorder: Recorder, first: RawSample, devices: RecordedDevices | None = None
+        self,
+        recorder: Recorder,
+        first: RawSample,
+        devices: RecordedDevices | None = None,
+        newest: RawSample | None = None,
     ) -> None:
+        """``newest`` is the last sample before those that are shown: a clock that was set between
+        it and the first one counts as it is now."""
         from iopstui.recording import layout as form
         from iopstui.recording.recent import remember_recording
 
@@ -399,13 +405,13 @@ class RecordingBuffer:
         self._recorder = recorder
         self._origin_ns, self._last_t = first.arrived_ns, 0.0
         self._shift_s = (first.arrived_ns - (self._first_ns or first.arrived_ns)) / 1e9
-        machine = os.uname()
+        machine, newest = os.uname(), newest or first
         header = form.Header(
             iopstui=__version__,
             host=machine.nodename,
             kernel=machine.release,
             machine=machine.machine,
-            started_ms=first.wall_ms,
+            started_ms=newest.wall_ms - (newest.arrived_ns - first.arrived_ns) / 1e6,
             target=self._target,
             interval_s=self._interval_s,
             idle_frames=self._idle_frames,

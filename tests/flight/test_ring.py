@@ -20,7 +20,9 @@ from hypothesis import strategies as st
 from iopstui.errors import Refused
 from iopstui.features.flight import recorder
 from iopstui.features.flight.directory import Ring, stored_files
+from iopstui.features.flight.history import read_history
 from iopstui.features.flight.model.names import Name, parse_name
+from iopstui.features.flight.span import read_span
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording import writer
 from iopstui.recording.reader import EventRecord, Recording, SampleRecord
@@ -204,6 +206,38 @@ def test_a_full_disk_takes_the_hour_before_once_another_one_is_due(
     assert paused == "2026-09-27T025940Z.iops"
     (last,) = names(tmp_path)
     assert last.startswith("2026-09-27T0300") and flight.said[1].endswith("records again.")
+
+
+@pytest.mark.parametrize("jump_s", [-900, 900])
+def test_times_are_right_on_both_sides_of_a_set_clock(tmp_path: Path, jump_s: int) -> None:
+    flight = Flight(tmp_path, after_s=3480)
+    flight.session.ipi_every = 7  # so that an older sample is subtracted from
+    flight.run(31, USED)
+    flight.clock.wall_s += jump_s
+    flight.run(30, USED)
+    flight.clock.wall_s -= jump_s
+    flight.run(30, USED)
+    flight.end()
+    begins_s = START_S + 3480
+    for began_s, seconds in ((begins_s, 30), (begins_s + jump_s + 31, 29), (begins_s + 61, 29)):
+        span = read_span(tmp_path, began_s - 100, began_s + 100)
+        ends = [at for at, _ in span.frames if began_s <= at <= began_s + seconds]
+        assert len(ends) >= seconds - 1 and not any(began_s + 95 < at for at, _ in span.frames)
+    assert sorted(file.name.every_s for file in stored_files(tmp_path)) == [0] * 3
+    assert 85 <= read_history(tmp_path).seconds <= 95
+
+
+def test_a_clock_that_is_set_back_thins_nothing(tmp_path: Path) -> None:
+    flight = Flight(tmp_path)
+    for jump_s in (-7200, -30, 0):
+        for seconds in (10, 20):
+            flight.run(seconds, USED)
+            flight.drain()
+            for file in stored_files(tmp_path):  # as a file system whose clock is the fake one
+                os.utime(file.path, (file.name.began_s + 30, file.name.began_s + 30))
+        flight.clock.wall_s += jump_s
+    flight.end()
+    assert [file.name.every_s for file in stored_files(tmp_path)] == [0] * 3
 
 
 @pytest.mark.parametrize("jump_s", [-5000, 100_000])

@@ -230,8 +230,8 @@ class FlightRecorder:
         if file is not None and not file.problem and not file.is_there:
             self._file = None
             self._pause(f"{printable(str(file.path))} was removed")
-        # by the clock of the start: one that is set forward makes no hour older
-        now_s = self._clock.monotonic_ns() / 1e9 + self._keep_offset_s
+        # a clock that is set, forward or back, makes no hour older
+        now_s = self._clock.monotonic_ns() / 1e9 + min(self._keep_offset_s, self._now_offset_s())
         self._ring.tidy(now_s)
         found = self._ring.to_thin(now_s)
         if found is not None and (self._thinner is None or not self._thinner.is_alive()):
