@@ -18,6 +18,7 @@ import pyarrow.parquet
 import pytest
 from json_schema import check
 
+from iopstui.cli.program import main
 from iopstui.errors import UsageError
 from iopstui.features.fleet.report.data import FleetHeat, interval_of, load_fleet_report
 from iopstui.features.reports.files import rendered, report, write_report
@@ -82,6 +83,17 @@ def test_the_report_has_totals_and_missing_hosts(tmp_path: Path) -> None:
     assert [line.split(" | ")[1:3] for line in seconds] == [
         ["2/2", "150"], ["2/2", "150"], ["1/2", "100"], ["2/2", "150"]
     ]  # fmt: skip
+
+
+def test_totals_alone_have_no_table_of_hosts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "Hosts, slowest first" in rendered([write_recording(tmp_path)], "md")
+    assert main(["merge", str(write_recording(tmp_path)), "--format", "jsonl"]) == 0
+    totals = tmp_path / "totals.jsonl"
+    totals.write_text(capsys.readouterr().out)
+    text = rendered([totals], "md")
+    assert "# iopstui: 2 hosts" in text and "Hosts, slowest first" not in text
 
 
 def test_percentiles_are_those_of_the_summed_bins(tmp_path: Path) -> None:

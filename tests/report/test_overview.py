@@ -25,6 +25,10 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 BUSY = Answer("vda", "queue", WARNING, "vda is busy", WAITS, "hog (9) does all of its bytes")
 QUIET = Answer("vda", "quiet", GOOD, "vda is idle")
 FOUND = Answer("vda", "finding-tags", CRITICAL, "no tags are left", WAITS)
+LIMIT = Answer("vda", "limit", WARNING, "Not the disk: /work is at its limit on vda; 9", WAITS)
+TIMED = Answer(
+    "vda", "finding-cpu", WARNING, "The job waits for a CPU (0:02-0:05): 2.4 of 4", UNKNOWN
+)
 UNSTEADY = Answer("vda", "unsteady", GOOD, "vda comes and goes", UNKNOWN)
 
 
@@ -90,10 +94,12 @@ def test_the_first_sentence_has_fio_s_own_total(path: Path) -> None:
 @pytest.mark.parametrize(
     ("happenings", "state", "reason"),
     [
-        ([given(1.0, BUSY), given(1.8, QUIET)], WARNING, "I/Os waited at 0:01"),
+        ([given(1.0, BUSY), given(1.8, QUIET)], WARNING, "vda is busy (at 0:01)"),
+        ([given(1.0, LIMIT)], WARNING, "Not the disk: /work is at its limit on vda (at 0:01)"),
+        ([given(1.0, TIMED)], WARNING, "The job waits for a CPU (at 0:01)"),
         ([given(1.0, QUIET)], GOOD, "none of its answers is a warning"),
         ([given(1.0, UNSTEADY), given(1.8, QUIET)], None, "could not tell"),
-        ([given(1.0, FOUND), given(1.8, QUIET)], CRITICAL, "I/Os waited at 0:01"),
+        ([given(1.0, FOUND), given(1.8, QUIET)], CRITICAL, "no tags are left (at 0:01)"),
         ([given(1.0, QUIET), judged(True), judged(None)], WARNING, "1 of 2 expectations not meas"),
         ([judged(True)], GOOD, "1 of 1 expectation met"),
         ([], None, "no answer about the disk and no expectation; 1 finding below"),

@@ -3,6 +3,7 @@ light with its reason."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -21,8 +22,8 @@ from iopstui.model.answer.answer import (
     RANKS,
     SIGNS,
     UNKNOWN,
-    WAITS,
     WARNING,
+    Answer,
 )
 from iopstui.model.metrics.summary import whole_rate
 from iopstui.output.plain import answer_sentence
@@ -38,6 +39,7 @@ UNSEEN = (
     "kernel's counters."
 )
 NOT_COMPARED = "It is compared with nothing: the file has no expectation, baseline or promise."
+_TIMES = re.compile(r" \([0-9:, -]+\)$")
 _WORDS = {GOOD: "Good", WARNING: "Warning", CRITICAL: "Critical"}
 
 
@@ -55,7 +57,7 @@ class Overview:
 
     @property
     def light(self) -> str:
-        """ "▲ Warning: I/Os waited at 0:31."."""
+        """ "▲ Warning: vda is busy (at 0:31)."."""
         name = f"{SIGNS[self.state]} {_WORDS[self.state]}" if self.state else "No verdict"
         return f"{name}: {self.reason}."
 
@@ -138,7 +140,10 @@ def _figures(run: Run) -> str:
 
 
 def _disk_use(data: ReportData) -> str:
-    return "".join(f"fio counted {value} on {printable(name)}. " for name, value in data.disks[:3])
+    return "".join(
+        f"fio counted {value} on {printable(name)}, those of other programs included. "
+        for name, value in data.disks[:3]
+    )
 
 
 def _worst(given: Sequence[AnswerGiven]) -> AnswerGiven:
@@ -213,13 +218,19 @@ def _of_expectations(judged: Sequence[ExpectationChecked]) -> Iterator[tuple[str
         yield GOOD, f"{met} of {count} met"
 
 
+def _headline(answer: Answer) -> str:
+    """What is so, without its evidence and the time that a finding names."""
+    head, rest = answer.text.split("; ")[0].partition(": ")[::2]
+    says_little = head in (answer.disk, "Not the disk")
+    return printable(_TIMES.sub("", f"{head}: {rest}" if says_little else head))
+
+
 def _of_answers(given: Sequence[AnswerGiven]) -> Iterator[tuple[str, str]]:
     if not given:
         return
     worst = _worst(given)
     at, answer = units.clock(worst.t), worst.answer
     if answer.state != GOOD:
-        waited = answer.verdict == WAITS
-        yield answer.state, f"I/Os waited at {at}" if waited else f"the answer at {at} says why"
+        yield answer.state, f"{_headline(answer)} (at {at})"
     elif answer.verdict == NOTHING:
         yield GOOD, "none of its answers is a warning"

@@ -141,7 +141,7 @@ def final_rates(
 def without_direction(
     rates: Mapping[tuple[str, ...], float], direction: str
 ) -> dict[tuple[str, ...], float]:
-    """``rates`` but those that a direction's rate is in."""
+    """``rates`` without those of a direction, and without the totals that contain them."""
     return {
         path: value
         for path, value in rates.items()

@@ -120,9 +120,10 @@ class SlowList(TypeToFilter, Modal[None]):
     ]
     size_class = "broad"
     about = (
-        "The slowest requests of one second, or those kept of a cell of the heat map: where each "
-        "waited, whose it was. Enter opens one as a timeline beside the others; < and >, or a "
-        "click on a title, sort."
+        "The slowest requests of one second, or those kept of a cell of the heat map. TRIED: until "
+        "the driver last sent it back; PLUGGED: until it came to a scheduler or a queue; QUEUED: "
+        "from there to its issue; DEVICE: from its issue to its completion. Enter opens one as a "
+        "timeline beside the others; < and >, or a click on a title, sort."
     )
 
     def __init__(self, content: ListContent, charset: Charset) -> None:

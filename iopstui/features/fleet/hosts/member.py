@@ -71,7 +71,7 @@ class Member:
         self._expected_answers = MIN_CLOCK_ANSWERS
         self._capabilities: frozenset[str] = frozenset()
         self.boot_id = ""
-        """The same on all hosts that are one machine, as far as it says."""
+        """Identifies the machine: hosts with the same one are the same machine. "": not sent."""
         self._ended = False
         self._received_bytes, self._is_flooding = 0, False
         self._compare_start_ns = 0

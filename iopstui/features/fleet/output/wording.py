@@ -91,10 +91,7 @@ def ending(certificate: MergeCertificate) -> Iterator[str]:
     yield "; ".join(lines)
     if certificate.shared_seconds < LEAST_SHARED * certificate.seconds:
         shared = f"{certificate.shared_seconds} of {certificate.seconds} intervals"
-        yield (
-            f"all hosts are counted together in {shared}; "
-            "IOPS and MiB/s add up each host's own mean"
-        )
+        yield (f"{shared} have figures of all hosts; IOPS and MiB/s add up each host's own mean")
     if certificate.fio_ios is not None:
         yield _certificate(certificate)
 

@@ -75,7 +75,7 @@ MAX_SECONDS = 120
 
 
 def heading(data: FleetReportData) -> str:
-    return f"{units.counted(data.certificate.hosts, 'host')} together"
+    return units.counted(data.certificate.hosts, "host")
 
 
 def facts(data: FleetReportData) -> Iterator[tuple[str, str]]:
@@ -261,11 +261,12 @@ def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[
         yield from (Heading(2, totals_title(data)), Table.from_rows(WHOLE, rows))
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
-    hosts = host_rows(data)
-    yield from (
-        Heading(2, "Hosts, slowest first"),
-        Table.from_rows(HOSTS, hosts[:most], left_columns=2),
-    )
+    # what `merge` writes has none
+    if hosts := host_rows(data):
+        yield from (
+            Heading(2, "Hosts, slowest first"),
+            Table.from_rows(HOSTS, hosts[:most], left_columns=2),
+        )
     if len(hosts) > most:
         yield Text(f"{len(hosts) - most} more hosts: see CSV and JSON.")
     seconds = Table.from_rows(SECONDS, second_rows(data), left_columns=2)

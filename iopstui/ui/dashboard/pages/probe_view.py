@@ -285,10 +285,12 @@ def _sizes(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
 
 
 def _costs(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
-    run = "not measured yet" if probe.run_ns is None else f"{f.latency(probe.run_ns)} per I/O"
+    run = "not measured yet"
+    if probe.run_ns is not None:
+        run = f"{f.latency(probe.run_ns)} per I/O (measured by the kernel)"
     missed = f.MISSING if probe.missed is None else f"{probe.missed:.2f} %"
     text = (
-        f"Cost of the probe: {run} (measured by the kernel); reading its counts takes "
+        f"Cost of the probe: {run}; reading its counts takes "
         f"{f.percent(probe.busy)} % of a CPU. Completions missed: {missed}."
     )
     lines = wrap(width, charset, text)

@@ -146,9 +146,9 @@ def _legend_rows(parts_shown: Sequence[Part], width: int, charset: Charset) -> l
 
 MAX_ROWS = 16
 ABOUT = (
-    "RTT is that of packets (smoothed by the kernel), not that of requests: what a request takes "
-    "longer is the server's. queue: bytes not acknowledged yet. window: share of the time that the "
-    "server's receive window held the connection up."
+    "RTT: round trip of a packet (smoothed by the kernel); the rest of a request's time passes in "
+    "the server and in queues. queue: bytes not acknowledged yet. window: share of the time in "
+    "which the server's full receive window stopped the connection."
 )
 _ROWS = by_name(CONNECTION)
 COLUMNS = (

@@ -104,7 +104,7 @@ def _row(
 
 
 def _legend(charset: Charset) -> list[Piece]:
-    pieces: list[Piece] = [("Completions by CPU", BOLD), ("  share of the second's", DIM)]
+    pieces: list[Piece] = [("Completions by CPU", BOLD), ("  share per second", DIM)]
     shades = density.shades(charset)
     for shade, style, text in zip(shades, density.HEAT, LEGEND, strict=True):
         pieces += [(f" {shade}", style), (f" {text}", DIM)]
@@ -113,7 +113,7 @@ def _legend(charset: Charset) -> list[Piece]:
 
 def value(charset: Charset) -> list[Piece]:
     """Return the text for the border of its box: the legend."""
-    return [("share of the second's", DIM), *_legend(charset)[2:]]
+    return [("share per second", DIM), *_legend(charset)[2:]]
 
 
 def _title_note(has_controls: bool) -> list[Piece]:
