@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from iopstui.model.experiment.plan import Plan
     from iopstui.model.experiment.point import LittlesLaw, Point
 
+UNREADABLE = "unreadable"
+"""The rule of an answer that stands for a part of a recording that cannot be read."""
 LAYOUT, RUN = "layout", "run"
 """The phases of a run."""
 

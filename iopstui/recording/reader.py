@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import iopstui
-from iopstui import untrusted
+from iopstui import events, untrusted
 from iopstui.errors import Missing, UsageError
+from iopstui.model.answer.answer import GOOD, UNKNOWN, Answer
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, ImpossibleFigure, MalformedData
@@ -184,12 +185,16 @@ class Recording:
             form.MAX_CHUNK_BYTES + MAX_RATIO * self.size,
             f"its samples are more than {MAX_RATIO} times as large as the file",
         )
+        place, t = self.start if start is None else start, 0.0
         for chunk in self._chunks(start, form.KEY + form.SAMPLE + form.EVENT, growing):
             if chunk is None:
                 yield None
                 continue
             if end is not None and chunk.at >= end:
                 return
+            if chunk.at != place:
+                yield _hole(t)
+            place, t = chunk.end, chunk.t
             try:
                 if chunk.kind == form.EVENT:
                     event = self._read_event(chunk, allowance)
@@ -251,6 +256,8 @@ class Recording:
         for chunk in self._chunks(self._indexed, form.EVENT, growing):
             if chunk is None:
                 return
+            if chunk.at != self._indexed:
+                index.events.append((chunk.at, _hole(index.end)))
             if chunk.kind == form.EVENT and not self._index_event(index, chunk):
                 # what follows damage is not read
                 return
@@ -429,6 +436,12 @@ class Recording:
         if not -MAX_TIME_S < t < MAX_TIME_S:
             raise ImpossibleFigure(f"a {name} at {t!r} s")
         return EventRecord(chunk.t, event)
+
+
+def _hole(t: float) -> EventRecord:
+    """The record in place of those that could not be read: what held before it may have ended."""
+    answer = Answer("", events.UNREADABLE, GOOD, "what was recorded here cannot be read", UNKNOWN)
+    return EventRecord(t, events.AnswerGiven(t, answer))
 
 
 _DECODING_ERRORS = (

@@ -39,6 +39,7 @@ class ReplayFold:
         self.has_end_marker = False
         self.starts_during_run = False
         self._idle_frames = header.idle_frames
+        self._findings: dict[str, events.FindingReported] = {}
         self._builder = FrameBuilder(origin_ns, header.target.opened, header.target.links)
 
     @property
@@ -66,7 +67,20 @@ class ReplayFold:
         elif isinstance(value, form.RecordingEnd):
             self.has_end_marker = True
         elif isinstance(value, events.Event):
+            yield from self._ended_findings(value)
             yield value
+
+    def _ended_findings(self, value: events.Event) -> Iterator[events.Event]:
+        """Where the recording cannot be read, nobody knows what holds from then on."""
+        match value:
+            case events.FindingReported():
+                self._findings[value.finding.rule] = value
+            case events.FindingEnded():
+                self._findings.pop(value.rule, None)
+            case events.AnswerGiven() if value.answer.rule == events.UNREADABLE:
+                for rule, found in self._findings.items():
+                    yield events.FindingEnded(value.t, rule, found.finding.text, found.t, value.t)
+                self._findings.clear()
 
 
 def replay_events(

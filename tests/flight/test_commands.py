@@ -327,6 +327,34 @@ def test_damage_in_the_middle_is_told_by_all(
     assert not list(tmp_path.glob("*s.iops*")) and file.read_bytes() == data
 
 
+def test_what_held_before_damage_is_not_said_of_the_time_behind_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flight = Flight(tmp_path)
+    for load, seconds in ((QUIET, 122), (SLOW, 40), (QUIET, 200)):
+        flight.run(seconds, load)
+    flight.end()
+    [file] = tmp_path.glob("*.iops")
+    data, place = bytearray(file.read_bytes()), 0
+    with Recording(file) as recording:  # the end of the slow time is lost
+        index = recording.index()
+        ended = [at for at, one in index.events if index.key_times[2] + 40 < one.t < 170]
+        place, behind = ended[0], index.keys[3]
+    data[place : place + 30] = bytes(30)
+    file.write_bytes(data)
+    assert place < behind
+    assert main(["watch", str(tmp_path), "--worst", "3"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("2026-09-27 02:02:04 for 38 s: ▲ vda is busy")
+    code, out, _ = why(tmp_path, capsys, "--at", "2026-09-27 02:03:10", "--for", "2m")
+    assert code == 0 and "■" not in out and "▲" not in out
+    with Recording(file) as recording:
+        fold = ReplayFold(recording.header)
+        rules = [event.answer.rule for record in recording.records() for event in fold.feed(record)
+                 if isinstance(event, events.AnswerGiven)]  # fmt: skip
+    assert rules[-1] == events.UNREADABLE or rules[-2] == events.UNREADABLE
+
+
 @pytest.mark.parametrize("at", ["9999-12-31T23:59Z", "0001-01-01T00:00Z", "1969-12-31"])
 def test_a_time_of_another_age(at: str, recorded: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = why(recorded, capsys, "--at", at)

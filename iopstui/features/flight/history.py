@@ -84,7 +84,9 @@ def _read(
                 continue
             match record.value:
                 case events.AnswerGiven():
-                    history.answers.append((at, record.value.answer))
+                    answer = record.value.answer
+                    is_hole = answer.rule == events.UNREADABLE
+                    history.answers.append((at, None if is_hole else answer))
                 case Peaks():
                     history.peaks.append((at, record.value))
                 case RecordedDevices():

@@ -168,7 +168,10 @@ def _note(span: Span, base_s: float, t: float, value: object) -> None:
         case events.AnswerGiven() if at <= span.ended_s:
             while not inside and span.answers and span.answers[-1][1] is not None:
                 span.answers.pop()  # of this file the last one before the span
-            span.answers.append((at, value.answer))
+            is_hole = value.answer.rule == events.UNREADABLE
+            span.answers.append((at, None if is_hole else value.answer))
+            if is_hole:
+                span.findings.clear()
         case events.FindingReported() if at <= span.ended_s:
             span.findings[value.finding.rule] = at, value.finding
         case events.FindingEnded() if at <= span.began_s:
