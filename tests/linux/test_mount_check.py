@@ -67,8 +67,8 @@ def test_a_server_that_does_not_answer_is_named_within_the_limit(
 def test_all_are_asked_at_once_and_an_error_is_an_answer(hanging: Path, tmp_path: Path) -> None:
     others = [tmp_path, tmp_path / "missing", Path("/proc/self/fd/99/x")]
     began = time.monotonic()
-    assert find_hung_paths([hanging, *others, *[hanging] * 9], 1.0) == [hanging] * 10
-    assert time.monotonic() - began < 9
+    assert find_hung_paths([hanging, *others, *[hanging] * 9], 3.0) == [hanging] * 10
+    assert time.monotonic() - began < 27
     assert find_hung_paths([], LIMIT_S) == []
 
 
@@ -82,7 +82,7 @@ def test_the_process_that_asks_keeps_nothing_open(
         (tmp_path / "open").write_text(" ".join(os.listdir("/proc/self/fd")))
 
     monkeypatch.setattr(os, "statvfs", statvfs)
-    assert find_hung_paths([tmp_path], 5) == []
+    assert find_hung_paths([tmp_path], 30) == []
     # its pipe, the file of this test, and the directory that was listed
     assert len((tmp_path / "open").read_text().split()) <= 3
     os.close(writer)
