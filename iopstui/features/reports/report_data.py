@@ -155,12 +155,9 @@ def _read_report(recording: Recording, several: bool) -> ReportData:
 
 
 def _one_by_one(recording: Recording, fold: ReplayFold) -> Iterator[Block | EventRecord]:
-    blocks, damage = BlockBuilder(recording, fold), recording.damage
+    blocks = BlockBuilder(recording, fold)
     for segment in segments(recording.index()):
         yield from blocks.blocks_of(segment)
-        # what follows damage is not read
-        if recording.damage != damage:
-            return
 
 
 def add_block(data: ReportData, block: Block) -> None:
