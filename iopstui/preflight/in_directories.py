@@ -104,18 +104,18 @@ def _prepare_on_scratch(examined: LoadedRequest, scratch: Scratch) -> PreparedJo
     sized_text = jobfile.with_overrides(text, {}, sized)
     logs = FioLogs(sized_text, examined.label, Path.cwd(), request.io_log)
     text = logs.text
-    layout: str | None = jobfile.with_overrides(
-        layout_text(text), {"overwrite": "1", "fallocate": "none"}
-    )
     by_name = bytes_by_file(facts.sections, sizes, [last_offset(job) for job in jobs])
     total = sum(by_name.values())
     files = absolute_files(facts, scratch.path)
-    if _is_laid_out(files, total):
-        layout = None
+    layout = None if _is_laid_out(files, total) else jobfile.with_overrides(
+        layout_text(text), {"overwrite": "1", "fallocate": "none"}
+    )  # fmt: skip
     prepared = PreparedJob(
         examined.label, describe_job(text), text, facts, files, scratch.path, layout, total
     )
     prepared.scratch, prepared.logs, prepared.file_sizes = scratch, logs, by_name
+    # files of other points of an experiment, which had more jobs or others
+    prepared.other_bytes = max(0, scratch.used_bytes() - sum(map(_allocated, files)))
     largest_bytes = max(by_name.values(), default=0)
     # fio makes the first of several files longer by a block (filesetup.c)
     longer = largest_bytes + max(map(largest_block, jobs), default=0)
@@ -142,7 +142,12 @@ def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, 
 
 def _is_laid_out(files: Sequence[str], total: int) -> bool:
     """True if an earlier run on the same scratch directory has written all of these."""
+    return all(map(os.path.exists, files)) and sum(map(_allocated, files)) >= total
+
+
+def _allocated(file: str) -> int:
+    """Bytes that a file takes; 0 if it is not there yet."""
     try:
-        return sum(os.stat(name).st_blocks * 512 for name in files) >= total
+        return os.stat(file).st_blocks * 512
     except OSError:
-        return False
+        return 0

@@ -32,7 +32,8 @@ TRACE = "replay.log"
 class PreparedJob:
     """A job that is ready to run. ``text`` is the job file; ``files`` what it opens by name
     (absolute); ``layout_text`` creates the files first (``None``: nothing to create) with
-    ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``shares_scratch``.
+    ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``shares_scratch``;
+    ``other_bytes`` are in files that other runs have made there.
     ``staging`` is where missing files are created, ``logs`` where fio writes its logs.
     ``max_file_bytes`` is how long a file may become. ``file_sizes`` are the bytes of each scratch
     file. ``options`` are the requested options, by which runs are compared. ``trace``: requests
@@ -47,6 +48,7 @@ class PreparedJob:
     layout_text: str | None = None
     layout_bytes: int | None = None
     scratch: scratch.Scratch | None = None
+    other_bytes: int = 0
     guard: WriteGuard | None = None
     binding: Binding | None = None
     shares_scratch: bool = False
@@ -137,7 +139,8 @@ class PreparedJob:
                 if scratch.usable_bytes(directory) == 0:
                     return f"the file system of {directory.parent} has only 5 % free space left"
         if self.scratch is not None and self.layout_bytes is not None:
-            used_bytes, most = self.scratch.used_bytes(), self.layout_bytes + SPARE_BYTES
+            used_bytes = self.scratch.used_bytes() - self.other_bytes
+            most = self.layout_bytes + SPARE_BYTES
             if used_bytes > most:
                 return (
                     f"its scratch files grew to {used_bytes >> 20} MiB instead of {most >> 20}; "

@@ -21,7 +21,7 @@ from iopstui.model.fio.jobfile import Section
 from iopstui.preflight import job as module
 from iopstui.preflight.job import prepare
 from iopstui.preflight.prepared_job import PreparedJob
-from iopstui.preflight.shared_scratch import SharedScratch
+from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
 from iopstui.safety import scratch
 from iopstui.safety.scratch import scratch_sizes
 
@@ -125,6 +125,27 @@ def test_a_kept_one_is_removed_from_each_directory(here: Path) -> None:
     assert kept.scratch.used_bytes() >= 8192
     kept.close()
     assert list((here / "one").iterdir()) == list((here / "two").iterdir()) == []
+
+
+def test_files_of_a_point_with_more_jobs_are_not_those_of_a_point_with_fewer(here: Path) -> None:
+    kept = SharedScratch([here / "one"])
+    lent = LentScratch(kept.scratch, 8 << 20)
+    (here / "job.fio").write_text("[a]\nrw=randread\nbs=4k\nsize=8m\n")
+    where = Target(DIRECTORY, str(here / "one"), None)
+
+    def of(jobs: int) -> PreparedJob:
+        request = RunRequest(str(here / "job.fio"), {"numjobs": str(jobs)})
+        return prepare(request, where, find_fio(), here / "private", {}, Roots(), lent=lent)
+
+    more = of(4)
+    for name in more.files:
+        Path(name).write_bytes(bytes(8 << 20))
+    assert more.overrun_reason() == "" and of(4).layout_text is None
+    fewer = of(1)
+    assert fewer.layout_text is None and fewer.overrun_reason() == ""
+    (kept.scratch.path / "undeclared").write_bytes(bytes(20 << 20))
+    assert "scratch files grew to 28 MiB instead of 24" in fewer.overrun_reason()
+    kept.close()
 
 
 def test_room_is_shared_within_a_file_system_and_the_fullest_decides(

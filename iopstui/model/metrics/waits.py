@@ -50,6 +50,7 @@ UNSURE_SHARE = 0.5
 MIRRORED = 1.5
 """At least this many bytes are written below for each one above: several devices get a copy."""
 DIRECTIONS = ("r", "w", "d")
+MAX_LAYERS = 64
 SENT_SHARE = 0.02
 """A job that sends less than this share of its bytes to a device has them answered elsewhere."""
 CACHE, UNSENT = "page cache", "not sent to a disk"
@@ -58,7 +59,8 @@ CACHE, UNSENT = "page cache", "not sent to a disk"
 @dataclass(frozen=True, slots=True)
 class Stack:
     """The devices below a target. ``tops`` are those whose counters count its I/Os, ``lower`` the
-    devices directly below each one, ``raid`` the level of each md array ("raid5")."""
+    devices directly below each one, in order from the top; ``raid`` the level of each md array
+    ("raid5")."""
 
     tops: tuple[str, ...] = ()
     lower: Lower = field(default_factory=dict)
@@ -68,20 +70,37 @@ class Stack:
     def from_tops(cls, tops: Sequence[str], links: Sequence[DeviceLinks]) -> Stack:
         """The stack below ``tops``."""
         raid = {link.name: link.layer for link in links if link.layer in PARITY_RAID}
-        return cls(tuple(tops), {link.name: link.below for link in links}, raid)
+        return cls(tuple(tops), _in_order(tops, {link.name: link.below for link in links}), raid)
 
     @property
     def lowest(self) -> tuple[str, ...]:
         """The devices that nothing lies below."""
-        lowest: dict[str, None] = {}
-        waiting = list(self.tops)
-        while waiting:
-            name = waiting.pop(0)
-            below = self.lower.get(name, ())
-            waiting += below
-            if not below:
-                lowest[name] = None
-        return tuple(lowest)
+        return tuple(name for name in self.order if not self.lower.get(name))
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """All its devices, none before one that is above it."""
+        return (*(name for name in self.tops if name not in self.lower), *self.lower)
+
+
+def _in_order(tops: Sequence[str], below: Lower) -> dict[str, tuple[str, ...]]:
+    """What is ``below`` the tops, in order from the top. A circle is cut, and so are more layers
+    than a kernel has: a recording may say anything."""
+    found: dict[str, tuple[str, ...]] = {}
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        if name in found:
+            return
+        path = (*above, name)
+        lower = below.get(name, ()) if len(path) < MAX_LAYERS else ()
+        lower = tuple(device for device in dict.fromkeys(lower) if device not in path)
+        for device in reversed(lower):
+            visit(device, path)
+        found[name] = lower
+
+    for top in reversed(tops):
+        visit(top, ())
+    return dict(reversed(found.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +218,9 @@ def place_waits(
     if in_flight is None or (job is not None and _bypasses_counters(tops, job)):
         return _waits_without_device(job)
     in_devices = in_flight if job is None else min(job.ios - job.unsent, _placed(tops, job).held)
-    layers: dict[str, float] = {}
-    for name in stack.tops:
-        share = (disks[name].aqu_sz or 0.0) / in_flight if in_flight else 0.0
-        _divide(name, in_devices * share, stack, disks, layers)
+    held = {name: in_devices * (disks[name].aqu_sz or 0.0) / in_flight if in_flight else 0.0
+            for name in stack.tops}  # fmt: skip
+    layers = _layers(held, stack, disks)
     queue, device = _divide_lowest(stack, disks, layers, times)
     if job is None:
         return Waits(in_flight, None, None, layers, queue, device, 0.0)
@@ -318,24 +336,22 @@ def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]
     return requests, in_flight, moved
 
 
-def _divide(
-    name: str,
-    in_flight: float,
-    stack: Stack,
-    disks: Mapping[str, DiskRates],
-    layers: dict[str, float],
-) -> None:
-    """Divide what ``name`` holds between itself and the devices below it."""
-    lower = [device for device in stack.lower.get(name, ()) if device in disks]
-    if not lower:
-        layers[name] = layers.get(name, 0.0) + in_flight
-        return
-    below = in_flight * _share_below(name, lower, stack, disks)
-    layers[name] = layers.get(name, 0.0) + in_flight - below
-    queued = _sum([disks[device] for device in lower], "aqu_sz")
-    for name_below in lower:
-        part = (disks[name_below].aqu_sz or 0.0) / queued if queued else 0.0
-        _divide(name_below, below * part, stack, disks, layers)
+def _layers(
+    held: dict[str, float], stack: Stack, disks: Mapping[str, DiskRates]
+) -> dict[str, float]:
+    """Divide what the tops hold between them and the devices below, layer by layer."""
+    layers: dict[str, float] = {}
+    for name in stack.order:
+        if name not in held:
+            continue
+        lower = [device for device in stack.lower.get(name, ()) if device in disks]
+        below = held[name] * _share_below(name, lower, stack, disks) if lower else 0.0
+        layers[name] = held[name] - below
+        queued = _sum([disks[device] for device in lower], "aqu_sz")
+        for device in lower:
+            part = (disks[device].aqu_sz or 0.0) / queued if queued else 0.0
+            held[device] = held.get(device, 0.0) + below * part
+    return layers
 
 
 def _share_below(
@@ -423,17 +439,12 @@ def _stalled(tops: Sequence[DiskRates], job: JobLoad | None) -> bool:
 def _waits_at_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:
     """Return waits from the counts of requests in flight at the interval's end."""
     layers: dict[str, float] = {}
-
-    def visit(name: str) -> None:
-        lower = [device for device in stack.lower.get(name, ()) if device in disks]
-        in_flight = float(disks[name].in_flight or 0)
-        below = sum(disks[device].in_flight or 0 for device in lower)
-        layers.setdefault(name, max(0.0, in_flight - below))
-        for name_below in lower:
-            visit(name_below)
-
-    for name in stack.tops:
-        visit(name)
+    for name in stack.order:
+        if name in disks:
+            lower = [device for device in stack.lower.get(name, ()) if device in disks]
+            in_flight = float(disks[name].in_flight or 0)
+            below = sum(disks[device].in_flight or 0 for device in lower)
+            layers[name] = max(0.0, in_flight - below)
     return Waits(sum(layers.values()), None, None, layers, None, None, 0.0, stalled=True)
 
 

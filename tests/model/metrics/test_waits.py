@@ -203,6 +203,31 @@ def test_a_parity_array_reads_before_it_writes() -> None:
     assert stack.lowest == ("a", "b", "c")
 
 
+@pytest.mark.parametrize(
+    ("links", "lower"),
+    [
+        ({"a": ("a",)}, {"a": ()}),
+        ({"a": ("b",), "b": ("c", "a"), "c": ("b",)}, {"a": ("b",), "b": ("c",), "c": ()}),
+        ({"a": ("b", "c", "b"), "b": ("c",)}, {"a": ("b", "c"), "b": ("c",), "c": ()}),
+    ],
+)
+def test_circles_are_cut(links: dict[str, tuple[str, ...]], lower: object) -> None:
+    # of a damaged recording; each ended with an internal error, or never
+    stack = Stack.from_tops(("a",), [DeviceLinks(name, below) for name, below in links.items()])
+    assert stack.lower == lower and [*stack.lower] == sorted(stack.lower)
+    disks = dict.fromkeys("abc", disk(1000, 4.0))
+    found = place_waits(stack, disks, job(4.0, 1000))
+    assert found is not None and sum(parts(found)) == pytest.approx(4.0)
+
+
+def test_many_ways_down_to_a_device_are_one_step_each() -> None:
+    names = [f"d{number}" for number in range(2000)]
+    links = [DeviceLinks(name, tuple(names[at + 1 : at + 3])) for at, name in enumerate(names)]
+    stack = Stack.from_tops(("d0",), links)
+    found = place_waits(stack, dict.fromkeys(names, disk(1000, 4.0)), job(4.0, 1000))
+    assert found is not None and found.in_devices == pytest.approx(4.0)
+
+
 def test_a_page_cache_between_two_layers_lets_a_share_pass() -> None:
     """Of a loop device's bytes a tenth is read from the disk."""
     disks = {"loop2": disk(10000, 0.4), "loop1": disk(1000, 4.0)}
