@@ -177,6 +177,9 @@ def _sum_text(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         text += f" The difference {RAMP_WORDS}."
     if check.failed:
         text += " The missing part had not completed when the job failed."
+    elif check.left:
+        text += (" fio's own bytes agree with the intervals: the difference was submitted, and "
+                 "not counted as completed.")  # fmt: skip
     if not check.mean_is_consistent:
         text += " fio's own mean IOPS do not match its count either."
     return text

@@ -131,6 +131,23 @@ def test_the_summary_text_has_fio_s_figures_and_the_verdict(name: str) -> None:
                 assert f"{fio_row[direction]['iops']:.1f}" in text
 
 
+@pytest.mark.parametrize(("submitted", "bytes_too", "left"), [(15, 0, True), (17, 0, False),
+                                                              (15, 1, False)])  # fmt: skip
+def test_ios_that_fio_left_at_its_end_are_said_to_be_that(
+    submitted: int, bytes_too: int, left: bool
+) -> None:
+    # latency_target ends a run with its last I/Os under way (fio 3.33)
+    summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
+    frames_total = total("3.42-a-randread-grp")
+    summary["rows"][0]["depth"] = 16
+    read = summary["rows"][0]["directions"]["read"]
+    read["total_ios"] += submitted
+    read["io_bytes"] += bytes_too * submitted * 4096
+    assert certificate(summary, frames_total).left is left
+    text = " ".join(reconciliation(summary, frames_total).split())
+    assert ("the difference was submitted, and not counted as completed" in text) == left
+
+
 def test_a_difference_is_given_in_ios_and_bytes() -> None:
     summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
     short = FramesTotal()

@@ -265,7 +265,8 @@ class Certificate:
     count at all, or the document is not ``final``);
     ``ios`` and ``bytes`` are fio's (``bytes`` ``None``: I/Os of several sizes), ``more_ios`` and
     ``more_bytes`` what the frames have above that. ``ramp``: no more differ than can have been
-    under way when the ramp ended; ``failed``: what is less belongs to a job that failed.
+    under way when the ramp ended; ``failed``: what is less belongs to a job that failed;
+    ``left``: it was submitted at the end, and fio's own bytes don't have it either.
     ``mean_is_consistent``: fio's mean IOPS times its runtime gives its submissions, as it should.
     ``counted``: fio said while it ran how many I/Os there were. ``stated_bytes``: the
     bytes that fio itself states.
@@ -278,6 +279,7 @@ class Certificate:
     more_bytes: int
     ramp: bool = False
     failed: bool = False
+    left: bool = False
     mean_is_consistent: bool = True
     has_block_sizes: bool = True
     final: bool = True
@@ -306,6 +308,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
         verdict, ios, size, frames.ios - ios, more_bytes,
         ramp=bool(deviating) and all(row.within_ramp for row in deviating),
         failed=bool(deviating) and all(row.error and row.more < 0 for row in deviating),
+        left=bool(deviating) and all(row.was_left for row in deviating),
         mean_is_consistent=mean_is_consistent,
         has_block_sizes=all("block_size" in row for row in summary["rows"]),
         final=final, stated_bytes=stated,
@@ -337,6 +340,7 @@ class _ComparedRow:
                 self.block_size = 0
         if self.block_size:
             self.more_bytes = moved - (self.submitted - self.failed) * self.block_size
+        self.was_left = -self.depth <= self.more < 0 and moved == self.stated_bytes
         self.mean_is_consistent = all(_mean_is_consistent(part) for part in parts)
 
     @property
