@@ -132,15 +132,25 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
         # before 3.12 Python makes another error of one that comes while a class is being made
         if isinstance(error.__cause__, KeyboardInterrupt):
             return _report_interrupt()
-        # importing more may fail for the same lack of memory
-        if limit := exhausted_limit(error):
-            print(f"iopstui: {limit}", file=sys.stderr)
-            return EXIT_MISSING
-        from iopstui.safety.crash import crash_sentence
-        from iopstui.text import printable
+        return _report_failure(error)
 
-        print(printable(crash_sentence(error)), file=sys.stderr)
-        return EXIT_JOB_FAILED
+
+def _report_failure(error: Exception) -> int:
+    limit = exhausted_limit(error)
+    if not limit:
+        try:
+            from iopstui.safety.crash import crash_sentence
+            from iopstui.text import printable
+        except Exception as lack:
+            # Python itself has other errors for a lack of memory, after which nothing can be loaded
+            limit = exhausted_limit(lack)
+            if not limit:
+                raise
+        else:
+            print(printable(crash_sentence(error)), file=sys.stderr)
+            return EXIT_JOB_FAILED
+    print(f"iopstui: {limit}", file=sys.stderr)
+    return EXIT_MISSING
 
 
 def _print_leftovers() -> None:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 
 from iopstui.discovery import feature_modules
+from iopstui.linux.process.limits import exhausted_limit
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.situation import HourMedian
 from iopstui.model.block.device import BlockDevice
@@ -40,5 +41,10 @@ class HourBaseline:
             self._thread = None
 
     def _read(self, devices: Mapping[str, BlockDevice], wall_s: float) -> None:
-        for module in feature_modules("hour_baseline"):
-            self.medians = module.hour_medians(devices, wall_s)
+        try:
+            for module in feature_modules("hour_baseline"):
+                self.medians = module.hour_medians(devices, wall_s)
+        except Exception as error:
+            # memory is short or limited: answers go without it
+            if not exhausted_limit(error):
+                raise

@@ -353,7 +353,8 @@ class LiveSession:
         self._closing = True
         self._runs.given_up.set()
         self._wake()
-        if self._thread is None:
+        # its start may have failed: a limit of threads or of memory
+        if self._thread is None or self._thread.ident is None:
             return
         while self._join(self._thread):
             continue  # it is busy: there are many files to remove

@@ -74,3 +74,25 @@ def test_few_descriptors_are_refused_before_anything_is_opened(
     monkeypatch.setattr(resource, "setrlimit", lambda which, values: limits.append(values))
     assert ("ulimit -n 1024" in lacking_descriptors()) == refused
     assert limits == ([] if raised is None else [(raised, hard)])
+
+
+def test_a_crash_that_cannot_be_reported_names_the_limit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Short:
+        """An importer without memory for the modules of a crash report."""
+
+        @staticmethod
+        def find_spec(name: str, *_: object) -> None:
+            if name == "iopstui.safety.crash":
+                raise MemoryError
+
+    def fails(*_: object) -> int:
+        raise SystemError("error return without exception set")
+
+    monkeypatch.delitem(sys.modules, "iopstui.safety.crash")
+    monkeypatch.setattr(sys, "meta_path", [Short, *sys.meta_path])
+    monkeypatch.setattr(program, "_main", fails)
+    assert program.main(["devices"]) == EXIT_MISSING
+    err = capsys.readouterr().err
+    assert err.startswith("iopstui: Cannot allocate memory.") and "Traceback" not in err

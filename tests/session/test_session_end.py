@@ -15,7 +15,9 @@ import pytest
 
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
 from iopstui.events import Event, Notice, SessionEnded
+from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
+from iopstui.session import hour_baseline
 from iopstui.session.live import LiveSession
 
 
@@ -38,6 +40,41 @@ def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPa
     assert done == ["put back"]
     assert found[-1] == SessionEnded(found[-1].t, EXIT_JOB_FAILED)
     assert any(isinstance(one, Notice) and "internal error" in one.text for one in found)
+
+
+def test_a_session_that_may_start_no_thread_ends_with_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    session = LiveSession(Target("file", "/nowhere", None), {}, None)
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        session.start()
+    session.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "is_limit"),
+    [
+        (MemoryError(), True), (OSError(errno.ENOMEM, "Cannot allocate memory"), True),
+        (ImportError("x.so: failed to map segment from shared object"), True),
+        (ValueError("of ours"), False),
+    ],
+)  # fmt: skip
+def test_the_usual_of_this_hour_is_left_out_where_memory_is_short(
+    error: Exception, is_limit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: str) -> list[object]:
+        raise error
+
+    uncaught: list[threading.ExceptHookArgs] = []
+    monkeypatch.setattr(threading, "excepthook", uncaught.append)
+    monkeypatch.setattr(hour_baseline, "feature_modules", fails)
+    hours = hour_baseline.HourBaseline(Roots())
+    hours.ask(hour_baseline.FIRST_AT_S, 0.0, {})
+    assert hours._thread is not None
+    hours._thread.join(10)
+    assert not hours.medians and [one.exc_value for one in uncaught] == [error] * (not is_limit)
 
 
 def test_a_limit_that_is_used_up_is_no_mistake_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
