@@ -519,7 +519,10 @@ def quiet(s: Situation) -> Answer:
     who = _who(s) if is_used else ""
     resync = _resync(s)
     # the pressure of one program may be less than 1 %, and who waits for a log is not in it
-    stuck = not s.ios_s and s.other_in_flight < HARDLY_USED and _waits_in_block_layer(s)
+    waited = (s.waited_percent or 0.0) >= WAITED_PERCENT and not s.idle_rings
+    waited = waited and not (s.use is not None and s.use.remote)
+    stuck = not s.ios_s and s.other_in_flight < HARDLY_USED
+    stuck = stuck and (waited or _waits_in_block_layer(s))
     return Answer(s.disk, "quiet", GOOD, _quiet_text(s), UNKNOWN if stuck else NOTHING,
                   resync[0] if resync else who)  # fmt: skip
 

@@ -420,6 +420,12 @@ def test_nobody_can_tell_what_a_task_waits_for_that_is_blocked_while_all_disks_a
                   disks={"vda": (0.0, 0.0, 0.0), "vdb": (1e6, 0.0, elsewhere)})  # fmt: skip
     answer = first([IDLE] * 5, blocked, 6.3)
     assert (answer.rule, answer.state, answer.verdict) == ("quiet", GOOD, verdict)
+    # nor where no task was found, in the few looks of a busy machine
+    unseen = replace(blocked, blocked=())
+    assert first([IDLE] * 5, unseen, 15.0).verdict == (NOTHING if elsewhere else UNKNOWN)
+    ring = replace(unseen, ring_waiters=(RingWaiter(812, "dragonfly"),))
+    assert first([IDLE] * 5, ring, 15.0).verdict == NOTHING
+    assert first([IDLE] * 5, replace(unseen, remote=True), 15.0).verdict == NOTHING, "a server"
 
 
 def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> None:
