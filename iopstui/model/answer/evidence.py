@@ -53,10 +53,11 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
         names = ", ".join(f"{task.comm} ({task.pid})" for task in s.blocked[:3])
         yield f"blocked most of the time: {names}"
     usual = s.use.boot_ms.get(s.disk) if s.use is not None else None
-    if usual is not None and s.use is not None and s.use.up_s is not None:
+    up_s = (s.use.up_s if s.use is not None else None) or 0.0
+    if usual is not None and up_s >= 60:
         yield (
             f"its requests took {units.milliseconds(usual)} on average since boot "
-            f"({units.duration(60 * (s.use.up_s // 60))})"
+            f"({units.duration(60 * (up_s // 60))})"
         )
 
 

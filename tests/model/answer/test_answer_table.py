@@ -853,3 +853,11 @@ def test_an_offline_disk_fails_each_io_and_a_path_is_left_to_the_device_above_it
                "dm-0": replace(DEVICES["dm-0"], layer="dm-multipath")}  # fmt: skip
     path = judge(Seen(ONE, frames([{"vda": IDLE}] * 5, 0.0), devices, off, use()))
     assert path[0][1].rule == "quiet"
+
+
+@pytest.mark.parametrize(("up_s", "told"), [(36.0, False), (None, False), (640.0, True)])
+def test_a_mean_since_boot_is_told_with_how_long_that_is(up_s: float | None, told: bool) -> None:
+    seen_use = use(boot_ms={"vda": 3.0}, up_s=up_s)
+    pair = judge(Seen(ONE, frames([{"vda": rates(9, 0, 1)}] * 5), DEVICES, use=seen_use))[0]
+    lines = [line for line in evidence(*pair) if "since boot" in line]
+    assert lines == ["its requests took 3.00 ms on average since boot (10 min)"] * told
