@@ -86,7 +86,6 @@ class BackgroundExperiments:
         return experiment
 
     def variants(self) -> tuple[str, str]:
-        """Two values that are worth comparing here."""
         for knob in self._session.knobs():
             if knob.name == "rq_affinity" and not knob.idle and not knob.refused:
                 return "rq_affinity=1", "rq_affinity=2"
@@ -106,7 +105,6 @@ class RunningExperiment:
 
     @property
     def active(self) -> bool:
-        """False once it is over and everything is as before."""
         return self._thread.is_alive()
 
     def feed(self, event: Event) -> None:
@@ -122,7 +120,6 @@ class RunningExperiment:
             self._runner.loop.stop()
 
     def wait(self, seconds: float) -> None:
-        """Wait until it has ended."""
         self._thread.join(seconds)
 
     def _main(self) -> None:

@@ -66,7 +66,6 @@ class CsvSink:
         self._started = False
 
     def handle(self, event: Event) -> None:
-        """Write a row if the event is a frame."""
         match event:
             case StepStarted():
                 options = options_of_run(event.title, event.options)

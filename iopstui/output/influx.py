@@ -44,7 +44,6 @@ class InfluxSink:
         self._early: list[Event] = []
 
     def handle(self, event: Event) -> None:
-        """Write one event, if it has anything to say here."""
         if isinstance(event, FrameReady):
             self._clock_ms = event.frame.wall_ms - 1000 * event.frame.t
             early, self._early = self._early, []
@@ -57,7 +56,6 @@ class InfluxSink:
             self._write(self._event_text(event))
 
     def close(self) -> None:
-        """Close: no more events follow."""
         self._stream.flush()
 
     def _write(self, lines: Iterator[str]) -> None:

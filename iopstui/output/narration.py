@@ -55,7 +55,6 @@ class Narrator:
             self._stream.flush()
 
     def close(self) -> None:
-        """End the output: nothing more will come."""
         self.line.clear()
         self._stream.flush()
 

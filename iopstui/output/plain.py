@@ -170,13 +170,11 @@ class PlainSink:
         self._log: list[str] = []
 
     def handle(self, event: Event) -> None:
-        """Write what has changed, if anything has."""
         add_run_event(self._history, event)
         for text in self._lines(event):
             self._print_sentence(event.t, text)
 
     def close(self) -> None:
-        """End the output: nothing more will come."""
         self._out.flush()
 
     def _print_sentence(self, t: float, text: str) -> None:

@@ -97,7 +97,6 @@ class RunsSink:
         add_mark_event(self._mark_intervals, event)
 
     def close(self) -> None:
-        """Close: no more events follow."""
         self._inner.close()
         rows = self._history.rows
         if len(rows) > 1:

@@ -54,7 +54,6 @@ class NarratedSink:
                 self._err.write(f"\n{text}\n")
 
     def close(self) -> None:
-        """End the output: nothing more will come."""
         self._data.close()
         self._narrator.close()
 
@@ -74,7 +73,6 @@ class StatusSink:
             self._line.draw(run_progress_text(event.frame))
 
     def close(self) -> None:
-        """End the output: nothing more will come."""
         self._line.clear()
         self._sink.close()
 

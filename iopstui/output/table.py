@@ -152,7 +152,6 @@ class TableSink:
                 self._print(text)
 
     def close(self) -> None:
-        """End the output: nothing more will come."""
         self._out.flush()
         self._narrator.close()
 

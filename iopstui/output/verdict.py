@@ -32,7 +32,6 @@ class VerdictSink:
                 self._report_steadiness(event)
 
     def close(self) -> None:
-        """End the output: nothing more will come."""
         self._inner.close()
 
     def _report_steadiness(self, steady: SteadyState) -> None:

@@ -245,7 +245,6 @@ class LiveSession:
 
     @property
     def disk_use(self) -> DiskUse | None:
-        """Who used the disks in the last second; None while a job runs, or where it is not read."""
         return self._sampling.disk_use
 
     @property
@@ -375,7 +374,6 @@ class LiveSession:
 
     @property
     def running(self) -> bool:
-        """True from a run's start to its end."""
         return self._runs.run is not None
 
     def _command(self, command: Callable[[], None]) -> None:

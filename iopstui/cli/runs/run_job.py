@@ -287,7 +287,6 @@ class StartGateSink:
             threading.Thread(target=self._wait_for_line, name="word", daemon=True).start()
 
     def close(self) -> None:
-        """Close: no more events follow."""
         self._inner.close()
 
     def _wait_for_line(self) -> None:

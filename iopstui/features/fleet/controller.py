@@ -81,7 +81,6 @@ class FleetController:
 
     @property
     def running(self) -> bool:
-        """True from a run's start to its end."""
         return self.runs.running
 
     # -- from the screen

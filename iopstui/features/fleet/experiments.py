@@ -67,7 +67,6 @@ class FleetExperiments:
         """Do nothing: the fleet counts by itself."""
 
     def stop(self) -> None:
-        """Stop it; its results are kept."""
         self._fleet.stop_job()
 
     def wait(self, seconds: float) -> None:

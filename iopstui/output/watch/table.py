@@ -43,7 +43,6 @@ class FrameTable:
             self._frame(event.frame)
 
     def close(self) -> None:
-        """End the output: nothing more will come."""
         self._out.flush()
         self._narrator.close()
 

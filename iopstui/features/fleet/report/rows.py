@@ -62,7 +62,6 @@ class FleetRows:
                 yield from ([at, run, *row] for row in self._host_rows(second, slots))
 
     def print_omissions(self) -> None:
-        """Print on standard error what the rows do not contain."""
         reading = self._reading
         lost = [self._name(host) for host in certify_merge(reading.merger).lost]
         if self._left:
