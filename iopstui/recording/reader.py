@@ -334,12 +334,16 @@ class Recording:
                 yield _Chunk(kind, t, place, after, payload)
                 place = after
                 continue
-            if place not in self._holes:
-                self._damaged(place, why, None if growing else self._next_key(place + 1))
-            behind = self._holes[place]
+            behind = self._behind(place, why, growing)
             if behind is None:
                 return
             place = behind
+
+    def _behind(self, place: int, why: str, growing: bool) -> int | None:
+        """Where reading goes on behind the damage at ``place``; ``None`` if it does not."""
+        if place not in self._holes:
+            self._damaged(place, why, None if growing else self._next_key(place + 1))
+        return self._holes[place]
 
     def _damaged(self, place: int, why: object, until: int | None = None) -> None:
         """Nothing is read from ``place`` on, or ``until`` another one."""
