@@ -208,15 +208,26 @@ def test_a_full_disk_takes_the_hour_before_once_another_one_is_due(
     assert last.startswith("2026-09-27T0300") and flight.said[1].endswith("records again.")
 
 
+@pytest.mark.parametrize("behind_sample", [False, True])
 @pytest.mark.parametrize("jump_s", [-900, 900])
-def test_times_are_right_on_both_sides_of_a_set_clock(tmp_path: Path, jump_s: int) -> None:
+def test_times_are_right_on_both_sides_of_a_set_clock(
+    tmp_path: Path, jump_s: int, behind_sample: bool
+) -> None:
     flight = Flight(tmp_path, after_s=3480)
     flight.session.ipi_every = 7  # so that an older sample is subtracted from
-    flight.run(31, USED)
-    flight.clock.wall_s += jump_s
-    flight.run(30, USED)
-    flight.clock.wall_s -= jump_s
-    flight.run(30, USED)
+    emit, jumps = flight.session.emit, list[int]()
+
+    def set_clock(event: Any) -> None:
+        while jumps:
+            flight.clock.wall_s += jumps.pop()
+        emit(event)
+
+    flight.session.emit = set_clock  # type: ignore[method-assign]
+    for seconds, by_s in ((31, jump_s), (30, -jump_s), (30, 0)):
+        flight.run(seconds - 1, USED)
+        jumps += [by_s] * behind_sample
+        flight.run(1, USED)
+        flight.clock.wall_s += by_s * (not behind_sample)
     flight.end()
     begins_s = START_S + 3480
     for began_s, seconds in ((begins_s, 30), (begins_s + jump_s + 31, 29), (begins_s + 61, 29)):

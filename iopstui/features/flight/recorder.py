@@ -69,8 +69,8 @@ class FlightRecorder:
         self._paused = ""
         self._retry_at = 0.0
         self._hour = -1
-        self._wall_offset_s = self._now_offset_s()
-        self._keep_offset_s = self._wall_offset_s
+        self._wall_offset_s: float | None = None
+        self._keep_offset_s = self._now_offset_s()
         self._peaks = PeakFold()
         self._peaks_at = self._use_at = self._frame_t = 0.0
         self._uses: list[DiskUse] = []
@@ -95,6 +95,7 @@ class FlightRecorder:
         self._groups = CgroupReader(session.target.devices_below, self._roots)
         self._group_counts = None
         self._peaks, self._peaks_at, self._use_at, self._frame_t = PeakFold(), 0.0, 0.0, 0.0
+        self._wall_offset_s = None
         self._uses, self._newest_use, self._findings, self._answer = [], None, {}, None
         if self._thread is None:
             self._ring.remove_leftovers()
@@ -144,7 +145,7 @@ class FlightRecorder:
             self._uses.append(use)
         if frame.t >= self._use_at + USE_S:
             self._put_uses(session)
-        self._check_file(frame.wall_ms / 1e3)
+        self._check_file(frame.wall_ms / 1e3, frame.wall_ms / 1e3 - frame.t)
 
     def _put_uses(self, session: LiveSession) -> None:
         t = self._use_at = self._frame_t
@@ -163,9 +164,12 @@ class FlightRecorder:
         self._jobs.put(done.set)
         done.wait(LAST_USE_TIMEOUT_S)
 
-    def _check_file(self, wall_s: float) -> None:
-        """Have another file begun where one is due, and one that can't be written tried again."""
-        file, offset_s = self._file, self._now_offset_s()
+    def _check_file(self, wall_s: float, offset_s: float) -> None:
+        """Have another file begun where one is due, and one that can't be written tried again.
+        ``offset_s`` moves when the clock was set before the newest sample."""
+        file = self._file
+        if self._wall_offset_s is None:
+            self._wall_offset_s = offset_s
         if self._is_opening:
             return
         if file is None or file.problem:
