@@ -142,7 +142,7 @@ class PartialSamples:
 
 
 def _without_interrupts(data: bytes) -> bytes:
-    """The text with no counts of interrupts in it; as it is where they are written otherwise."""
+    """The text without the counts of interrupts; unchanged if they are written in another form."""
     match = _INTERRUPTS.match(data)
     return data if match is None else b"%s{},{},null%s" % (match[1], data[match.end() :])
 

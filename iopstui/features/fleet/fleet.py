@@ -307,7 +307,8 @@ class Fleet:
     # -- one turn
 
     def _run_until(self, condition: Callable[[], bool]) -> None:
-        """Go on until it is so, or a stop was asked for and came through."""
+        """Serve the hosts until ``condition`` holds, or until a requested stop is over: the hosts
+        have stopped, or are given up after ``END_TIMEOUT_S``."""
         give_up: float | None = None
         while not condition():
             if self._interrupted and not self.stop_reason:

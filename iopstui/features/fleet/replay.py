@@ -98,7 +98,8 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
                 walls = [min([wall_s, *walls]), max([wall_s, *walls])]
         if not walls:
             raise UsageError(
-                "This recording contains no seconds of hosts, so there is nothing to replay."
+                "This recording contains no seconds of hosts, so there is nothing to replay.",
+                "iopstui report shows the totals that iopstui merge writes.",
             )
         self.hosts = [*names]
         self._first_s, self._last_s = walls

@@ -426,7 +426,7 @@ def verdicts(run: Run) -> Iterator[str]:
 
 def findings(data: ReportData) -> Iterator[str]:
     """Findings with the seconds they are about (in older recordings: when they were reported), and
-    whether they ended; one that several runs had with other figures once, as in the last one."""
+    whether they ended. Those that differ only in figures are one, with the figures of the last."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for place, finding in enumerate(data.findings):
         ends = data.finding_ends.get(place)

@@ -316,8 +316,8 @@ def _level(name: str, rows: Rows, sums: Mapping[str, Sequence[float]]) -> dict[i
 
 
 def _quick_at_rest(name: str, rows: Rows, sums: Mapping[str, Sequence[float]]) -> int:
-    """The windows in which a disk rested so much more than its siblings that it can't be called
-    slow, and was not: a disk that is slow for a minute has more work left in that minute alone."""
+    """Count the windows in which a disk was idle more than its siblings and answered about as fast
+    as they did."""
     return sum(off < A_LITTLE for _, off in _against_others(name, rows, sums, at_rest=True))
 
 

@@ -378,8 +378,8 @@ def place_on_share(share: Share, job: JobLoad | None = None) -> Waits | None:
 
 
 def _without_counters(job: JobLoad | None) -> JobLoad | None:
-    """What a process sends to a share is counted differently from kernel to kernel, if it is
-    direct; then all of it is sent in any case."""
+    """Drop the kernel's count of what a job sent by direct I/O: kernels count that differently, and
+    all direct I/O is sent anyway."""
     if job is None:
         return None
     directions = (replace(d, sent_s=None) if d.direct else d for d in job.directions)

@@ -70,8 +70,9 @@ class WriteBudget:
         )
 
     def refusal(self, layout_bytes: int, running: int = 0) -> str:
-        """Why the next run is not begun: its scratch files, or what runs before it wrote, would
-        go beyond; ``running`` bytes are of one that still runs. "" if it may be begun."""
+        """Return why the next run may not start, "" if it may: its scratch files, or as many bytes
+        as an earlier run wrote, would exceed the budget. ``running``: bytes that a run which has
+        not ended has written."""
         if self.most is None:
             return ""
         remaining = self.most - self.used - running

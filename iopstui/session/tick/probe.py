@@ -72,7 +72,7 @@ class SessionProbe:
             self._begin()
 
     def make_way_for_job(self) -> None:
-        """A job is about to start: end a probe that nobody asked for."""
+        """End a probe that was switched on by itself, because a job is about to start."""
         self._idle_ticks = 0
         if self._automatic:
             self.close()

@@ -164,7 +164,7 @@ class Modal(ModalScreen[Result]):
 
     @property
     def copied_title(self) -> str:
-        """Its name, of one of several pages with the name of them all: "Who › Cgroups"."""
+        """The title; of a page with tabs the name of all and that of the tab: "Who › Cgroups"."""
         tabs = self.tabs
         return self.heading if tabs is None else f"{tabs.name} › {tabs.titles[tabs.index]}"
 

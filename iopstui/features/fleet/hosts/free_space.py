@@ -167,8 +167,9 @@ def find_marks(directories: Iterable[str], names: Sequence[str]) -> list[str]:
 
 
 def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
-    """Which host is to look for which names: one host of each file system that several can mount,
-    for those of the others. Empty where all would fit even into one of them."""
+    """File names that a host looks for, by host. Of each file system that several hosts can mount,
+    one host looks for the names that were written on the others: if it finds one, the two are the
+    same. Empty where all files would fit even into a single one of them."""
     first: dict[str, tuple[str, SpaceNeed]] = {}
     for host, need in _mountable(hosts):
         if need.mark:

@@ -29,8 +29,8 @@ Reporter = Callable[[str], None]
 
 
 def line_rows(stream: BinaryIO, label: str, report: Reporter) -> Iterator[Labelled]:
-    """The objects of JSON lines, each with its host's name, ``label`` where it has none. Lines that
-    are none are reported once for each of their launcher's labels, and left out."""
+    """The objects of JSON lines, each with its host's name, ``label`` where it has none. Other
+    lines are left out, and reported once for each label of the launcher."""
     lines, hosts = LabelledLines(), _TaskNames(report)
     reported: set[str] = set()
     while line := stream.readline(LONGEST_LINE):
