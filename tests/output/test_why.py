@@ -223,7 +223,7 @@ def test_a_thread_waits_no_longer_than_it_is_off_the_cpus(
     ("futex_wait_queue", False, LOCK), ("ep_poll", False, "event"),
     ("rpc_wait_bit_killable", True, "server"), ("", True, UNKNOWN_WAIT),
     ("read_events", False, DISK), ("balance_dirty_pages", True, DISK),
-    ("write_all_supers", True, DISK),
+    ("write_all_supers", True, DISK), ("ioc_rqos_throttle", True, DISK),
     ("io_cqring_wait", False, "event"), ("snd_audio_wait", False, "event"),
     ("kswapd", False, "event"), ("do_wait", False, "child"),
     ("mem_cgroup_handle_over_high", True, "memory"), ("kernel_clone", True, "child"),

@@ -78,13 +78,8 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
     if logged is not None and span_s >= LOG_S and not any(name in s.below for name in logged):
         causes.append("new errors in the kernel's log")
     looked = s.use is not None and s.use.limits_readable and not s.use.outer_groups
-    if (
-        looked
-        and not s.has_iocost
-        and s.use is not None
-        and not s.use.limits
-        and not s.use.near_limits
-    ):
+    looked = looked and not s.has_iocost and answer.rule not in ("above", "iocost")
+    if looked and s.use is not None and not s.use.limits and not s.use.near_limits:
         causes.append("I/O limits of cgroups")
     if s.use is not None and s.other_in_flight < 1.0:
         causes.append("other disks")

@@ -29,7 +29,7 @@ _PLACES: tuple[tuple[str, str], ...] = (
     (r"^do_wait|^wait4|^kernel_wait4|^kernel_clone|^_?do_fork|vfork", CHILD),
     (r"refrigerator|freezer", FROZEN),
     (r"io_schedule|folio_wait|wait_on_page|wait_on_buffer|filemap|blk_|bio_|dio|iomap|jbd2|"
-     r"do_get_write_access|wait_transaction|ext4|xfs|xlog|btrfs|f2fs|rq_qos|wbt_|md_|raid|"
+     r"do_get_write_access|wait_transaction|ext4|xfs|xlog|btrfs|f2fs|rq_qos|rqos|wbt_|md_|raid|"
      r"read_events|balance_dirty|swap|dm_|loop|sync_inodes|writeback|_supers|submit_|zfs|zio|cv_wait|"
      r"bdev|__bread|d_alloc_parallel|lock_extent", DISK),
 )  # fmt: skip

@@ -271,17 +271,19 @@ def near_limit(s: Situation) -> Answer | None:
 
 
 def io_cost(s: Situation) -> Answer | None:
-    """io.cost lets a cgroup wait by its weight. Where a task waits is read as root alone."""
-    if not s.has_iocost or max(s.queue_share, s.slow_share) >= MOST_SECONDS:
+    """io.cost lets a cgroup wait by its weight. Where a task waits is read as root alone, whether
+    io.cost is on outside the top cgroup alone."""
+    if max(s.queue_share, s.slow_share) >= MOST_SECONDS:
         return None
     held = [task for task in s.blocked if task.place.startswith("ioc_")]
-    if held:
+    if held and (s.has_iocost or (s.ios_s and s.other_in_flight < HARDLY_USED)):
         return Answer(
             s.disk, "iocost", WARNING,
             f"Not the disk: {_tasks_text(held)}, for io.cost (io.cost.qos, io.weight)", WAITS,
             next=advise("iocost"),
         )  # fmt: skip
-    if (s.waited_percent or 0.0) < WAITED_PERCENT and not s.blocked:
+    waits = (s.waited_percent or 0.0) >= WAITED_PERCENT or s.blocked
+    if not s.has_iocost or not waits:
         return None
     return Answer(
         s.disk, "iocost", GOOD,

@@ -541,6 +541,12 @@ def test_what_io_cost_holds_back_is_not_the_disk_s_fault() -> None:
     assert answer.text == ("Not the disk: fio (4500) and 1 more wait in ioc_rqos_throttle, for "
                            "io.cost (io.cost.qos, io.weight)")  # fmt: skip
     assert (answer.verdict, answer.next) == (WAITS, advise("iocost"))
+    # asked in the top cgroup, where nobody says whether io.cost is on; the root file system is 9p
+    seconds = frames([{"vda": used}] * 5, 66.0)
+    top = judge(Seen(ONE, seconds, DEVICES, use=replace(held, remote=True)))
+    assert top[0][1] == answer and "I/O limits of cgroups" not in excluded(*top[0])
+    two = replace(held, remote=True, disks=moved | {"vdb": (1e6, 0.0, 0.15)})
+    assert first([used] * 5, two, 66.0).rule == "above", "which disk is not known"
     # an ordinary user does not see where they wait
     unread = use(blocked=tuple(replace(task, place="") for task in tasks), disks=moved)
     hidden = first([used] * 5, unread, 42.0, conditions=cost)
