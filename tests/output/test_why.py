@@ -127,9 +127,10 @@ def test_a_process(waits: ProcessWaits, text: str) -> None:
     assert report(waits).sentences[0] == text
 
 
-def test_a_process_below_a_limit_waits_for_io_on_the_disk() -> None:
+@pytest.mark.parametrize("rule", ["limit", "iocost"])
+def test_a_process_below_a_limit_waits_for_io_on_the_disk(rule: str) -> None:
     pairs = [
-        (situation, replace(answer, rule="limit") if answer.disk == "vdb" else answer)
+        (situation, replace(answer, rule=rule) if answer.disk == "vdb" else answer)
         for situation, answer in report().pairs
     ]
     sentence = replace(report(WAITING), pairs=pairs).sentences[0]

@@ -76,7 +76,9 @@ def _process_sentence(report: Report) -> str:
     # of a stack it opened the top
     tops = [s.disk for s in active if all(other.disk in s.below for other in active)]
     disk = tops[0] if tops else (known[0] if len(known) == 1 else "")
-    if any(answer.disk == disk and answer.rule == "limit" for _, answer in report.pairs):
+    if any(
+        answer.disk == disk and answer.rule in ("limit", "iocost") for _, answer in report.pairs
+    ):
         disk = f"I/O on {disk}"  # not for the disk itself
     return printable(process_text(waits, disk))
 

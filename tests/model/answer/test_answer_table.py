@@ -198,7 +198,8 @@ def test_a_process_that_is_blocked_in_several_functions_in_turn_is_named_once() 
     log, page = (BlockedTask(2364, "python3", place)
                  for place in ("xlog_wait_on_iclog", "folio_wait_bit_common"))  # fmt: skip
     other = BlockedTask(7, "dd", "io_schedule")
-    readings = [(log, log, page), (page, other), (log,), (log, page, log), ()]
+    woken = [replace(log, place="")] * 9
+    readings = [(log, log, page), (page, other), (log,), (log, page, log, *woken), ()]
     mean = mean_use([use(blocked=tasks) for tasks in readings])
     assert mean is not None and mean.blocked == (log,)
 
