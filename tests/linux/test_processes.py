@@ -5,9 +5,12 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from iopstui.linux.activity.task_waits import TaskWaits
 from iopstui.linux.process.processes import cpu_s, thread_cpu_s
 from iopstui.linux.roots import Roots
+from iopstui.model.answer.process import CHILD
 
 
 def test_a_thread_s_cpu_time_is_its_own() -> None:
@@ -49,3 +52,25 @@ def test_a_process_whose_cgroup_used_up_its_cpu_time(tmp_path: Path) -> None:
     assert not waits.result().reached_quota
     (group / "cpu.stat").write_text("throttled_usec 900\n")
     assert waits.result().reached_quota
+
+
+@pytest.mark.parametrize("ready_ns, asleep, said", [
+    (10**12, 10, None), (10**12, 4, 100.0), (0, 10, 0.0),
+])  # fmt: skip
+def test_a_thread_that_is_asleep_was_not_ready(
+    tmp_path: Path, ready_ns: int, asleep: int, said: float | None
+) -> None:
+    place = tmp_path / "proc/7/task/7"
+    place.mkdir(parents=True)
+    (place / "wchan").write_text("do_wait")
+    for look in range(10):
+        text = f"7 (sh) {'S' if look < asleep else 'R'} 1 " + "0 " * 40
+        (place.parents[1] / "stat").write_text(text)
+        (place / "stat").write_text(text)
+        (place / "schedstat").write_text(f"0 {ready_ns * (look > 0)} 9")
+        if look == 0:
+            waits = TaskWaits(7, {}, Roots.under(tmp_path))
+        else:
+            waits.look()
+    assert waits.result().ready == said
+    assert (waits.result().percents.get(CHILD, 0.0) == 100.0) == (asleep == 10)

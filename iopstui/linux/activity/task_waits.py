@@ -20,6 +20,9 @@ from iopstui.text import printable
 
 MAX_THREADS = 64
 LOOK_S = 0.05
+MUCH_READY, MOSTLY_ASLEEP = 50.0, 90.0
+"""Percent of the time that one thread was ready, and of the looks that found it asleep: both can't
+be. Seen in a starved guest, of a shell that waited for its child."""
 _FLAGS, _KERNEL_THREAD, _PARENT = 6, 0x00200000, 1
 _BLOCKED, _SLEEPS = b"D", b"S"
 
@@ -116,7 +119,10 @@ class TaskWaits:
         looks = max(1, self._looks)
         running, ready = self._busiest()
         percents = {kind: 100 * count / looks for kind, count in self._kinds.items()}
-        if len(self._times) == 1:
+        contradicts = (ready or 0.0) >= MUCH_READY and sum(percents.values()) >= MOSTLY_ASLEEP
+        if len(self._times) == 1 and contradicts:
+            ready = None
+        elif len(self._times) == 1:
             percents = waits_off_cpus(percents, 100 - (running or 0.0) - (ready or 0.0))
         return ProcessWaits(
             self.pid, self._comm, self._command, self._looks, self._state,
