@@ -251,17 +251,23 @@ def other_program(evidence: Evidence) -> Finding | None:
         written = account.others[WRITES].bytes_s >= others.bytes_s / 2 > 0
         cached = " (the kernel writes back what programs wrote into the page cache)"
         return Finding("neighbour", text + unknown + cached * written, FIND_PROGRAM, "u")
-    loads = " and ".join(
-        f"{load.comm} (PID {load.pid}{f' in {load.group}' * bool(load.group)}: "
-        f"{units.size(load.read_bytes_s)}/s read, {units.size(load.write_bytes_s)}/s written)"
-        for load in named
-    )
+    loads = " and ".join(_load_text(load, whole.bytes_s) for load in named)
     names = " and ".join(f"{load.comm}, PID {load.pid}" for load in named)
     return Finding(
         "neighbour",
         f"{text}; it may be {loads}, with all open files on {shared.name}",
         advise("stop-others", "them" if len(named) > 1 else "it", names),
     )
+
+
+def _load_text(load: ProcessLoad, most: float) -> str:
+    """A process with its rates, unless they are of seconds in which it did more than the device
+    does now (bytes per second)."""
+    group = f" in {load.group}" * bool(load.group)
+    rates = (f": {units.size(load.read_bytes_s)}/s read, {units.size(load.write_bytes_s)}/s "
+             "written")  # fmt: skip
+    shown = load.read_bytes_s + load.write_bytes_s <= most
+    return f"{load.comm} (PID {load.pid}{group}{rates * shown})"
 
 
 def needs_process_readings(evidence: Evidence) -> bool:

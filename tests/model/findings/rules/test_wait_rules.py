@@ -219,6 +219,10 @@ def test_another_program_on_the_lower_disk_is_named() -> None:
     assert "they are 5.9 of the 8.0 requests in it" in found.text
     assert "it may be backup (PID 42: 6.68 MiB/s read" in found.text
     assert found.advice.endswith("backup, PID 42")
+    # all I/O on vda is 8 MB/s: it did that in other seconds
+    more = Conditions(1.0, processes=(replace(busiest[1], read_bytes_s=9e6),))
+    found = fired(other_program(shared(count=3, conditions=more)))
+    assert "it may be backup (PID 42), with all open files on vda" in found.text
 
 
 def test_a_disk_that_a_cache_keeps_the_job_away_from_is_not_shared() -> None:
