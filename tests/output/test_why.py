@@ -137,6 +137,13 @@ def test_a_process_below_a_limit_waits_for_io_on_the_disk(rule: str) -> None:
     assert sentence == "▲ postgres (812) waits for I/O on vdb 83 % of its time, runs 12 %"
 
 
+def test_a_process_seen_in_io_cost_waits_for_no_disk_though_nobody_was_found_blocked() -> None:
+    held = replace(WAITING, places=("do_select", "ioc_rqos_throttle"))
+    for waits, what in ((held, "I/O on vdb"), (replace(held, devices=frozenset()), "I/O")):
+        sentence = report(waits).sentences[0]
+        assert sentence == f"▲ postgres (812) waits for {what} 83 % of its time, runs 12 %"
+
+
 def test_the_kernel_s_log_is_excluded_only_after_the_pauses_in_which_it_drops_errors() -> None:
     situation, answer = report().pairs[0]
     for count, logged, told in ((8, {}, False), (13, {}, True), (13, None, False)):

@@ -114,10 +114,14 @@ def suspended(s: Situation) -> Answer | None:
             device = s.devices.get(name)
             node = (device.dm_name if device is not None else None) or name
             blocked = _blocked_text(s)
+            # a busy machine's few looks may miss who waits
+            unseen = (s.waited_percent or 0.0) >= WAITED_PERCENT
+            unseen = unseen and s.other_in_flight < HARDLY_USED
             return Answer(
                 s.disk, "suspended", CRITICAL,
                 f"{name} ({node}) is suspended: nothing passes{blocked and f'; {blocked}'}",
-                WAITS if blocked or s.now_in_flight else NOTHING, next=advise("resume", node),
+                WAITS if blocked or s.now_in_flight else UNKNOWN if unseen else NOTHING,
+                next=advise("resume", node),
             )  # fmt: skip
     return None
 

@@ -76,10 +76,11 @@ def _process_sentence(report: Report) -> str:
     # of a stack it opened the top
     tops = [s.disk for s in active if all(other.disk in s.below for other in active)]
     disk = tops[0] if tops else (known[0] if len(known) == 1 else "")
-    if any(
-        answer.disk == disk and answer.rule in ("limit", "iocost") for _, answer in report.pairs
+    rules = {answer.rule for _, answer in report.pairs if answer.disk == disk}
+    if not rules.isdisjoint(("limit", "iocost")) or any(
+        place.startswith("ioc_") for place in waits.places
     ):
-        disk = f"I/O on {disk}"  # not for the disk itself
+        disk = f"I/O on {disk}" if disk else "I/O"  # not for the disk itself
     return printable(process_text(waits, disk))
 
 

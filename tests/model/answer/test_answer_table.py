@@ -448,6 +448,12 @@ def test_a_suspended_device() -> None:
     answer = judge(Seen(STACK, seconds, DEVICES, held, blocked))[0][1]
     assert answer.text == ("dm-0 (data) is suspended: nothing passes; dd (7) waits in io_schedule")
     assert (answer.verdict, answer.next) == (WAITS, advise("resume", "data"))
+    # nobody was found blocked, in the few looks of a busy machine
+    for waited, elsewhere, verdict in ((50.0, 0, UNKNOWN), (0.0, 0, NOTHING), (50.0, 3, NOTHING)):
+        seconds = frames([{"dm-0": IDLE, "vda": IDLE}] * 5, waited)
+        others = use(disks={"dm-0": (0.0, 0.0, 0.0), "vdb": (1e6, 0.0, float(elsewhere))})
+        unseen = judge(Seen(STACK, seconds, DEVICES, held, others))[0][1]
+        assert (unseen.rule, unseen.verdict) == ("suspended", verdict)
 
 
 def test_a_limit_is_not_the_disk_s_fault() -> None:
