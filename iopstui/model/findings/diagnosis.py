@@ -166,7 +166,7 @@ RULES: tuple[Rule, ...] = (
     busy_device,
     io_before_run,
 )
-# a rule, and those that say more of the same; diagnosis.py has those that explain the same I/Os
+# a rule, and those that say more of the same; those that explain the same I/Os are below
 _WAIT_RULES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
 MORE_SPECIFIC_RULES: Mapping[str, tuple[str, ...]] = {
     "saturated": ("cap", *_WAIT_RULES),

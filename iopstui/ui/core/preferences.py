@@ -18,7 +18,7 @@ class Preferences:
         self.notify = False
         """Whether the terminal notifies of ends of runs and of findings (OSC 9)."""
         self.layout = ""
-        """The dashboard's layout (preferences.py) in the configuration."""
+        """The dashboard's layout, as in the configuration."""
         self.fleet_layout = ""
         """The layout of a fleet's dashboard (its feature checks it)."""
         self.previewing = False

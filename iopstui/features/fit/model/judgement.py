@@ -25,7 +25,7 @@ UNSTEADY_FACTOR = 3.0
 class Figure:
     """A figure over a run with its 95 % interval; ``why``: the reason why it has none. ``above`` is
     the interval of the share (0..1) of the syncs that take longer than a percentile's bound,
-    ``of_all`` the same with the seconds that did not occur in the run (judgement.py)."""
+    ``of_all`` the same with the seconds that did not occur in the run."""
 
     value: float | None
     low: float | None = None

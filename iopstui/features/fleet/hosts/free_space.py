@@ -140,12 +140,12 @@ def overcommit_messages(
 
 # Detect that two mounts are the same file system, such as one export under two names.
 #
-# A name (free_space.py) can show that file systems are the same, but not that they differ. So if
-# the files of all hosts would not fit into one of them, hosts look for each other's scratch
-# directories. Their random names were made just now: a host that sees one is on the same file
-# system. The directories are made and removed anyway; nothing else is written. Not seeing one
-# proves nothing (the same file system may be mounted at another directory). So file systems of
-# equal size and nearly equal free space are then taken for one, unless the user says otherwise.
+# A name can show that file systems are the same, but not that they differ. So if the files of all
+# hosts would not fit into one of them, hosts look for each other's scratch directories. Their
+# random names were made just now: a host that sees one is on the same file system. The directories
+# are made and removed anyway; nothing else is written. Not seeing one proves nothing (the same file
+# system may be mounted at another directory). So file systems of equal size and nearly equal free
+# space are then taken for one, unless the user says otherwise.
 
 
 MAX_SEARCHED_MARKS = 256

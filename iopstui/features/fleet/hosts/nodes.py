@@ -1,6 +1,6 @@
 """Names of hosts: ``user@host:port``, ``node[01-40]``, ``@group``, ``^FILE``.
 
-Hosts are in the order in which they are named. Sets and groups are ClusterShell's (nodes.py);
+Hosts are in the order in which they are named. Sets and groups are ClusterShell's;
 single hosts, separated by commas, need nothing."""
 
 from __future__ import annotations
