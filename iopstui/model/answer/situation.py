@@ -56,6 +56,8 @@ says: a load in step with the kernel's tick (fio's rate_iops=3000) showed 0.2 % 
 MIN_IOS_S = 1.0
 WAITED_PERCENT = 10.0
 """Tasks that wait so much of the time (PSI) wait for something that matters."""
+HARDLY_USED = 0.1
+"""Requests in flight on average."""
 MEMORY_PERCENT, SWAPPED_PAGES_S = 10.0, 50.0
 """Tasks that wait so much for memory (PSI), or so many pages swapped in and out per second: memory
 is short, at least of a cgroup."""
@@ -278,6 +280,11 @@ class Situation:
         return self.machine.memory_percent
 
     @property
+    def has_pressure(self) -> bool:
+        """Whether tasks wait for I/O so long that it matters, by the kernel's count."""
+        return (self.waited_percent or 0.0) >= WAITED_PERCENT
+
+    @property
     def swaps(self) -> bool:
         """Whether the machine swaps, on any disk."""
         return self.use is not None and (self.use.swap_s or 0.0) >= SWAPPED_PAGES_S
@@ -448,7 +455,7 @@ class Situation:
     def writes_are_waited_for(self) -> bool:
         """Whether a program waits for the writes: tasks wait for I/O, or the writes in flight are
         not the page cache's."""
-        if (self.waited_percent or 0.0) >= WAITED_PERCENT and not self.idle_rings:
+        if self.has_pressure and not self.idle_rings:
             return True
         if self.write_back is None:
             return False
@@ -530,6 +537,11 @@ class Situation:
             return 0.0
         stack = {*self.below, *self.above}
         return sum(row[2] for name, row in self.use.disks.items() if name not in stack)
+
+    @property
+    def others_are_idle(self) -> bool:
+        """Whether all other disks have hardly any request."""
+        return self.other_in_flight < HARDLY_USED
 
 
 def _kind(device: BlockDevice | None) -> str:

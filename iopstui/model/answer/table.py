@@ -27,6 +27,7 @@ from iopstui.model.answer.situation import (
     DEEP_QUEUE,
     ENOUGH_SECONDS,
     FEW_SECONDS,
+    HARDLY_USED,
     MEMORY_PERCENT,
     MOST_SECONDS,
     QUEUE_FACTOR,
@@ -52,7 +53,7 @@ MUCH_PRESSURE = 20.0
 NO_IO_SHARE = 0.1
 """Tasks that wait so much more than requests are in flight wait for something else."""
 LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
-BUSY, IN_USE, HARDLY_USED = 80.0, 1.0, 0.1
+BUSY, IN_USE = 80.0, 1.0
 SOME_WAIT_PERCENT = 0.5
 """Of the time; less is nothing, and 0 % where it is shown."""
 LOWER_SHARE = 0.25
@@ -115,8 +116,7 @@ def suspended(s: Situation) -> Answer | None:
             node = (device.dm_name if device is not None else None) or name
             blocked = _blocked_text(s)
             # a busy machine's few looks may miss who waits
-            unseen = (s.waited_percent or 0.0) >= WAITED_PERCENT
-            unseen = unseen and s.other_in_flight < HARDLY_USED
+            unseen = s.has_pressure and s.others_are_idle
             return Answer(
                 s.disk, "suspended", CRITICAL,
                 f"{name} ({node}) is suspended: nothing passes{blocked and f'; {blocked}'}",
@@ -280,14 +280,13 @@ def io_cost(s: Situation) -> Answer | None:
     if max(s.queue_share, s.slow_share) >= MOST_SECONDS:
         return None
     held = [task for task in s.blocked if task.place.startswith("ioc_")]
-    if held and (s.has_iocost or (s.ios_s and s.other_in_flight < HARDLY_USED)):
+    if held and (s.has_iocost or (s.ios_s and s.others_are_idle)):
         return Answer(
             s.disk, "iocost", WARNING,
             f"Not the disk: {_tasks_text(held)}, for io.cost (io.cost.qos, io.weight)", WAITS,
             next=advise("iocost"),
         )  # fmt: skip
-    waits = (s.waited_percent or 0.0) >= WAITED_PERCENT or s.blocked
-    if not s.has_iocost or not waits:
+    if not s.has_iocost or not (s.has_pressure or s.blocked):
         return None
     return Answer(
         s.disk, "iocost", GOOD,
@@ -525,10 +524,8 @@ def quiet(s: Situation) -> Answer:
     who = _who(s) if is_used else ""
     resync = _resync(s)
     # the pressure of one program may be less than 1 %, and who waits for a log is not in it
-    waited = (s.waited_percent or 0.0) >= WAITED_PERCENT and not s.idle_rings
-    waited = waited and not (s.use is not None and s.use.remote)
-    stuck = not s.ios_s and s.other_in_flight < HARDLY_USED
-    stuck = stuck and (waited or _waits_in_block_layer(s))
+    of_disks = s.has_pressure and not s.idle_rings and not (s.use is not None and s.use.remote)
+    stuck = not s.ios_s and s.others_are_idle and (of_disks or _waits_in_block_layer(s))
     return Answer(s.disk, "quiet", GOOD, _quiet_text(s), UNKNOWN if stuck else NOTHING,
                   resync[0] if resync else who)  # fmt: skip
 
@@ -633,7 +630,7 @@ def _nothing_waits(s: Situation) -> str:
     # who waits for the log of xfs or the journal of ext4 does not count as waiting for I/O
     blocked = _blocked_text(s, "is blocked", "are blocked")
     if blocked:
-        return blocked if s.other_in_flight < HARDLY_USED else _no_queue(s)
+        return blocked if s.others_are_idle else _no_queue(s)
     if waited >= SOME_WAIT_PERCENT:
         return f"tasks wait for I/O {waited:.0f} % of the time"
     return _nothing(s)
@@ -721,7 +718,7 @@ def _about_users(s: Situation) -> Advice:
 
 
 def _tasks_wait(s: Situation) -> bool:
-    return (s.waited_percent or 0.0) >= WAITED_PERCENT or bool(s.use and s.use.blocked)
+    return s.has_pressure or bool(s.use and s.use.blocked)
 
 
 def _blocked_text(s: Situation, one: str = "waits", many: str = "wait") -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from iopstui import format as units
 from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.answer.judge import Pair, Seen, judge
-from iopstui.model.answer.situation import WAITED_PERCENT, HourMedian, Usual
+from iopstui.model.answer.situation import HourMedian, Usual
 from iopstui.model.answer.table import is_pressure_alone
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.block.device import BlockDevice
@@ -185,7 +185,7 @@ class AnswerTracker:
             return None
         rings = situation.idle_rings if is_pressure_alone(situation) else ()
         self.idle_rings = tuple(waiter.name for waiter in rings)
-        waited = (situation.waited_percent or 0.0) >= WAITED_PERCENT
+        waited = situation.has_pressure
         busy = any((one.busy or 0.0) >= IN_USE_PERCENT for one, _ in pairs)
         self.needs_use = busy or waited or answer.state != GOOD
         self.needs_tasks = waited or answer.state != GOOD
