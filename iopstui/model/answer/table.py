@@ -136,11 +136,11 @@ def full_pool(s: Situation) -> Answer | None:
         "out_of_data_space": "is full: writes to new blocks wait, or fail",
         "ro": "is read-only: it has no room for its metadata, or an error in it",
     }
-    waits = bool(s.blocked or s.now_in_flight)
+    blocked = _blocked_text(s)
     return Answer(
         s.disk, "pool", CRITICAL,
         f"The thin pool {s.disk} ({name}) {what.get(state.pool, 'has failed')}"
-        f"{'; ' * waits}{_blocked_text(s)}", WAITS if waits else NOTHING,
+        f"{blocked and f'; {blocked}'}", WAITS if blocked or s.now_in_flight else NOTHING,
         next=advise("thin-pool", name),
     )  # fmt: skip
 

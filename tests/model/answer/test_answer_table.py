@@ -525,6 +525,10 @@ def test_a_thin_pool_that_cannot_be_written(state: str, words: str) -> None:
         assert ("; dd (7) waits in submit_bio_wait" in answer.text) is bool(blocked)
         assert answer.next == advise("thin-pool", "data")
         assert not [one for _, one in pairs[1:] if one.state != GOOD]
+    held = replace(IDLE, in_flight=3)
+    seconds = frames([{"dm-1": IDLE, "dm-0": held, "vda": IDLE, "vdb": IDLE}] * 5, 78.0)
+    answer = judge(Seen(target, seconds, DEVICES, pool, use()))[0][1]
+    assert answer.verdict == WAITS and not answer.text.endswith("; ")
 
 
 def test_the_verdict_on_all_disks_is_not_that_of_a_pool_that_nobody_writes_to() -> None:
