@@ -89,8 +89,8 @@ def begin(made: Kernel, tmp_path: Path) -> Iterator[Begin]:
         one.close()
 
 
-def _does(tree: Tree, ios: int, flushes: int = 0) -> None:
-    words = [ios, 0, 0, 0, flushes, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, flushes, 0]
+def _does(tree: Tree, reads: int, writes: int = 0, flushes: int = 0) -> None:
+    words = [reads, 0, 0, 0, writes, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, flushes, 0]
     tree.sys("dev/block/254:0/stat", " ".join(map(str, words)) + "\n")
 
 
@@ -122,8 +122,8 @@ def test_programs_that_count_what_diskstats_counts_are_believed(begin: Begin, ma
     tree: Tree = begin.tree  # type: ignore[attr-defined]
     probe = begin()
     made.count(8 * 100, bpf_probe.ENOUGH_REQUESTS)
-    # a flush is a write to diskstats alone
-    _does(tree, 500 + bpf_probe.ENOUGH_REQUESTS, flushes=300)
+    # a program's sync is a write to diskstats alone, and the device gets many as one flush
+    _does(tree, 500 + bpf_probe.ENOUGH_REQUESTS, writes=900, flushes=300)
     assert probe.take() is not None and probe.problem() == ""
     # from then on they need no more proof
     _does(tree, 500 + 100 * bpf_probe.ENOUGH_REQUESTS)
@@ -160,6 +160,19 @@ def test_requests_that_the_programs_did_not_see_are_missed(begin: Begin, made: K
     made.count(8 * 100, 10_000)
     second = probe.take()
     assert second is not None and second.counts["missed"] == 42
+
+
+@pytest.mark.parametrize(("flushes", "missed"), [(0, 50), (1, 0)])
+def test_writes_are_compared_where_no_sync_was_among_them(
+    begin: Begin, made: Kernel, flushes: int, missed: int
+) -> None:
+    tree: Tree = begin.tree  # type: ignore[attr-defined]
+    probe = begin()
+    made.count(8 * 100, 2_000)
+    made.count(counting.KIND_BYTES + 8 * 100, 1_950)
+    _does(tree, 500 + 2_000, writes=2_000, flushes=flushes)
+    sample = probe.take()
+    assert sample is not None and sample.counts["missed"] == missed
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
+from typing import NamedTuple
 
 from iopstui.linux.counters.cgroup import CgroupPaths
 from iopstui.linux.machine.topology import possible_cpus
@@ -38,6 +39,9 @@ MAX_MATRIX_BITS = 9
 # requests by which it is proven that the programs count
 ENOUGH_REQUESTS = 1000
 MIN_SEEN_SHARE = 0.9
+# fields of a disk's stat (Documentation/block/stat.rst)
+_COMPLETED_AT = {"read": 0, "write": 4, "discard": 11}
+_FLUSHES_AT = 15
 _ZEROS = bytes(counting.KIND_BYTES)
 _SIZE_KIND_BYTES = 1 << counting.SIZE_KIND_BITS
 
@@ -52,6 +56,13 @@ def loadable_parts(roots: Roots) -> tuple[str, ...]:
     parts = probe.parts
     probe.close()
     return parts
+
+
+class _Completed(NamedTuple):
+    """Requests by kind, and the flushes (``None``: before Linux 5.5) that a disk has completed."""
+
+    ios: Mapping[str, int]
+    flushes: int | None
 
 
 class BpfProbe:
@@ -299,37 +310,37 @@ class BpfProbe:
             matrix.setdefault(allocated, {})[done] = counts[index]
         return matrix
 
-    def _completed(self, region: Region) -> int:
-        """Requests that the disk has completed, as the kernel counts them without the probe."""
+    def _completed(self, region: Region) -> _Completed:
+        """What the disk has completed, as the kernel counts it without the probe."""
         place = self._roots.sys / f"dev/block/{region.major}:{region.minor}/stat"
         fields = [int(field) for field in (read_text(place) or "").split() if field.isdigit()]
-        flushes = fields[15] if len(fields) > 15 else 0
-        return sum(fields[at] for at in (0, 4, 11) if at < len(fields)) - flushes
+        ios = {kind: fields[at] for kind, at in _COMPLETED_AT.items() if at < len(fields)}
+        return _Completed(ios, fields[_FLUSHES_AT] if len(fields) > _FLUSHES_AT else None)
 
-    def _with_uncounted(self, sample: ProbeSample, completed: Mapping[Region, int]) -> ProbeSample:
+    def _with_uncounted(
+        self, sample: ProbeSample, completed: Mapping[Region, _Completed]
+    ) -> ProbeSample:
         """Add the completions at which the kernel did not run the programs to the missed ones.
         Under load that is up to 1 in 100, and its own count of such misses may stay at 0; the
         disk's counters say how many there are."""
         known_missed = sample.counts["missed"] + sample.counts["skipped"]
         short = 0
         for region, now in completed.items():
-            counted = sum(sum(bins.values()) for bins in sample.device[region.name].values())
-            short += max(0, now - self._completed_at_start[region] - counted)
+            requests, counted = _compared(now, self._completed_at_start[region], sample, region)
+            short += max(0, requests - counted)
         self._uncounted = max(self._uncounted, short - known_missed)
         missed = sample.counts["missed"] + self._uncounted
         return replace(sample, counts={**sample.counts, "missed": missed})
 
-    def _verify(self, sample: ProbeSample, completed: Mapping[Region, int]) -> None:
+    def _verify(self, sample: ProbeSample, completed: Mapping[Region, _Completed]) -> None:
         """At tracepoints of another meaning than today's nothing, or not all, would be counted.
         ``completed`` was read before the bins: a thousand requests may end while they are read."""
         missed = sample.counts["missed"] + sample.counts["skipped"]
         for region, before in list(self._unverified.items()):
-            requests = completed[region] - before
+            requests, counted = _compared(completed[region], before, sample, region)
             if requests < ENOUGH_REQUESTS:
                 continue
             del self._unverified[region]
-            kinds = sample.device[region.name].values()
-            counted = sum(sum(bins.values()) for bins in kinds)
             if (
                 counted + missed < MIN_SEEN_SHARE * requests
                 or missed > (1 - MIN_SEEN_SHARE) * requests
@@ -337,6 +348,22 @@ class BpfProbe:
                 self._problem = (
                     f"of {requests} requests of {region.name} its own programs counted {counted}"
                 )
+
+
+def _compared(
+    now: _Completed, before: _Completed, sample: ProbeSample, region: Region
+) -> tuple[int, int]:
+    """Requests completed since ``before``, and how many of them were counted; writes only where no
+    flush was among them. For diskstats each sync of a program is a write, too, and how many of them
+    reach the device as one flush is not known: with 16 threads that sync, every fourth write."""
+    kinds = set(now.ios) & set(before.ios)
+    if now.flushes is None or now.flushes != before.flushes:
+        kinds.discard("write")
+    device = sample.device[region.name]
+    return (
+        sum(now.ios[kind] - before.ios[kind] for kind in kinds),
+        sum(sum(device[kind].values()) for kind in kinds),
+    )
 
 
 def _add(counts: dict[int, int], key: int, part: bytes) -> None:
