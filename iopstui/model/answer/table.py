@@ -525,9 +525,17 @@ def quiet(s: Situation) -> Answer:
     resync = _resync(s)
     # the pressure of one program may be less than 1 %, and who waits for a log is not in it
     of_disks = s.has_pressure and not s.idle_rings and not (s.use is not None and s.use.remote)
-    stuck = not s.ios_s and s.others_are_idle and (of_disks or _waits_in_block_layer(s))
+    rest = s.others_are_idle and not _works_below(s)
+    stuck = not s.ios_s and rest and (of_disks or _waits_in_block_layer(s))
     return Answer(s.disk, "quiet", GOOD, _quiet_text(s), UNKNOWN if stuck else NOTHING,
                   resync[0] if resync else who)  # fmt: skip
+
+
+def _works_below(s: Situation) -> bool:
+    """Whether a disk below this one has the I/O of others, which may be what tasks wait for."""
+    disks = s.use.disks if s.use is not None else {}
+    below = [disks[name] for name in s.below if name in disks and name != s.disk]
+    return any(read + written and held >= HARDLY_USED for read, written, held in below)
 
 
 def job_finding(s: Situation) -> Answer | None:

@@ -427,6 +427,12 @@ def test_nobody_can_tell_what_a_task_waits_for_that_is_blocked_while_all_disks_a
     ring = replace(unseen, ring_waiters=(RingWaiter(812, "dragonfly"),))
     assert first([IDLE] * 5, ring, 15.0).verdict == NOTHING
     assert first([IDLE] * 5, replace(unseen, remote=True), 15.0).verdict == NOTHING, "a server"
+    # of an idle volume only if the disk below has no I/O of others either
+    volume = replace(unseen, disks={"dm-0": (0.0, 0.0, 0.0), "vda": (1e6, 0.0, elsewhere)})
+    idle = frames([{"dm-0": IDLE, "vda": IDLE}] * 5, 15.0)
+    pairs = judge(Seen(STACK, idle, DEVICES, use=volume))
+    verdicts = {situation.disk: one.verdict for situation, one in pairs}
+    assert verdicts["dm-0"] == (NOTHING if elsewhere else UNKNOWN)
 
 
 def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> None:
