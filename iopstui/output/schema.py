@@ -105,16 +105,20 @@ def _device(strict: bool) -> Schema:
     return record({**keys, **more}, strict)
 
 
+def overview_schema(strict: bool) -> Schema:
+    """The first screen of a report."""
+    return record({"state": or_null(TEXT), "reason": TEXT, "measured": TEXT,
+                   "answer": or_null(TEXT), "compared": or_null(TEXT)}, strict)  # fmt: skip
+
+
 def _report() -> Schema:
     """Schema of the report of one recording; its parts are the events of the lines above."""
     schema_: Schema = {"type": "object"}
-    overview = {"state": or_null(TEXT), "reason": TEXT,
-                "measured": TEXT, "answer": or_null(TEXT), "compared": or_null(TEXT)}  # fmt: skip
     lists = ("answers", "devices", "experiments", "runs", "side_by_side", "findings", "marks",
              "changes", "notices")  # fmt: skip
     return record(
         {
-            "file": TEXT, "overview": record(overview, strict=False), "header": schema_,
+            "file": TEXT, "overview": overview_schema(strict=False), "header": schema_,
             "duration_s": NUMBER, "samples": INTEGER, "incomplete": or_null(TEXT),
             **dict.fromkeys(lists, array(schema_)),
             "series": keyed(array(NUMBER)),

@@ -110,6 +110,53 @@ def test_percentiles_are_those_of_the_summed_bins(tmp_path: Path) -> None:
     }
 
 
+def test_the_page_begins_with_a_light_three_sentences_and_one_chart(tmp_path: Path) -> None:
+    path = write_recording(tmp_path)
+    first = json.loads(rendered([path], "json"))["overview"]
+    assert (first["state"], first["reason"]) == ("critical", "1 of 2 hosts failed")
+    assert first["measured"] == (
+        "fio ran on 2 hosts for 4 s: 150 IOPS, 0.59 MiB/s, p99 8.98 ms."
+    )  # fmt: skip
+    body = xml.dom.minidom.parseString(rendered([path], "html")).getElementsByTagName("body")[0]
+    blocks = [node for node in body.childNodes if node.nodeType == node.ELEMENT_NODE]
+    assert [block.tagName for block in blocks[:5]] == ["h1", "p", "p", "p", "p"]
+    assert blocks[1].getAttribute("class") == "light critical"
+    assert blocks[5].getElementsByTagName("svg")[0].getAttribute("aria-label").startswith("IOPS")
+    assert body.toxml().count("<svg") == body.toxml().count('aria-label="') > 3
+
+
+def told(host: str, t: float, state: str = "good", **more: str) -> dict[str, Any]:
+    answer = {"disk": "sda", "rule": "finding-tags", "state": state, "text": "no tags: 9 wait",
+              "verdict": "nothing" if state == "good" else "waits", **more}  # fmt: skip
+    return {"event": "answer", "host": host, "t": t, "answer": answer}
+
+
+def first_screen(tmp_path: Path, *more: dict[str, Any], redact: bool = False) -> dict[str, Any]:
+    """Of hosts that both end well."""
+    path = write_recording(tmp_path, finished("b", 200), *more)
+    document = json.loads(rendered([path], "json", ReportOptions(redact)))
+    check(document, "document.fleet_report")
+    overview: dict[str, Any] = document["overview"]
+    return overview
+
+
+def test_the_light_is_that_of_the_host_that_needs_attention_most(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    good, bad = told("a", 1.0), told("b", 2.0, "warning", who="hog (9)")
+    overview = first_screen(tmp_path, good, bad)
+    assert (overview["state"], overview["reason"]) == ("warning", "b: no tags (at 0:02)")
+    assert overview["answer"] == "Warning at 0:02: b: no tags: 9 wait; hog (9)."
+    ceased = {"event": "ceased", "host": "b", "t": 3.0, "rule": "tags", "text": "no tags",
+              "since": 1.0, "until": 2.0, "why": "tags were free"}  # fmt: skip
+    overview = first_screen(tmp_path, good, bad, ceased, told("b", 3.5))
+    assert (overview["state"], overview["reason"]) == ("good", "none of its answers is a warning")
+    # of one of two hosts nothing is known
+    overview = first_screen(tmp_path, good)
+    assert overview["state"] is None and "could not tell" in overview["reason"]
+    overview = first_screen(tmp_path, good, bad, redact=True)
+    assert overview["reason"] == "host 2: redacted (at 0:02)" and "hog" not in str(overview)
+
+
 def csv_rows(path: Path, redact: bool = False) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(rendered([path], "csv", ReportOptions(redact)))))
 
@@ -343,6 +390,20 @@ def two_runs(place: Path) -> Path:
     return path
 
 
+def test_the_first_screen_of_several_runs_has_their_range_and_outcomes(tmp_path: Path) -> None:
+    lines = two_runs(tmp_path).read_text().splitlines()
+    missed = {"event": "fleet_over", "host": "fleet", "how": "done", "code": 4,
+              "said": ["FAIL  iops>=300: 200 1/s"]}  # fmt: skip
+    path = tmp_path / "judged.jsonl"
+    path.write_text("\n".join([*lines, json.dumps(missed)]) + "\n")
+    overview = json.loads(rendered([path], "json"))["overview"]
+    assert overview["measured"] == (
+        "fio ran 2 times on up to 2 hosts: from 100 IOPS (run 1) to 200 IOPS (run 2)."
+    )  # fmt: skip
+    assert (overview["state"], overview["reason"]) == ("critical", "2 of 2 expectations not met")
+    assert overview["compared"] == "Run 1: FAIL iops>=300: a."
+
+
 def test_each_of_several_runs_has_a_row(tmp_path: Path) -> None:
     path = two_runs(tmp_path)
     text = rendered([path], "md")
@@ -360,7 +421,7 @@ def test_each_of_several_runs_has_a_row(tmp_path: Path) -> None:
     assert "<h2>Runs</h2>" in rendered([path], "html")
     for kind in ("md", "html", "json"):
         hidden = rendered([path], kind, ReportOptions(redact=True))
-        assert "secret" not in hidden and "FAIL" not in hidden
+        assert "secret" not in hidden and "300: a" not in hidden
 
 
 def test_rows_are_as_long_as_the_hosts_samples(tmp_path: Path) -> None:

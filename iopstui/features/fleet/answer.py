@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iopstui import format as units
@@ -13,12 +13,19 @@ from iopstui.features.fleet.fleet_events import (
     HostRow,
     collect_figures,
 )
-from iopstui.features.fleet.fleet_state import ABSENT_STATES, IOPS, LEFT_OUT, FleetState, HostState
+from iopstui.features.fleet.fleet_state import (
+    ABSENT_STATES,
+    IOPS,
+    LEFT_OUT,
+    FleetState,
+    natural_key,
+)
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 from iopstui.model.answer.answer import CRITICAL, FINDING, GOOD, RANKS, UNKNOWN, WARNING, Answer
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.finding import Finding
 from iopstui.model.means import median
+from iopstui.output.page.overview import OF_HOST
 from iopstui.text import printable
 
 EVERY_SECONDS, MANY_HOSTS, SELDOM_SECONDS = 2, 100, 10
@@ -74,23 +81,22 @@ def _finding(findings: Sequence[Finding]) -> Answer | None:
 
 def _host(state: FleetState) -> Answer | None:
     """What the host says of itself that needs attention most."""
-    bad = [host for host in state.hosts.values()
-           if host.answer is not None and host.answer.state != GOOD]  # fmt: skip
-    if not bad:
-        return None
+    bad = {host.name: host.answer for host in state.hosts.values()
+           if host.answer is not None and host.answer.state != GOOD}  # fmt: skip
+    return worst_of_hosts(bad)[1] if bad else None
 
-    def rank(host: HostState) -> tuple[int, object]:
-        return RANKS[host.answer.state if host.answer is not None else GOOD], host.sort_key
 
-    first, *others = sorted(bad, key=rank)
-    answer = first.answer
-    assert answer is not None
-    named = ", ".join(printable(host.name) for host in others[:MAX_NAMED])
+def worst_of_hosts(bad: Mapping[str, Answer]) -> tuple[str, Answer]:
+    """The host whose own answer needs attention most, and that answer with the names of the
+    others."""
+    first, *others = sorted(bad, key=lambda name: (RANKS[bad[name].state], natural_key(name)))
+    answer = bad[first]
+    named = ", ".join(map(printable, others[:MAX_NAMED]))
     more = f", {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
     rest = f"; also need attention: {named}{more}" if others else ""
-    name = printable(first.name)
-    return Answer(name, f"host-{answer.rule}", answer.state, f"{name}: {answer.text}{rest}",
-                  answer.verdict, answer.who, answer.next)  # fmt: skip
+    name = printable(first)
+    return first, Answer(name, OF_HOST + answer.rule, answer.state, f"{name}: {answer.text}{rest}",
+                         answer.verdict, answer.who, answer.next)  # fmt: skip
 
 
 def _quiet(state: FleetState, evidence: FleetEvidence) -> Answer:

@@ -108,7 +108,7 @@ def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
     drawn = [] if scales is None else charts(data, scales)
     curves = [[] if scales is None else experiment_charts(data, experiment)
               for experiment in data.experiments]  # fmt: skip
-    yield from _first_screen(data, next(filter(None, [*curves, drawn]), []))
+    yield from overview(data).blocks(next(filter(None, [*curves, drawn]), []))
     yield Pairs([*words.facts(data)])
     for experiment, curve in zip(data.experiments, curves, strict=True):
         yield from _experiment(experiment, curve)
@@ -189,15 +189,6 @@ def _folded(data: ReportData, blocks: Sequence[Block]) -> Sequence[Block]:
     """The many runs of an experiment are folded, so that they don't hide the rest."""
     count = len(data.runs)
     return blocks if count <= MAX_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
-
-
-def _first_screen(data: ReportData, drawings: list[str]) -> Iterator[Block]:
-    """A light, three sentences and the first of these charts, which is taken from them."""
-    first = overview(data)
-    yield Text(first.light, f"light {first.state}".strip())
-    yield from map(Text, first.sentences)
-    if drawings:
-        yield Charts([drawings.pop(0)], "first")
 
 
 def _experiment(experiment: Experiment, curves: Sequence[str]) -> Iterator[Block]:

@@ -36,7 +36,7 @@ def _report_object(data: ReportData) -> dict[str, Any]:
               if name not in ("t", "seconds")}  # fmt: skip
     return {
         "file": data.path.name,
-        "overview": _overview(data),
+        "overview": overview(data).as_object(),
         "answers": [{"t": given.t, **asdict(given.answer)} for given in data.answers.values()],
         "header": asdict(data.header),
         "duration_s": data.duration,
@@ -81,12 +81,6 @@ def _findings(data: ReportData) -> list[dict[str, Any]]:
         }
         for place, finding in enumerate(data.findings)
     ]
-
-
-def _overview(data: ReportData) -> dict[str, Any]:
-    first = overview(data)
-    names = ("state", "reason", "measured", "answer", "compared")
-    return {name: getattr(first, name) or None for name in names}
 
 
 def _run(data: ReportData, run: Run) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from iopstui.features.reports.experiment import Experiment
 from iopstui.features.reports.run import Run
 from iopstui.features.reports.series import Heat, Series, append, empty, extend
 from iopstui.model import histogram
-from iopstui.model.answer.answer import FINDING
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.fio.log_lines import LogRow
 from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
@@ -29,6 +28,7 @@ from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.metrics.waits import MeanWaits
+from iopstui.output.page.overview import note_answer
 from iopstui.recording import layout as form
 from iopstui.recording.reader import EventRecord, Recording
 from iopstui.recording.redact import opened
@@ -218,10 +218,7 @@ def _finding_ended(data: ReportData, event: events.FindingEnded) -> None:
         ends.held_s += event.until - event.since
         ends.until = max(ends.until, event.until)
         ends.why = event.why
-    if event.why:
-        for key, given in [*data.answers.items()]:
-            if given.answer.rule == FINDING + event.rule and given.t >= event.since:
-                del data.answers[key]
+    note_answer(data.answers, event)
 
 
 def _add_message(data: ReportData, event: events.Event) -> None:
@@ -243,7 +240,7 @@ def _add_message(data: ReportData, event: events.Event) -> None:
         case events.FindingEnded():
             _finding_ended(data, event)
         case events.AnswerGiven():
-            data.answers[event.answer.key] = event
+            note_answer(data.answers, event)
         case events.StallFound():
             _stall(data, event.stall)
         case events.Notice() if len(data.notices) < MAX_EVENTS:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 
 PASS, FAIL, UNKNOWN, UNJUDGED = "PASS", "FAIL", "NOT MEASURED", "NOT JUDGED"
+VERDICTS = FAIL, UNKNOWN, UNJUDGED, PASS
+"""The gravest first."""
 
 
 class OutcomeTracker:
@@ -213,7 +215,7 @@ def worst_outcome(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
     """The gravest of a run's outcomes (``verdict_of``), and a line that begins with it; several
     outcomes are counted, and the first of the gravest is named."""
     verdicts = [verdict_of(check) for check in judged]
-    worst = next(verdict for verdict in (FAIL, UNKNOWN, UNJUDGED, PASS) if verdict in verdicts)
+    worst = next(verdict for verdict in VERDICTS if verdict in verdicts)
     text = outcome_event_text(judged[verdicts.index(worst)])
     if len(judged) == 1:
         return worst, text

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.errors import UsageError
+from iopstui.events import AnswerGiven, ExpectationChecked, FindingEnded, StepStarted
+from iopstui.features.fleet.answer import FleetAnswers
 from iopstui.features.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.features.fleet.fleet_events import FLEET, FLEET_OVER
 from iopstui.features.fleet.hosts.clocks import start_spread
 from iopstui.features.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.features.fleet.merging.host_timeline import HostInterval, HostTimeline
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.row_events import event_of
 from iopstui.features.fleet.merging.sums import HostSums, MalformedRow, Object, counted_directions
 from iopstui.features.fleet.output.labelled_rows import file_rows
 from iopstui.features.fleet.output.wording import is_last
@@ -23,6 +26,7 @@ from iopstui.format import counted
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.sizes import MIB
+from iopstui.output.page.overview import note_answer
 from iopstui.output.page.svg import HEAT_COLUMNS, heat_rows
 from iopstui.recording.redact import REDACTED, Redactor
 from iopstui.text import printable
@@ -30,6 +34,7 @@ from iopstui.text import printable
 LINES_EXAMINED = 400
 LONG_SAMPLE_FACTOR = 1.5
 MAX_WALL_MS = 1e15
+Answers = dict[tuple[str, ...], AnswerGiven]
 
 
 class Names:
@@ -271,6 +276,14 @@ class FleetReportData:
     omissions: tuple[tuple[str, str], ...] = ()
     _begins: list[list[tuple[float, float]]] = field(default_factory=lambda: [[]])
     names: Names = field(default_factory=lambda: Names(False))
+    jobs: list[str] = field(default_factory=list)
+    """Their names, each once."""
+    outcomes: list[ExpectationChecked] = field(default_factory=list)
+    answers: dict[str, list[Answers]] = field(default_factory=dict)
+    """What each host said of itself, by its sessions."""
+    findings: Answers = field(default_factory=dict)
+    """What differs between the hosts."""
+    compared: FleetAnswers | None = None
     _first: int | None = None
     _utils: dict[int, list[float]] = field(default_factory=dict)
 
@@ -312,6 +325,9 @@ class FleetReportData:
             return
         self._first = second.number if self._first is None else self._first
         place = second.number - self._first
+        answer = self.compared.second(second) if self.compared and self.jobs else None
+        if answer is not None and answer.repeats_finding:
+            note_answer(self.findings, AnswerGiven(place * self.interval_s, answer))
         slowest, total = second.sums.slowest, second.sums.total
         self.seconds.append(SecondRow(
             place * self.interval_s, second.wall_ms, second.counted, second.expected,
@@ -332,11 +348,23 @@ class FleetReportData:
 
     def note(self, host: str, row: Object) -> None:
         """Note messages of a host, and where runs begin."""
-        if row.get("event") == FLEET:
+        kind = row.get("event")
+        if kind == FLEET:
             self._begins.append([])
-        if row.get("event") == "step_finished" and row.get("error"):
+        elif self.compared is not None:
+            self.compared.note_row(host, row)
+        if kind in (FLEET, StepStarted.kind):
+            job = printable(str(row.get("job") or ""))
+            self.jobs += [job] if job and job not in self.jobs else []
+        elif kind == "session":
+            self.answers.setdefault(host, []).append({})
+        elif kind in (AnswerGiven.kind, FindingEnded.kind):
+            event = event_of(row, ())
+            if isinstance(event, AnswerGiven | FindingEnded) and self.answers.get(host):
+                note_answer(self.answers[host][-1], event)
+        if kind == "step_finished" and row.get("error"):
             self.errors[host] = REDACTED if self.redact else printable(str(row["error"]))
-        if row.get("event") == "executed":
+        if kind == "executed":
             values = [row.get(name) for name in ("wall_ms", "offset_ms", "error_ms")]
             numbers = [
                 float(value)
@@ -379,7 +407,14 @@ def load_fleet_report(path: Path, redact: bool = False) -> FleetReportData:
     reading = Reading(path, redact, keep_bins=True)
     merger = reading.merger
     data = FleetReportData(path, reading.interval_s, redact, names=reading.name)
-    merger.on_interval = data.slot
+    data.compared = FleetAnswers(merger, (), watching=False)
+    compare = merger.on_interval
+
+    def slot(name: str, interval: HostInterval, is_counted: bool) -> None:
+        compare(name, interval, is_counted)
+        data.slot(name, interval, is_counted)
+
+    merger.on_interval = slot
     for second in reading.seconds(data.note):
         data.add(second)
     data.totals, data.certificate = merger.run_sums(), certify_merge(merger)

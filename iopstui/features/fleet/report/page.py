@@ -25,6 +25,7 @@ from iopstui.features.fleet.report.data import (
     SecondRow,
     load_fleet_report,
 )
+from iopstui.features.fleet.report.overview import overview
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sizes import MIB
@@ -253,14 +254,17 @@ def rendered(path: Path, kind: str, redact: bool) -> str:
 
 
 def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[Block]:
-    """Its content, with at most ``most`` hosts."""
-    yield from (Heading(1, heading(data)), Pairs([*facts(data)]))
+    """Its content, with at most ``most`` hosts; the first chart stands on the first screen."""
+    rest = list(drawn)
+    yield Heading(1, heading(data))
+    yield from overview(data).blocks(rest)
+    yield Pairs([*facts(data)])
     if data.runs:
         yield from (Heading(2, "Runs"), Table.from_rows(RUNS, run_rows(data), left_columns=2))
     if rows := [*totals_rows(data)]:
         yield from (Heading(2, totals_title(data)), Table.from_rows(WHOLE, rows))
-    if drawn:
-        yield from (Heading(2, "Charts"), Charts(drawn))
+    if rest:
+        yield from (Heading(2, "Charts"), Charts(rest))
     # what `merge` writes has none
     if hosts := host_rows(data):
         yield from (
@@ -292,6 +296,7 @@ def _json(data: FleetReportData) -> str:
     ]  # fmt: skip
     document = {
         "report": SCHEMA, "iopstui": __version__, "file": data.file,
+        "overview": overview(data).as_object(),
         "interval_s": data.interval_s, "words": [*endings(data)],
         "spread_ms": data.spread[0] if data.spread else None,
         "clocks_within_ms": data.spread[1] if data.spread else None,

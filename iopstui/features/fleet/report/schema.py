@@ -16,6 +16,7 @@ from iopstui.output.schema import (
     array,
     keyed,
     or_null,
+    overview_schema,
     record,
 )
 
@@ -46,7 +47,8 @@ def fleet_report_schema(strict: bool) -> Schema:
     }  # fmt: skip
     return record(
         {
-            "report": {"const": 1}, "iopstui": TEXT, "file": TEXT, "interval_s": NUMBER,
+            "report": {"const": 1}, "iopstui": TEXT, "file": TEXT,
+            "overview": overview_schema(strict), "interval_s": NUMBER,
             "words": array(TEXT), "spread_ms": NUMBER, "clocks_within_ms": NUMBER,
             "left_out": INTEGER, "fio": fio, "device": or_null(_device(strict)),
             "hosts": array(record(host, strict)), "runs": array(record(run, strict)),

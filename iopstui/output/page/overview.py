@@ -1,0 +1,161 @@
+"""The first screen of a report, for somebody who decides: a light with its reason, three sentences
+and a chart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from iopstui import format as units
+from iopstui.events import AnswerGiven, ExpectationChecked, FindingEnded
+from iopstui.model.answer.answer import (
+    CRITICAL,
+    FINDING,
+    GOOD,
+    NOTHING,
+    OF_A_SECOND,
+    RANKS,
+    SIGNS,
+    UNKNOWN,
+    WARNING,
+    Answer,
+)
+from iopstui.output.page.markup import Block, Charts, Text
+from iopstui.output.plain import answer_sentence
+from iopstui.session.tick.outcomes import FAIL, PASS, worst_outcome
+from iopstui.text import printable
+
+NOT_COMPARED = "It is compared with nothing: the file has no expectation, baseline or promise."
+_TIMES = re.compile(r" \([0-9:, -]+\)$")
+_WORDS = {GOOD: "Good", WARNING: "Warning", CRITICAL: "Critical"}
+OF_HOST = "host-"
+"""Rules of an answer of one of several hosts, whose name it begins with."""
+Reason = tuple[str, str]
+"""A state, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """``state`` is GOOD, WARNING, CRITICAL or "" where nothing judges the measurement. ``answer``
+    and ``compared`` are "" where there is none; ``missing`` says why there is no answer."""
+
+    state: str
+    reason: str
+    measured: str
+    answer: str
+    compared: str
+    missing: str
+
+    @property
+    def light(self) -> str:
+        """ "▲ Warning: vda is busy (at 0:31)."."""
+        name = f"{SIGNS[self.state]} {_WORDS[self.state]}" if self.state else "No verdict"
+        return f"{name}: {self.reason}."
+
+    @property
+    def sentences(self) -> list[str]:
+        """All three; where one is missing, why."""
+        return [self.measured, self.answer or self.missing, self.compared or NOT_COMPARED]
+
+    def as_object(self) -> dict[str, str | None]:
+        """Its parts in JSON; ``None`` where there is none."""
+        names = ("state", "reason", "measured", "answer", "compared")
+        return {name: getattr(self, name) or None for name in names}
+
+    def blocks(self, drawings: list[str]) -> Iterator[Block]:
+        """The light, the sentences and the first of these charts, which is taken from them."""
+        yield Text(self.light, f"light {self.state}".strip())
+        yield from map(Text, self.sentences)
+        if drawings:
+            yield Charts([drawings.pop(0)], "first")
+
+
+def light(reasons: Sequence[Reason], given: Sequence[AnswerGiven], findings: int = 0) -> Reason:
+    """The gravest state with all of its reasons; without a reason "", and why there is none.
+    ``findings`` are those that the report lists below."""
+    if reasons:
+        state = min((state for state, _ in reasons), key=RANKS.__getitem__)
+        return state, "; ".join(text for one, text in reasons if one == state)
+    text = "there is no answer about the disk and no expectation"
+    if given:
+        text = (
+            f"the answer at {units.clock(worst_answer(given).t)} could not tell whether I/Os wait"
+        )
+    return "", f"{text}; {units.counted(findings, 'finding')} below" if findings else text
+
+
+def expectation_reasons(verdicts: Sequence[str]) -> Iterator[Reason]:
+    """What the outcomes of --expect (``verdict_of``) say of the light."""
+    count = units.counted(len(verdicts), "expectation")
+    missed, met = verdicts.count(FAIL), verdicts.count(PASS)
+    if missed:
+        yield CRITICAL, f"{missed} of {count} not met"
+    if met + missed < len(verdicts):
+        yield WARNING, f"{len(verdicts) - met - missed} of {count} not measured or not judged"
+    if verdicts and met == len(verdicts):
+        yield GOOD, f"{met} of {count} met"
+
+
+def outcome_sentences(judged: Sequence[ExpectationChecked]) -> Iterator[str]:
+    """The gravest outcome of --expect; nothing without any."""
+    if judged:
+        yield f"{' '.join(worst_outcome(judged)[1].split())}."
+
+
+def note_answer(
+    answers: dict[tuple[str, ...], AnswerGiven], event: AnswerGiven | FindingEnded
+) -> None:
+    """Keep the last answer of each kind (``Answer.key``), but those that were withdrawn."""
+    if isinstance(event, AnswerGiven):
+        answers[event.answer.key] = event
+        return
+    for key, given in [*answers.items()] if event.why else ():
+        if given.answer.rule == FINDING + event.rule and given.t >= event.since:
+            del answers[key]
+
+
+def answer_reasons(given: Sequence[AnswerGiven]) -> Iterator[Reason]:
+    """What the answers say of the light."""
+    if not given:
+        return
+    worst = worst_answer(given)
+    at, answer = units.clock(worst.t), worst.answer
+    if answer.state != GOOD:
+        yield answer.state, f"{_headline(answer)} (at {at})"
+    elif answer.verdict == NOTHING:
+        yield GOOD, "none of its answers is a warning"
+
+
+def answer_text(given: Sequence[AnswerGiven]) -> str:
+    """The gravest and the last of these answers, which are in order of time; "" without any."""
+    if not given:
+        return ""
+    worst, last = worst_answer(given), given[-1]
+    shown = [worst] if worst is last else [worst, last]
+    return " ".join(map(_one_answer, shown))
+
+
+def worst_answer(given: Sequence[AnswerGiven]) -> AnswerGiven:
+    """The gravest answer, the last one of its kind; one that could not tell before a good one."""
+    return min(
+        given, key=lambda one: (RANKS[one.answer.state], one.answer.verdict != UNKNOWN, -one.t)
+    )
+
+
+def _one_answer(given: AnswerGiven) -> str:
+    """One answer; figures of a single second are left out, for the first sentence has the run's."""
+    if given.answer.rule == OF_A_SECOND:
+        return f"At {units.clock(given.t)} no request was stuck, and no finding needed attention."
+    return printable(f"{answer_sentence(given.answer, given.t)}.")
+
+
+def _headline(answer: Answer) -> str:
+    """What is so, without its evidence and the time that a finding names."""
+    first = answer.text.split("; ")[0]
+    of_host = answer.rule.startswith(OF_HOST)
+    host, text = first.split(": ", 1) if of_host and ": " in first else ("", first)
+    head, rest = text.partition(": ")[::2]
+    says_little = head in (answer.disk, "Not the disk")
+    short = _TIMES.sub("", f"{head}: {rest}" if says_little else head)
+    return printable(f"{host}: {short}" if host else short)
