@@ -93,6 +93,16 @@ def test_a_finding_is_said_once_and_again_after_a_while() -> None:
     assert rules(found) == ["throttled", "throttled"]
 
 
+def test_what_is_told_once_has_the_figures_of_now_for_an_answer() -> None:
+    findings = FindingTracker()
+    findings.begin_run(job())
+    (first,) = fed(findings, [replace(f, throttled=50.0) for f in run(5, 1.0)])
+    assert fed(findings, [replace(f, throttled=80.0) for f in run(5, 6.0)]) == []
+    (now,) = findings.firing
+    assert now.rule == first.rule and now.text != first.text
+    assert (now.since, now.until) == (7.0, 10.0) and first.until == 3.0
+
+
 def test_looking_in_each_fifth_second_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def fired(evidence: Evidence) -> list[Finding]:
         busy = (evidence.frames[-1].disks["vda"].r_s or 0.0) > 400

@@ -272,6 +272,16 @@ def test_an_old_finding_shows_its_age() -> None:
     assert "(0:02-0:05): depth" in text(live_state)
 
 
+def test_where_its_seconds_have_no_room_its_age_or_end_has() -> None:
+    found = replace(ONE_CPU, since=1.0, until=4.0)
+    live_state = state(STARTED, FindingReported(4.0, found))
+    live_state.t = 17.0
+    assert "One CPU completes nearly all I/O (0:01-0:04, 0:13 ago)" in text(live_state, width=80)
+    assert "One CPU completes nearly all I/O (0:13 ago)" in text(live_state, width=60)
+    live_state.apply(FindingEnded(18.0, found.rule, found.text, 1.0, 8.0))
+    assert "One CPU completes nearly all I/O (ended at 0:08)" in text(live_state, width=64)
+
+
 async def test_t_runs_the_test_of_a_finding() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:

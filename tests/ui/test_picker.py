@@ -11,7 +11,7 @@ import pytest
 import ui_fakes as fakes
 from disks import changed, disk_of
 from evidence_frames import disk
-from test_app import settle
+from test_app import screen_text, settle
 from test_hotplug import names, words
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, OptionList, Static
@@ -19,7 +19,9 @@ from textual.widgets import DataTable, Input, OptionList, Static
 from iopstui import format as f
 from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.linux.process.process_io import ProcessRates
+from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.recording.reader import recording_path
 from iopstui.recording.recent import RecentRecording
 from iopstui.ui.app import IopstuiApp
@@ -143,6 +145,25 @@ async def test_home_still_shows_the_last_minute_after_watching() -> None:
         await open_picker(pilot)
         last = str(app.screen.query_one(DataTable).get_row("/dev/sda")[-1])
         assert "▄" in last, "42 % before it watched"
+
+
+async def test_home_has_the_session_s_answer_until_it_has_measured_for_long_enough() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        app.screen._tick()  # type: ignore[attr-defined]
+        assert "too short to tell" in screen_text(app)
+        await pilot.press("enter")
+        await settle(pilot)
+        app.port.state.answer = Answer("sda", "busy", GOOD, "sda is in use and quick")
+        await pilot.press("escape")
+        await open_picker(pilot)
+        for _ in range(ENOUGH_SECONDS - 1):
+            assert "sda is in use and quick" in screen_text(app)
+            app.screen._tick()  # type: ignore[attr-defined]
+            await settle(pilot)
+        app.screen._tick()  # type: ignore[attr-defined]
+        await settle(pilot)
+        assert "sda is in use and quick" not in screen_text(app)
 
 
 async def test_typing_narrows_the_list_and_escape_drops_it() -> None:

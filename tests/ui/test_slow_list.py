@@ -102,6 +102,20 @@ async def test_the_keys_stay_below_a_list_that_fills_the_screen(size: tuple[int,
         assert "Slowest at 0:04" in screen_text(app) and "Esc Close" in screen_text(app)
 
 
+@pytest.mark.parametrize("width", [80, 120, 160])
+async def test_no_column_is_cut(width: int) -> None:
+    app = make()
+    async with app.run_test(size=(width, 36)) as pilot:
+        fake = await running(app, pilot, 3)
+        tick(fake, probe(*kept()))
+        await settle(pilot)
+        await do(pilot, "users", 3)
+        await settle(pilot)
+        table = app.screen.query_one(DataTable)
+        assert 4 < len(table.columns) <= 15
+        assert table.virtual_size.width <= table.size.width
+
+
 async def test_the_list_stays_unchanged_and_goes_back_in_time_with_the_screen() -> None:
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:

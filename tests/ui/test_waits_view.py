@@ -116,6 +116,23 @@ def test_the_probe_divides_the_lowest_device() -> None:
     assert "In the lowest device" not in render(LIMITED)
 
 
+def test_a_part_unknown_in_some_seconds_has_a_mean_over_the_others() -> None:
+    first, *others = whole_frames("3.42-p-both")[:4]
+    unknown = replace(LIMITED, cpu=None, above=31.0)
+    history = [replace(first, waits=unknown), *(replace(one, waits=LIMITED) for one in others)]
+    state = LiveState()
+    state.apply(FrameReady(history[-1].t, history[-1]))
+    page = [text(row) for row in waits_view.rows(state, history, 120, UTF8)]
+    head, cpu = (next(row for row in page if row.startswith(start)) for start in ("PLACE", "CPU"))
+    assert "2s mean   last 3 s" in head and cpu.split()[1:5] == ["0.1", "0", "%", "0.1"]
+
+
+def test_the_probe_s_parts_have_means_and_curves() -> None:
+    page = render(replace(LIMITED, queue=0.3, device=0.7)).partition("In the lowest device")[2]
+    row = next(line for line in page.splitlines() if line.startswith("device"))
+    assert row.split()[:5] == ["device", "0.7", "2", "%", "0.7"] and len(row.split()) > 5
+
+
 async def test_a_key_opens_the_page_over_the_dashboard() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:

@@ -20,15 +20,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from math import inf
 
 from iopstui import format as units
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.findings.evidence import Evidence, JobShape, recent_frames
+from iopstui.model.findings.evidence import Evidence, JobShape, recent_frames, recent_job_frames
 from iopstui.model.findings.finding import device_names_text
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
+from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE
 
@@ -53,6 +54,8 @@ DIRTY_S = 30.0
 """The kernel writes dirty pages after this time at the latest (vm.dirty_expire_centisecs)."""
 PAGE, SECTOR = 4096, 512
 NAMED_SHARE = 0.2
+OTHER_IO_SHARE, OTHER_IOPS, OTHER_BYTES_S, OTHER_IN_FLIGHT = 0.3, 50.0, 16 << 20, 1.0
+"""Least of others' I/O on a shared device: part, requests and bytes a second, in it at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,3 +457,29 @@ def others_share(evidence: Evidence, frames: Sequence[Frame] | None = None) -> F
     if not shares:
         return None
     return reduce(Flow.largest, shares)
+
+
+@lru_cache(1)
+def shared_device(evidence: Evidence) -> DeviceAccounts | None:
+    """The first device from the top down that others use so much that the job's I/Os wait for
+    theirs."""
+    frames = recent_job_frames(evidence)
+    if not frames or evidence.uncounted_targets:
+        return None
+    for accounts in device_accounts(evidence, frames):
+        queues = [account.all_others.queue for account in accounts.seconds]
+        clear = all(map(_is_shared, accounts.seconds)) and _has_job_io(accounts.mean)
+        if clear and fmean(queues) >= OTHER_IN_FLIGHT and min(queues) >= OTHER_IN_FLIGHT / 3:
+            return accounts
+    return None
+
+
+def _has_job_io(account: Account) -> bool:
+    """Whether some of the I/O may be the job's: a cache may keep all of it from a lower device."""
+    return (account.whole - account.all_others).ios_s >= 1.0
+
+
+def _is_shared(account: Account) -> bool:
+    others = account.all_others
+    many = others.ios_s >= OTHER_IOPS or others.bytes_s >= OTHER_BYTES_S
+    return many and account.others_share.most >= OTHER_IO_SHARE

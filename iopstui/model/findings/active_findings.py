@@ -41,6 +41,7 @@ class _ActiveFinding:
     finding: Finding
     since: float
     until: float
+    newest: Finding
     quiet_s: float = 0.0
 
 
@@ -57,7 +58,12 @@ class ActiveFindings:
             active.finding = finding
             return
         since = t if finding.since is None else finding.since
-        self._active[finding.rule] = _ActiveFinding(finding, since, max(since, t))
+        self._active[finding.rule] = _ActiveFinding(finding, since, max(since, t), finding)
+
+    def note_fired(self, finding: Finding) -> None:
+        """Its rule fires on newer seconds, whether that is worth a report or not."""
+        if finding.rule in self._active:
+            self._active[finding.rule].newest = finding
 
     def feed(self, t: float, seconds: float, firing: Collection[str]) -> Iterator[EndedFinding]:
         """``seconds`` were measured up to ``t``, and these rules fire on them: what is over now,
@@ -77,8 +83,9 @@ class ActiveFindings:
 
     @property
     def firing(self) -> list[Finding]:
-        """Findings of rules that fire now: others hold only because they may fire again."""
-        return [one.finding for one in self._active.values() if one.quiet_s < FIRES_WITHIN_S]
+        """Findings of rules that fire now, with the newest figures: others hold only because they
+        may fire again."""
+        return [one.newest for one in self._active.values() if one.quiet_s < FIRES_WITHIN_S]
 
     def withdraw(self, rule: str, why: str) -> EndedFinding:
         """A finding that holds was not true, as ``why`` says."""

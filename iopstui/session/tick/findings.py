@@ -255,6 +255,7 @@ class FindingTracker:
                 self._reported_at[finding.rule] = t
                 self._active.note_reported(finding, t)
                 yield finding
+            self._active.note_fired(finding)
 
     def _evidence(self, frames: Iterable[Frame], devices: Sequence[BlockDevice]) -> Evidence:
         window = tuple(frames)

@@ -65,6 +65,18 @@ class ListTable(DataTable[Text]):
             key = self._key(selected)
             self.move_cursor(row=keys.index(key) if key in keys else min(cursor, len(keys) - 1))
 
+    def fitting(self, items: Sequence[Any]) -> Mapping[str, int | None]:
+        """Widths for ``show``: the columns from the left that have room for these items whole."""
+        room = self.size.width - self.styles.scrollbar_size_vertical
+        widths: dict[str, int | None] = {}
+        for title, column in self._by_title.items():
+            texts = (self._charset.text(printable(column.text(item))) for item in items)
+            room -= max(map(cell_len, (title, *texts))) + 2 * self.cell_padding
+            if room < 0 and widths:
+                break
+            widths[title] = None
+        return widths
+
     def _is_wider(self, title: str, text: Text) -> bool:
         """Whether a cell is wider than its column, which then grows. It never shrinks, so that
         nothing jumps while figures change."""

@@ -120,8 +120,11 @@ def _head(entry: FindingEntry, state: LiveState, width: float = inf) -> list[Pie
     when = entry.ceased or period_text(finding) + _age_text(entry, state)
     run = f"In run {entry.step} (ended): " if _is_of_ended_run(entry, state) else ""
     pieces: list[Piece] = [(f" {sign} ", style), (run + printable(headline_of(finding)), BOLD)]
-    with_time = [*pieces, (f" ({when})", DIM)] if when else pieces
-    return with_time if sum(cell_len(text) for text, _ in with_time) <= width else pieces
+    # where there is room for less: how long ago, or when it ended
+    short = entry.ceased.partition(",")[0] or _age_text(entry, state).removeprefix(", ")
+    room = width - sum(cell_len(text) for text, _ in pieces)
+    fits = [one for one in (when, short) if one and cell_len(one) + 3 <= room]
+    return [*pieces, (f" ({fits[0]})", DIM)] if fits else pieces
 
 
 def evidence_text(finding: Finding) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import DataTable, Static
@@ -141,16 +142,20 @@ class SlowList(TypeToFilter, Modal[None]):
     def on_mount(self) -> None:
         """The table has the keys."""
         self._table.focus()
-        self._fill()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Also called before the first paint."""
+        self.call_after_refresh(self._fill)
 
     def _fill(self) -> None:
         table = self._table
         # equal requests: the slowest first
         slowest = sorted(self._content.requests, key=lambda request: -request.exemplar.total_ns)
-        table.show(
+        found = [
             request for request in table.in_order(slowest)
             if self.matches(*(column.text(request) for column in self._columns))
-        )  # fmt: skip
+        ]  # fmt: skip
+        table.show(found, table.fitting(slowest))
         suffix = ", reversed" if table.reverse else ""
         self.set_title(self.heading, f"sorted by {table.order}{suffix}")
 

@@ -22,6 +22,11 @@ class HomeAnswer:
     def __init__(self) -> None:
         self._frames: deque[Frame] = deque(maxlen=WINDOW)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether too few seconds were fed to judge."""
+        return len(self._frames) < ENOUGH_SECONDS
+
     def feed(
         self, t: float, rates: Mapping[str, DiskRates], devices: Mapping[str, BlockDevice]
     ) -> Answer | None:
@@ -35,7 +40,7 @@ class HomeAnswer:
         )  # fmt: skip
         if not disks:
             return None
-        if len(self._frames) < ENOUGH_SECONDS:
+        if self.is_short:
             measured = f.counted(len(self._frames), "second")
             return Answer("", "short", GOOD, f"{measured} measured, too short to tell", UNKNOWN)
         active = [name for name in disks if any(map(_does_io, self._rates_of(name)))]

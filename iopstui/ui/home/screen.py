@@ -107,13 +107,14 @@ class HomeChoice:
 @dataclass(frozen=True, slots=True)
 class OpenSession:
     """The session whose dashboard is below the home screen: its paths, its name, the device of its
-    row, and functions that say what runs in it now, in a word and in a sentence."""
+    row, and functions that say what runs in it now, in a word and in a sentence, and its answer."""
 
     paths: tuple[str, ...]
     name: str
     device: str
     running: Callable[[], str]
     describe: Callable[[], str]
+    answer: Callable[[], Answer | None]
 
 
 class DevicesChanged(Message):
@@ -238,6 +239,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._backend.loads is not None:
             self._backend.loads()
             self.set_interval(LIVE_S, self._tick)
+            self._show_answer(self._opened.answer() if self._opened is not None else None)
         if self._watch is not None and not self._watch.start():
             # no events here (a container without netlink): look now and then
             self.set_interval(RESCAN_S, self.action_rescan)
@@ -409,6 +411,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             activity = self._activity.setdefault(name, Activity())
             activity.add(rates.get(name), now_s)
         self._last_answer = self._answer.feed(now_s, rates, self._devices or {})
+        if self._opened is not None and self._answer.is_short:
+            # the session has measured for longer
+            self._last_answer = self._opened.answer() or self._last_answer
         if self.app.screen is self:
             self._show_answer(self._last_answer)
             self._show_loads()

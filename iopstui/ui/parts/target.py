@@ -79,8 +79,9 @@ class TargetKeys(Part):
         paths = tuple(place.path for place in target.places)
         name = printable(target.name if target.kind == DEVICE else target.path)
         return OpenSession(
-            paths, name, device, lambda: running_text(state), lambda: activity_text(state)
-        )
+            paths, name, device, lambda: running_text(state), lambda: activity_text(state),
+            lambda: None if self.port.is_replay else state.answer,
+        )  # fmt: skip
 
     def _open_over_home(self, name: str) -> None:
         from iopstui.ui.home import screen as home

@@ -380,13 +380,25 @@ def test_what_explains_a_disagreement() -> None:
     assert "500 I/Os per second more, by another" in fired(disagreement(1_000, 1_500)).text
 
 
+def test_another_program_that_will_be_named_is_not_told_twice() -> None:
+    alone, shared = (
+        diagnosis.count_mismatch(Evidence(tuple(frames), devices=[device()], shape=LIBAIO))
+        for frames in (
+            seconds(4, interval=fio(1_000), disks={"vda": disk(1_000, 4_000, wait=0.1)}),
+            seconds(4, interval=fio(1_000), disks={"vda": disk(1_000, 4_000, wait=2.0, aqu=10.0)}),
+        )
+    )
+    assert "by another program" in fired(alone).text and shared is None
+
+
 def test_more_io_is_the_syncs_only_where_they_can_have_caused_it() -> None:
     syncs = replace(LIBAIO, syncs=True, sync_interval=1, writes=True)
 
     def more(reads: float, writes: float) -> str:
         frames = seconds(
-            4, interval=fio(1_000, direction="write"), disks={"vda": disk(reads, writes)}
-        )
+            4, interval=fio(1_000, direction="write"),
+            disks={"vda": disk(reads, writes, wait=0.01)},
+        )  # fmt: skip
         evidence = Evidence(tuple(frames), devices=[device()], shape=syncs)
         return fired(diagnosis.count_mismatch(evidence)).text
 

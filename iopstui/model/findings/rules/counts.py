@@ -14,6 +14,7 @@ from iopstui.model.findings.accounts import (
     device_flows,
     kinds_text,
     mean_flows,
+    shared_device,
 )
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.evidence import (
@@ -128,6 +129,8 @@ def count_mismatch(evidence: Evidence) -> Finding | None:
         return None
     counted = device_io.ios_s if less else device_io.data_ios_s
     why = (_why_less if less else _why_more)(evidence, device_io, fio_s, fio_bytes_s(frames))
+    if why[1] == FIND_PROGRAM and shared_device(evidence) is not None:
+        return None  # the finding "neighbour" names that program, once it is known
     return Finding(
         "disagree",
         f"fio does {units.number(fio_s)} IOPS, {device_names_text(devices)}"

@@ -4,18 +4,15 @@ completes nothing, or behind another program's I/O."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.accounts import (
     READS,
     WRITES,
-    Account,
-    DeviceAccounts,
     Flows,
-    device_accounts,
     kinds_text,
+    shared_device,
 )
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.conditions import ProcessLoad
@@ -53,11 +50,6 @@ CPU_WAIT_PERCENT = 20.0
 # held by one layer and not below it
 MIN_LAYER_IOS = 2.0
 MIN_LAYER_SHARE = 0.5
-# other programs' requests: of all, a second, and in the device at a time
-OTHER_IO_SHARE = 0.3
-OTHER_IOPS = 50.0
-OTHER_IN_FLIGHT = 1.0
-OTHER_BYTES_S = 16 << 20
 # bytes of a process, as a multiple of those that others move on the device
 MIN_RATE_SHARE, MAX_RATE_FACTOR = 0.3, 3.0
 MAX_NAMED = 2
@@ -231,7 +223,7 @@ def _is_blocked(evidence: Evidence, frame: Frame) -> bool:
 
 def other_program(evidence: Evidence) -> Finding | None:
     """Another program's I/O on a device that the job's I/Os wait in."""
-    shared = _shared_device(evidence)
+    shared = shared_device(evidence)
     if shared is None:
         return None
     processes = evidence.conditions.processes
@@ -272,33 +264,7 @@ def _load_text(load: ProcessLoad, most: float) -> str:
 
 def needs_process_readings(evidence: Evidence) -> bool:
     """Whether it is worth reading which processes do I/O."""
-    return _shared_device(evidence) is not None
-
-
-@lru_cache(1)
-def _shared_device(evidence: Evidence) -> DeviceAccounts | None:
-    """The first device from the top down that others use so much that the job's I/Os wait for
-    theirs."""
-    frames = recent_job_frames(evidence)
-    if not frames or evidence.uncounted_targets:
-        return None
-    for accounts in device_accounts(evidence, frames):
-        queues = [account.all_others.queue for account in accounts.seconds]
-        clear = all(map(_is_shared, accounts.seconds)) and _has_job_io(accounts.mean)
-        if clear and fmean(queues) >= OTHER_IN_FLIGHT and min(queues) >= OTHER_IN_FLIGHT / 3:
-            return accounts
-    return None
-
-
-def _has_job_io(account: Account) -> bool:
-    """Whether some of the I/O may be the job's: a cache may keep all of it from a lower device."""
-    return (account.whole - account.all_others).ios_s >= 1.0
-
-
-def _is_shared(account: Account) -> bool:
-    others = account.all_others
-    many = others.ios_s >= OTHER_IOPS or others.bytes_s >= OTHER_BYTES_S
-    return many and account.others_share.most >= OTHER_IO_SHARE
+    return shared_device(evidence) is not None
 
 
 def _processes_on(name: str, processes: Sequence[ProcessLoad], others: Flows) -> list[ProcessLoad]:

@@ -57,8 +57,12 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
     newest = history[-MEAN_SECONDS:]
     bar = waits_bar.line(waits, width, charset)
     page += [message(width, charset, ""), *([bar] if bar else []), message(width, charset, "")]
-    page.append(_head(width, charset, len(newest)))
-    mean = _mean(waits, newest)
+    alike = _alike(waits, newest)
+    page.append(_head(width, charset, len(newest), len(alike)))
+    total = MeanWaits()
+    for frame in alike:
+        total.add(frame.waits, frame.seconds)
+    mean = total.value
     most = max([frame.waits.ios for frame in newest if frame.waits is not None] or [0.0])
     for name, value, style in (*parts(waits), (TOTAL, waits.ios, BOLD)):
         values = [_part_value(frame.waits, name) for frame in newest]
@@ -67,7 +71,9 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
     if waits.queue is not None and waits.device is not None:
         page += [message(width, charset, ""), rule(width, charset, ("In the lowest device", BOLD))]
         for name, value in (("queue", waits.queue), ("device", waits.device)):
-            page.append(_row(name, (value, None), waits.ios, [], most, DEVICE, width, charset))
+            values = [getattr(frame.waits, name, None) for frame in newest]
+            numbers = (value, getattr(mean, name, None))
+            page.append(_row(name, numbers, waits.ios, values, most, DEVICE, width, charset))
     page += [message(width, charset, ""), *_legend_rows(parts(waits), width, charset)]
     page += wrap(width, charset, SIGNS, DIM)
     return [*page, *connection_rows(_connections(state), width, charset)]
@@ -77,14 +83,14 @@ def _connections(state: LiveState) -> Sequence[Connection] | None:
     return state.frame.connections if state.frame is not None else None
 
 
-def _mean(now: Waits, newest: Sequence[Frame]) -> Waits | None:
-    """Over the seconds that have the parts of this one: with a job, or without."""
-    mean = MeanWaits()
-    for frame in newest:
-        waits = frame.waits
-        if waits is not None and (waits.above is None) == (now.above is None):
-            mean.add(waits, frame.seconds)
-    return mean.value
+def _alike(now: Waits, newest: Sequence[Frame]) -> list[Frame]:
+    """The seconds in which the same parts are known as in this one, so that their means add up."""
+    return [frame for frame in newest if frame.waits is not None and not frame.waits.stalled
+            and _unknown_parts(frame.waits) == _unknown_parts(now)]  # fmt: skip
+
+
+def _unknown_parts(waits: Waits) -> list[bool]:
+    return [part is None for part in (waits.cpu, waits.above, waits.queue)]
 
 
 def _part_value(waits: Waits | None, name: str) -> float | None:
@@ -96,9 +102,9 @@ def _part_value(waits: Waits | None, name: str) -> float | None:
     return next((value for part, value, _ in parts(waits) if part == name), None)
 
 
-def _head(width: int, charset: Charset, seconds: int) -> Row:
+def _head(width: int, charset: Charset, seconds: int, alike: int) -> Row:
     head = Line(width, charset).add("PLACE".ljust(NAME), BOLD)
-    for title in ("now", "share", f"{seconds}s mean"):
+    for title in ("now", "share", f"{alike}s mean" if alike else "mean"):
         head.add(title.rjust(NUMBER), BOLD)
     return head.add(f"   last {seconds} s", BOLD).build()
 
