@@ -198,6 +198,16 @@ def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
         os.fsync(directory)
 
 
+def has_notes() -> bool:
+    """Whether any process, running or not, has left a note."""
+    try:
+        with _open_directory() as directory:
+            names = os.listdir(directory)
+    except OSError:
+        return False
+    return any(name.endswith(".json") or name.startswith(_UNFINISHED_SUFFIX) for name in names)
+
+
 def abandoned_notes(kind: str) -> Iterator[Note]:
     """Notes of this kind whose process no longer runs. Unreadable ones are passed over."""
     return (note for note, owner in _journal_notes(kind) if owner is None)

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 
 from iopstui.linux.process.private import abandoned_directories, remove
 from iopstui.linux.roots import Roots
-from iopstui.safety import null_block
-from iopstui.safety.scratch import abandoned_scratches, pop_staying_messages
-from iopstui.safety.tunables import restore_abandoned
+from iopstui.safety import journal
 
 
 def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
     """Undo it; return (actions done, actions failed), in words."""
-    completed, failed = restore_abandoned(roots)
+    completed, failed = _undo_noted(roots) if journal.has_notes() else ([], [])
+    for directory in abandoned_directories():
+        # job files and fio's output, in memory: not worth a message
+        remove(directory)
+    return completed, failed
+
+
+def _undo_noted(roots: Roots) -> tuple[list[str], list[str]]:
+    # most starts find no notes, and load nothing of this
+    from iopstui.safety import null_block, scratch, tunables
+
+    completed, failed = tunables.restore_abandoned(roots)
     for words, more in zip(
         (completed, failed), null_block.remove_abandoned(roots.sys / "kernel/config"), strict=True
     ):
         words += more
-    for scratch in abandoned_scratches():
-        existed = scratch.path.exists()
-        scratch.close()
-        if scratch.path.exists():
+    for left in scratch.abandoned_scratches():
+        existed = left.path.exists()
+        left.close()
+        if left.path.exists():
             sudo = "sudo " if os.geteuid() else ""
-            import shlex
-
-            quoted_path = shlex.quote(str(scratch.path))
-            failed.append(f"cannot remove {scratch.path}: {sudo}rm -r {quoted_path}")
+            failed.append(f"cannot remove {left.path}: {sudo}rm -r {shlex.quote(str(left.path))}")
         elif existed:
-            completed.append(f"{scratch.path} is removed")
-    failed += pop_staying_messages()
-    for directory in abandoned_directories():
-        # job files and fio's output, in memory: not worth a message
-        remove(directory)
+            completed.append(f"{left.path} is removed")
+    failed += scratch.pop_staying_messages()
     return completed, failed
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from iopstui import events
-from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING, IopstuiError
+from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING, EXIT_OK, IopstuiError
+from iopstui.linux.counters.signal_flag import SignalFlag
 from iopstui.linux.machine.topology import read_topology
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.process.limits import exhausted_limit
@@ -31,7 +32,6 @@ from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.runs import Runs
 from iopstui.session.tick.context import Context, Sink
 from iopstui.session.tick.outcomes import OutcomeTracker, SteadyStop
 from iopstui.session.tick.sampling import Sampling
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from iopstui.preflight.shared_scratch import LentScratch
     from iopstui.safety.tunables import TunableState
     from iopstui.session.run_order import RunOrder
+    from iopstui.session.runs import Runs
     from iopstui.session.start_signal import StartSignal
 
 LEAVE_TIMEOUT_S = 4.0
@@ -100,10 +101,10 @@ class LiveSession:
         self._alternation = TunableAlternation(
             context, self._tunable_changes, self._sampling.findings
         )
-        self._runs = Runs(
-            context, self._sampling, self._current, self._tunable_changes, self._own_cpus,
-            job_target, self.budget, request.hold, viewer.idle_frames, deadline_s,
-        )  # fmt: skip
+        # set before a stop is asked for: a job that is being looked at can take a while
+        self._given_up = SignalFlag()
+        self._runs: Runs | None = None
+        self._run_options = job_target, viewer.idle_frames, deadline_s
 
     # -- called from any thread
 
@@ -137,12 +138,14 @@ class LiveSession:
     @property
     def exit_code(self) -> int:
         """The last run's (iopstui.errors)."""
-        return self._runs.exit_code if self._failure_code is None else self._failure_code
+        if self._failure_code is not None:
+            return self._failure_code
+        return self._runs.exit_code if self._runs is not None else EXIT_OK
 
     @property
     def left_behind(self) -> str:
         """Return, after ``close``, the processes that hang in the kernel, in words."""
-        return self._runs.left_behind or self._hang_message
+        return (self._runs.left_behind if self._runs is not None else "") or self._hang_message
 
     def run_job(
         self, job: str, overrides: Mapping[str, str], plan: bool = False, mark: str = ""
@@ -170,36 +173,53 @@ class LiveSession:
         order = RunOrder(request, lent, announce, hand_over, mark)
         self._command(lambda: self._begin_run(order))
 
+    def _new_runs(self) -> Runs:
+        # most sessions only watch: what runs fio is a quarter of what a session loads
+        from iopstui.session.runs import Runs
+
+        job_target, keeps_scratch, deadline_s = self._run_options
+        return Runs(
+            self._context, self._sampling, self._current, self._tunable_changes, self._own_cpus,
+            job_target, self.budget, self._given_up, self._request.hold, keeps_scratch, deadline_s,
+        )  # fmt: skip
+
     def _begin_run(self, order: RunOrder) -> None:
         self._sampling.probe.make_way_for_job()
+        self._runs = self._runs or self._new_runs()
         self._runs.order(order)
 
     def lay_out(self) -> None:
         """Continue the run that has announced its layout."""
-        self._command(self._runs.lay_out)
+        self._command(lambda: self._to_runs(lambda runs: runs.lay_out()))
 
     def start_run(self, start_signal: StartSignal) -> None:
         """Start the waiting run; ``FioExecuted`` gives the time of the start."""
-        self._command(lambda: self._runs.start_run(start_signal))
+        self._command(lambda: self._to_runs(lambda runs: runs.start_run(start_signal)))
 
     def send_heartbeat(self) -> None:
         """Tell fio's guard that this process still runs, where a tick may come too rarely for
         ``deadline_s``."""
-        run = self._runs.run
+        run = self._current.fio
         if run is not None:
             run.send_heartbeat()
 
     def stop_job(self) -> None:
         """Stop the running job; its last document still arrives."""
-        self._runs.given_up.set()
+        self._given_up.set()
         self._command(self._stop)
 
     def _stop(self, hard: bool = False) -> None:
-        self._runs.stop(hard=hard)
+        self._given_up.clear()
+        self._to_runs(lambda runs: runs.stop(hard))
+
+    def _to_runs(self, call: Callable[[Runs], None]) -> None:
+        """Call it in the session's thread, unless no job was run so far."""
+        if self._runs is not None:
+            call(self._runs)
 
     def kill_job(self) -> None:
         """Stop the running job at once, without its last document."""
-        self._runs.given_up.set()
+        self._given_up.set()
         self._command(lambda: self._stop(hard=True))
 
     def mark(self, text: str) -> None:
@@ -350,7 +370,7 @@ class LiveSession:
         ``left_behind`` then says what hangs in the kernel: about 2 s are enough for a job that
         does, CLOSE_TIMEOUT_S for a call of our own."""
         self._closing = True
-        self._runs.given_up.set()
+        self._given_up.set()
         self._wake()
         # its start may have failed: a limit of threads or of memory
         if self._thread is None or self._thread.ident is None:
@@ -374,7 +394,7 @@ class LiveSession:
 
     @property
     def running(self) -> bool:
-        return self._runs.run is not None
+        return self._current.fio is not None
 
     def _command(self, command: Callable[[], None]) -> None:
         self._commands.append(command)
@@ -387,7 +407,7 @@ class LiveSession:
     # -- the session's thread
 
     def _main(self) -> None:
-        context, sampling, runs = self._context, self._sampling, self._runs
+        context, sampling = self._context, self._sampling
         try:
             context.warn(self._own_cpus.begin())
             context.warn(_no_sum_text(context.target))
@@ -398,20 +418,28 @@ class LiveSession:
                 self._wait()
                 while self._commands:
                     self._commands.popleft()()
-                runs.follow()
-                self._tunable_changes.apply_due(runs.began_ns)
-                self._alternation.follow()
-                if sampling.tick_if_due():
-                    runs.progress()
-                runs.end_steady()
-            self._shut_down()
+                self._follow(self._runs)
+            self._shut_down(self._runs)
         except Exception as error:  # the last line of defence: reported, and nothing left running
             self._failure_code = self._failure_code or _exit_code(error)
             context.notice("error", _error_text(error))
         finally:
-            for call in (runs.close, self._tunable_changes.restore, sampling.close, *self._at_end):
+            self._try(lambda: self._to_runs(lambda runs: runs.close()))
+            for call in (self._tunable_changes.restore, sampling.close, *self._at_end):
                 self._try(call)
             self._end()
+
+    def _follow(self, runs: Runs | None) -> None:
+        """Go on with what runs, if anything ever did, and tick if that is due."""
+        if runs is not None:
+            runs.follow()
+        self._tunable_changes.apply_due(runs.began_ns if runs is not None else None)
+        self._alternation.follow()
+        ticked = self._sampling.tick_if_due()
+        if runs is not None:
+            if ticked:
+                runs.progress()
+            runs.end_steady()
 
     def _try(self, call: Callable[[], object]) -> None:
         """Whatever goes wrong in it, what comes behind it is done: somebody waits for the end."""
@@ -434,9 +462,10 @@ class LiveSession:
 
     def _wait(self) -> None:
         """Wait for the next tick, news of fio, or a command."""
-        fds = [self._wake_read, *self._runs.fds()]
+        runs = self._runs
+        fds = [self._wake_read, *(runs.fds() if runs is not None else ())]
         timeout = (self._sampling.deadline_ns - self._context.clock.monotonic_ns()) / 1e9
-        patience = self._runs.patience_s()
+        patience = runs.patience_s() if runs is not None else None
         if patience is not None:
             timeout = min(timeout, patience)
         ready, _, _ = select.select(fds, [], [], max(0.0, timeout))
@@ -456,9 +485,12 @@ class LiveSession:
         if message:
             self._context.notice("info", message)
 
-    def _shut_down(self) -> None:
+    def _shut_down(self, runs: Runs | None) -> None:
         """Stop fio and wait for its last document, so that what was measured is reported."""
-        clock, runs = self._context.clock, self._runs
+        clock = self._context.clock
+        if runs is None:
+            return
+        self._given_up.clear()
         runs.stop()
         give_up_ns = clock.monotonic_ns() + int(LEAVE_TIMEOUT_S * 1e9)
         while runs.ending:

@@ -53,7 +53,8 @@ class Runs:
     """Runs one job at a time; an order while one runs replaces it, or stops it first. Blocks only
     while a job is prepared. Used in the session's thread alone. ``job_target``
     is the target handed to jobs; ``None`` if they name their own files. ``exit_code`` is the last
-    run's; ``left_behind`` says what hangs in the kernel."""
+    run's; ``left_behind`` says what hangs in the kernel. ``given_up``: end the preparation of a
+    job early."""
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Runs:
         own_cpus: OwnCpus,
         job_target: Target | None,
         budget: WriteBudget,
+        given_up: SignalFlag,
         holds: bool = False,
         keeps_scratch: bool = False,
         deadline_s: float | None = None,
@@ -92,9 +94,7 @@ class Runs:
         self._quiet_since_ns = 0
         self._space_checked_ns = 0
         self._stall_timeouts = StallTimeouts(context)
-        # set from any thread before ``stop`` is asked for: a job that is being looked at can take
-        # a while, if fio hangs
-        self.given_up = SignalFlag()
+        self._given_up = given_up
         self._handovers = Handovers(
             context,
             sampling,
@@ -144,7 +144,6 @@ class Runs:
     def stop(self, hard: bool = False) -> None:
         """Stop the running job; ``hard``: without its last document."""
         self._handovers.stop(hard)
-        self.given_up.clear()
         self._next_order = None
         if self._planning:
             self._cancel()
@@ -196,7 +195,7 @@ class Runs:
         self._handovers.wait()
         self._current.step += 1
         self._mark = order.mark
-        cancel_when(self.given_up)
+        cancel_when(self._given_up)
         try:
             fio = find_fio()
             self._tunable_changes.apply_initial()

@@ -14,7 +14,7 @@ from trees import Tree
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices.usage.mounts import MountEntry
-from iopstui.safety import journal, leftovers, scratch
+from iopstui.safety import journal, leftovers, scratch, tunables
 from iopstui.safety.leftovers import clean_up, clean_up_and_report
 from iopstui.safety.scratch import (
     Scratch,
@@ -192,8 +192,9 @@ def test_what_can_t_be_removed_is_said_with_the_command(
         patched.setattr(scratch, "_remove", lambda path: None)
         for user, sudo in ((0, ""), (1000, "sudo ")):
             patched.setattr(leftovers.os, "geteuid", lambda user=user: user)
-            patched.setattr(leftovers, "restore_abandoned", lambda roots: (["d"], ["f"]))
-            patched.setattr(leftovers, "abandoned_scratches", lambda: iter([Scratch(path, None)]))
+            patched.setattr(journal, "has_notes", lambda: True)
+            patched.setattr(tunables, "restore_abandoned", lambda roots: (["d"], ["f"]))
+            patched.setattr(scratch, "abandoned_scratches", lambda: iter([Scratch(path, None)]))
             command = f"{sudo}rm -r '{path}'"
             assert clean_up(tree.roots) == (["d"], ["f", f"cannot remove {path}: {command}"])
 

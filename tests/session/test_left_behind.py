@@ -9,6 +9,7 @@ import pytest
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED
 from iopstui.events import LAYOUT, RUN, StepFinished
+from iopstui.linux.counters.signal_flag import SignalFlag
 from iopstui.session import runs as module
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.write_budget import WriteBudget
@@ -26,6 +27,11 @@ class Context:
         return 1.0
 
 
+def made_runs(context: Any, current: CurrentRun, knobs: Any, budget: WriteBudget) -> Any:
+    nothing: Any = None
+    return Runs(context, nothing, current, knobs, nothing, None, budget, SignalFlag())
+
+
 @pytest.mark.parametrize(
     ("stopping", "failure", "code"),
     [(True, "", EXIT_INTERRUPTED), (False, "", EXIT_JOB_FAILED),
@@ -37,7 +43,7 @@ def test_a_run_that_the_user_stopped_is_an_interrupted_one(
     monkeypatch.setattr(module, "hanging_text", lambda pids: f"process {pids[0]} hangs")
     context, current = Context(), CurrentRun()
     current.step += 1
-    runs: Any = Runs(context, None, current, None, None, None, WriteBudget())  # type: ignore[arg-type]
+    runs = made_runs(context, current, None, WriteBudget())
     fio: Any = SimpleNamespace(
         hanging=(5,), pid=5, stopping=stopping, failure=failure, last_status=None, messages=[],
         document={}, close=lambda: None, prepared=SimpleNamespace(slow_ios=dict),
@@ -63,8 +69,7 @@ def test_a_run_is_looked_at_more_often_only_while_there_is_something_to_see(
     wakes: bool, phase: str, most: int | None, wait: bool, patience: float
 ) -> None:
     context, current, knobs = Context(), CurrentRun(), SimpleNamespace(has_delayed=wait)
-    budget = WriteBudget(most)
-    runs: Any = Runs(context, None, current, knobs, None, None, budget)  # type: ignore[arg-type]
+    runs = made_runs(context, current, knobs, WriteBudget(most))
     assert runs.patience_s() is None
     fio: Any = SimpleNamespace(wakes_on_output=wakes, phase=phase)
     current.fio = fio

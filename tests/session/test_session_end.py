@@ -29,6 +29,7 @@ def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPa
     def fails() -> None:
         raise FileNotFoundError(2, "No such file or directory")
 
+    session._runs = session._new_runs()
     monkeypatch.setattr(session._runs, "close", fails)
     monkeypatch.setattr(session._tunable_changes, "restore", lambda: done.append("put back"))
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()

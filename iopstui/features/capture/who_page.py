@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from iopstui import format as f
-from iopstui.features.capture.model.job import describe
-from iopstui.features.capture.model.workload import Stream, Workload
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.draw.density import grid_cells
@@ -15,6 +13,7 @@ from iopstui.ui.draw.rows import Line, Row, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 
 if TYPE_CHECKING:
+    from iopstui.features.capture.model.workload import Stream, Workload
     from iopstui.ui.core.modal import Modal
     from iopstui.ui.port import Port
 
@@ -95,6 +94,9 @@ def _page(workload: Workload, width: int, charset: Charset) -> list[Row]:
 
 
 def _stream_text(stream: Stream) -> str:
+    # the screen reads this file at its start, for its title alone
+    from iopstui.features.capture.model.job import describe
+
     return f"{f.number(stream.rate)} flushes/s" if stream.kind == "flush" else describe(stream)
 
 

@@ -126,6 +126,8 @@ class LessonKeys(FeaturePart):
             self._begin(choice.lesson, choice.start_over)
 
     def begin_first(self) -> None:
+        if self._first is None:
+            return
         from iopstui.features.lessons.model.pages import Lesson
 
         lesson, self._first = self._first, None

@@ -20,8 +20,9 @@ from iopstui.features.reports.series import (
     WAIT_UNSENT,
     points,
 )
-from iopstui.model.experiment.load_curve import LOAD_OPTIONS, LoadCurve
+from iopstui.model.experiment.load_curve import LoadCurve
 from iopstui.model.experiment.plan import variant_letter
+from iopstui.model.experiment.ramp import LOAD_OPTIONS
 from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.output.page.svg import (
     HEAT_COLUMNS,

@@ -11,14 +11,13 @@ from iopstui.format import counted, first_of, latency, mib, number
 from iopstui.model.experiment.disturbance import disturbance_text, moved_between, uncertainty_text
 from iopstui.model.experiment.plan import HOSTS, JOB, Axis, Plan, point_indexes
 from iopstui.model.experiment.point import LittlesLaw, Point, littles_law_of_runs, merge_runs
+from iopstui.model.experiment.ramp import ENOUGH_SHARE, LOAD_OPTIONS
 from iopstui.model.metrics.statistics import FIRST, LAST, Knee, knee, knee_within
 from iopstui.text import printable
 
 if TYPE_CHECKING:
-    # the screen needs curves at its start, and no expectation
     from iopstui.model.experiment.expectation import Outcome
 
-LOAD_OPTIONS = ("iodepth", "numjobs")
 RISING = (HOSTS, *LOAD_OPTIONS)
 """Axes whose points are a curve: more of it is more load."""
 NOISE_DIP = 0.10
@@ -26,8 +25,6 @@ NOISE_DIP = 0.10
 OTHER_IO_SHARE = 0.10
 MIN_OTHER_BYTES = 1 << 20
 """Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
-ENOUGH_SHARE = 0.95
-"""Of the most IOPS: a point of less load that reaches as much is preferred."""
 ONCE = "Each point ran once: --repeats 3 shows how sure this is"
 _SIZE_OPTIONS = frozenset({"bs", "blocksize"})
 _WORK_OPTIONS = frozenset({"rw", "readwrite", "rwmixread", "rwmixwrite", "job"})

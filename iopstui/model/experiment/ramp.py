@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from iopstui.errors import UsageError
 from iopstui.format import latency, number
-from iopstui.model.experiment.load_curve import ENOUGH_SHARE, LOAD_OPTIONS
 
+LOAD_OPTIONS = ("iodepth", "numjobs")
+ENOUGH_SHARE = 0.95
+"""Of the most IOPS: a point of less load that reaches as much is preferred."""
 DEFAULT = "iodepth=1..64"
 MEASURED_S = 4.0
 """Seconds that each depth is measured."""
