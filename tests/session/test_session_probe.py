@@ -113,14 +113,19 @@ def test_programs_that_count_something_else_are_ended(probe: SessionProbe, told:
 
 
 def automatic(probe: SessionProbe) -> SessionProbe:
-    return SessionProbe(probe._context, automatic=True)
+    by_itself = SessionProbe(probe._context, automatic=True)
+    # the first tick has no rate, and the second is painted first
+    for ios_s in (None, 50.0):
+        by_itself.adjust(False, ios_s)
+        assert by_itself.parts == () and Counter.made == []
+    return by_itself
 
 
 def test_without_a_job_it_is_on_by_itself_and_says_nothing(
     probe: SessionProbe, told: list[str]
 ) -> None:
     by_itself = automatic(probe)
-    by_itself.adjust(False, None)
+    by_itself.adjust(False, 50.0)
     assert by_itself.parts == PARTS and len(Counter.made) == 1
     by_itself.make_way_for_job()
     assert Counter.made[0].closed

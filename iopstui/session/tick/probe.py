@@ -31,7 +31,9 @@ class SessionProbe:
         """Whether a disk that is followed has requests of its own: only those have details."""
         self._automatic = automatic
         """Whether it is on by itself; until somebody switches it."""
-        self._idle_ticks = IDLE_TICKS
+        # from 0 on at the start, too: the first tick has no rate, and the first picture is to come
+        # before 0.1 s of CPU goes into the programs
+        self._idle_ticks = 0
         self.why_off = ""
         """What is in the way of the probe that was asked for; "" while nothing is."""
 
