@@ -497,9 +497,10 @@ def littles_law(
         return LittlesLaw(None, measured, None, "the job's queue depth is unknown")
     if abs(measured - requested) <= LITTLE_TOLERANCE * requested:
         return LittlesLaw(requested, measured, True)
-    of = "kernel latency (fio measured none)" if point.latency_of == "await" else point.latency_of
-    if measured > requested:
-        why = f"more than requested: the latency, {of}, includes other I/Os"
+    if measured > requested and point.latency_of == "await":
+        why = "more than requested: kernel latency (fio measured none) includes other I/Os"
+    elif measured > requested:
+        why = "more than requested: I/Os that ended in these seconds began before them"
     elif paced:
         why = "the job paces itself (rate or thinktime), so its queue is not full"
     elif point.latency_of == "await":
