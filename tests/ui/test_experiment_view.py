@@ -137,9 +137,11 @@ async def test_a_plan_that_arrives_after_the_form_was_closed_is_dropped(key: str
         assert screen.focused is screen.query_one("#form-job", Input)
         plan, ready = screen._plan, screen._experiment
         assert plan is not None and ready is not None
-        await pilot.press("escape")
+        await screen.box.remove()
+        screen.action_leave()
+        assert screen.is_attached, "when its widgets are gone already"
+        await ExperimentForm._check_plan.__wrapped__(screen, plan)  # type: ignore[attr-defined]
         await wait_until(pilot, lambda: not screen.is_attached)
-        screen._prepare = lambda plan: ready
         # the thread that queries fio ends at that moment
         await ExperimentForm._check_plan.__wrapped__(screen, plan)  # type: ignore[attr-defined]
         assert isinstance(pilot.app.screen, Dashboard)

@@ -13,6 +13,7 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -122,6 +123,8 @@ class Modal(ModalScreen[Result]):
         self.keys = KeyLine(hints, charset)
         self._hints = tuple(hints)
         self.tabs: PageTabs | None = None
+        self.is_leaving = False
+        """It closes: it is still attached, but its widgets may be gone."""
         if opened_by is not None:
             # the key that has opened it closes it, and no other letter does
             self._bindings.bind(opened_by.names, "leave", "Close", show=False)
@@ -151,6 +154,10 @@ class Modal(ModalScreen[Result]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Without other pages Tab moves the focus."""
         return self.tabs is not None if action == "tab" else True
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        self.is_leaving = True
+        return super().dismiss(result)
 
     def action_tab(self, by: int) -> None:
         """Open the next page in place of this one."""

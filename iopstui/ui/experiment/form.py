@@ -263,12 +263,11 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         try:
             experiment = await asyncio.to_thread(self._background.preview, plan)
         except IopstuiError as error:
-            if plan is self._plan and self.is_attached:
+            if self._waits_for(plan):
                 self._start_when_checked = False
                 self._show_error(error)
             return
-        # changed or closed meanwhile
-        if plan is not self._plan or not self.is_attached:
+        if not self._waits_for(plan):
             return
         self._experiment = experiment
         self._show_plan(
@@ -276,6 +275,10 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         )
         if self._start_when_checked:
             self._start()
+
+    def _waits_for(self, plan: Plan) -> bool:
+        """False if the plan was changed or the form closed meanwhile."""
+        return plan is self._plan and self.is_attached and not self.is_leaving
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.action_start()
