@@ -315,8 +315,11 @@ def test_why_fewer_were_under_way(why: str, case: tuple[str, bool, bool]) -> Non
 
 
 def test_more_under_way_than_were_asked_for() -> None:
-    for of, why in (("lat", "I/Os that ended in these seconds began before them"),
-                    ("await", "kernel latency (fio measured none) includes other I/Os")):  # fmt: skip
+    kernel = "kernel latency (fio measured none) includes other I/Os"
+    for of, why in (
+        ("lat", "I/Os that ended in these seconds began before them"),
+        ("await", kernel),
+    ):
         law = littles_law(at(1000, 11_001, of), 10, True)
         assert law.why == f"more than requested: {why}"
     for us in (9001, 10_999):
