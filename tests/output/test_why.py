@@ -22,11 +22,12 @@ from iopstui.model.answer.process import (
     LOCK,
     UNKNOWN_WAIT,
     ProcessWaits,
+    own_disks,
     place_kind,
     process_text,
     waits_off_cpus,
 )
-from iopstui.model.answer.use import DiskUse
+from iopstui.model.answer.use import DiskUse, LimitUse
 from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.metrics.frame import CpuFrame
@@ -215,6 +216,48 @@ def test_a_process_on_a_stack_waits_for_its_top_and_on_two_disks_for_one_of_them
         assert sentence == f"▲ postgres (812) waits for {disk} 83 % of its time, runs 12 %"
 
 
+def test_a_process_waits_for_no_disk_that_had_nothing_to_do() -> None:
+    """It has a log open on vda, which another program reads, and waits for a file of vdb that it
+    mapped and closed; or for swap; or for pages of another disk, written to the limit."""
+    used = {"vda": changed(rates(100, 0, 1), aqu_sz=0.1, util=10.0), "vdb": HOG}
+    waiting = replace(WAITING, devices=frozenset({"vda"}))
+    for place, swapped, in_flight, disk in (
+        ("folio_wait_bit_common", 0.0, 0.1, "a disk"),
+        ("folio_wait_bit_common", 0.0, 0.9, "vda"),
+        ("folio_wait_bit_common", 900.0, 0.9, "a disk"),
+        ("balance_dirty_pages", 0.0, 0.9, "a disk"),
+    ):
+        disks = used | {"vda": changed(used["vda"], aqu_sz=in_flight)}
+        use = DiskUse(5.0, 5.0, disks={"vdb": (0.0, 0.0, 32.0)}, swap_s=swapped)
+        pairs = judge(Seen(TARGET, [frame(n + 1.0, disks) for n in range(5)], {}, use=use))
+        waits = replace(waiting, places=(place,))
+        own = own_disks(waits, pairs)
+        assert ("vdb" in {answer.disk for _, answer in own}) is (disk == "a disk"), "may be it"
+        sentence = Report(own, WAITS, 5, waits).sentences[0]
+        assert sentence == f"▲ postgres (812) waits for {disk} 83 % of its time, runs 12 %"
+
+
+def test_a_process_waits_for_a_disk_whose_requests_are_not_counted_yet() -> None:
+    """A limit holds its requests back; the disk answers nothing; nothing else does any I/O."""
+    few = changed(rates(100, 0, 1), aqu_sz=0.1, util=10.0)
+    silent = changed(rates(), in_flight=3)
+    group = LimitUse("vdb", "/app", "100 reads/s", "io.max")
+    swaps = DiskUse(5.0, 5.0, disks={"vdb": (1e6, 0.0, 0.9)}, swap_s=900.0)
+    limited = DiskUse(5.0, 5.0, limits=(group,))
+    used = changed(few, aqu_sz=0.9)
+    for rates_seen, use in ((few, limited), (silent, DiskUse(5.0, 5.0)), (used, swaps)):
+        seconds = [frame(n + 1.0, {"vdb": rates_seen}) for n in range(5)]
+        pairs = judge(Seen(TARGET, seconds, {}, use=use))
+        assert " vdb 83 % of its time" in Report(pairs, WAITS, 5, WAITING).sentences[0]
+
+
+def test_a_process_waits_for_flushes_that_no_request_in_flight_counts() -> None:
+    slow = changed(replace(rates(0, 20, 2), flushes=8, flush_ms=800.0), aqu_sz=0.04)
+    seconds = {"vdb": slow}
+    pairs = judge(Seen(TARGET, [frame(n + 1.0, seconds) for n in range(5)], {}))
+    assert " waits for vdb 83 %" in Report(pairs, WAITS, 5, WAITING).sentences[0]
+
+
 @given(st.dictionaries(st.sampled_from([DISK, LOCK, "event"]), st.floats(0, 100), max_size=3),
        st.floats(-5, 100))  # fmt: skip
 def test_a_thread_waits_no_longer_than_it_is_off_the_cpus(
@@ -236,7 +279,8 @@ def test_a_thread_waits_no_longer_than_it_is_off_the_cpus(
     ("kswapd", False, "event"), ("do_wait", False, "child"),
     ("mem_cgroup_handle_over_high", True, "memory"), ("kernel_clone", True, "child"),
     ("wait_for_vfork_done", True, "child"), ("__refrigerator", True, FROZEN),
-    ("do_freezer_trap", False, FROZEN), ("hrtimer_nanosleep", True, UNKNOWN_WAIT),
+    ("do_freezer_trap", False, FROZEN), ("get_signal", False, FROZEN),
+    ("hrtimer_nanosleep", True, UNKNOWN_WAIT),
 ])  # fmt: skip
 def test_what_a_kernel_function_waits_for(place: str, blocked: bool, kind: str) -> None:
     assert place_kind(place, blocked) == kind

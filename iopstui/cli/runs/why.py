@@ -18,8 +18,8 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import device_links, device_tree
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
-from iopstui.model.answer.judge import Pair, combined_verdict, judge, judge_share
-from iopstui.model.answer.process import WAITS_PERCENT
+from iopstui.model.answer.judge import combined_verdict, judge, judge_share
+from iopstui.model.answer.process import WAITS_PERCENT, own_disks
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
 from iopstui.output.pages.why import Report, why_json, why_lines, without_disk
@@ -105,16 +105,10 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
     waits = process.result() if process is not None else None
     if waits is not None:
         waits = replace(waits, io_percent=next((s.waited_percent for s, _ in pairs), None))
-        pairs = _of_process(pairs, waits.devices)
+        pairs = own_disks(waits, pairs)
     verdict = combined_verdict(pairs)
     if waits is not None:
         verdict = WAITS if waits.for_disk >= WAITS_PERCENT else NOTHING
         if not waits.state or (verdict == NOTHING and waits.unclear):
             verdict = UNKNOWN
     return Report(pairs, verdict, len(examination.frames), waits, examination.no_probe)
-
-
-def _of_process(pairs: list[Pair], devices: frozenset[str]) -> list[Pair]:
-    """The disks that a process has files open on; all, if that can't be seen."""
-    own = [pair for pair in pairs if pair[1].disk in devices]
-    return own or pairs

@@ -45,11 +45,12 @@ VERSION_1_FILES = {
 class CgroupLimits:
     """By a whole disk's "major:minor": the limits, those of a kind together and the tightest of
     them first, how long iocost has made the group wait so far, in µs, and the disks that iocost
-    is at work on."""
+    is at work on, which all I/O of the machine's top cgroup passes (``in_top``)."""
 
     limits: Mapping[str, tuple[IoLimit, ...]] = field(default_factory=dict)
     cost_wait_us: Mapping[str, int] = field(default_factory=dict)
     iocost_disks: frozenset[str] = frozenset()
+    in_top: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ class IoLimits:
         for number, limit in (*self._v2_limits(), *self._v1_limits()):
             limits.setdefault(number, []).append(limit)
         sorted_ = {number: _sorted(some) for number, some in limits.items()}
-        return CgroupLimits(sorted_, self._cost_waits(), self._iocost_disks())
+        in_top = bool(self._v2_groups) and self._v2_groups[0].root
+        return CgroupLimits(sorted_, self._cost_waits(), self._iocost_disks(), in_top)
 
     def _find_groups(self, members: list[Membership]) -> None:
         unified: list[_Group] = []
@@ -161,8 +163,8 @@ class IoLimits:
                     yield number, IoLimit(group.name, file, kind, value)
 
     def _iocost_disks(self) -> frozenset[str]:
-        """The root's own I/O passes iocost; in a container the root can't be seen."""
-        if not self._v2_groups or not self._v2_groups[-1].root or self._v2_groups[0].root:
+        """In a container the root can't be seen."""
+        if not self._v2_groups or not self._v2_groups[-1].root:
             return frozenset()
         return parse_cost_qos(read_text(f"{self._v2_groups[-1].place}/io.cost.qos") or "")
 

@@ -203,6 +203,7 @@ class ConditionsFiles:
             limits=groups.limits.get(number, ()),
             iocost_wait_us=groups.cost_wait_us.get(number),
             has_iocost=number in groups.iocost_disks,
+            passes_iocost=groups.in_top,
             temperature=self._temperature(place.sensors, t),
             link=_link(place.links),
             errors=errors,

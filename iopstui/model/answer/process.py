@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.situation import Situation
 
 DISK, SERVER, MEMORY, LOCK, CHILD, FROZEN, EVENT, UNKNOWN_WAIT = (
     "disk", "server", "memory", "lock", "child", "frozen", "event", "unknown",
@@ -20,6 +23,12 @@ PROVEN_SHARE = 0.3
 """While a task waits for I/O, the machine counts as waiting for it (PSI). Looks find a task in
 state D too often where CPUs are full, but not so many times."""
 
+IN_FLIGHT_SHARE = 0.5
+"""While a process waits for a disk, the disk has a request in flight, or a flush."""
+HELD_BACK = ("limit", "near-limit", "iocost", "suspended", "pool", "offline")
+"""Rules of answers about requests that wait before the disk counts them."""
+DIRTY_PLACE = "balance_dirty"
+
 ASYNCHRONOUS = "read_events"
 RING_PLACE = "io_cqring_wait"
 _PLACES: tuple[tuple[str, str], ...] = (
@@ -27,7 +36,7 @@ _PLACES: tuple[tuple[str, str], ...] = (
     (r"shrink|reclaim|mem_cgroup|oom|kswapd|congestion", MEMORY),
     (r"futex|rwsem|mutex|percpu_down|rt_mutex|flock|posix_lock|locks_lock", LOCK),
     (r"^do_wait|^wait4|^kernel_wait4|^kernel_clone|^_?do_fork|vfork", CHILD),
-    (r"refrigerator|freezer", FROZEN),
+    (r"refrigerator|freezer|^get_signal$", FROZEN),
     (r"io_schedule|folio_wait|wait_on_page|wait_on_buffer|filemap|blk_|bio_|dio|iomap|jbd2|"
      r"do_get_write_access|wait_transaction|ext4|xfs|xlog|btrfs|f2fs|rq_qos|rqos|wbt_|md_|raid|"
      r"read_events|balance_dirty|swap|dm_|loop|sync_inodes|writeback|_supers|submit_|zfs|zio|cv_wait|"
@@ -122,6 +131,34 @@ class ProcessWaits:
             return "sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"
         unread = not self.places and self.percents.get(EVENT, 0.0) >= MIN_PERCENT
         return "sleeps: what for cannot be read" if unread else ""
+
+
+def own_disks(
+    waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]
+) -> list[tuple[Situation, Answer]]:
+    """Those of the disks that the process has files open on, if what it waits for may be there;
+    all of them if not: it may wait for swap, a closed file or the page cache of another disk."""
+    own = [pair for pair in pairs if pair[1].disk in waits.devices]
+    if waits.for_disk >= MIN_PERCENT and not any(_may_be_waited_for(waits, *pair) for pair in own):
+        return [*pairs]
+    return own or [*pairs]
+
+
+def waited_disk(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> str:
+    """The only disk that it may wait for, of a stack the top that it opened; "" if several may be
+    meant."""
+    own = [pair for pair in pairs if pair[1].disk in waits.devices]
+    likely = [s for s, answer in own if _may_be_waited_for(waits, s, answer)]
+    tops = [s.disk for s in likely if all(other.disk in s.below for other in likely)]
+    return tops[0] if tops else ""
+
+
+def _may_be_waited_for(waits: ProcessWaits, s: Situation, answer: Answer) -> bool:
+    if answer.rule in HELD_BACK or (s.now_in_flight and not s.ios_s):
+        return True
+    if not s.others_are_idle and (s.swaps or any(DIRTY_PLACE in one for one in waits.places)):
+        return False  # memory is on any disk, and the page cache has those of all
+    return 100 * (s.in_flight + s.flushing) >= IN_FLIGHT_SHARE * waits.for_disk
 
 
 _TEXTS = {

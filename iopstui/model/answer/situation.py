@@ -182,6 +182,13 @@ class Situation:
         """Requests in flight on average."""
         return self._mean_rate("weighted_ms") / 1e3
 
+    @property
+    def flushing(self) -> float:
+        """Flushes under way on average; no request in flight counts them."""
+        spent = sum((rates.flushes or 0) * (rates.f_await or 0.0) for rates in self.seconds)
+        seconds = sum(rates.seconds for rates in self.seconds)
+        return spent / 1e3 / seconds if seconds else 0.0
+
     @cached_property
     def ios_s(self) -> float:
         """Requests completed per second."""
@@ -353,6 +360,15 @@ class Situation:
             in zip(self.seconds, self._waited, self._stalled, strict=True)
         ])  # fmt: skip
 
+    @cached_property
+    def waits_at_times(self) -> bool:
+        """Whether requests waited in some of the seconds: in many, or again and again."""
+        share = max(self.queue_share, self.slow_share)
+        waited = [*map(self._waits_in_queue, self.seconds, self._waited)]
+        begins = sum(now and not before
+                     for before, now in zip([False, *waited], waited, strict=False))  # fmt: skip
+        return share < MOST_SECONDS and (share > FEW_SECONDS or begins > 1)
+
     @property
     def stalled_seconds(self) -> int:
         """In how many of the seconds requests were in flight all the time, and none completed."""
@@ -522,21 +538,31 @@ class Situation:
         with_it = {name for name, state in states.items() if state.has_iocost}
         return bool(with_it & {*self.below}) and (bool(self.ios_s) or len(with_it) == 1)
 
+    @cached_property
+    def _each_in_flight(self) -> dict[str, float]:
+        """Requests in flight on each disk of the machine. Who uses the disks is read over seconds
+        of its own, or not at all; so those of the frames count as well."""
+        rows = {name: row[2] for name, row in self.use.disks.items()} if self.use else {}
+        measured = self.machine.in_flight
+        return {n: max(rows.get(n, 0.0), measured.get(n, 0.0)) for n in {*rows, *measured}}
+
     @property
     def all_in_flight(self) -> float:
         """Requests in flight on all disks of the machine, those below this one as well (each layer
         counts them again: it is rather too much)."""
-        rows = {name: row[2] for name, row in self.use.disks.items()} if self.use else {}
-        names = {*rows, *self.machine.in_flight}
-        return sum(max(rows.get(n, 0.0), self.machine.in_flight.get(n, 0.0)) for n in names)
+        return sum(self._each_in_flight.values())
 
     @cached_property
     def other_in_flight(self) -> float:
-        """Requests in flight on all other disks of the machine."""
-        if self.use is None:
-            return 0.0
-        stack = {*self.below, *self.above}
-        return sum(row[2] for name, row in self.use.disks.items() if name not in stack)
+        """Requests in flight on all other disks of the machine, as far as they are known."""
+        own = {*self.below, *self.above}
+        return sum(value for name, value in self._each_in_flight.items()
+                   if name not in own and self._whole(name) not in own)  # fmt: skip
+
+    def _whole(self, name: str) -> str:
+        """The disk that a partition is on; any other device itself."""
+        device = self.devices.get(name)
+        return device.disk if device is not None and device.disk else name
 
     @property
     def others_are_idle(self) -> bool:

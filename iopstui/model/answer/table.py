@@ -54,6 +54,10 @@ NO_IO_SHARE = 0.1
 """Tasks that wait so much more than requests are in flight wait for something else."""
 LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
 BUSY, IN_USE = 80.0, 1.0
+FULL_SHARE = 0.75
+"""A queue is full at times if this part of it is in use on average."""
+WAIT_SHARE = 0.5
+"""A program that waits for the disk most of the time has a request in flight so long at least."""
 SOME_WAIT_PERCENT = 0.5
 """Of the time; less is nothing, and 0 % where it is shown."""
 LOWER_SHARE = 0.25
@@ -235,7 +239,7 @@ def ended(s: Situation) -> Answer | None:
     if before.in_flight < IN_USE:
         return None
     state = "has hardly any I/O" if any(one.ios_s for one in rest) else "is idle: no I/O"
-    waited = max(s.queue_share, s.slow_share) > FEW_SECONDS
+    waited = max(s.queue_share, s.slow_share) > FEW_SECONDS or s.waits_at_times
     return Answer(
         s.disk, ENDED, GOOD,
         f"{s.disk} {state} for {sum(one.seconds for one in rest):.0f} s; before that "
@@ -267,32 +271,64 @@ def near_limit(s: Situation) -> Answer | None:
         if near.disk == s.disk or (near.disk in s.below and s.ios_s):
             return Answer(
                 s.disk, "near-limit", GOOD,
-                f"{s.disk}: {_mean(s)}, {_count(s.in_flight)} in flight; {near.group} is at or near"
-                f" its limit of {near.text} ({near.file}) at times", UNKNOWN,
+                f"{_load_text(s)}; {near.group} is at or near its limit of {near.text} "
+                f"({near.file}) at times", UNKNOWN,
                 next=advise("longer", s.disk),
             )  # fmt: skip
     return None
 
 
-def io_cost(s: Situation) -> Answer | None:
-    """io.cost lets a cgroup wait by its weight. Where a task waits is read as root alone, whether
-    io.cost is on outside the top cgroup alone."""
+def held_back(s: Situation) -> Answer | None:
+    """The kernel lets a program wait before its I/O is in the queue. Where a task waits is read as
+    root alone; a container does not see whether io.cost is on."""
     if max(s.queue_share, s.slow_share) >= MOST_SECONDS:
         return None
-    held = [task for task in s.blocked if task.place.startswith("ioc_")]
-    if held and (s.has_iocost or (s.ios_s and s.others_are_idle)):
-        return Answer(
-            s.disk, "iocost", WARNING,
-            f"Not the disk: {_tasks_text(held)}, for io.cost (io.cost.qos, io.weight)", WAITS,
-            next=advise("iocost"),
-        )  # fmt: skip
-    if not s.has_iocost or not (s.has_pressure or s.blocked):
+    on_this_disk = bool(s.ios_s) and s.others_are_idle
+    if (held := _tasks_in(s, "ioc_")) and (s.has_iocost or on_this_disk):
+        return _held_answer(s, held, "for io.cost (io.cost.qos, io.weight)", "iocost")
+    if held := _tasks_in(s, "rq_qos_"):
+        why = "for io.latency of a cgroup, or the throttling of write-back (wbt_lat_usec)"
+        if on_this_disk:
+            return _held_answer(s, held, why, "held")
+        if s.in_flight >= HARDLY_USED:
+            return Answer(s.disk, "held", GOOD, f"{_load_text(s)}; {_tasks_text(held)}, {why}, of "
+                          "this disk or another", UNKNOWN, _who(s))  # fmt: skip
+    if full := _full_slots(s):
+        return full
+    if not s.has_iocost or not (s.has_pressure or s.blocked or (_waited_for_cpu(s) and s.ios_s)):
         return None
     return Answer(
         s.disk, "iocost", GOOD,
-        f"{s.disk}: {_mean(s)}, {_count(s.in_flight)} in flight; io.cost may hold I/O back "
-        "(io.cost.qos, io.weight)", UNKNOWN, _who(s), advise("root", s.disk),
+        f"{_load_text(s)}; io.cost may hold I/O back (io.cost.qos, io.weight)", UNKNOWN, _who(s),
+        advise("root", s.disk),
     )  # fmt: skip
+
+
+def _held_answer(s: Situation, held: Sequence[BlockedTask], why: str, rule: str) -> Answer:
+    return Answer(s.disk, rule, WARNING, f"Not the disk: {_tasks_text(held)}, {why}", WAITS,
+                  next=advise(rule))  # fmt: skip
+
+
+def _full_slots(s: Situation) -> Answer | None:
+    """The queue is so short that requests do not wait in it, but for it."""
+    queue = s.devices[s.disk].queue if s.disk in s.devices else None
+    slots = queue.nr_requests if queue is not None else None
+    if slots is None or s.in_flight < FULL_SHARE * slots or not s.blocked:
+        return None
+    text = f"{_load_text(s)}, and its queue takes {slots} at once (nr_requests)"
+    if held := _tasks_in(s, "blk_mq_get_tag"):
+        return Answer(s.disk, "slots", WARNING, f"{text}: {_tasks_text(held)}", WAITS, _who(s),
+                      advise("nr-requests"))  # fmt: skip
+    return Answer(s.disk, "slots", GOOD, f"{text}; whether others wait for it cannot be told",
+                  UNKNOWN, _who(s), advise("root", s.disk))  # fmt: skip
+
+
+def _tasks_in(s: Situation, function: str) -> list[BlockedTask]:
+    return [task for task in s.blocked if task.place.startswith(function)]
+
+
+def _load_text(s: Situation) -> str:
+    return f"{s.disk}: {_mean(s)}, {_count(s.in_flight)} in flight"
 
 
 def memory(s: Situation) -> Answer | None:
@@ -431,7 +467,7 @@ def _waited_for_cpu(s: Situation) -> float:
 def unsteady(s: Situation) -> Answer | None:
     """Requests waited in some of the seconds."""
     share = max(s.queue_share, s.slow_share)
-    if not FEW_SECONDS < share < MOST_SECONDS:
+    if not s.waits_at_times:
         return None
     count, length = round(share * len(s.seconds)), _sample_text(s)
     samples = f" samples{length}" if length else " s"
@@ -510,12 +546,21 @@ def busy(s: Situation) -> Answer | None:
     if queue == "" and not quick and s.busy is not None and s.busy < BUSY_UTIL:
         queue = f", none for {100 - s.busy:.0f} % of the time"
     resync = _resync(s)
+    others = _more_than_in_flight(s)
+    blocked = f"; {_blocked_text(s, 'is blocked', 'are blocked')}, not all for these" * others
     return Answer(
         s.disk, "busy", GOOD,
         f"{s.disk}{s.layer} is in use{' and quick' * quick}: {_mean(s)}, "
-        f"{units.size(s.bytes_s)}/s, {_count(s.in_flight)} in flight{queue}{_usual(s)}", NOTHING,
-        resync[0] if resync else _who(s),
+        f"{units.size(s.bytes_s)}/s, {_count(s.in_flight)} in flight{queue}{_usual(s)}{blocked}",
+        UNKNOWN if others else NOTHING, resync[0] if resync else _who(s),
     )  # fmt: skip
+
+
+def _more_than_in_flight(s: Situation) -> bool:
+    """Whether more programs are blocked than wait for requests in flight: the others may wait
+    before this disk."""
+    tasks = [task for task in s.blocked if not task.place or place_kind(task.place, True) == DISK]
+    return s.others_are_idle and s.in_flight + s.flushing < WAIT_SHARE * len(tasks)
 
 
 def quiet(s: Situation) -> Answer:
@@ -527,6 +572,7 @@ def quiet(s: Situation) -> Answer:
     of_disks = s.has_pressure and not s.idle_rings and not (s.use is not None and s.use.remote)
     rest = s.others_are_idle and not _works_below(s)
     stuck = not s.ios_s and rest and (of_disks or _waits_in_block_layer(s))
+    stuck = stuck or _more_than_in_flight(s)
     return Answer(s.disk, "quiet", GOOD, _quiet_text(s), UNKNOWN if stuck else NOTHING,
                   resync[0] if resync else who)  # fmt: skip
 
@@ -587,7 +633,7 @@ TABLE: Sequence[Row] = (
     slow_member,
     full_queue,
     slow_device,
-    io_cost,
+    held_back,
     near_limit,
     pressure_alone,
     waits_elsewhere,

@@ -101,6 +101,7 @@ HINTS: Mapping[str, str] = {
     "echo 1 > /sys/block/{}/queue/iostats_passthrough",
     "extents": "filefrag -v shows the file's extents",
     "iocost": "see io.cost.qos and io.weight of the cgroup",
+    "held": "see io.latency of the cgroups, and queue/wbt_lat_usec of the disk",
     "thin-pool": "see dmsetup status {}; a larger pool (lvextend), or fstrim, may make room",
     "table": "dmsetup table {} shows what that layer does",
     "array": "see /proc/mdstat; mdadm --detail shows its members",

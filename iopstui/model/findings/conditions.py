@@ -80,8 +80,9 @@ class DeviceState:
     """Static facts of a block device. ``queue_depth`` is what a SCSI disk takes at once
     (device/queue_depth). ``limits`` are those of cgroups; ``iocost_wait_us`` is how long iocost has
     made this group wait so far (io.stat, cost.wait), ``has_iocost`` whether iocost controls the
-    disk (io.cost.qos). ``errors`` (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's
-    counters. ``lost_paths`` names a multipath device's paths that are not usable, with their state.
+    disk (io.cost.qos), ``passes_iocost`` whether it leaves this group alone. ``errors``
+    (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's counters. ``lost_paths`` names
+    a multipath device's paths that are not usable, with their state.
     ``alignment_offset`` is the disk's or partition's, in bytes, 0 if aligned.
     ``suspended``: a device-mapper device lets nothing pass (dm/suspended). ``pool``: why a thin
     pool can't be written ("out_of_data_space", "ro", "Fail"), else "". ``offline``: a SCSI
@@ -93,6 +94,7 @@ class DeviceState:
     limits: tuple[IoLimit, ...] = ()
     iocost_wait_us: int | None = None
     has_iocost: bool = False
+    passes_iocost: bool = False
     temperature: Temperature | None = None
     link: Link | None = None
     errors: int | None = None

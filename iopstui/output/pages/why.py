@@ -9,7 +9,12 @@ from iopstui.format import first_of
 from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, WARNING, Answer
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
 from iopstui.model.answer.judge import Pair
-from iopstui.model.answer.process import WAITS_PERCENT, ProcessWaits, process_text
+from iopstui.model.answer.process import (
+    WAITS_PERCENT,
+    ProcessWaits,
+    process_text,
+    waited_disk,
+)
 from iopstui.model.answer.situation import Situation
 from iopstui.model.block.target import Target
 from iopstui.text import printable
@@ -71,11 +76,7 @@ def _process_sentence(report: Report) -> str:
     assert waits is not None
     if not waits.state:
         return f"{waits.name} has ended while it was looked at"
-    known = [answer.disk for _, answer in report.pairs if answer.disk in waits.devices]
-    active = [s for s, _ in report.pairs if s.disk in known and s.ios_s]
-    # of a stack it opened the top
-    tops = [s.disk for s in active if all(other.disk in s.below for other in active)]
-    disk = tops[0] if tops else (known[0] if len(known) == 1 else "")
+    disk = waited_disk(waits, report.pairs)
     rules = {answer.rule for _, answer in report.pairs if answer.disk == disk}
     if not rules.isdisjoint(("limit", "iocost")) or any(
         place.startswith("ioc_") for place in waits.places

@@ -203,7 +203,8 @@ def _now_text(limit: IoLimit, rate: float) -> str:
 
 
 def _costed_devices(evidence: Evidence) -> list[str]:
-    return [name for name, state in evidence.conditions.devices.items() if state.has_iocost]
+    states = evidence.conditions.devices
+    return [name for name, state in states.items() if state.has_iocost and not state.passes_iocost]
 
 
 def _cost_wait_percent(evidence: Evidence) -> float | None:

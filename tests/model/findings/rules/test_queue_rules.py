@@ -244,6 +244,8 @@ def test_iocost_makes_the_group_wait() -> None:
 
 
 def test_iocost_may_make_it_wait_where_its_count_is_not_told() -> None:
+    passed = {"vda": DeviceState(has_iocost=True, passes_iocost=True)}
+    assert "iocost" not in fired(waits_above_device(waiting(states=passed))).text
     states = {"vda": DeviceState(has_iocost=True)}
     assert (
         "iocost is active on vda (io.cost.qos) and may"
