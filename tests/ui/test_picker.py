@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -164,6 +165,18 @@ async def test_home_has_the_session_s_answer_until_it_has_measured_for_long_enou
         app.screen._tick()  # type: ignore[attr-defined]
         await settle(pilot)
         assert "sda is in use and quick" not in screen_text(app)
+
+
+async def test_what_a_thread_finds_while_home_closes_is_dropped() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        await home.query("*").remove()
+        home._devices = None
+        await asyncio.to_thread(home._scan)
+        await asyncio.to_thread(home._read_processes)
+        assert home._devices is None
 
 
 async def test_typing_narrows_the_list_and_escape_drops_it() -> None:

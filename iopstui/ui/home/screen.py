@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
+from typing import Any
 
 from rich.style import Style
 from rich.table import Table
@@ -277,7 +278,11 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     def _read_recent(self) -> None:
         """Look through recent recordings in a thread, as each is opened."""
         recordings = self._backend.recent() if self._backend.recent is not None else ()
-        self.app.call_from_thread(self._show_recent, recordings)
+        self._show_from_thread(self._show_recent, recordings)
+
+    def _show_from_thread(self, show: Callable[[Any], None], found: Any) -> None:
+        """Show what a thread has found, unless the screen closes: its widgets go before it."""
+        self.app.call_from_thread(lambda: show(found) if self.query("#home-none") else None)
 
     def _show_recent(self, recordings: Sequence[RecentRecording]) -> None:
         for recent in self.query(RecentRecordings):
@@ -311,9 +316,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         try:
             devices: Mapping[str, BlockDevice] = self._backend.discover()
         except OSError as error:
-            self.app.call_from_thread(self._show_error, f"Cannot read the devices: {error}.")
+            self._show_from_thread(self._show_error, f"Cannot read the devices: {error}.")
             return
-        self.app.call_from_thread(self._set_devices, devices)
+        self._show_from_thread(self._set_devices, devices)
 
     def _show_error(self, message: str) -> None:
         self._show_status(message, ERROR)
@@ -435,7 +440,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     def _read_processes(self) -> None:
         """In a thread: some machines have thousands of processes."""
         process = self._backend.busiest() if self._backend.busiest is not None else None
-        self.app.call_from_thread(self._show_busiest, rows.busiest_process_text(process))
+        self._show_from_thread(self._show_busiest, rows.busiest_process_text(process))
 
     def _show_busiest(self, text: str) -> None:
         self._reading_processes = False
