@@ -5,8 +5,15 @@ from __future__ import annotations
 from disks import changed
 from watch_frames import frame, rates
 
-from iopstui.events import FrameReady
-from iopstui.model.answer.answer import GOOD, UNKNOWN, WARNING, Answer, short_who
+from iopstui.events import FrameReady, StepFinished
+from iopstui.model.answer.answer import (
+    GOOD,
+    OF_A_SECOND,
+    UNKNOWN,
+    WARNING,
+    Answer,
+    short_who,
+)
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.ui.dashboard.bars import answer_of
@@ -65,6 +72,17 @@ def test_home_names_the_disk_that_needs_attention_first() -> None:
     for t in range(10, 16):
         answer = home.feed(t, {"sda": rates(50, 0, 1), "sdb": rates()}, DEVICES)
     assert answer is not None and (answer.disk, answer.state) == ("sda", GOOD)
+
+
+def test_the_answer_on_a_run_is_of_the_past_once_it_has_ended() -> None:
+    for rule, before, after in (
+        (OF_A_SECOND, "fio does 9 IOPS", "Before the run ended: fio did 9 IOPS"),
+        ("finding-tags", "tags: fio does 9", "Before the run ended: tags: fio did 9"),
+        ("silent", "vda has answered nothing", "vda has answered nothing"),
+    ):
+        state = LiveState(answer=Answer("vda", rule, GOOD, before))
+        state.apply(StepFinished(9.0, 1, 0, "", False))
+        assert state.answer is not None and state.answer.text == after
 
 
 def test_nothing_is_said_of_parts_of_seconds() -> None:

@@ -167,6 +167,8 @@ def test_frozen_takes_only_the_space_that_the_message_leaves() -> None:
     line = text([bars.message_line(stopped, at, None, 80, UTF8)])
     assert " ago  " in line and "a message of middling length" in line and "measuring" not in line
     assert "measuring continues" in text([bars.message_line(stopped, at, None, 120, UTF8)])
+    replay = bars.message_rows(stopped, at, None, 120, 0, UTF8, has_controls=False)
+    assert " ago  " in text(replay) and "measuring" not in text(replay)
 
 
 def test_a_message_continues_in_the_row_of_the_finding() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iopstui.model.findings.advice import NO_ADVICE, Advice
 
@@ -43,6 +43,14 @@ class Answer:
     def repeats_finding(self) -> bool:
         """Whether a finding has said the same."""
         return self.rule.startswith(FINDING)
+
+    @property
+    def of_ended_run(self) -> Answer:
+        """The same once the run that it is about has ended."""
+        if self.rule != OF_A_SECOND and not self.repeats_finding:
+            return self
+        text = self.text.replace("fio does", "fio did", 1)
+        return replace(self, text=f"Before the run ended: {text}")
 
     @property
     def key(self) -> tuple[str, ...]:

@@ -451,8 +451,7 @@ def cpus_full(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "cpu", GOOD,
         f"{begin} CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
-        f"{_quiet_text(s).removesuffix(f'; {_NOTHING_WAITS}')}", who=_who(s),
-        next=advise("cpu-users"),
+        f"{_quiet_text(s).removesuffix(f'; {_NOTHING_WAITS}')}", next=advise("cpu-users"),
     )  # fmt: skip
 
 

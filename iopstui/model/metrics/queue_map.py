@@ -230,7 +230,7 @@ def completion_text(device: BlockDevice, completes: str | None) -> str:
     return {
         IDLE: f"{name} is idle: fewer than {BUSY_IOS:.0f} I/Os per second",
         SOFTIRQ: "completions run as BLOCK softirqs (counted for all disks together)",
-        INLINE: "completes inside the hard interrupt, so no BLOCK softirq: that is not idle",
+        INLINE: "I/O completes inside the hard interrupt, so no BLOCK softirq: that is not idle",
         MIXED: "some completions run as BLOCK softirqs, some inside the hard interrupt",
         SUBMITTER: f"{name} completes without an interrupt of its own"
         + (": the disks below it have them" if bio_based and device.slaves else ""),

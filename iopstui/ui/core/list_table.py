@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import DataTable
 from textual.widgets.data_table import ColumnKey
 
-from iopstui.format import shorten
+from iopstui.format import MISSING, shorten
 from iopstui.tables import DOWN, Column, in_order, sortable
 from iopstui.text import printable
 from iopstui.ui.draw.style import Charset
@@ -66,11 +66,14 @@ class ListTable(DataTable[Text]):
             self.move_cursor(row=keys.index(key) if key in keys else min(cursor, len(keys) - 1))
 
     def fitting(self, items: Sequence[Any]) -> Mapping[str, int | None]:
-        """Widths for ``show``: the columns from the left that have room for these items whole."""
+        """Widths for ``show``: the columns from the left that have room for these items whole,
+        without those that none of them has."""
         room = self.size.width - self.styles.scrollbar_size_vertical
         widths: dict[str, int | None] = {}
         for title, column in self._by_title.items():
-            texts = (self._charset.text(printable(column.text(item))) for item in items)
+            texts = [self._charset.text(printable(column.text(item))) for item in items]
+            if {*texts} == {self._charset.text(MISSING)}:
+                continue
             room -= max(map(cell_len, (title, *texts))) + 2 * self.cell_padding
             if room < 0 and widths:
                 break

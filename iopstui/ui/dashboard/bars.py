@@ -360,7 +360,8 @@ def message_rows(
     rows below. ``has_controls``: whether keys here run anything."""
     cost_text = cost.text(width) if cost is not None else ""
     text, style = _message_piece(state)
-    head = _head(state, frozen, cell_len(text), width, charset)
+    continues = "; measuring continues" * has_controls
+    head = _head(state, frozen, continues, cell_len(text), width, charset)
     keys = f"   {state.next_keys}" if state.next_keys and has_controls else ""
     notice = state.visible_notice()
     ending = notice is not None and (notice.ending or notice.level == "error")
@@ -378,14 +379,16 @@ def message_rows(
     return [row, *_wrap_remainder(remainder, width, more, style, charset)] if remainder else [row]
 
 
-def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset: Charset) -> Line:
+def _head(
+    state: LiveState, frozen: Frame | None, continues: str, size: int, width: int, charset: Charset
+) -> Line:
     """Prefix of a message of this size: since when the screen is frozen, in the longest form that
     fits."""
     if frozen is None:
         return Line(width, charset).add(" ")
     ago = f"{f.clock(max(0.0, state.t - frozen.t))} ago"
     when = f.wall_clock(frozen.wall_ms)
-    for suffix in (f" {when}, {ago}; measuring continues  ", f" {ago}  ", " "):
+    for suffix in (f" {when}, {ago}{continues}  ", f" {ago}  ", " "):
         head = Line(width, charset).add(" ").add(f" FROZEN at {f.clock(frozen.t)} ", SELECTED)
         head.add(suffix, WARNING)
         if head.used + size <= width:

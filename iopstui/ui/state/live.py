@@ -496,6 +496,7 @@ class LiveState:
 
     def _finish_step(self, event: StepFinished) -> None:
         self.finished, self.progress = event, None
+        self.answer = self.answer.of_ended_run if self.answer is not None else None
         self.option_steps.end_run(event.t)
         self.next_run.finished(event.step, event.interrupted)
         if self.step is None or self.step.step != event.step:

@@ -178,7 +178,7 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
 def _possible_text(offer: LessonOffer) -> str:
     """Parts of the lesson this target can show, and why not the rest."""
     if not offer.impossible_runs:
-        return "complete"
+        return "all runs are possible"
     total = len(offer.lesson.runs)
     possible = total - len(offer.impossible_runs)
     summary = (

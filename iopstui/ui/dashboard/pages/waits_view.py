@@ -84,13 +84,13 @@ def _connections(state: LiveState) -> Sequence[Connection] | None:
 
 
 def _alike(now: Waits, newest: Sequence[Frame]) -> list[Frame]:
-    """The seconds in which the same parts are known as in this one, so that their means add up."""
-    return [frame for frame in newest if frame.waits is not None and not frame.waits.stalled
-            and _unknown_parts(frame.waits) == _unknown_parts(now)]  # fmt: skip
-
-
-def _unknown_parts(waits: Waits) -> list[bool]:
-    return [part is None for part in (waits.cpu, waits.above, waits.queue)]
+    """The seconds for a mean whose parts add up: with a job as now, or without as now, and of these
+    only those that know a part which the others don't."""
+    alike = [frame for frame in newest if frame.waits is not None and not frame.waits.stalled
+             and (frame.waits.above is None) == (now.above is None)]  # fmt: skip
+    for part in ("cpu", "queue"):
+        alike = [one for one in alike if getattr(one.waits, part) is not None] or alike
+    return alike
 
 
 def _part_value(waits: Waits | None, name: str) -> float | None:

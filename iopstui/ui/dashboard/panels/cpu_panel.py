@@ -115,9 +115,10 @@ def before_text(state: LiveState) -> str:
     change, before = state.tunable_change, state.completions_before
     if change is None or not before or state.t - change.t > BEFORE_SHOWN_S:
         return ""
-    busiest = sorted(sorted(before, key=lambda cpu: -before[cpu])[:MAX_BEFORE])
-    rates = ", ".join(f"CPU {cpu} {f.number(before[cpu])}" for cpu in busiest)
-    more = " ..." if len(before) > MAX_BEFORE else ""
+    counted = [cpu for cpu in sorted(before, key=lambda cpu: -before[cpu]) if before[cpu]]
+    busiest = (f"{f.number(before[cpu])} on CPU {cpu}" for cpu in sorted(counted[:MAX_BEFORE]))
+    rates = ", ".join(busiest) or "0 on all CPUs"
+    more = " ..." if len(counted) > MAX_BEFORE else ""
     return printable(f"before {change.name} {change.before} → {change.now}: BLOCK/s {rates}{more}")
 
 
