@@ -93,8 +93,8 @@ COLUMNS = (
 )  # fmt: skip
 CELL_COLUMNS = (
     Column("in_cell", "CELL", form=lambda inside: "in" if inside else "", left=True, sorts=DOWN),
-    *COLUMNS,
     Column("kept_reason", "KEPT", left=True, sorts=UP),
+    *COLUMNS,
 )
 """For a cell of the heat map."""
 
