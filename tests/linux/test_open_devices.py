@@ -62,5 +62,21 @@ def test_two_partitions_have_their_disk_in_common(tmp_path: Path) -> None:
     assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx"}, frozenset())
 
 
+def test_of_a_file_that_is_still_open_not_all_is_read_again(tmp_path: Path) -> None:
+    roots = process(tmp_path, ("/data/a", 26, BOTH), ("/other/b", 27, BOTH))
+    first, place = OpenDevices(DEVICES, roots), tmp_path / "7"
+    assert first.of_process(str(place)) == {"sdx2", "sdx", "sdy"}
+    (place / "fdinfo" / "0").unlink()
+    # another file under the same number
+    (place / "fd" / "1").unlink()
+    (place / "fd" / "1").symlink_to("/etc/c")
+    (place / "fdinfo" / "1").write_text(f"flags:\t{READ}\nmnt_id:\t25\n")
+    second = OpenDevices(DEVICES, roots, first.seen)
+    assert second.of_process(str(place)) == {"sdx2", "sdx1", "sdx"}
+    assert len(second.seen) == 2 and OpenDevices(DEVICES, roots).of_process(str(place)) == {
+        "sdx1", "sdx",
+    }  # fmt: skip
+
+
 def test_a_process_whose_files_can_not_be_seen_is_on_no_known_disk(tmp_path: Path) -> None:
     assert OpenDevices({}, Roots(proc=tmp_path)).sole(1) is None

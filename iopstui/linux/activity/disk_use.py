@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from iopstui.linux.counters.cgroup import parse_memberships
 from iopstui.linux.counters.cgroup_limits import ReachedLimits
 from iopstui.linux.counters.whole_disks import SECTOR, has_remote_mounts
-from iopstui.linux.devices.open_devices import OpenDevices
+from iopstui.linux.devices.open_devices import KnownFiles, OpenDevices
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.process.processes import command_of, task_stat
 from iopstui.linux.roots import Roots
@@ -47,6 +47,7 @@ class DiskUseReader:
         self._cpu_before: int | None = None
         self._at = 0.0
         self._of_children: dict[int, frozenset[str]] = {}
+        self._files: KnownFiles = {}
 
     def read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> DiskUse | None:
         """``None`` at the first reading. ``t`` is the session's clock. ``tasks``: also look for
@@ -85,7 +86,8 @@ class DiskUseReader:
     def _users(
         self, rates: list[ProcessRates], devices: Mapping[str, BlockDevice]
     ) -> Iterator[DiskUser]:
-        finder = OpenDevices(devices, self._roots)
+        finder = OpenDevices(devices, self._roots, self._files)
+        self._files = finder.seen
         if len(self._of_children) > MANY:
             self._of_children.clear()
         # children first: where they had files, they did the I/O that their parent has now

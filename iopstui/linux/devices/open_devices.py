@@ -16,23 +16,32 @@ from iopstui.model.answer.use import ELSEWHERE
 from iopstui.model.block.device import BlockDevice
 
 MAX_FILES = 2000
-_OCTAL = re.compile("[0-7]{1,20}")
+_FLAGS, _MOUNT = (
+    re.compile(rb"^flags:\s*([0-7]{1,20})$", re.M),
+    re.compile(rb"^mnt_id:\s*(\d+)$", re.M),
+)
 
-
+KnownFiles = dict[tuple[str, str], tuple[str, int]]
+"""Mount and access mode of each open file, by its place below /proc and its path."""
 Sole = tuple[frozenset[str], frozenset[str]]
 """The devices that each file open for reading is on, and the same of those open for writing."""
 
 
 class OpenDevices:
     """Finds the devices on which processes have files open, by the mounts these are on: a file
-    system whose server is gone would not answer if it were asked."""
+    system whose server is gone would not answer if it were asked. ``known`` are the files seen
+    in an earlier reading, of which not all is read again; ``seen`` are those of this one."""
 
-    def __init__(self, devices: Mapping[str, BlockDevice], roots: Roots) -> None:
+    def __init__(
+        self, devices: Mapping[str, BlockDevice], roots: Roots, known: KnownFiles | None = None
+    ) -> None:
+        self.seen: KnownFiles = {}
+        self._known = known or {}
         self._devices, self._roots = devices, roots
         self._finder = DeviceFinder(devices, roots)
         self._btrfs: dict[str, frozenset[str]] | None = None
         self._mounts: dict[str, dict[str, tuple[str, ...]]] = {}
-        self._trees: dict[str, tuple[str, ...]] = {}
+        self._below: dict[tuple[str, ...], frozenset[str]] = {}
 
     def of_process(self, place: str) -> frozenset[str]:
         """Their names, with all devices below them, and ELSEWHERE where a server or a program has
@@ -60,15 +69,17 @@ class OpenDevices:
         """Each open file's devices with all below them, and its access mode (open(2))."""
         mounts: dict[str, tuple[str, ...]] | None = None
         for number in list_names(f"{place}/fd")[:MAX_FILES]:
+            file = f"{place}/fd/{number}"
             try:
-                path = os.readlink(f"{place}/fd/{number}")
+                path = os.readlink(file)
             except OSError:
                 continue
             is_device = path.startswith("/dev/")
             name = self._finder.by_path(path) if is_device else None
             if path[:1] != "/" or (is_device and name is None):
                 continue
-            mount, access = _file_info(f"{place}/fdinfo/{number}")
+            info = self._known.get((file, path)) or _file_info(f"{place}/fdinfo/{number}")
+            self.seen[file, path] = mount, access = info
             if name is not None:
                 names: tuple[str, ...] = (name,)
             else:
@@ -77,7 +88,9 @@ class OpenDevices:
                 if names == ELSEWHERE and access in (os.O_RDONLY, os.O_WRONLY):
                     names = (ELSEWHERE[access],)
             if names:
-                yield frozenset(below for name in names for below in self._tree(name)), access
+                if names not in self._below:
+                    self._below[names] = frozenset(d for name in names for d in self._tree(name))
+                yield self._below[names], access
 
     def _mounts_of(self, place: str) -> dict[str, tuple[str, ...]]:
         text = decode(read_bytes(f"{place}/mountinfo") or b"")
@@ -104,21 +117,12 @@ class OpenDevices:
         return next((tuple(m) for m in self._btrfs.values() if name in m), (name,))
 
     def _tree(self, name: str) -> tuple[str, ...]:
-        if name in ELSEWHERE:
-            return (name,)
-        if name not in self._trees:
-            self._trees[name] = device_tree(name, self._devices, self._roots)
-        return self._trees[name]
+        return (name,) if name in ELSEWHERE else device_tree(name, self._devices, self._roots)
 
 
 def _file_info(fdinfo: str) -> tuple[str, int]:
     """(number of the mount, access mode) of an open file; ("", O_RDWR) where it is not told."""
-    values = dict(
-        (name, value.strip())
-        for name, _, value in (
-            line.partition(":") for line in decode(read_bytes(fdinfo) or b"").splitlines()
-        )
-    )
-    flags = values.get("flags", "")
-    access = int(flags, 8) & os.O_ACCMODE if _OCTAL.fullmatch(flags) else os.O_RDWR
-    return values.get("mnt_id", ""), access
+    text = read_bytes(fdinfo) or b""
+    flags, mount = _FLAGS.search(text), _MOUNT.search(text)
+    access = int(flags[1], 8) & os.O_ACCMODE if flags else os.O_RDWR
+    return mount[1].decode() if mount else "", access

@@ -135,7 +135,9 @@ class AnswerTracker:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._frames: deque[Frame] = deque(maxlen=WINDOW)
-        self._uses: deque[DiskUse] = deque(maxlen=WINDOW)
+        self._uses: list[DiskUse] = []
+        self._use: DiskUse | None = None
+        """The mean of ``_uses``: they change every few seconds only."""
         self._history = {name: DiskHistory() for name in target.tree}
         self._last: Answer | None = None
         self._figures = False, 0.0
@@ -150,7 +152,11 @@ class AnswerTracker:
     def note_use(self, use: DiskUse) -> None:
         """Another reading of who uses the disks; one over a long pause is of another time."""
         if use.seconds <= MAX_USE_AGE_S:
-            self._uses.append(use)
+            self._keep_uses([*self._uses, use])
+
+    def _keep_uses(self, uses: Sequence[DiskUse]) -> None:
+        self._uses = [*uses[-WINDOW:]]
+        self._use = mean_use(self._uses)
 
     def feed(
         self, frame: Frame, devices: Mapping[str, BlockDevice], conditions: Conditions,
@@ -163,17 +169,18 @@ class AnswerTracker:
         if frame.step != self._step:
             self._step = frame.step
             self._frames.clear()
-            self._uses.clear()
+            self._keep_uses([])
         self._frames.append(frame)
-        while self._uses and self._uses[0].t < frame.t - MAX_USE_AGE_S:
-            self._uses.popleft()
+        oldest = frame.t - MAX_USE_AGE_S
+        if self._uses and self._uses[0].t < oldest:
+            self._keep_uses([use for use in self._uses if use.t >= oldest])
         for name, rates in frame.disks.items():
             if not frame.step and name in self._history:
                 self._history[name].feed(frame.t, rates)
         if len(self._frames) < ENOUGH_SECONDS or not looks:
             return None
         seen = Seen(
-            self._target, list(self._frames), devices, conditions, mean_use(self._uses), findings,
+            self._target, list(self._frames), devices, conditions, self._use, findings,
             partial(self._usual, frame),
         )  # fmt: skip
         pairs = judge(seen, quiet_words=False)

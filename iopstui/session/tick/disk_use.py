@@ -16,8 +16,8 @@ from iopstui.model.block.device import BlockDevice
 if TYPE_CHECKING:
     from iopstui.linux.activity.disk_use import DiskUseReader
 
-MAX_CPU_SHARE = 0.0025
-"""Of a CPU: a reading that takes 5 ms is made every 2 s."""
+MAX_CPU_SHARE = 0.002
+"""Of a CPU: a reading that takes 4 ms is made every 2 s."""
 MIN_INTERVAL_S = 1.0
 QUICK_READINGS = 4
 """So many are made each second when a disk begins to be used, whatever they cost: who does it
