@@ -10,17 +10,19 @@ from collections.abc import Mapping
 
 from iopstui.errors import IopstuiError
 from iopstui.features.flight.directory import HOUR_S, stored_files
-from iopstui.features.flight.history import usual_at
 from iopstui.features.flight.recording_directory import recorded_directories
 from iopstui.model.answer.situation import HourMedian
 from iopstui.model.block.device import BlockDevice
-from iopstui.recording.reader import Recording
 
 
 def hour_medians(devices: Mapping[str, BlockDevice], now_s: float) -> dict[str, HourMedian]:
     """By disk, from the first flight recording of this machine that has enough days."""
     booted_s = now_s - time.clock_gettime(time.CLOCK_BOOTTIME)
     for one in recorded_directories():
+        # most machines have none, and load nothing of this
+        from iopstui.features.flight.history import usual_at
+        from iopstui.recording.reader import Recording
+
         with contextlib.suppress(IopstuiError, OSError, IndexError):
             with Recording(stored_files(one.path)[-1].path) as recording:
                 if recording.header.host != os.uname().nodename:

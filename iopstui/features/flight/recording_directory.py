@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from iopstui.errors import IopstuiError
 from iopstui.features.flight.directory import SERVICE_DIRECTORY, stored_files
 from iopstui.recording.recent import RecentRecording, remembered_paths
-from iopstui.recording.replay import ReplaySession
+
+if TYPE_CHECKING:
+    from iopstui.recording.replay import ReplaySession
 
 
 def open_replay(path: Path, speed: float) -> ReplaySession:
