@@ -201,7 +201,8 @@ class StallFound:
 class ExpectationChecked:
     """What came of one expectation (model/experiment/expectation.py): the ``field``'s id,
     ``required`` and ``limit`` (with the tolerance) and ``measured`` in its ``unit``; ``passed`` is
-    ``None`` if it was not measured or can't be judged (``why``); ``share`` (0..1) of the measured
+    ``None`` if it was not measured or can't be judged; ``why`` says so, or what ``measured`` is
+    (the worst of several hosts); ``share`` (0..1) of the measured
     seconds met it themselves. ``base`` is the same figure of the baseline (``None``: there is
     none) in the file ``base_name``, ``low`` and ``high`` the interval of the ratio to it,
     ``base_spread`` whether the baseline has one of its own."""

@@ -22,7 +22,7 @@ from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.stated_rates import impossible_rates
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import RawSample
-from iopstui.recording.foreign import JSON, LOG, detect_file_kind, read_result
+from iopstui.recording.foreign import JSON, LOG, FioResult, detect_file_kind, read_result
 from iopstui.recording.reader import Recording, impossible_figure_error, recording_path
 from iopstui.recording.replay import replay_events
 from iopstui.session.tick.outcomes import final_rates, without_direction
@@ -174,28 +174,34 @@ def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
     failed = [job.name for job in result.last.jobs if job.error]
     if failed:
         raise _failed(path, f"fio reports failed jobs: {', '.join(failed)}")
-    run, builder = _new_run(paths), FrameBuilder()
-    for raw in _samples(result.statuses):
-        run.add(builder.feed(raw))
+    run = _new_run(paths)
+    for frame in result_frames(result):
+        run.add(frame)
+    run.final = result_figures(result)
+    return run
+
+
+def result_frames(result: FioResult, step: int = 1) -> Iterator[Frame]:
+    """The intervals between the documents of a result; of one document the whole run."""
+    builder = FrameBuilder()
+    for number, status in enumerate(result.statuses):
+        at_ms, is_last = status.timestamp_ms, number == len(result.statuses) - 1
+        yield builder.feed(RawSample(number, at_ms * 1_000_000, at_ms, None, status, is_last, step))
+
+
+def result_figures(result: FioResult) -> dict[FieldPath, float]:
+    """fio's final figures, without rates that cannot be."""
     summary = fio_summary(result.last)
     final = final_rates(summary)
     for rate in impossible_rates(result.last):
         final = without_direction(final, rate.direction)
-    run.final = _stated_percentiles(summary) | final
-    return run
+    return _stated_percentiles(summary) | final
 
 
 def _failed(path: Path, why: str) -> UsageError:
     name = printable(str(path))
     return UsageError(f"The job of {name} failed: {printable(why.rstrip('.'))}. Its figures cannot "
                       "be a baseline.", BASELINE_ADVICE)  # fmt: skip
-
-
-def _samples(statuses: Sequence[object]) -> Iterator[RawSample]:
-    for number, status in enumerate(statuses):
-        timestamp_ms = status.timestamp_ms  # type: ignore[attr-defined]
-        yield RawSample(number, timestamp_ms * 1_000_000, timestamp_ms, None, status,  # type: ignore[arg-type]
-                        number == len(statuses) - 1, 1)  # fmt: skip
 
 
 def _stated_percentiles(summary: dict[str, object]) -> dict[FieldPath, float]:

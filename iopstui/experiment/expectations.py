@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from iopstui.errors import UsageError
+from iopstui.events import ExpectationChecked
+from iopstui.experiment.baseline import coarser_hint
 from iopstui.experiment.preview import representative_points
 from iopstui.fio.job_shape import cpu_list
 from iopstui.fio.job_text import expand_variables, read_job
@@ -58,6 +60,20 @@ def parse_expectations(
                              _advice_for(problems[0], varied))  # fmt: skip
         expectations.append(expectation)
     return tuple(expectations)
+
+
+def unchecked_error(judged: Sequence[ExpectationChecked], hint: str) -> UsageError | None:
+    """Why the first of a run's expectations could not be checked, if there is one. ``hint``: how to
+    see which figures there are."""
+    for each in judged:
+        option = f"--expect {each.expectation!r} cannot be checked"
+        if each.measured is None:
+            return UsageError(f"{option}: {each.why or 'the run has no such figure'}.", hint)
+        if each.passed is None:
+            name = each.expectation.partition(each.op)[0].strip()
+            return UsageError(f"{option}: {each.why}.", "Run longer, e.g. --set runtime=60"
+                              f"{coarser_hint(name)}.")  # fmt: skip
+    return None
 
 
 def _check_cpu(text: str, expectation: Expectation) -> None:

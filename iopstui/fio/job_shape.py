@@ -19,7 +19,7 @@ from iopstui.model.fio.sizes import size_bytes
 from iopstui.text import printable
 
 # latency_target has fio choose the depth itself
-_PACES = ("rate", "rate_iops", "thinktime", "flow", "latency_target")
+PACES = ("rate", "rate_iops", "thinktime", "flow", "latency_target")
 _POLLS = ("hipri", "sqthread_poll")
 _SYNCS = ("fsync", "fdatasync", "sync", "fsync_on_close", "end_fsync", "sync_file_range")
 # what may differ between two runs whose depths or block sizes are compared
@@ -45,7 +45,7 @@ def shape_of(text: str) -> JobShape:
         engine=_common([engine(options) for options in jobs]),
         direct=_common([direct(options) for options in jobs]),
         in_flight=combine(n * _depth(o) for n, o in zip(numbers, jobs, strict=True)),
-        paced=_has_option(jobs, _PACES),
+        paced=_has_option(jobs, PACES),
         polls=_has_option(jobs, _POLLS),
         syncs=_has_option(jobs, _SYNCS),
         block_size=_smallest(jobs),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import xml.etree.ElementTree as ET
@@ -193,3 +194,15 @@ def test_a_comparison_is_compared_with_its_first_variant() -> None:
     assert overview["compared"].startswith(
         "B (iodepth=2) against A (iodepth=1): at least 5 repeats"
     )
+
+
+def test_the_first_sentence_has_the_job_s_own_limits_and_both_directions(path: Path) -> None:
+    started = made.others(made.RUN)[0]
+    (start,) = [each for each in started if isinstance(each, events.StepStarted)]
+    assert "limits itself" not in record(path)["measured"]
+    path.unlink()
+    limited = dataclasses.replace(start, options={"rate_iops": "900", "thinktime": "0"})
+    assert "p99 " in (measured := record(path, limited)["measured"])
+    assert measured.endswith(". The job limits itself: rate_iops=900.")
+    mix = overview_of(FIXTURES / "recordings" / "run.iops")["measured"]
+    assert ": 46.8k IOPS (32.8k read, 14.0k write), 183 MiB/s" in mix

@@ -581,7 +581,7 @@ def test_unified_reporting_of_both_kinds_counts_each_io_once(tmp_path: Path) -> 
     row |= {"write": direction(2000, 2000), "mixed": direction(4000, 2000)}
     path = tmp_path / "out.json"
     path.write_text(fio_layout({**document(), "jobs": [row]}))
-    assert "for 2 s: 2.00k IOPS, 7.81 MiB/s" in measured(path)
+    assert "for 2 s: 2.00k IOPS (1.00k read, 1.00k write), 7.81 MiB/s" in measured(path)
 
 
 def test_equal_jobs_of_two_pods_are_two_runs(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from iopstui.errors import (
     error_for_exit_code,
     session_ended_error,
 )
-from iopstui.events import Event, ExpectationChecked, Notice, RunReady, StepFinished
+from iopstui.events import Event, Notice, RunReady, StepFinished
 from iopstui.fio.inspect import find_fio
 from iopstui.format import size
 from iopstui.linux.devices.sysfs import read_devices
@@ -98,8 +98,10 @@ def _run(request: RunRequest, verdict_sink: VerdictSink, session: LiveSession) -
         checks.append(Check("steady state", session.steady, NEVER_STEADY if unsteady else ""))
         if unsteady:
             print_message(NEVER_STEADY)
-    if not (finished.interrupted or unsteady):
-        error = _unchecked(verdict_sink.judged)
+    if verdict_sink.judged and not (finished.interrupted or unsteady):
+        from iopstui.experiment.expectations import unchecked_error
+
+        error = unchecked_error(verdict_sink.judged, "To see what it measures: --format jsonl")
     return Verdict(tuple(checks), finished.interrupted, error=error)
 
 
@@ -146,25 +148,6 @@ def _make_sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
     return VerdictSink(
         StatusSink(data, sys.stderr, sys.stdout), sys.stdout if kind == "table" else sys.stderr
     )
-
-
-def _unchecked(judged: Sequence[ExpectationChecked]) -> UsageError | None:
-    """Why the first of a run's expectations could not be checked, if there is one."""
-    for each in judged:
-        if each.measured is None:
-            return UsageError(
-                f"--expect {each.expectation!r} cannot be checked: the run has no such figure.",
-                "To see what it measures: --format jsonl",
-            )
-        if each.passed is None:
-            from iopstui.experiment.baseline import coarser_hint
-
-            name = each.expectation.partition(each.op)[0].strip()
-            return UsageError(
-                f"--expect {each.expectation!r} cannot be checked: {each.why}.",
-                f"Run longer, e.g. --set runtime=60{coarser_hint(name)}.",
-            )
-    return None
 
 
 # Do one run of a session and pass its events to a sink.

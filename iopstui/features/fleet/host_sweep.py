@@ -63,7 +63,7 @@ def host_point(hosts: int, planned: int, merger: Merger, met: bool | None = None
         if host.frames:
             own = host.run_sums().total
             iops_by_host[name] = own.iops if own is not None else 0.0
-            seconds = max(seconds, host.measured_s)
+            seconds = max(seconds, host.run_s)
     kind = "lat" if total.latency("lat").n else "clat"
     ranks, device = total.main.percentiles, sums.device.part(TOTAL)
     in_device = device.latency(DEVICE).percentiles if device is not None else {}

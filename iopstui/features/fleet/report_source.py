@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.output.page.source import TableRows
+from iopstui.events import ExpectationChecked
+from iopstui.output.page.source import Expected, Judged, TableRows
 from iopstui.recording.host_lines import is_fleet as takes
 
-__all__ = ("only_file", "rendered", "rows", "takes")
+__all__ = ("judged", "only_file", "rendered", "rows", "takes")
 
 
 def only_file(paths: Sequence[Path]) -> Path:
@@ -21,11 +22,20 @@ def only_file(paths: Sequence[Path]) -> Path:
     return paths[0]
 
 
-def rendered(path: Path, kind: str, redact: bool) -> str:
+def judged(path: Path, expected: Expected) -> Judged:
+    """Whether the runs in the file met expectations. UsageError for what it has no figure of."""
+    from iopstui.features.fleet.report.data import judge
+
+    return judge(path, expected)
+
+
+def rendered(
+    path: Path, kind: str, redact: bool, outcomes: Sequence[ExpectationChecked] = ()
+) -> str:
     """The report as a text. UsageError for a file without frames."""
     from iopstui.features.fleet.report import page
 
-    return page.rendered(path, kind, redact)
+    return page.rendered(path, kind, redact, outcomes)
 
 
 def rows(path: Path, redact: bool) -> TableRows:

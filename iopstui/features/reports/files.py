@@ -12,7 +12,8 @@ from typing import BinaryIO
 
 from iopstui import __version__
 from iopstui.discovery import feature_modules
-from iopstui.errors import EXIT_OK, UsageError
+from iopstui.errors import EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
+from iopstui.events import ExpectationChecked
 from iopstui.features.reports.foreign import Source, credible, sources
 from iopstui.features.reports.formats import (
     DEFAULT,
@@ -23,13 +24,15 @@ from iopstui.features.reports.formats import (
     display_name,
     or_list,
 )
+from iopstui.format import print_line
 from iopstui.linux.process.packages import require_packages
 from iopstui.output.csv_out import cell_text
-from iopstui.output.page.source import ReportSource
+from iopstui.output.page.source import Expected, ReportSource
 from iopstui.recording.foreign import RECORDING, detect_file_kind
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.redact import REDACTED
 from iopstui.safety.output_files import write_whole
+from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.text import printable, safe_text
 
 LONG_SECONDS = 10_000
@@ -41,8 +44,10 @@ def report(
     out: str | None,
     kind: str | None = None,
     options: ReportOptions = DEFAULT_OPTIONS,
+    expected: Expected | None = None,
 ) -> int:
-    """Write the report of recordings and results of fio to ``out``, or to standard output."""
+    """Write the report of recordings and results of fio to ``out``, or to standard output. With
+    ``expected`` the exit code is that of a run which expects the same."""
     kind = kind or kind_of(out)
     paths = [recording_path(name) for name in names]
     if out is not None and out != "-":
@@ -51,6 +56,7 @@ def report(
     if by_rows and (out is None or out == "-"):
         _check_no_terminal(kind)
     _announce(paths)
+    failed = "" if expected is None else _judged(paths, expected, options)
     # rows of a source that makes them one by one may be too many to be kept
     by_rows = by_rows or (kind in TABLES and _own_source(paths) is not None)
     if out is None or out == "-":
@@ -60,14 +66,49 @@ def report(
             sys.stdout.write(content.encode(encoding, "replace").decode(encoding))
         else:
             write_report(paths, kind, options, sys.stdout.buffer)
-        return EXIT_OK
-    if by_rows:
-        write_report_file(Path(out), lambda file: write_report(paths, kind, options, file))
     else:
-        encoded = safe_text(rendered(paths, kind, options)).encode()
-        write_report_file(Path(out), lambda file: file.write(encoded))
-    print(f"iopstui: {printable(out)} written", file=sys.stderr)
-    return EXIT_OK
+        if by_rows:
+            write_report_file(Path(out), lambda file: write_report(paths, kind, options, file))
+        else:
+            encoded = safe_text(rendered(paths, kind, options)).encode()
+            write_report_file(Path(out), lambda file: file.write(encoded))
+        print(f"iopstui: {printable(out)} written", file=sys.stderr)
+    return _exit_code(options.outcomes, failed)
+
+
+def _judged(paths: Sequence[Path], expected: Expected, options: ReportOptions) -> str:
+    """Puts what came of --expect into the options of the report. Why a run failed, if one did."""
+    from iopstui.features.reports.expectations import judge
+
+    own = _own_source(paths)
+    if own is not None:
+        parts = [(own.only_file(paths), own.judged(own.only_file(paths), expected))]
+    else:
+        found_sources = sources(paths)
+        with credible(found_sources):
+            parts = [(source.path, judge(source, expected)) for source in found_sources]
+    options.outcomes.update((path, part.outcomes) for path, part in parts)
+    return next((part.failed for _, part in parts if part.failed), "")
+
+
+def _exit_code(outcomes: Mapping[Path, Sequence[ExpectationChecked]], failed: str) -> int:
+    """Prints the outcomes of --expect; JobFailed or UsageError as a run with them has."""
+    judged = [each for of_file in outcomes.values() for each in of_file]
+    for path, of_file in outcomes.items():
+        several = len({each.step for each in of_file}) > 1
+        file = f"{printable(path.name)}: " if len(outcomes) > 1 else ""
+        for each in of_file:
+            run = f"run {each.step}: " if several else ""
+            print_line(f"{file}{run}{outcome_event_text(each)}", sys.stderr)
+    if failed:
+        raise JobFailed(f"The recorded run failed: {printable(failed.rstrip('.'))}.")
+    if judged:
+        from iopstui.experiment.expectations import unchecked_error
+
+        error = unchecked_error(judged, "To see what it has: --format json")
+        if error is not None:
+            raise error
+    return EXIT_OK if all(each.passed for each in judged) else EXIT_VERDICT
 
 
 def _check_place(name: str, recordings: Sequence[Path]) -> None:
@@ -144,7 +185,8 @@ def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_
     if own is not None:
         if options.against is not None:
             raise UsageError(NO_AGAINST, "Leave out --against.")
-        return own.rendered(own.only_file(paths), kind, options.redact)
+        path = own.only_file(paths)
+        return own.rendered(path, kind, options.redact, options.outcomes.get(path, ()))
     found_sources, chosen = _sources_and_format(paths, kind)
     assert chosen.render is not None, kind
     with credible(found_sources):

@@ -13,6 +13,7 @@ from typing import Any
 from iopstui import events
 from iopstui import format as units
 from iopstui.errors import UsageError
+from iopstui.experiment.baseline import result_frames
 from iopstui.features.reports.blocks import Block
 from iopstui.features.reports.report_data import ReportData, add_block, add_row
 from iopstui.features.reports.run import Run
@@ -23,10 +24,9 @@ from iopstui.model.experiment.expectation import has_direction
 from iopstui.model.fio.interval_time import whole_ms
 from iopstui.model.fio.log_lines import Logs
 from iopstui.model.fio.rows import flag
-from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.stated_rates import SecondRates, impossible_rates
 from iopstui.model.metrics.summary import fio_summary
-from iopstui.model.samples import FioStatus, JobStatus, RawSample
+from iopstui.model.samples import FioStatus, JobStatus
 from iopstui.output.replay import checking_figures
 from iopstui.recording import layout as form
 from iopstui.recording.foreign import (
@@ -225,7 +225,7 @@ def _of_result(data: ReportData, run: Run, result: FioResult, begin: float) -> N
     run.started = events.StepStarted(
         begin, step, names, _title(final), (), True, "run", final.version
     )
-    run.job_run = form.JobRun(step, "", {}, None, False, _job_file(result.options))
+    run.job_run = form.JobRun(step, "", {}, None, False, job_file(result.options))
     run.finished = events.StepFinished(
         end, step, 1 if failed else 0, error if failed else "", False, summary
     )
@@ -237,10 +237,8 @@ def _of_result(data: ReportData, run: Run, result: FioResult, begin: float) -> N
     ]  # fmt: skip
     if not failed:
         data.notices += [events.Notice(0.0, "warning", message) for message in result.messages]
-    builder, block, rates = FrameBuilder(), Block(data.header, data.duration), SecondRates()
-    for number, status in enumerate(result.statuses):
-        is_last = number == len(result.statuses) - 1
-        frame = builder.feed(_sample(step, number, status, is_last))
+    block, rates = Block(data.header, data.duration), SecondRates()
+    for status, frame in zip(result.statuses, result_frames(result, step), strict=True):
         if len(result.statuses) > 1:
             at = max(begin, end - (final.timestamp_ms - status.timestamp_ms) / 1000)
             block.add(replace(frame, t=at))
@@ -254,11 +252,6 @@ def _of_result(data: ReportData, run: Run, result: FioResult, begin: float) -> N
     run.contradicted = frozenset(rate.direction for rate in contradicted)
     run.begin, run.end = begin, end
     run.note = SINGLE_DOCUMENT if len(result.statuses) == 1 else ""
-
-
-def _sample(step: int, number: int, status: FioStatus, final: bool) -> RawSample:
-    at = status.timestamp_ms
-    return RawSample(number, at * 1_000_000, at, None, status, final, step)
 
 
 def _disk(disk: Mapping[str, Any]) -> tuple[str, str]:
@@ -340,7 +333,7 @@ def _block_sizes(options: Mapping[str, str]) -> str:
     return ranges or options.get("bs", options.get("blocksize", ""))
 
 
-def _job_file(sections: Iterable[tuple[str, Mapping[str, str]]]) -> str:
+def job_file(sections: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     """fio's options as its JSON has them, as a job file."""
     parts = []
     for name, section in sections:

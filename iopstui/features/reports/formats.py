@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
+    from iopstui.events import ExpectationChecked
     from iopstui.features.reports.foreign import Source
     from iopstui.features.reports.report_data import ReportData
     from iopstui.model.volumes.promised import PromisedFigures
@@ -15,10 +17,11 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
     """``redact``: leave out what says whose machine it is of (redact.py). ``against``: a bought
-    volume whose limits stand beside what was measured."""
+    volume whose limits stand beside what was measured. ``outcomes``: of --expect, by file."""
 
     redact: bool = False
     against: PromisedFigures | None = None
+    outcomes: dict[Path, Sequence[ExpectationChecked]] = field(default_factory=dict)
 
 
 DEFAULT_OPTIONS = ReportOptions()
@@ -52,12 +55,22 @@ def _loaded(sources: Sequence[Source], options: ReportOptions) -> list[ReportDat
         else load_foreign_report(source, options.redact)
         for source in sources
     ]
-    for data in reports:
+    for source, data in zip(sources, reports, strict=True):
         data.promised = options.against
+        _add_outcomes(data, options.outcomes.get(source.path, ()))
         run = data.longest
         if len(reports) > 1 and run is not None and not data.experiments:
             data.origin_t = run.begin or 0.0
     return reports
+
+
+def _add_outcomes(data: ReportData, outcomes: Sequence[ExpectationChecked]) -> None:
+    """Put the outcomes of --expect before those that were recorded, each once."""
+    for run in data.runs:
+        own = [each for each in outcomes if each.step == run.step]
+        known = {(each.expectation, each.limit) for each in own}
+        run.outcomes = own + [each for each in run.outcomes
+                              if (each.expectation, each.limit) not in known]  # fmt: skip
 
 
 def _html(sources: Sequence[Source], options: ReportOptions) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from iopstui import format as units
@@ -11,8 +12,9 @@ from iopstui.features.reports import experiment as experiment_pages
 from iopstui.features.reports.experiment import Experiment
 from iopstui.features.reports.report_data import ReportData
 from iopstui.features.reports.run import Run
+from iopstui.fio.job_shape import PACES
 from iopstui.model.answer.answer import CRITICAL, WARNING
-from iopstui.model.metrics.summary import whole_rate
+from iopstui.model.metrics.summary import split_directions, whole_rate
 from iopstui.output.page.overview import (
     Overview,
     Reason,
@@ -73,8 +75,9 @@ def _measured(data: ReportData) -> str:
         title = f" ({printable(run.title)})" if run.title else ""
         untimed = data.foreign and run.summary.get("all", {}).get("runtime_ms") == 0
         time = "an unknown time" if untimed else units.duration(run.seconds)
+        limits = f" The job limits itself: {options}." if (options := _limits(run)) else ""
         return (f"{source} ran {words.name_of(run)}{title} on {target} for {time}: "
-                f"{_figures(run)}.")  # fmt: skip
+                f"{_figures(run)}.{limits}")  # fmt: skip
     known = [(rate, run) for run in data.runs if (rate := comparisons.figures(run)["fio IOPS"])]
     text = f"{source} ran {len(data.runs)} times on {target}"
     if not known:
@@ -98,18 +101,39 @@ def _experiment(data: ReportData, experiment: Experiment) -> str:
     return f"{text}. {found[0].removesuffix('.')}." if found else f"{text}."
 
 
+def _limits(run: Run) -> str:
+    """The options by which a recorded job does less than it could: "rate_iops=200"; "" without any.
+    fio's own results don't say of which of several jobs an option is."""
+    options = run.started.options if run.started is not None else {}
+    held = {name: value for name in PACES if (value := options.get(name, "0")) not in ("0", "")}
+    return printable(", ".join(f"{name}={value}" for name, value in held.items()))
+
+
 def _figures(run: Run) -> str:
     values = comparisons.figures(run)
     parts = []
     for name, title in (("fio IOPS", "{} IOPS"), ("fio MiB/s", "{} MiB/s"), ("p99", "p99 {}")):
         if values[name] is not None:
             parts.append(title.format(comparisons.COMPARED[name](values[name])))
+            parts[-1] += _directions(run) if name == "fio IOPS" else ""
     text = ", ".join(parts) or "it reported no figures"
     if not run.contradicted:
         return text
     if whole_rate(run.summary, "iops") is None:
         return f"{text} (not fio's final rates: its own counts contradict them)"
     return f"{text} (rates that fio's own counts contradict)"
+
+
+def _directions(run: Run) -> str:
+    """The IOPS of each direction of a mix, in brackets."""
+    rates = {name: part["iops"] for name, part in split_directions(run.figures()).items()}
+    known = {name: rate for name, rate in rates.items() if rate}
+    whole = whole_rate(run.summary, "iops")
+    # where they did not run at one time, or are counted twice, the parts are not those of the sum
+    adds_up = whole is not None and math.isclose(sum(known.values()), whole, rel_tol=0.01)
+    if len(known) < 2 or not adds_up or run.contradicted:
+        return ""
+    return f" ({', '.join(f'{units.number(rate)} {name}' for name, rate in known.items())})"
 
 
 def _disk_use(data: ReportData) -> str:

@@ -3,10 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from iopstui.events import ExpectationChecked
 from iopstui.tables import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The ``texts`` of --expect, its tolerance (0.1 is 10 %), and the file of --baseline."""
+
+    texts: Sequence[str] = ()
+    tolerance: float = 0.0
+    baseline: str | None = None
+
+
+@dataclass
+class Judged:
+    """What came of each expectation, by runs (``step``), and why the first run failed that did."""
+
+    outcomes: list[ExpectationChecked] = field(default_factory=list)
+    failed: str = ""
 
 
 class TableRows(Protocol):
@@ -31,8 +50,14 @@ class ReportSource(Protocol):
     def only_file(self, paths: Sequence[Path]) -> Path:
         """The file of a report. UsageError for files that it can't combine."""
 
-    def rendered(self, path: Path, kind: str, redact: bool) -> str:
-        """The report as "html", "md" or "json"."""
+    def judged(self, path: Path, expected: Expected) -> Judged:
+        """Whether the runs in the file met expectations. UsageError for what it has no figure
+        of."""
+
+    def rendered(
+        self, path: Path, kind: str, redact: bool, outcomes: Sequence[ExpectationChecked]
+    ) -> str:
+        """The report as "html", "md" or "json", with these outcomes of --expect."""
 
     def rows(self, path: Path, redact: bool) -> TableRows:
         """The report as a table."""

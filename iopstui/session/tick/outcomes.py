@@ -191,7 +191,7 @@ def outcome_event_text(judged: ExpectationChecked) -> str:
         text += against_baseline(judged)
     if judged.share is not None:
         text += f"; met in {share_text(judged.share)} of the seconds"
-    return text
+    return f"{text}; {judged.why}" if judged.why and judged.base is None else text
 
 
 def against_baseline(judged: ExpectationChecked) -> str:

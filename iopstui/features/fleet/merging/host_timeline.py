@@ -224,8 +224,14 @@ class HostTimeline:
         sums = self.totals
         sums.device.set_single_host_rates()
         for part in sums.fio.values():
-            part.set_rates(self.measured_s)
+            part.set_rates(self.run_s)
         return sums
+
+    @property
+    def run_s(self) -> float:
+        """How long it measured: fio's own run time, where all of its I/Os are in the frames, whose
+        lengths are off where the wall clock was set."""
+        return (self.io_totals.verdict == EXACT and self.io_totals.runtime_s) or self.measured_s
 
     def _begin_interval(self, number: int) -> list[HostInterval]:
         completed = []
@@ -325,6 +331,8 @@ class HostTotals:
         self.bytes = 0
         self.finals: tuple[int, int | None] | None = None
         self.is_checked = True
+        self.runtime_s = 0.0
+        """fio's own run time, of several runs added up; 0: not known of all."""
         self._under_way = [0, 0]
         self._run_counts = [0, 0]
 
@@ -371,6 +379,9 @@ class HostTotals:
                 depth = scaled_integer(summary_row.get("depth"))
                 self._under_way[0] += depth
                 self._under_way[1] += depth * size
+        runtime_s = _runtime_s(summary)
+        known = self.finals is None or self.runtime_s
+        self.runtime_s = self.runtime_s + runtime_s if known and runtime_s else 0.0
         previous = self.finals or (0, 0)
         all_sized = sizes_known and previous[1] is not None
         self.finals = (previous[0] + ios, (previous[1] or 0) + byte_count if all_sized else None)
@@ -401,6 +412,14 @@ class HostTotals:
             "ios": self.ios, "bytes": self.bytes, "fio_ios": ios, "fio_bytes": byte_count,
             "verdict": self.verdict,
         }  # fmt: skip
+
+
+def _runtime_s(summary: Mapping[str, Any]) -> float:
+    """Run time of all rows, which ran together; 0 where that is not known."""
+    whole = get_object(summary, "all") or {}
+    runtime_ms: Any = whole.get("runtime_ms")
+    is_known = isinstance(whole.get("iops"), int | float) and isinstance(runtime_ms, int | float)
+    return runtime_ms / 1000 if is_known and 0 < runtime_ms < MAX_WALL_S * 1000 else 0.0
 
 
 def _final_counts(row: Any) -> tuple[int, int, bool]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from iopstui.events import ExpectationChecked
 from iopstui.features.fleet.merging.certificate import MergeCertificate, certify_merge
+from iopstui.features.fleet.merging.figures import FleetExpectation, figure
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 from iopstui.features.fleet.merging.sums import DirectionSum, HostSums, LatencySum, Object
 from iopstui.format import counted, cut, first_of, latency, number
@@ -16,6 +19,7 @@ from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sizes import MIB
 from iopstui.output.summary import RAMP_WORDS
+from iopstui.session.tick.outcomes import outcome_event
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 
@@ -144,20 +148,36 @@ def totals_text(merger: Merger) -> str:
     return "\n".join(lines)
 
 
-def outcome_text(text: str, outcomes: Mapping[str, Outcome]) -> str:
-    """Outcome of an --expect: of the totals (""), or of each host, the worst first."""
+def judge_expectations(
+    merger: Merger, expected: Sequence[FleetExpectation], step: int = 1
+) -> list[ExpectationChecked]:
+    """What came of each; of one of each host the figure is the worst host's."""
+    total = merger.run_sums()
+    by_host = {name: host.run_sums() for name, host in merger.hosts.items()
+               } if any(one.per_host for one in expected) else {}  # fmt: skip
+    return [
+        _worst_of_hosts(one, by_host, step)
+        if one.per_host
+        else replace(outcome_event(0.0, step, _outcome(one, total)), expectation=one.text)
+        for one in expected
+    ]
+
+
+def _outcome(one: FleetExpectation, sums: HostSums) -> Outcome:
+    return Outcome(one.expectation, figure(sums, one.expectation.path), None)
+
+
+def _worst_of_hosts(
+    one: FleetExpectation, by_host: Mapping[str, HostSums], step: int
+) -> ExpectationChecked:
+    outcomes = {name: _outcome(one, sums) for name, sums in by_host.items()}
+    values = [o.measured for o in outcomes.values() if o.measured is not None]
+    worst = (max if one.expectation.op == "<=" else min)(values, default=None)
     missed = sorted(name for name, outcome in outcomes.items() if outcome.passed is False)
     unknown = sorted(name for name, outcome in outcomes.items() if outcome.passed is None)
-    verdict = "FAIL" if missed else "not measured" if unknown or not outcomes else "PASS"
-    values = [outcome for name, outcome in outcomes.items() if outcome.measured is not None]
-    line = f"{verdict}  {text}"
-    if values:
-        op = max if values[0].expectation.op == "<=" else min
-        worst = op(value.measured or 0.0 for value in values)
-        unit = values[0].expectation.unit
-        measured = latency(worst) if unit == "ns" else f"{number(worst)} {unit}".strip()
-        line += f": {measured}{'' if '' in outcomes else ' at the worst'}"
-    for names, verb in ((missed, "not met by"), (unknown, "not measured on")):
-        if names and names != [""]:
-            line += f"; {verb} {first_names(names)}"
-    return line
+    why = [f"the worst of {counted(len(outcomes), 'host')}"] if values else []
+    why += [f"not met by {first_names(missed)}"] if missed else []
+    why += [f"not measured on {first_names(unknown)}"] if unknown else []
+    event = outcome_event(0.0, step, Outcome(one.expectation, worst, None, why="; ".join(why)))
+    passed = False if missed else None if unknown or not outcomes else True
+    return replace(event, expectation=one.text, passed=passed)

@@ -36,12 +36,12 @@ from iopstui.features.fleet.merging.figures import (
     FleetExpectation,
     parse_fleet_expectation,
 )
+from iopstui.features.fleet.output.wording import judge_expectations
 from iopstui.features.fleet.program.agent_orders import AgentOrders
 from iopstui.features.fleet.program.host_sweep import run_host_sweep, sweep_plan
 from iopstui.features.fleet.program.run_planner import job_fleet, job_merger
 from iopstui.features.fleet.program.run_reporter import (
     FleetRunReporter,
-    judge_expectations,
     run_verdict,
     start_spread_text,
 )
@@ -49,6 +49,7 @@ from iopstui.format import print_line
 from iopstui.model.experiment.expectation import parse_tolerance
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.safety.signals import StopSignals
+from iopstui.session.tick.outcomes import outcome_event_text
 
 # descriptors for each host, and for everything else
 FDS_PER_HOST, RESERVED_FDS = 4, 64
@@ -196,10 +197,10 @@ def _run_without_screen(
     spread = start_spread_text(fleet)
     if spread:
         print_message(spread)
-    met, outcomes = judge_expectations(merger, expected)
-    for text in outcomes:
-        print_line(text, sys.stderr)
-    return run_verdict(fleet, run, met).exit_code
+    outcomes = judge_expectations(merger, expected)
+    for outcome in outcomes:
+        print_line(outcome_event_text(outcome), sys.stderr)
+    return run_verdict(fleet, run, all(each.passed for each in outcomes)).exit_code
 
 
 def _require_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> None:

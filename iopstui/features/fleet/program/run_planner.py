@@ -20,7 +20,7 @@ from iopstui.features.fleet.hosts.nodes import Node
 from iopstui.features.fleet.merging.certificate import certify_merge
 from iopstui.features.fleet.merging.figures import FleetExpectation
 from iopstui.features.fleet.merging.merger import Merger
-from iopstui.features.fleet.output.wording import totals_text
+from iopstui.features.fleet.output.wording import judge_expectations, totals_text
 from iopstui.features.fleet.program.agent_orders import AgentOrders, launch_command, new_record_path
 from iopstui.features.fleet.program.record_file import (
     RecordFile,
@@ -29,7 +29,6 @@ from iopstui.features.fleet.program.record_file import (
 )
 from iopstui.features.fleet.program.run_reporter import (
     FleetRunReporter,
-    judge_expectations,
     run_verdict,
     start_spread_text,
 )
@@ -40,6 +39,7 @@ from iopstui.features.fleet.session import (
     state_for_exit_code,
 )
 from iopstui.model.experiment.host_sweep import HostPoint, SweptPoint
+from iopstui.session.tick.outcomes import outcome_event_text
 
 Object = dict[str, Any]
 
@@ -192,9 +192,10 @@ class FleetRunPlanner:
         self, fleet: Fleet, merger: Merger, run: FleetRunReporter, min_hosts: int | None
     ) -> RunVerdict:
         """Exit code of a run. ``min_hosts``: needed for a point of a sweep."""
-        met, outcomes = judge_expectations(merger, self._expected)
+        outcomes = judge_expectations(merger, self._expected)
+        met = all(outcome.passed for outcome in outcomes)
         code, point, spread = run_verdict(fleet, run, met).exit_code, None, start_spread_text(fleet)
-        messages = [*outcomes, *([spread] if spread else ())]
+        messages = [*map(outcome_event_text, outcomes), *([spread] if spread else ())]
         if min_hosts is not None:
             passed = met if self._expected else None
             point, notes = judge_point(fleet, merger, len(fleet.members), min_hosts, passed)

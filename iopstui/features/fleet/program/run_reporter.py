@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import time
-from collections.abc import Sequence
 from typing import Any, TextIO
 
 from iopstui.cli.terminal import print_message
 from iopstui.features.fleet.answer import FleetAnswers
 from iopstui.features.fleet.fleet import Fleet, start_spread_ms
-from iopstui.features.fleet.merging.figures import AbortCondition, FleetExpectation, figure
-from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.figures import AbortCondition
+from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.output.sinks import TotalsSink, totals_sink
-from iopstui.features.fleet.output.wording import executed_text, outcome_text
+from iopstui.features.fleet.output.wording import executed_text
 from iopstui.features.fleet.program.agent_orders import new_record_path
 from iopstui.features.fleet.program.record_file import LABEL, RecordFile
 from iopstui.format import print_line
-from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.metrics.load_series import LoadSeries
 from iopstui.output.jsonl import dumps
@@ -119,27 +117,6 @@ def start_spread_text(fleet: Fleet) -> str:
         return ""
     subject = "all hosts" if began == hosts else f"{began} of {hosts} hosts"
     return executed_text(*start_spread, subject)
-
-
-def judge_expectations(
-    merger: Merger, expected: Sequence[FleetExpectation]
-) -> tuple[bool, list[str]]:
-    """Whether all expectations were met, and what came of each in words."""
-    met, texts = True, []
-    total = merger.run_sums()
-    for expectation in expected:
-        sums = {"": total}
-        if expectation.per_host:
-            sums = {name: host.run_sums() for name, host in merger.hosts.items()}
-        outcomes = {
-            name: Outcome(
-                expectation.expectation, figure(rated, expectation.expectation.path), None
-            )
-            for name, rated in sums.items()
-        }
-        met &= all(outcome.passed is True for outcome in outcomes.values()) and bool(outcomes)
-        texts.append(outcome_text(expectation.text, outcomes))
-    return met, texts
 
 
 def run_verdict(fleet: Fleet, run: FleetRunReporter, met: bool) -> Verdict:

@@ -16,17 +16,19 @@ from iopstui.features.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.features.fleet.fleet_events import FLEET, FLEET_OVER
 from iopstui.features.fleet.hosts.clocks import start_spread
 from iopstui.features.fleet.merging.certificate import MergeCertificate, certify_merge
+from iopstui.features.fleet.merging.figures import parse_fleet_expectation
 from iopstui.features.fleet.merging.host_timeline import HostInterval, HostTimeline
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 from iopstui.features.fleet.merging.row_events import event_of
 from iopstui.features.fleet.merging.sums import HostSums, MalformedRow, Object, counted_directions
 from iopstui.features.fleet.output.labelled_rows import file_rows
-from iopstui.features.fleet.output.wording import is_last
+from iopstui.features.fleet.output.wording import is_last, judge_expectations
 from iopstui.format import counted
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.paths import DEVICE
 from iopstui.model.sizes import MIB
 from iopstui.output.page.overview import note_answer
+from iopstui.output.page.source import Expected, Judged
 from iopstui.output.page.svg import HEAT_COLUMNS, heat_rows
 from iopstui.recording.redact import REDACTED, Redactor
 from iopstui.text import printable
@@ -171,10 +173,12 @@ class FleetRun:
     messages: tuple[str, ...] = ()
 
 
-def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[FleetRun]:
-    """Runs in labelled lines, each from its beginning."""
+def runs_of(
+    rows: Iterable[tuple[str, Object]], interval_s: float, keep_bins: bool = False
+) -> Iterator[tuple[FleetRun, Merger]]:
+    """Runs in labelled lines, each from its beginning, with what added it up."""
     run: FleetRun | None = None
-    merger = Merger(interval_s)
+    merger = Merger(interval_s, keep_bins=keep_bins)
     for name, row in rows:
         kind = row.get("event")
         if kind == FLEET:
@@ -184,7 +188,7 @@ def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[F
             count = len(hosts) if isinstance(hosts, list) else 0
             number = run.number + 1 if run is not None else 1
             run = FleetRun(number, printable(str(row.get("job") or "")), count)
-            merger = Merger(interval_s)
+            merger = Merger(interval_s, keep_bins=keep_bins)
         elif kind == FLEET_OVER and run is not None:
             said = row.get("said")
             said = said[:MAX_MESSAGES] if isinstance(said, list) else []
@@ -199,11 +203,11 @@ def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[F
         yield _added_up(run, merger)
 
 
-def _added_up(run: FleetRun, merger: Merger) -> FleetRun:
+def _added_up(run: FleetRun, merger: Merger) -> tuple[FleetRun, Merger]:
     for _ in merger.finish():
         pass
     run.finished, run.totals = certify_merge(merger).finished, merger.run_sums()
-    return run
+    return run, merger
 
 
 KERNEL = (DiskRates.r_s, DiskRates.w_s, DiskRates.aqu_sz)
@@ -278,7 +282,7 @@ class FleetReportData:
     names: Names = field(default_factory=lambda: Names(False))
     jobs: list[str] = field(default_factory=list)
     """Their names, each once."""
-    outcomes: list[ExpectationChecked] = field(default_factory=list)
+    outcomes: Sequence[ExpectationChecked] = ()
     answers: dict[str, list[Answers]] = field(default_factory=dict)
     """What each host said of itself, by its sessions."""
     findings: Answers = field(default_factory=dict)
@@ -422,5 +426,30 @@ def load_fleet_report(path: Path, redact: bool = False) -> FleetReportData:
     data.broken_lines, data.omissions = reading.broken_lines, tuple(reading.omissions())
     if data.has_several_runs:
         rows = without_repeats(file_rows(path, "", lambda message: None), Deduplicator())
-        data.runs = [*runs_of(rows, reading.interval_s)]
+        data.runs = [run for run, _ in runs_of(rows, reading.interval_s)]
     return data
+
+
+def judge(path: Path, expected: Expected) -> Judged:
+    """Whether the runs in the file met expectations of --expect, each with all of its hosts."""
+    if expected.baseline is not None:
+        raise UsageError("--baseline is not available for many hosts.",
+                         "Give an absolute limit, e.g. --expect 'iops>=95k'.")  # fmt: skip
+    expectations = [parse_fleet_expectation(text, expected.tolerance) for text in expected.texts]
+    keep_bins = any(expectation.per_host for expectation in expectations)
+    rows = without_repeats(file_rows(path, "", lambda message: None), Deduplicator())
+    runs = [(run.number, merger)
+            for run, merger in runs_of(rows, interval_of(path), keep_bins)]  # fmt: skip
+    if not runs:
+        reading = Reading(path, False, keep_bins)
+        for _ in reading.seconds():
+            pass
+        runs = [(1, reading.merger)]
+    judged = Judged()
+    for number, merger in runs:
+        judged.outcomes += judge_expectations(merger, expectations, number)
+        certificate = certify_merge(merger)
+        bad = len(certificate.failed) + len(certificate.lost)
+        if bad and not judged.failed:
+            judged.failed = f"{bad} of {counted(certificate.hosts, 'host')} failed or were lost"
+    return judged

@@ -60,7 +60,7 @@ def _measured(data: FleetReportData) -> str:
     if len(data.runs) > 1:
         return f"fio ran {len(data.runs)} times on up to {_most_hosts(data.runs)}{_range(data)}."
     job = f" {data.names.text(data.jobs[0])}" if len(data.jobs) == 1 else ""
-    length_s = max((host.measured_s for host in data.hosts.values()), default=data.length_s)
+    length_s = max((host.run_s for host in data.hosts.values()), default=data.length_s)
     span = "for" if data.hosts else "within"
     text = f"fio ran{job} on {hosts}{_apart(data)} {span} {units.duration(length_s)}"
     if total is None:

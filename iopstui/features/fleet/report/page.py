@@ -11,6 +11,7 @@ from pathlib import Path
 
 from iopstui import __version__
 from iopstui import format as units
+from iopstui.events import ExpectationChecked
 from iopstui.features.fleet.merging.sums import Object
 from iopstui.features.fleet.output.wording import (
     direction_cells,
@@ -39,6 +40,7 @@ from iopstui.output.page.markup import (
     Text,
     html,
     html_of,
+    list_with_heading,
     markdown_of,
 )
 from iopstui.output.page.svg import (
@@ -52,6 +54,7 @@ from iopstui.output.page.svg import (
     logarithmic,
 )
 from iopstui.recording.redact import REDACTED
+from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.tables import Column, Table, texts
 
 SHOWN = ("p50", "p99", "p99.9", "p99.99")
@@ -248,9 +251,14 @@ SCHEMA = 1
 MAX_HOSTS = 200
 
 
-def rendered(path: Path, kind: str, redact: bool) -> str:
+def rendered(
+    path: Path, kind: str, redact: bool, outcomes: Sequence[ExpectationChecked] = ()
+) -> str:
     """The report's text, of a ``kind`` of ``RENDER``. UsageError for a file without frames."""
-    return RENDER[kind](load_fleet_report(path, redact))
+    data = load_fleet_report(path, redact)
+    # why one was not met names hosts
+    data.outcomes = [replace(each, why="") for each in outcomes] if redact else outcomes
+    return RENDER[kind](data)
 
 
 def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[Block]:
@@ -274,6 +282,7 @@ def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[
     if len(hosts) > most:
         yield Text(f"{len(hosts) - most} more hosts: see CSV and JSON.")
     seconds = Table.from_rows(SECONDS, second_rows(data), left_columns=2)
+    yield from list_with_heading("Outcomes", map(outcome_event_text, data.outcomes))
     yield FoldedBlocks(f"Seconds ({which_seconds(data)})", [seconds])
 
 
@@ -302,6 +311,7 @@ def _json(data: FleetReportData) -> str:
         "clocks_within_ms": data.spread[1] if data.spread else None,
         "left_out": data.broken_lines, "fio": data.totals.fio_object(),
         "device": data.totals.device.as_object(), "hosts": hosts,
+        "verdicts": [asdict(each) for each in data.outcomes],
         "runs": [
             {"run": row.number, "job": cells["job"], "hosts": row.hosts, "finished": row.finished,
              "how": row.ending, "said": [] if data.redact else list(row.messages),

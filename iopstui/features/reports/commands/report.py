@@ -6,6 +6,7 @@ import argparse
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
+from iopstui.cli.options import add_expect
 from iopstui.features.reports.formats import FORMATS, or_list
 
 
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", metavar="NAME[,OPTION=VALUE]",
                         help="compare with the limits of a bought volume, e.g. "
                              "aws/gp3,size=500g (not in csv, json and parquet)")  # fmt: skip
+    add_expect(parser)
     parser.add_argument("--redact", action="store_true",
                         help="remove names of hosts, users, processes and device-mapper "
                              "devices, addresses, paths, serial numbers")  # fmt: skip
@@ -35,8 +37,15 @@ def run(arguments: argparse.Namespace) -> int:
         from iopstui.cli.volume_options import parse_volume
 
         against = parse_volume(arguments.against, "--against")
+    expected = None
+    if arguments.expect or arguments.baseline is not None:
+        from iopstui.model.experiment.expectation import parse_tolerance
+        from iopstui.output.page.source import Expected
+
+        tolerance = parse_tolerance(arguments.tolerance)
+        expected = Expected(arguments.expect, tolerance, arguments.baseline)
     options = ReportOptions(arguments.redact, against)
-    return report(arguments.file, arguments.output, arguments.format, options)
+    return report(arguments.file, arguments.output, arguments.format, options, expected)
 
 
 COMMAND = Command(
