@@ -102,6 +102,17 @@ def test_every_device_of_a_mounted_btrfs_is_mounted(tree: Tree) -> None:
     assert devices["sdc"].mounts == ()
 
 
+def test_a_swap_file_is_on_the_device_of_its_file_system(tree: Tree) -> None:
+    for number, name in ((0, "vda"), (16, "vdb"), (32, "vdc")):
+        tree.disk(name, VIRTUAL, f"254:{number}")
+    mounts = line("254:0", "/") + line("254:16", "/srv") + line("254:32", "/srv2")
+    tree.proc("self/mountinfo", mounts)
+    for path, swap in (("/swapfile", "vda"), ("/srv/swap", "vdb"), ("/srv2", "vdc")):
+        tree.proc("swaps", f"Filename Type\n{path} file 204796 0 -2\n")
+        devices = read_devices(tree.roots)
+        assert [name for name, device in devices.items() if device.swap] == [swap]
+
+
 def test_sources_under_dev_mapper(tree: Tree) -> None:
     tree.disk("dm-0", VIRTUAL, "253:0", dm__name="vg-lv")
     tree.proc("self/mountinfo", line("0:40", "/x", "btrfs", "/dev/mapper/vg-lv"))

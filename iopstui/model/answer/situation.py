@@ -39,6 +39,8 @@ VERY_DEEP_FACTOR = 0.2
 QUEUE_FACTOR, QUEUED_MS = 4.0, 0.5
 """With so many in flight they wait, too, if they take so many times as long as alone, and at least
 so long."""
+BFQ_FACTOR = 1.5
+"""A disk with several requests in flight may take a little longer for each by itself."""
 SINGLE_DEPTH = 2.0
 """A time that was measured with fewer in flight is that of a request alone, nearly."""
 VERY_SLOW_FACTOR = 4.0
@@ -417,6 +419,18 @@ class Situation:
             return False
         return not any(alone.is_known for alone in self.alone)
 
+    @property
+    def may_wait_in_bfq(self) -> bool:
+        """Whether requests may wait in the scheduler bfq, which serves one program at a time."""
+        device = self.devices.get(self.disk)
+        if device is None or device.queue is None or device.queue.scheduler != "bfq":
+            return False
+        mean_ms = self.mean_ms or 0.0
+        if self.in_flight < SINGLE_DEPTH or mean_ms < QUEUED_MS:
+            return False
+        alone = [one.ms for one in self.alone if one.is_known]
+        return not alone or mean_ms >= BFQ_FACTOR * min(alone)
+
     def _takes_several_times(self, mean_ms: float) -> bool:
         return bool(self.alone) and mean_ms >= QUEUE_FACTOR * min(self.alone).ms
 
@@ -471,7 +485,7 @@ class Situation:
     def writes_are_waited_for(self) -> bool:
         """Whether a program waits for the writes: tasks wait for I/O, or the writes in flight are
         not the page cache's."""
-        if self.has_pressure and not self.idle_rings:
+        if self.may_have_pressure:
             return True
         if self.write_back is None:
             return False
@@ -480,6 +494,17 @@ class Situation:
             (rates.w_s or 0.0) * (rates.w_await or 0.0) / 1e3 for rates in self.seconds
         ) / max(1, len(self.seconds))
         return self.write_back < DIRECT_SHARE * in_flight * _mean(list(sizes))
+
+    @property
+    def may_have_pressure(self) -> bool:
+        """Whether tasks wait for I/O, and other disks can't be what they wait for, or a blocked one
+        has files on this."""
+        if not self.has_pressure or self.idle_rings:
+            return False
+        if 100 * self.other_in_flight < (self.waited_percent or 0.0) or self.use is None:
+            return True
+        blocked = {task.pid for task in self.blocked}
+        return any(user.pid in blocked and self.disk in user.devices for user in self.use.users)
 
     @property
     def write_back(self) -> float | None:

@@ -525,8 +525,8 @@ def write_back(s: Situation) -> Answer | None:
 
 
 def unclear(s: Situation) -> Answer | None:
-    """Many requests are in flight. Nobody measured whether the device does them together."""
-    if s.unclear_share < MOST_SECONDS:
+    """Several requests are in flight. Nobody measured whether the device does them together."""
+    if s.unclear_share < MOST_SECONDS and not s.may_wait_in_bfq:
         return None
     return Answer(
         s.disk, "unclear", GOOD,
@@ -545,13 +545,17 @@ def busy(s: Situation) -> Answer | None:
     if queue == "" and not quick and s.busy is not None and s.busy < BUSY_UTIL:
         queue = f", none for {100 - s.busy:.0f} % of the time"
     resync = _resync(s)
-    others = _more_than_in_flight(s)
-    blocked = f"; {_blocked_text(s, 'is blocked', 'are blocked')}, not all for these" * others
+    others, end = _more_than_in_flight(s), ""
+    bursts = s.in_flight >= DEEP_QUEUE and (s.mean_ms or 0.0) >= s.slow_ms and s.may_have_pressure
+    if others:
+        end = f"; {_blocked_text(s, 'is blocked', 'are blocked')}, not all for these"
+    elif bursts:
+        end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time"
     return Answer(
         s.disk, "busy", GOOD,
         f"{s.disk}{s.layer} is in use{' and quick' * quick}: {_mean(s)}, "
-        f"{units.size(s.bytes_s)}/s, {_count(s.in_flight)} in flight{queue}{_usual(s)}{blocked}",
-        UNKNOWN if others else NOTHING, resync[0] if resync else _who(s),
+        f"{units.size(s.bytes_s)}/s, {_count(s.in_flight)} in flight{queue}{_usual(s)}{end}",
+        UNKNOWN if end else NOTHING, resync[0] if resync else _who(s),
     )  # fmt: skip
 
 
@@ -570,8 +574,9 @@ def quiet(s: Situation) -> Answer:
     # the pressure of one program may be less than 1 %, and who waits for a log is not in it
     of_disks = s.has_pressure and not s.idle_rings and not (s.use is not None and s.use.remote)
     rest = s.others_are_idle and not _works_below(s)
-    stuck = not s.ios_s and rest and (of_disks or _waits_in_block_layer(s))
-    stuck = stuck or _more_than_in_flight(s)
+    stuck = rest and (
+        _more_than_in_flight(s) or (not s.ios_s and (of_disks or _waits_in_block_layer(s)))
+    )
     return Answer(s.disk, "quiet", GOOD, _quiet_text(s), UNKNOWN if stuck else NOTHING,
                   resync[0] if resync else who)  # fmt: skip
 

@@ -629,6 +629,31 @@ def test_what_the_kernel_holds_back_before_a_quick_disk_is_not_cleared() -> None
     assert first([reader] * 5, replace(seen, blocked=(protected, lock)), 90.0).verdict == NOTHING
 
 
+def test_write_back_is_not_waited_for_because_tasks_wait_for_another_disk() -> None:
+    """A writer to a slow disk is held back at the limit of dirty pages; what another one writes to
+    a quick disk is written back beside it."""
+    flush = changed(rates(0, 3780, 11, kib=5), aqu_sz=42.0, util=76.0)
+    slow = changed(rates(0, 492, 83, kib=5), aqu_sz=41.0, util=98.0)
+    held = BlockedTask(1011, "python3", "balance_dirty_pages")
+    there = DiskUser(1011, "python3", write_s=2.0 * MIB, devices=frozenset({"vdb"}))
+    moved = {"vda": (0.0, 19e6, 42.0), "vdb": (0.0, 2.4e6, 41.0)}
+    seen = use(write_back=60.0 * MIB, blocked=(held,), disks=moved)
+    seen = replace(seen, write_back={"vda": 60.0 * MIB, "vdb": 60.0 * MIB})
+    seconds = frames([{"vda": flush, "vdb": slow}] * 5, 21.0)
+    runs = DiskUser(1014, "python3", write_s=19.0 * MIB, devices=frozenset({"vda"}))
+    for users, told in (
+        ((there, runs), {"vda": UNKNOWN, "vdb": WAITS}),
+        ((replace(there, devices=frozenset({"vda"})),), {"vda": WAITS, "vdb": UNKNOWN}),
+        ((), {"vda": UNKNOWN, "vdb": UNKNOWN}),
+    ):
+        pairs = judge(Seen(TWO, seconds, DEVICES, use=replace(seen, users=users)))
+        assert {answer.disk: answer.verdict for _, answer in pairs} == told
+    little = replace(seen, disks={"vda": (0.0, 19e6, 42.0), "vdb": (0.0, 2e5, 0.1)})
+    assert first([flush] * 5, little, 21.0).verdict == WAITS, "the other has too few requests"
+    ring = replace(little, blocked=(), ring_waiters=(RingWaiter(812, "dragonfly"),))
+    assert first([flush] * 5, ring, 21.0).verdict == NOTHING
+
+
 def test_a_queue_of_four_requests_is_waited_for_though_none_wait_in_it() -> None:
     four = changed(rates(2000, 0, 1.9), aqu_sz=3.8, util=100.0)
     short = replace(DEVICES["vda"], queue=replace(NO_QUEUE, nr_requests=4))
@@ -642,6 +667,39 @@ def test_a_queue_of_four_requests_is_waited_for_though_none_wait_in_it() -> None
             answer = judge(Seen(ONE, seconds, {"vda": device}, use=seen))[0][1]
             assert answer.verdict == told
             assert ("takes 4 at once (nr_requests)" in answer.text) is (told != NOTHING)
+
+
+def test_bursts_of_writes_that_somebody_syncs_are_not_cleared() -> None:
+    """A program that calls sync again and again: the disk rests 60 % of the time."""
+    burst = changed(rates(0, 246, 77, kib=9), aqu_sz=19.0, util=38.0)
+    seen = use(write_back=2.0 * MIB, disks={"vda": (0.0, 2.3e6, 19.0)})
+    answer = first([burst] * 5, seen, 11.0)
+    assert answer.verdict == UNKNOWN
+    assert answer.text.endswith("none for 62 % of the time; tasks wait for I/O 11 % of the time")
+    assert first([burst] * 5, seen, 9.0).verdict == NOTHING
+    quicker = changed(rates(0, 4000, 4), aqu_sz=19.0, util=38.0)
+    assert first([quicker] * 5, seen, 11.0).verdict == NOTHING, "no request waits for long"
+    other = replace(seen, disks=seen.disks | {"vdb": (2e6, 0.0, 0.3)})
+    assert first([burst] * 5, other, 11.0).verdict == NOTHING, "they may wait for vdb"
+
+
+def test_requests_that_may_wait_for_bfq_s_other_programs_are_not_cleared() -> None:
+    """Three readers, one of them in a cgroup of weight 1: 6 ms on average, and most of its own are
+    ten times as long. Alone a request takes 2 ms."""
+    three = changed(rates(400, 0, 6.2), aqu_sz=2.5, util=96.0)
+    seconds = frames([{"vda": three}] * 5, 40.0)
+    for scheduler, boot, verdict in (
+        ("bfq", (67.0, 30.0), UNKNOWN), ("bfq", (2.0, 1.0), UNKNOWN), ("bfq", (5.0, 1.0), NOTHING),
+        ("none", (67.0, 30.0), NOTHING),
+    ):  # fmt: skip
+        quick = [{"vda": changed(rates(8000, 0, 0.3), aqu_sz=2.5, util=96.0)}] * 5
+        seen = use(boot_ms={"vda": boot[0]}, boot_in_flight={"vda": boot[1]})
+        device = replace(DEVICES["vda"], queue=replace(NO_QUEUE, scheduler=scheduler))
+        answer = judge(Seen(ONE, seconds, {"vda": device}, use=seen))[0][1]
+        assert answer.verdict == verdict
+        assert ("wait for each other cannot be told" in answer.text) is (verdict == UNKNOWN)
+        quickly = Seen(ONE, frames(quick, 40.0), {"vda": device}, use=seen)
+        assert judge(quickly)[0][1].verdict == NOTHING
 
 
 def test_bursts_that_come_again_are_not_cleared() -> None:

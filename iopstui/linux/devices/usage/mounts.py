@@ -184,11 +184,22 @@ def apply_mounts(
                 entry.mountpoint, entry.fstype, entry.elsewhere,
                 "data=journal" in entry.super_options.split(","),
             ))  # fmt: skip
-    swaps = {finder.by_path(path) for path in table.swaps}
+    swaps = {finder.by_path(path) or _device_of_file(path, table, finder) for path in table.swaps}
     return (
         {name: tuple(by_mountpoint.values()) for name, by_mountpoint in mounts.items()},
         frozenset(name for name in swaps if name is not None),
     )
+
+
+def _device_of_file(path: str, table: MountTable, finder: DeviceFinder) -> str | None:
+    """The device of the file system that a swap file is in."""
+    on = [
+        entry
+        for entry in table.entries
+        if not entry.elsewhere and f"{path}/".startswith(f"{entry.mountpoint.rstrip('/')}/")
+    ]
+    deepest = max(on, key=lambda entry: len(entry.mountpoint), default=None)
+    return finder.of_mount(deepest) if deepest is not None else None
 
 
 def _members(name: str, table: MountTable) -> Iterable[str]:
