@@ -15,7 +15,7 @@ from iopstui.features.fleet.fleet_events import (
     HostRow,
     HostStateChanged,
 )
-from iopstui.features.fleet.fleet_state import LOST, FleetState
+from iopstui.features.fleet.fleet_state import LATE, LOST, FleetState
 from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.merging.row_events import read_answer
 from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING, Answer
@@ -89,6 +89,15 @@ def test_a_lost_host_comes_first() -> None:
     assert (found.state, found.text) == (
         CRITICAL, "n4 (no answer for 10 s): no figures; 10 of 11 hosts are measured"
     )  # fmt: skip
+
+
+def test_a_late_host_is_no_lost_one() -> None:
+    state = fleet()
+    state.apply(HostStateChanged("n4", LATE, ""))
+    found = answer(state)
+    assert (found.state, found.text) == (WARNING, "n4: no figures; 9 of 10 hosts are measured")
+    state.apply(HostStateChanged("n3", LOST, ""))
+    assert answer(state).state == CRITICAL
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from textual.containers import VerticalScroll
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from iopstui.features.fleet.answer import ABSENT
 from iopstui.features.fleet.controller import FleetController
 from iopstui.features.fleet.fleet_events import (
     FleetEvent,
@@ -227,6 +228,22 @@ async def test_each_of_four_hosts_has_a_row_and_can_be_opened() -> None:
     assert runs.closed and app.return_code == 0
 
 
+async def test_a_host_that_was_late_and_has_ended_is_missed_no_longer() -> None:
+    app, runs = make_app(four_hosts())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        runs.play(25)
+        runs.tell(HostStateChanged("node02", "late", ""))
+        await settle(pilot)
+        source = app.source
+        assert source.hosts.second is not None
+        source._judge(source.hosts.second)
+        assert source.all.answer is not None and source.all.answer.rule == ABSENT
+        runs.tell(HostStateChanged("node02", "done", ""))
+        source.take_events()
+        assert "straggler" in source.all.answer.text
+
+
 async def test_up_and_down_show_the_next_host_while_one_is_shown() -> None:
     app, runs = make_app(four_hosts())
     async with app.run_test(size=(80, 24)) as pilot:
@@ -294,7 +311,7 @@ async def test_hosts_are_sorted_by_the_clicked_column(size: tuple[int, int]) -> 
         await settle(pilot)
         runs.play(25)
         await settle(pilot)
-        assert shows(app, "o: node02, then by name")
+        assert shows(app, "o: node02 first, then by name")
         assert listed(app) == ["node02", "node01", "node03", "node04"]
         await click(pilot, "p99")
         assert shows(app, "o: highest p99 first") and listed(app)[0] == "node03"

@@ -16,8 +16,10 @@ from iopstui.features.fleet.fleet_events import (
 from iopstui.features.fleet.fleet_state import (
     ABSENT_STATES,
     IOPS,
+    LATE,
     LEFT_OUT,
     FleetState,
+    HostState,
     natural_key,
 )
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
@@ -32,6 +34,8 @@ EVERY_SECONDS, MANY_HOSTS, SELDOM_SECONDS = 2, 100, 10
 """Seconds between two searches for findings; the last one with more than ``MANY_HOSTS``."""
 OF_ONE_HOST = ("straggler", "slow device", "own limit", "one path")
 MAX_NAMED = 3
+ABSENT = "absent"
+"""The rule of an answer on hosts without figures."""
 
 
 def is_due(state: FleetState, second: MergedInterval) -> bool:
@@ -51,17 +55,22 @@ def fleet_answer(
 
 
 def _absent(state: FleetState) -> Answer | None:
-    absent = [host for host in state.hosts.values()
-              if host.state in ABSENT_STATES and host.state != LEFT_OUT]  # fmt: skip
+    absent = [host for host in state.hosts.values() if is_absent(host)]
     if not absent:
         return None
     first = min(absent, key=lambda host: (not host.error, host.sort_key))
     reason = f" ({printable(host_error)})" if (host_error := first.error) else ""
     more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
     count = f"{len(state.hosts) - len(absent)} of {len(state.hosts)} hosts are measured"
-    return Answer(printable(first.name), "absent", CRITICAL,
+    may_come = all(host.state == LATE for host in absent)
+    return Answer(printable(first.name), ABSENT, WARNING if may_come else CRITICAL,
                   f"{printable(first.name)}{reason}{more}: no figures; {count}", UNKNOWN,
                   next=advise("host"))  # fmt: skip
+
+
+def is_absent(host: HostState) -> bool:
+    """Whether a host should be measured, and sends nothing now."""
+    return host.state in ABSENT_STATES and host.state != LEFT_OUT
 
 
 def _finding(findings: Sequence[Finding]) -> Answer | None:

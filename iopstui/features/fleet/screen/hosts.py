@@ -260,7 +260,7 @@ class HostsView:
         pieces: list[Piece] = [("Hosts", BOLD), (f" {count}", None)]
         right = f"o: {order_text(self.effective_order, not fleet.watching, self.reverse)}"
         if self._odd and self.order == self.effective_order == NAME:
-            right = right.replace("by name", f"{self._odd}, then by name")
+            right = right.replace("by name", f"{self._odd} first, then by name")
         if self.filter_text:
             pieces.append((f"  filter: {self.filter_text}", WARNING))
         if fleet.between_runs and fleet.has_second:
