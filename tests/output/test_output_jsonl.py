@@ -49,16 +49,6 @@ def test_the_frames_of_every_recording_are_ascii_lines_without_nan(name: str) ->
         assert json.loads(line, parse_constant=pytest.fail) == row
 
 
-def test_keys_are_always_the_same() -> None:
-    shapes = {
-        (tuple(row), tuple(row["fio"]), tuple(row["fio"]["total"]), tuple(row["kernel"]))
-        for name in KINDS
-        for row in map(frame_object, whole_frames(name))
-        if row["fio"]
-    }
-    assert len(shapes) == 1
-
-
 def test_disk_figures_in_iostat_units() -> None:
     disk = frame_object(whole_frames("3.42-a-randread-grp")[1])["kernel"]["disks"]["vda"]
     seconds = frame_object(whole_frames("3.42-a-randread-grp")[1])["seconds"]

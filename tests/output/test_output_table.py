@@ -1,11 +1,10 @@
 from __future__ import annotations
 
 import io
-import re
 from dataclasses import replace
 
 import pytest
-from fio_recordings import KINDS, OFF, ONLY_SUBMISSIONS, statuses
+from fio_recordings import KINDS, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session, whole_frames
@@ -52,19 +51,6 @@ def print_in_encoding(events: list[Event], encoding: str) -> str:
 def test_every_recording_fits_80_columns(name: str) -> None:
     out, _ = print_events(session(name))
     assert max(map(len, out.splitlines())) <= 80
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_every_recording_ends_with_a_verdict(name: str) -> None:
-    out, _ = print_events(session(name))
-    exact = name not in OFF and name not in ONLY_SUBMISSIONS
-    *_, verdict = out.split("fio's final figures")
-    assert ("up to fio's own total" in " ".join(verdict.split())) is exact
-
-
-def cells(line: str) -> list[str]:
-    """The cells of a row, a latency with its unit."""
-    return re.sub(r" (ns|µs|ms|s)\b", r"\1", line).split()
 
 
 @pytest.mark.parametrize(

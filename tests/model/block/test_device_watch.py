@@ -39,10 +39,6 @@ def test_a_row_that_vanishes() -> None:
     assert said[:2] == ["", ""] and "vdb has disappeared" in said[2]
 
 
-def test_a_row_that_never_was() -> None:
-    assert words(raw(disks=kernel()), raw(disks=kernel())) == ["", ""]
-
-
 def test_completions_without_bytes() -> None:
     said = words(raw(status(10, 10, 4096)), raw(status(9000, 9000, 4096)))
     assert "without data" in said[1]

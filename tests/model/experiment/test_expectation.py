@@ -462,11 +462,6 @@ def test_judge_counts_seconds_not_frames() -> None:
     assert judge.outcomes()[0].share == pytest.approx(1)
 
 
-def test_a_field_without_a_whole_run_s_figure_has_no_meter() -> None:
-    with pytest.raises(ValueError, match="no figure of a whole run"):
-        Meter(("fio", "progress"))
-
-
 def test_a_unit_that_only_a_source_of_samples_has(monkeypatch: pytest.MonkeyPatch) -> None:
     field = Field(("kernel", "vm", "pgpgin"), "pgpgin", "pages/s", "/proc/vmstat", "paged in")
     monkeypatch.setattr(module, "_matching_fields", lambda name, tree: [field])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -11,17 +11,11 @@ from hypothesis import strategies as st
 
 from iopstui.model.figures.disk import DISK, NOT_ADDED, DiskRates
 from iopstui.model.figures.figure import (
-    BY_KEY,
-    IN_LIST,
-    TEXT,
-    Figure,
-    Part,
     Totals,
     added,
     as_object,
     figures_of,
     from_object,
-    walk,
 )
 
 COUNTS = [field.name for field in fields(DiskRates) if field.name not in ("seconds", "in_flight")]
@@ -43,30 +37,6 @@ disks = st.builds(
     **{name: st.integers(0, 10**7) for name in COUNTS},
     in_flight=st.integers(0, 999),
 ).map(possible)
-
-
-@dataclass(frozen=True)
-class Cell:
-    label: str
-    temperature: float | None
-
-
-CELL = (
-    Figure("label", "", "what it says", kind=TEXT),
-    Figure("warm", "K", "how warm {of} is", "temperature", scale=10.0),
-)
-RACK = (
-    Part("cells", CELL, many=BY_KEY, about="a cell"),
-    Part("broken", CELL, many=IN_LIST, about="a broken cell"),
-    Part("door", CELL, about="the door"),
-    Figure("counts", "", "by bucket", keys=1, bulky=True),
-)
-
-
-def test_a_tree_lists_its_fields() -> None:
-    listed = {path: meaning for path, _, meaning, _ in walk(RACK)}
-    assert listed["cells", "*", "warm"] == "how warm a cell is"
-    assert listed["door", "label"] == "what it says" and ("counts", "*") in listed
 
 
 @given(disk=disks)

@@ -10,15 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.fio.interval_time import is_repetition
 from iopstui.model.fio.intervals import FioIntervals
-from iopstui.model.fio.ramp import duration_s, was_reset
+from iopstui.model.fio.ramp import was_reset
 from iopstui.model.histogram import (
-    MAX_RELATIVE_ERROR,
     bucket_key,
     merge,
-    percentile_name,
-    percentiles,
 )
 from iopstui.model.metrics.frame import FINAL, NO_LATENCY, PARTIAL, FrameBuilder
 from iopstui.model.metrics.summary import FramesTotal
@@ -140,19 +136,6 @@ def test_the_means_of_the_frames_join_to_fio_final_mean(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_percentiles_are_of_the_interval_own_bins(name: str) -> None:
-    for frame in frames(name):
-        for part in frame.fio.directions.values() if frame.fio else ():
-            found = percentiles(part.bins).items()
-            expected = {percentile_name(p): min(v, part.max_ns or v) for p, v in found}
-            assert part.percentiles == expected
-            highest = max(part.bins, default=None)
-            assert part.max_ns == (
-                highest and pytest.approx(highest, rel=MAX_RELATIVE_ERROR, abs=1)
-            )
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_the_slowest_of_all_frames_is_exactly_fio_maximum(name: str) -> None:
     """Where no counter began again: the frame in which fio's maximum rose has it."""
     built = [frame.fio for frame in frames(name) if frame.fio]
@@ -176,25 +159,6 @@ def test_no_frame_of_a_recording_has_an_absurd_figure(name: str) -> None:
             interval.iodepth_level
         )
         assert interval.usr_cpu is None or 0 <= interval.usr_cpu < 1000
-
-
-def test_the_first_interval_is_since_the_job_began() -> None:
-    interval = last([document(50_000, job(900, 900))])
-    assert interval.seconds == 0.9
-    assert interval.total.iops == 1000
-
-
-def test_timestamps_divide_not_the_runtime() -> None:
-    """A group's runtime is that of its longest member: it may grow less than time passes."""
-    interval = last([document(10_000, job(1000, 1000)), document(11_000, job(2107, 1110))])
-    assert interval.seconds == 1.0
-    assert interval.total.iops == 1107
-
-
-def test_the_last_document_is_divided_by_the_runtime() -> None:
-    documents = [document(10_000, job(1000, 1000)), document(10_700, job(1500, 1500))]
-    assert last(documents, [0.0, 0.7], final=True).seconds == 0.5
-    assert last(documents, [0.0, 0.7]).seconds == 0.7
 
 
 @pytest.mark.parametrize("ppm", [-200, 200])
@@ -258,18 +222,6 @@ def test_after_a_document_that_was_held_up_the_last_interval_is_what_was_left() 
     assert [i.total.bw for i in built] == pytest.approx([4096e3] * 3), "bytes are of the I/Os"
 
 
-def test_completions_count_not_submissions() -> None:
-    ahead = direction(1000, 1000, issued=1064)
-    interval = last([document(10_000, job(0, 1000, read=ahead))])
-    assert interval.total.ios == 1000
-
-
-def test_a_repeated_document_is_dropped() -> None:
-    same = document(10_000, job(1000, 1000))
-    later = document(10_001, job(1000, 1000))
-    assert intervals([same, later], [0.0, 0.001])[1] is None
-
-
 def test_a_document_just_behind_another_gives_counts_but_no_rates() -> None:
     interval = last(
         [document(10_000, job(1000, 1000)), document(10_004, job(1003, 1004))], [0.0, 0.004]
@@ -290,14 +242,6 @@ def test_while_fio_lays_out_there_is_no_interval() -> None:
     laying = document(10_000, job(0, 0, read=direction(0, 0)))
     assert intervals([laying, laying]) == [None, None]
     assert last([laying, laying, document(11_000, job(900, 900))]).seconds == 0.9
-
-
-@pytest.mark.parametrize("version", ["3.28", "3.42"])
-def test_recorded_layout_gives_no_frames(version: str) -> None:
-    built = frames(f"{version}-i-layout")
-    assert any(frame.fio is None for frame in built)
-    first = next(frame.fio for frame in built if frame.fio)
-    assert first.total.ios > 0
 
 
 @pytest.mark.parametrize("step_ms", [-3_600_000, -700, -130, 130, 700, 3_600_000])
@@ -358,14 +302,6 @@ def test_a_counter_that_was_no_evidence_is_not_taken_again() -> None:
     built = intervals([document(10_000 + 1000 * n, row) for n, row in enumerate(documents)])
     assert [i.jobs[0].counted_by for i in built if i] == ["bytes"] * 3
     assert [i.total.ios for i in built if i] == [990, 1000, 1000]
-
-
-def test_submissions_are_said_to_be_counted_where_nothing_else_is_known() -> None:
-    unknown = direction(10, 1000, completed=None, bins=None, clat=None, lat=None)
-    row = job(0, 1000, read=unknown, block_size=None, measures_latency=False)
-    interval = last([document(10_000, row)])
-    assert interval.counts_submissions
-    assert interval.total.ios == 10
 
 
 def test_mixed_is_the_total_only_where_it_is_alone() -> None:
@@ -543,13 +479,6 @@ def test_a_last_word_said_again_is_no_second_without_io() -> None:
     assert last(stuck, final=True).total.iops == 0
 
 
-def test_what_repeats_what() -> None:
-    one = document(10_000, job(900, 900))
-    assert is_repetition(document(10_250, job(900, 850)), one)
-    assert not is_repetition(document(10_250, job(901, 900)), one)
-    assert not is_repetition(document(10_250, job(900, 900), job(0, 0)), one)
-
-
 @pytest.mark.parametrize("name", ["3.7-q-disable-clat", "3.16-q-disable-clat"])
 def test_an_old_fio_without_clat_has_no_latencies(name: str) -> None:
     for frame in frames(name):
@@ -562,16 +491,6 @@ def test_rows_that_mix_beside_rows_that_split_are_all_in_the_total() -> None:
     built = [frame.fio for frame in frames("3.33-q-unified-beside") if frame.fio]
     assert sum(interval.total.ios for interval in built) == 30000
     assert [interval.total.iops for interval in built] == pytest.approx([10000] * 4, rel=0.03)
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("30", 30.0), ("90s", 90.0), ("2m", 120.0), ("500ms", 0.5), ("1.5h", 5400.0), ("1D", 86400.0),
-     ("250000us", 0.25), ("10 s", 10.0), ("", None), ("x", None), ("nan", None), ("-3", None)],
-)  # fmt: skip
-def test_durations(text: str, seconds: float | None) -> None:
-    found = duration_s(text)
-    assert found == (seconds if seconds is None else pytest.approx(seconds))
 
 
 growths = st.lists(st.tuples(st.integers(0, 5000), st.integers(200, 3000)), min_size=1, max_size=8)

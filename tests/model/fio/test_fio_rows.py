@@ -20,10 +20,6 @@ def test_without_grouping_every_job_has_a_row() -> None:
     assert rows(TWO, 4) == [(["big"], 1, 8)] * 3 + [(["small"], 1, 1)]
 
 
-def test_a_group_is_one_row() -> None:
-    assert rows(GROUPED + TWO, 1) == [(["big", "small"], 4, 25)]
-
-
 @pytest.mark.parametrize("option", ["stonewall", "wait_for_previous", "new_group"])
 def test_a_new_group_is_a_new_row(option: str) -> None:
     text = GROUPED + TWO + f"{option}\n[third]\n"

@@ -240,8 +240,8 @@ def test_a_row_that_grew_and_one_that_says_again_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "length"),
     [("30", 30.0), ("90s", 90.0), ("2m", 120.0), ("500ms", 0.5), ("7us", 7e-6), ("7 usec", 7e-6),
-     ("5msec", 0.005), ("1h", 3600.0), ("1d", 86400.0), (" 1.5S ", 1.5), ("1w", None), ("", None),
-     ("-1", None)],
+     ("5msec", 0.005), ("1h", 3600.0), ("1d", 86400.0), (" 1.5S ", 1.5), ("1.5h", 5400.0),
+     ("10 s", 10.0), ("1w", None), ("", None), ("-1", None), ("x", None), ("nan", None)],
 )  # fmt: skip
 def test_durations_as_fio_writes_them(text: str, length: float | None) -> None:
     assert duration_s(text) == (None if length is None else pytest.approx(length))

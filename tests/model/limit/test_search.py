@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from simulated_queue import SETTLE_S, Queue, search_on
+from simulated_queue import Queue, search_on
 
 from iopstui.features.limit.model.answer import NEVER, NO_LIMIT, UNSURE, conclude
 from iopstui.features.limit.model.estimate import Run, Second, estimate
@@ -128,9 +128,3 @@ def test_the_interval_is_around_the_rate_at_which_the_share_is_allowed(allowed: 
     assert found is not None and found.low is not None and found.high is not None
     assert found.low <= 1000 <= found.high
     assert math.isclose(found.best, 1000, rel_tol=0.03) and found.half_width < 0.1
-
-
-def test_settling_is_left_out() -> None:
-    assert SETTLE_S > 0
-    found = Queue(1 / 500, 0.01).run(random.Random(1), 400, 3, 500)
-    assert len(found.seconds) == 3 and abs(found.ios - 1200) < 150

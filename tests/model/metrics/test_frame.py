@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from fio_recordings import NAMES, frames, statuses
+from fio_recordings import frames, statuses
 
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics import frame as frame_module
@@ -130,11 +130,6 @@ def test_flags(name: str, flag: str, frames_with_it: str) -> None:
         assert not all(has)
     else:
         assert all(has) if frames_with_it == "all" else not any(has)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_same_samples_give_the_same_frames(name: str) -> None:
-    assert frames(name) == frames(name)
 
 
 def test_flags_are_the_words_that_the_reference_explains() -> None:

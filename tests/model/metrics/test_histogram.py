@@ -13,7 +13,6 @@ from iopstui.model.histogram import (
     bucket_key,
     maximum,
     merge,
-    percentile_name,
     percentiles,
     subtract,
 )
@@ -106,8 +105,3 @@ def test_subtracting_what_was_before_leaves_the_interval(old: list[int], new: li
 def test_subtracting_from_a_fresh_counter_is_a_reset(values: list[int]) -> None:
     assert subtract({}, histogram(values)) is None
     assert subtract(histogram(values), histogram(values)) == {}
-
-
-@pytest.mark.parametrize(("p", "name"), [(50.0, "p50"), (99.9, "p99.9"), (99.99, "p99.99")])
-def test_names(p: float, name: str) -> None:
-    assert percentile_name(p) == name
