@@ -11,7 +11,8 @@ from iopstui.errors import UsageError
 from iopstui.linux.machine.active_disks import active_disks
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.preflight.doctor import LACKS, examine
+from iopstui.preflight import doctor
+from iopstui.preflight.doctor import LACKS
 
 
 def disk(name: str, kind: str = "disk") -> BlockDevice:
@@ -68,6 +69,6 @@ def test_counters_that_cannot_be_read_are_told(content: bytes, tmp_path: Path) -
     (tmp_path / "diskstats").write_bytes(content)
     with pytest.raises(UsageError, match="no disk's counters"):
         active_disks(DEVICES, Roots(proc=tmp_path))
-    [check] = [one for one in examine(Roots(proc=tmp_path)) if one.name == "disk statistics"]
+    check = doctor._diskstats(Roots(proc=tmp_path))
     expected = "no line has the kernel's form" if content.strip() else "it is empty"
     assert check.state == LACKS and expected in check.message

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import ui_fakes as fakes
 from rich.segment import Segment
-from test_app import make, running, settle
+from test_app import make, settle
 from textual.color import Color
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -42,23 +42,6 @@ def colours(pilot: Pilot[int]) -> set[str]:
                 names |= {str(s.color.name) for s in styles if s.color is not None}
                 names |= {str(s.bgcolor.name) for s in styles if s.bgcolor is not None}
     return names
-
-
-@pytest.mark.parametrize("value", ["", "1"])
-async def test_without_colours_every_screen_uses_the_terminal_s_own(
-    value: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", value)
-    app = make(fakes.FakeController(settings=KNOBS))
-    async with app.run_test(size=WIDE) as pilot:
-        await running(app, pilot)
-        assert colours(pilot) <= {"default"}
-        for key in ("j", "k", "b", "question_mark", "e", "f", "o", "colon", "ctrl+p"):
-            await pilot.press(key)
-            await settle(pilot)
-            assert colours(pilot) <= {"default"}, key
-            await pilot.press("escape")
-            await settle(pilot)
 
 
 async def test_the_picker_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,6 @@ def test_ios_per_interrupt_are_shown_beside_the_title() -> None:
 def test_unaccounted_irq_time_has_no_column() -> None:
     with_it, without = render(busy(), 120, 8), render(busy(), 120, 8, machine(4, irq_time=False))
     assert " irq " in with_it.splitlines()[1] and " irq " not in without.splitlines()[1]
-    assert "irq %" not in without
 
 
 def test_completions_inside_the_interrupt_are_not_shown_as_idle() -> None:

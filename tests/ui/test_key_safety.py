@@ -115,18 +115,6 @@ async def test_a_dialog_takes_every_printable_key(
         assert isinstance(app.screen, Dashboard) and watched.now() == before
 
 
-async def test_letters_after_the_help_key_do_not_reach_the_dashboard() -> None:
-    app = lab.make(lab.FakeLaboratory())
-    async with app.run_test(size=(120, 36)) as pilot:
-        await settle(pilot)
-        fake = app.controller
-        assert isinstance(fake, fakes.FakeController)
-        before = Watched(app, fake).now()
-        await pilot.press("question_mark", "h", "e", "a", "t")
-        await settle(pilot)
-        assert isinstance(app.screen, Modal) and Watched(app, fake).now() == before
-
-
 async def test_the_dashboard_updates_under_a_dialog() -> None:
     app = lab.make(lab.FakeLaboratory())
     async with app.run_test(size=(120, 36)) as pilot:
@@ -168,6 +156,9 @@ async def test_typing_searches_the_help_and_presses_no_key() -> None:
     app = lab.make(lab.FakeLaboratory())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
+        fake = app.controller
+        assert isinstance(fake, fakes.FakeController)
+        before = Watched(app, fake).now()
         await pilot.press("question_mark")
         await settle(pilot)
         assert "iodepth: half, double" in render_pictures(app)[".txt"]
@@ -183,7 +174,7 @@ async def test_typing_searches_the_help_and_presses_no_key() -> None:
         assert "iodepth: half, double" in render_pictures(app)[".txt"], "Esc drops the words first"
         await pilot.press("escape")
         await settle(pilot)
-        assert isinstance(app.screen, Dashboard)
+        assert isinstance(app.screen, Dashboard) and Watched(app, fake).now() == before
 
 
 def test_a_finding_s_key_is_one_of_the_dashboard() -> None:

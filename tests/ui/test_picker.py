@@ -403,14 +403,17 @@ async def test_a_recording_is_chosen_or_typed() -> None:
     assert not recorder.names, "a file that can't be read ends no screen"
 
 
-@pytest.mark.parametrize("path", ["/srv/a b.iops", "./a.iops", "../a.iops", "~/a.iops"])
-async def test_a_path_typed_over_the_list_of_recordings_is_no_filter(path: str) -> None:
+async def test_a_path_typed_over_the_list_of_recordings_is_no_filter() -> None:
     async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
         app = await open_picker(pilot)
-        await pilot.press("o", *path)
-        await settle(pilot)
-        assert isinstance(app.screen, Prompt)
-        assert app.screen.query_one(Input).value == path
+        for path in ("/a b", "./a", "../a", "~/a"):
+            await pilot.press("o", *path)
+            await settle(pilot)
+            assert isinstance(app.screen, Prompt)
+            assert app.screen.query_one(Input).value == path
+            await pilot.press("escape")
+            await settle(pilot)
+            assert isinstance(app.screen, HomeScreen)
 
 
 async def test_a_recording_below_the_home_directory_is_played(
@@ -426,17 +429,17 @@ async def test_a_recording_below_the_home_directory_is_played(
     assert recorder.names == [str(tmp_path / "mine.iops")]
 
 
-async def test_the_first_letter_replaces_the_offered_directory(tmp_path: Path) -> None:
+async def test_the_first_letter_replaces_the_offered_directory() -> None:
     async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
         app = await open_picker(pilot)
         await pilot.press("s")
         await settle(pilot)
         field = app.screen.query_one(Input)
         assert field.value == "."
-        await pilot.press(*str(tmp_path))
-        assert field.value == str(tmp_path)
+        await pilot.press(*"/srv")
+        assert field.value == "/srv"
         await pilot.press("f1", "escape", "x")
-        assert field.value == f"{tmp_path}x", "the help selects nothing again"
+        assert field.value == "/srvx", "the help selects nothing again"
 
 
 async def test_a_filter_without_a_match_says_so() -> None:

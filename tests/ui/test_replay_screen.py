@@ -143,14 +143,16 @@ async def test_the_picture_at_a_position_does_not_depend_on_the_way_there() -> N
     assert pictures[0] == pictures[1]
 
 
-@pytest.mark.parametrize("key", ["r", "j", "right_square_bracket", "b", "m", "colon", "a", "P"])
-async def test_keys_that_measure_say_that_this_is_a_recording(key: str) -> None:
+async def test_keys_that_measure_say_that_this_is_a_recording() -> None:
     app = replay(paused=True)
     async with app.run_test(size=WIDE) as pilot:
         await wait_until(pilot, lambda: seq(app) == 0)
-        await pilot.press(key)
-        await wait_until(pilot, lambda: shows(app, "this is a recording"))
-        assert app.screen is app.dashboard
+        for key in ("r", "j", "right_square_bracket", "b", "m", "colon", "a", "P"):
+            app.port.show_message("info", f"before {key}")
+            await wait_until(pilot, lambda key=key: shows(app, f"before {key}"))
+            await pilot.press(key)
+            await wait_until(pilot, lambda: shows(app, "this is a recording"))
+            assert app.screen is app.dashboard
 
 
 async def test_the_help_begins_with_the_keys_of_a_replay() -> None:

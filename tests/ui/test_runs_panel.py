@@ -12,7 +12,8 @@ from textual.widgets import DataTable
 
 from iopstui.events import ExpectationChecked, StepFinished
 from iopstui.model.block.target import DEVICE, FILE, Target
-from iopstui.model.metrics.run_history import MAX_RUNS, RunRow
+from iopstui.model.metrics import run_history
+from iopstui.model.metrics.run_history import RunRow
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard import bars
@@ -231,15 +232,16 @@ def test_errors_and_outcomes_come_first() -> None:
     assert live_state.log.notice is not None and live_state.log.notice.level == "PASS"
 
 
-def test_the_list_of_runs_is_bounded() -> None:
+def test_the_list_of_runs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_history, "MAX_RUNS", 20)
     live_state = LiveState(("nvme0n1",))
     fake = fakes.FakeController()
     fake.start(live_state.apply)
-    for _ in range(MAX_RUNS + 5):
+    for _ in range(25):
         fake.run_job("mixed-4k", {})
         fake.tick(1)
         fake.finish()
-    assert len(live_state.runs.rows) == MAX_RUNS and live_state.runs.rows[0].step == 6
+    assert len(live_state.runs.rows) == 20 and live_state.runs.rows[0].step == 6
 
 
 SCENES = {

@@ -258,11 +258,13 @@ async def test_an_unwritable_configuration_is_reported(
         assert shows(app, "Not saved in the configuration: Permission denied.")
 
 
-async def test_a_theme_adds_no_colour_if_colours_are_off(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("value", "name"), [("", "dark"), ("1", "light")])
+async def test_without_colours_every_screen_uses_the_terminal_s_own(
+    value: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert await every_colour(make(theme="light")) <= {"default"}
+    monkeypatch.setenv("NO_COLOR", value)
+    app = make(fakes.FakeController(settings=KNOBS), theme=name)
+    assert await every_colour(app) <= {"default"}
 
 
 @pytest.mark.parametrize("target", ["/dev/nvme0n1", None])
