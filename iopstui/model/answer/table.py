@@ -41,6 +41,7 @@ from iopstui.model.answer.situation import (
 from iopstui.model.answer.use import TOP_GROUP, BlockedTask
 from iopstui.model.answer.who import MAIN_SHARE, who_text
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
+from iopstui.model.findings.conditions import Array
 from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
@@ -360,15 +361,11 @@ def full_queue(s: Situation) -> Answer | None:
     """Requests wait behind others in this disk."""
     if s.queue_share < MOST_SECONDS:
         return None
-    who, step = _who(s), _about_users(s)
-    held, layer_step = _held_by_layer(s)
-    resync = _resync(s)
-    if resync:
-        who, step = resync
+    held, step = _held_by_layer(s)
     return Answer(
         s.disk, "queue", WARNING,
         f"{s.disk}{s.layer} is busy: I/Os take {_mean(s)} with {_count(s.in_flight)} in flight"
-        f"{_usual(s)}{held}{_cpus_text(s)}", WAITS, who, layer_step or step,
+        f"{_usual(s)}{held}{_cpus_text(s)}", WAITS, _who(s), step or _about_users(s),
     )  # fmt: skip
 
 
@@ -381,7 +378,7 @@ def slow_device(s: Situation) -> Answer | None:
         s.disk, "slow", WARNING,
         f"{s.disk}{s.layer} answers slowly: {_mean(s)} with {_count(s.in_flight)} in flight"
         f"{_stalls(s)}{_usual(s)}{held}{_cpus_text(s)}", WAITS, _who(s),
-        step or advise("slow", s.disk),
+        step or _resync_step(s) or advise("slow", s.disk),
     )  # fmt: skip
 
 
@@ -544,7 +541,6 @@ def busy(s: Situation) -> Answer | None:
     queue = ", no long queue" if s.in_flight < DEEP_QUEUE else ""
     if queue == "" and not quick and s.busy is not None and s.busy < BUSY_UTIL:
         queue = f", none for {100 - s.busy:.0f} % of the time"
-    resync = _resync(s)
     others, end = _more_than_in_flight(s), ""
     bursts = s.in_flight >= DEEP_QUEUE and (s.mean_ms or 0.0) >= s.slow_ms and s.may_have_pressure
     if others:
@@ -555,7 +551,7 @@ def busy(s: Situation) -> Answer | None:
         s.disk, "busy", GOOD,
         f"{s.disk}{s.layer} is in use{' and quick' * quick}: {_mean(s)}, "
         f"{units.size(s.bytes_s)}/s, {_count(s.in_flight)} in flight{queue}{_usual(s)}{end}",
-        UNKNOWN if end else NOTHING, resync[0] if resync else _who(s),
+        UNKNOWN if end else NOTHING, _who(s),
     )  # fmt: skip
 
 
@@ -569,16 +565,14 @@ def _more_than_in_flight(s: Situation) -> bool:
 def quiet(s: Situation) -> Answer:
     """Nothing to report: what was looked at."""
     is_used = s.in_flight >= HARDLY_USED if s.busy is None else s.busy >= 1.0
-    who = _who(s) if is_used else ""
-    resync = _resync(s)
+    who = _who(s) if is_used or _syncing_array(s) else ""
     # the pressure of one program may be less than 1 %, and who waits for a log is not in it
     of_disks = s.has_pressure and not s.idle_rings and not (s.use is not None and s.use.remote)
     rest = s.others_are_idle and not _works_below(s)
     stuck = rest and (
         _more_than_in_flight(s) or (not s.ios_s and (of_disks or _waits_in_block_layer(s)))
     )
-    return Answer(s.disk, "quiet", GOOD, _quiet_text(s), UNKNOWN if stuck else NOTHING,
-                  resync[0] if resync else who)  # fmt: skip
+    return Answer(s.disk, "quiet", GOOD, _quiet_text(s), UNKNOWN if stuck else NOTHING, who)
 
 
 def _works_below(s: Situation) -> bool:
@@ -757,6 +751,8 @@ def _usual(s: Situation) -> str:
 
 
 def _who(s: Situation) -> str:
+    if array := _syncing_array(s):
+        return f"{array[1].action} of {array[0]} (md) is under way"
     text = who_text(s.shares, s.conditions.groups, s.disk) or s.kernel_role
     hidden = s.use is not None and s.use.hidden and not s.use.as_root
     seen = sum(one.share for one in s.shares)
@@ -767,6 +763,8 @@ def _who(s: Situation) -> str:
 
 def _about_users(s: Situation) -> Advice:
     """What to do about who fills the queue."""
+    if step := _resync_step(s):
+        return step
     if s.shares and s.shares[0].share >= MAIN_SHARE:
         queue = s.devices[s.disk].queue if s.disk in s.devices else None
         name = "hog-bfq" if queue is not None and queue.scheduler == "bfq" else "hog"
@@ -805,14 +803,19 @@ def _held_by_layer(s: Situation) -> tuple[str, Advice]:
     return f"; they are in {s.disk}, not in {' or '.join(lower)} below it", step
 
 
-def _resync(s: Situation) -> tuple[str, Advice] | None:
-    """(who, what to do) where md rebuilds or checks an array that has this disk."""
+def _resync_step(s: Situation) -> Advice:
+    array = _syncing_array(s)
+    return advise("resync", array[0], "20000") if array else NO_ADVICE
+
+
+def _syncing_array(s: Situation) -> tuple[str, Array] | None:
+    """The array that has this disk and that md rebuilds or checks."""
     for name, state in s.conditions.devices.items():
         array = state.array
         if array is None or not array.is_syncing:
             continue
         if name in s.below or s.disk in _members(s, name):
-            return f"{array.action} of {name} (md) is under way", advise("resync", name, "20000")
+            return name, array
     return None
 
 

@@ -793,7 +793,10 @@ def test_short_memory_is_not_excluded_while_pages_are_swapped() -> None:
 
 def test_a_resync_is_named() -> None:
     array = Conditions(devices={"vda": DeviceState(array=Array("resync", 0, 2))})
-    assert "resync of vda (md)" in first([HOG] * 5, conditions=array).who
+    for seconds in ([HOG] * 5, [SLOW] * 5, [HOG, IDLE] * 3, [IDLE] * 5):
+        assert first(seconds, conditions=array).who == "resync of vda (md) is under way"
+    for one in (HOG, SLOW):
+        assert first([one] * 5, conditions=array).next == advise("resync", "vda", "20000")
 
 
 def test_a_resync_is_named_of_a_member_that_is_looked_at_alone() -> None:
