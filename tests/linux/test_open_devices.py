@@ -80,3 +80,26 @@ def test_of_a_file_that_is_still_open_not_all_is_read_again(tmp_path: Path) -> N
 
 def test_a_process_whose_files_can_not_be_seen_is_on_no_known_disk(tmp_path: Path) -> None:
     assert OpenDevices({}, Roots(proc=tmp_path)).sole(1) is None
+
+
+MAPS = """\
+55d0-55d1 r--p 00000000 41:01 11 /opt/bin/tool
+55d1-55d2 r-xp 00001000 41:01 11 /opt/bin/tool
+7f00-7f01 r--p 00000000 {} 12 /data/a table
+7f01-7f02 rw-p 00000000 00:00 0
+7f02-7f03 rw-s 00000000 00:01 13 /memfd:a (deleted)
+7f03-7f04 r--p 00000000 41:01 14 /usr/lib/locale/C.utf8/LC_TIME
+7f04-7f05 r-xp 00000000 00:00 0 [vdso]
+"""
+
+
+def test_a_mapped_file_counts_as_open_and_programs_do_not(tmp_path: Path) -> None:
+    roots = process(tmp_path, ("/other/log", 27, WRITE))
+    maps = tmp_path / "7" / "maps"
+    maps.write_text(MAPS.format("41:02"))
+    assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx2", "sdx"}, {"sdy"})
+    maps.write_text(MAPS.format("00:1f"))
+    names = OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7")
+    assert names == {"sdy", "(reads elsewhere)"}
+    maps.write_text("7f00-7f01 rw-s 00000000 00:06 12 /dev/sdx2\n")
+    assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx2", "sdx"}, frozenset())

@@ -58,7 +58,10 @@ class Machine:
         self.io = ProcessIo(0.0, Roots.under(base), lambda: self.now)
 
     def rates(
-        self, processes: Mapping[int, tuple[int, int, int, int, int]], disks: int | None = None
+        self,
+        processes: Mapping[int, tuple[int, int, int, int, int]],
+        disks: int | None = None,
+        faults: int = 0,
     ) -> dict[int, ProcessRates] | None:
         for old in self._proc.glob("[0-9]*"):
             for file in old.iterdir():
@@ -71,8 +74,8 @@ class Machine:
         for pid, (parent, start, children, read, written) in processes.items():
             place = self._proc / str(pid)
             place.mkdir()
-            fields = ["S", parent, 0, 0, 0, 0, 0, 0, children, 0, 0, 0, 0, children, 0, 0, 0, 1, 0,
-                      start, *[0] * 20]  # fmt: skip
+            fields = ["S", parent, 0, 0, 0, 0, 0, 0, children, faults, 0, 0, 0, children, 0, 0, 0,
+                      1, 0, start, *[0] * 20]  # fmt: skip
             (place / "stat").write_text(f"{pid} (p (x) y) {' '.join(map(str, fields))}\n")
             if read >= 0:
                 (place / "io").write_text(
@@ -103,6 +106,13 @@ def test_grandchildren_and_orphans_are_taken_off_too(machine: Machine) -> None:
     })  # fmt: skip
     found = machine.rates({1: (0, 1, 0, 0, 0), 10: (1, 5, 3, 500 * MIB, 0)})
     assert found == {}, "nothing is new"
+
+
+def test_only_who_waited_for_pages_may_read_by_a_mapping(machine: Machine) -> None:
+    machine.rates({10: (1, 5, 0, 0, 0)}, faults=3)
+    for read, start, faults, told in ((1, 5, 3, False), (2, 5, 4, True), (3, 6, 4, True)):
+        found = machine.rates({10: (1, start, 0, read, 0)}, faults=faults)
+        assert found is not None and found[10].faults is told
 
 
 def test_what_short_lived_children_did_is_their_parent_s(machine: Machine) -> None:

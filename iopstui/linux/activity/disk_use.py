@@ -95,7 +95,7 @@ class DiskUseReader:
             if process.pid == os.getpid():
                 continue
             place = f"{self._roots.proc}/{process.pid}"
-            names = finder.of_process(place)
+            names = finder.of_process(place, process.faults)
             of_children = self._of_children.get(process.parent, frozenset())
             self._of_children[process.parent] = of_children | names
             if process.children:

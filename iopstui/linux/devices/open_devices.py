@@ -1,4 +1,5 @@
-"""The block devices on which a process has files open (proc_pid_fd(5), proc_pid_fdinfo(5))."""
+"""The block devices on which a process has files open or mapped (proc_pid_fd(5),
+proc_pid_fdinfo(5), proc_pid_maps(5))."""
 
 from __future__ import annotations
 
@@ -16,6 +17,14 @@ from iopstui.model.answer.use import ELSEWHERE
 from iopstui.model.block.device import BlockDevice
 
 MAX_FILES = 2000
+MAX_MAPS_BYTES = 64 << 10
+"""Of the mappings so much is read: the kernel lists the newest before the libraries."""
+_MAPPING = re.compile(
+    rb"^[0-9a-f]+-[0-9a-f]+ [r-]([w-])([x-])([ps]) [0-9a-f]+ ([0-9a-f]+):([0-9a-f]+) (\d+) +(/.*)$",
+    re.M,
+)
+_PROGRAMS = (b"/usr/", b"/lib")
+"""Programs, and what they come with, are no data; else each had files on the root disk."""
 _FLAGS, _MOUNT = (
     re.compile(rb"^flags:\s*([0-7]{1,20})$", re.M),
     re.compile(rb"^mnt_id:\s*(\d+)$", re.M),
@@ -43,18 +52,19 @@ class OpenDevices:
         self._mounts: dict[str, dict[str, tuple[str, ...]]] = {}
         self._below: dict[tuple[str, ...], frozenset[str]] = {}
 
-    def of_process(self, place: str) -> frozenset[str]:
+    def of_process(self, place: str, mapped: bool = True) -> frozenset[str]:
         """Their names, with all devices below them, and ELSEWHERE where a server or a program has
-        some. ``place`` is the process's directory."""
-        return frozenset(name for names, _ in self.files(place) for name in names)
+        some. ``place`` is the process's directory. ``mapped``: also of the files that it maps,
+        which it may have closed."""
+        return frozenset(name for names, _ in self._files(place, mapped) for name in names)
 
-    def sole(self, pid: int) -> Sole | None:
+    def sole(self, pid: int, mapped: bool = True) -> Sole | None:
         """The devices that all files of a process are on, with those below them: what it reads or
         writes goes there, unless nothing is common. ``None`` if its files can't be seen."""
         place = f"{self._roots.proc}/{pid}"
         if not os.access(f"{place}/fd", os.R_OK | os.X_OK):
             return None
-        files = list(self.files(place))
+        files = list(self._files(place, mapped))
         reads, writes = (
             [names for names, access in files if access in (mode, os.O_RDWR)]
             for mode in (os.O_RDONLY, os.O_WRONLY)
@@ -65,21 +75,10 @@ class OpenDevices:
             frozenset.intersection(*writes) if writes else nothing,
         )
 
-    def files(self, place: str) -> Iterator[tuple[frozenset[str], int]]:
-        """Each open file's devices with all below them, and its access mode (open(2))."""
+    def _files(self, place: str, mapped: bool) -> Iterator[tuple[frozenset[str], int]]:
+        """Each file's devices with all below them, and its access mode (open(2))."""
         mounts: dict[str, tuple[str, ...]] | None = None
-        for number in list_names(f"{place}/fd")[:MAX_FILES]:
-            file = f"{place}/fd/{number}"
-            try:
-                path = os.readlink(file)
-            except OSError:
-                continue
-            is_device = path.startswith("/dev/")
-            name = self._finder.by_path(path) if is_device else None
-            if path[:1] != "/" or (is_device and name is None):
-                continue
-            info = self._known.get((file, path)) or _file_info(f"{place}/fdinfo/{number}")
-            self.seen[file, path] = mount, access = info
+        for name, mount, access in (*self._open(place), *(self._mapped(place) if mapped else ())):
             if name is not None:
                 names: tuple[str, ...] = (name,)
             else:
@@ -92,6 +91,40 @@ class OpenDevices:
                     self._below[names] = frozenset(d for name in names for d in self._tree(name))
                 yield self._below[names], access
 
+    def _open(self, place: str) -> Iterator[tuple[str | None, str, int]]:
+        """(the block device that it is, number of the mount, access mode) of each open file."""
+        for number in list_names(f"{place}/fd")[:MAX_FILES]:
+            file = f"{place}/fd/{number}"
+            try:
+                path = os.readlink(file)
+            except OSError:
+                continue
+            is_device = path.startswith("/dev/")
+            name = self._finder.by_path(path) if is_device else None
+            if path[:1] != "/" or (is_device and name is None):
+                continue
+            info = self._known.get((file, path)) or _file_info(f"{place}/fdinfo/{number}")
+            self.seen[file, path] = info
+            yield name, *info
+
+    def _mapped(self, place: str) -> Iterator[tuple[str | None, str, int]]:
+        """(the block device that it is, number of the file system's device, access mode) of the
+        files that are mapped, but those with code."""
+        try:
+            with open(f"{place}/maps", "rb") as file:
+                rows = _MAPPING.findall(file.read(MAX_MAPS_BYTES))
+        except OSError:
+            return
+        code = {row[3:6] for row in rows if row[1] == b"x"}
+        found = {
+            (path if path.startswith(b"/dev/") else b"", f"{int(major, 16)}:{int(minor, 16)}",
+             os.O_RDWR if (write, shared) == (b"w", b"s") else os.O_RDONLY)
+            for write, _, shared, major, minor, inode, path in rows
+            if (major, minor, inode) not in code and not path.startswith(_PROGRAMS)
+        }  # fmt: skip
+        for path, number, access in found:
+            yield self._finder.by_path(decode(path)), number, access
+
     def _mounts_of(self, place: str) -> dict[str, tuple[str, ...]]:
         text = decode(read_bytes(f"{place}/mountinfo") or b"")
         if text not in self._mounts:
@@ -102,10 +135,11 @@ class OpenDevices:
         for line in text.split("\n"):
             for entry in parse_mountinfo(line):
                 name = self._of_overlay(entry) or self._finder.of_mount(entry)
-                if name is not None:
-                    yield line.partition(" ")[0], self._members(name)
-                elif is_remote(entry.fstype):
-                    yield line.partition(" ")[0], ELSEWHERE
+                names = self._members(name) if name is not None else ()
+                names = names or (ELSEWHERE if is_remote(entry.fstype) else ())
+                if names:
+                    yield line.partition(" ")[0], names
+                    yield f"{entry.major}:{entry.minor}", names
 
     def _of_overlay(self, entry: MountEntry) -> str | None:
         number = number_of_new_files(entry)

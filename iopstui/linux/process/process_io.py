@@ -22,7 +22,7 @@ from iopstui.text import printable
 MAX_COMMAND = 200
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD (include/linux/sched.h)."""
-_STATE, _PARENT, _FLAGS, _START = 0, 1, 6, 19
+_STATE, _PARENT, _FLAGS, _MAJOR_FAULTS, _START = 0, 1, 6, 9, 19
 _CHILDREN = (8, 10, 13, 14)
 """cminflt, cmajflt, cutime, cstime in /proc/PID/stat, counted from behind the name."""
 
@@ -32,7 +32,7 @@ class ProcessRates:
     """Bytes per second that a process had the block layer read and write: ``write_s`` is what it
     dirtied in the page cache or wrote directly, whichever disk that goes to. ``children``: some of
     its children have ended, and what they did in this interval is in it. ``kernel``: a thread of
-    the kernel."""
+    the kernel. ``faults``: it waited for pages of files that it maps, or of its program."""
 
     pid: int
     comm: str
@@ -41,6 +41,7 @@ class ProcessRates:
     children: bool = False
     kernel: bool = False
     parent: int = 0
+    faults: bool = True
 
 
 @dataclass(slots=True)
@@ -55,6 +56,7 @@ class _Process:
     comm: str
     io: tuple[int, int] | None
     text: bytes | None
+    major_faults: int
 
 
 class ProcessIo:
@@ -146,6 +148,7 @@ class ProcessIo:
             int(fields[_START]), int(fields[_PARENT]), tuple(fields[n] for n in _CHILDREN),
             bool(int(fields[_FLAGS]) & _KERNEL_THREAD),
             printable(decode(head.partition(b"(")[2])), io, text,
+            int(fields[_MAJOR_FAULTS]),
         )  # fmt: skip
 
     def _differences(
@@ -172,12 +175,15 @@ class ProcessIo:
             if limits is not None:
                 read_s, write_s = min(read_s, limits[0]), min(write_s, limits[1])
             if read_s or write_s:
+                is_new = before is None or before.start != process.start
                 grew = before is not None and before.children != process.children
+                faults_before = 0 if before is None or is_new else before.major_faults
                 rates.append(
                     ProcessRates(
-                        pid, process.comm, read_s, write_s, grew, process.kernel, process.parent
+                        pid, process.comm, read_s, write_s, grew, process.kernel, process.parent,
+                        process.major_faults > faults_before,
                     )
-                )
+                )  # fmt: skip
         return sorted(rates, key=lambda process: (-process.read_s - process.write_s, process.pid))
 
     def _ended_children(self, now: dict[int, _Process]) -> dict[int, tuple[int, int] | None]:

@@ -134,7 +134,7 @@ class ConditionsReader:
                 process.read_s,
                 process.write_s,
                 group_of(process.pid, self._roots),
-                *(finder.sole(process.pid) or (None, None)),
+                *(finder.sole(process.pid, process.faults) or (None, None)),
             )
             for process in [process for process in rates if process.pid not in excluded][
                 :MAX_PROCESSES
