@@ -175,6 +175,16 @@ def test_writes_are_compared_where_no_sync_was_among_them(
     assert sample is not None and sample.counts["missed"] == missed
 
 
+def test_writes_that_were_missed_are_few_of_all_beside_reads(begin: Begin, made: Kernel) -> None:
+    tree: Tree = begin.tree  # type: ignore[attr-defined]
+    probe = begin()
+    made.count(8 * 100, bpf_probe.ENOUGH_REQUESTS)
+    made.count(counting.KIND_BYTES + 8 * 100, 100_000)
+    made.count(2 * made.bank + counting.MISSED, 300)
+    _does(tree, 500 + bpf_probe.ENOUGH_REQUESTS, writes=200_000, flushes=60_000)
+    assert probe.take() is not None and probe.problem() == ""
+
+
 @pytest.mark.parametrize(
     ("counted", "missed"), [(0, 0), (bpf_probe.ENOUGH_REQUESTS // 2, bpf_probe.ENOUGH_REQUESTS)]
 )

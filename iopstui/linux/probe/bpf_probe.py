@@ -341,10 +341,10 @@ class BpfProbe:
             if requests < ENOUGH_REQUESTS:
                 continue
             del self._unverified[region]
-            if (
-                counted + missed < MIN_SEEN_SHARE * requests
-                or missed > (1 - MIN_SEEN_SHARE) * requests
-            ):
+            # of all that it saw: writes are not among the requests where a flush is
+            seen = missed + sum(sum(bins.values()) for bins in sample.device[region.name].values())
+            too_few = counted + missed < MIN_SEEN_SHARE * requests
+            if too_few or missed > (1 - MIN_SEEN_SHARE) * seen:
                 self._problem = (
                     f"of {requests} requests of {region.name} its own programs counted {counted}"
                 )
