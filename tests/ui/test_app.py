@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import ui_fakes as fakes
+from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, OptionList, Static
+from textual.worker import WorkerCancelled
 
 from iopstui.errors import UsageError
 from iopstui.model.block.device import BlockDevice
@@ -89,6 +92,14 @@ async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
             return
         await pilot.pause(0.01)
     raise AssertionError(screen_text(pilot.app))  # type: ignore[arg-type]
+
+
+async def finish_workers(app: App[int]) -> None:
+    """Wait until all background work is done; what later work replaced is done as well."""
+    while app.workers:
+        with contextlib.suppress(WorkerCancelled):
+            await app.workers.wait_for_complete()
+        await asyncio.sleep(0)
 
 
 async def do(pilot: Pilot[int], action: str, number: int = 0) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import ui_fakes as fakes
-from test_app import settle, wait_until
+from test_app import finish_workers, settle, wait_until
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
@@ -49,7 +49,7 @@ async def rest(pilot: Pilot[int]) -> None:
     assert isinstance(pilot.app.screen, home.HomeScreen)
     pilot.app.screen._rescan_now()
     await settle(pilot)
-    await pilot.app.workers.wait_for_complete()
+    await finish_workers(pilot.app)
     await settle(pilot)
 
 
@@ -71,7 +71,7 @@ async def test_devices_come_and_go_and_the_cursor_stays_on_its_device() -> None:
     app = make(watch, devices)
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        await app.workers.wait_for_complete()
+        await finish_workers(app)
         await settle(pilot)
         await pilot.press("p", "down", "down")
         assert cursor(app) == "sda"
@@ -95,7 +95,7 @@ async def test_no_listener_remains_after_a_device_is_chosen() -> None:
     app = make(watch, dict(fakes.DEVICES))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        await app.workers.wait_for_complete()
+        await finish_workers(app)
         await pilot.press("enter")
         await settle(pilot)
         assert watch.calls == ["start", "stop"]
@@ -143,7 +143,7 @@ async def test_several_devices_are_marked_and_opened_together() -> None:
     app = IopstuiApp(Backend(build, lambda: dict(devices), fakes.JOBS), appearance=Appearance(UTF8))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        await app.workers.wait_for_complete()
+        await finish_workers(app)
         await settle(pilot)
         # in the order of marking; marking again removes the mark
         await pilot.press("p", "down", "down", "down", "space")
@@ -162,7 +162,7 @@ async def test_a_removed_device_is_no_longer_marked() -> None:
     app = make(watch, devices)
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        await app.workers.wait_for_complete()
+        await finish_workers(app)
         await settle(pilot)
         await pilot.press("down", "space", "down", "space")
         del devices["sdb"]

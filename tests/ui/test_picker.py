@@ -12,7 +12,7 @@ import pytest
 import ui_fakes as fakes
 from disks import changed, disk_of
 from evidence_frames import disk
-from test_app import screen_text, settle
+from test_app import finish_workers, screen_text, settle
 from test_hotplug import names, words
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, OptionList, Static
@@ -108,7 +108,7 @@ def make_picker(
 
 async def open_picker(pilot: Pilot[int]) -> IopstuiApp:
     await settle(pilot)
-    await pilot.app.workers.wait_for_complete()
+    await finish_workers(pilot.app)
     await settle(pilot)
     assert isinstance(pilot.app.screen, HomeScreen)
     assert isinstance(pilot.app, IopstuiApp)
@@ -543,7 +543,7 @@ async def test_the_busiest_process_is_shown_with_the_disk_s_facts() -> None:
         await open_picker(pilot)
         for _ in range(3):
             app.screen._tick()  # type: ignore[attr-defined]
-            await app.workers.wait_for_complete()
+            await finish_workers(app)
         await settle(pilot)
         assert "postgres (812), 50.0 MiB/s on all disks" in render_pictures(app)[".txt"]
     assert len(requests) == 1, "again only after some seconds"
