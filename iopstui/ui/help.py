@@ -72,7 +72,7 @@ PANELS: tuple[Section, ...] = (
                      "Area below the line: merged requests, or a cache. Area above it: split "
                      "requests, or another program uses the device"),
             ("latency", "fio's p50, p99 and p99.9 of each second, logarithmic scale"),
-            ("heat map", "each column is the histogram of one second: the darker a cell, the "
+            ("heat map", "each column is the histogram of one second: the fuller a cell, the "
                          "more I/Os took that long; · is at least one"),
             ("time", "now is at the right edge; a chart first spans all there is"),
             ("gaps", "nothing was measured; a gap is never drawn as 0"),

@@ -27,7 +27,7 @@ from iopstui.preflight.targets import choose_watch_target
 from iopstui.session.examination import Examination
 
 FIRST_S = 3
-"""After so many seconds the first sentence is shown."""
+"""Seconds after which the first sentence is shown."""
 EXIT_CODES = {WAITS: EXIT_VERDICT, UNKNOWN: EXIT_UNKNOWN, NOTHING: EXIT_OK}
 
 

@@ -118,7 +118,7 @@ class _Server(ThreadingMixIn, HTTPServer):
             _shut_down(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Whoever hangs up is not told of on the screen."""
+        """Print nothing on the screen when a client hangs up."""
 
 
 def _shut_down(connection: socket.socket) -> None:

@@ -42,12 +42,12 @@ TICK_S = 0.1
 CHECK_EVERY_S = 0.25
 HEARTBEAT_EVERY_S = 1.0
 HEARTBEATS_PER_CLOCK_CHECK = 10
-"""With so many beats clocks are compared again; that is the slower, the more hosts there are."""
+"""Heartbeats between two comparisons of clocks, which take longer with more hosts."""
 MANY_HOSTS, PAUSE_S = 16, 0.1
-"""With so many hosts the thread rests this long between two looks at their lines."""
+"""From this number of hosts on, the thread rests this long between two looks at their lines."""
 VERY_MANY_HOSTS, LONG_PAUSE_S = 256, 0.2
-"""So many hosts send more than is worth waking up for each line: what has come is read together.
-Not while clocks are compared."""
+"""From this number of hosts on, waking up for each line costs too much: the lines that have come
+are read together. Not while clocks are compared."""
 # shown as late, and given up
 LATE_AFTER_S, LOST_AFTER_S = 2.5, 12.0
 CONNECT_TIMEOUT_S = 60.0
@@ -62,7 +62,7 @@ MIN_START_DELAY_S = 0.3
 # different messages of one host; later ones are not shown
 MAX_MESSAGES_PER_HOST = 20
 MAX_LATE_NAMED = 5
-"""So many late hosts have a line each."""
+"""Up to this number of late hosts have a line each, more share one."""
 SMALLER_SIZE_ADVICE = "Give a smaller --size, or another TARGET."
 SEPARATE_FILES_ADVICE = (
     "They have the same size and free space, so they may be one file system. If they are "

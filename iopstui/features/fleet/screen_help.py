@@ -19,7 +19,7 @@ PANELS = (
                       "failed, done, stopped, idle (between two runs), left out (never became "
                       "ready)"),
             ("last minute", "its IOPS, on one scale for all hosts"),
-            ("p99 / median", "in the map: the darker, the farther the worst host of the row is "
+            ("p99 / median", "in the map: the fuller, the farther the worst host of the row is "
                              "from the median of all hosts in that second; ?: not measured"),
             ("slowest, then outliers", "lost hosts, the highest p99, then the farthest from the "
                                      "median in IOPS or p99 over the last seconds"),

@@ -24,8 +24,8 @@ MOST_S = 3620.0
 JUMP_S = 2.0
 """A clock that was set by more begins a new file: in each file the wall clock goes evenly."""
 STEPS = ((86400.0, 60), (1200.0, 10))
-"""From which age of its end on a file has a sample in so many seconds. Its first second is 80
-minutes old then."""
+"""(age of a file's end in seconds, from which on it keeps one sample of this many seconds). At the
+second step its first second is 80 minutes old."""
 PART = ".part"
 """What a thinned file is called until it is whole."""
 

@@ -107,7 +107,7 @@ MAX_CGROUPS = 2000
 MAX_DETAILED = 30
 """Groups whose pressure and limits are read: those that did most since the reading before."""
 QUIET_READINGS = 10
-"""A group that does nothing for so many readings is no longer looked at closely."""
+"""Readings without I/O after which a group is no longer looked at closely."""
 
 
 class CgroupReader:

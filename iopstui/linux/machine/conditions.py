@@ -268,7 +268,7 @@ def _link(links: Sequence[LinkFiles]) -> Link | None:
 
 
 MAX_RECORDS = 1000
-"""So many are read at a time; a kernel that logs more limits their rate by itself."""
+"""Most records that are read at a time; a kernel that logs more limits their rate by itself."""
 _RECORD_BYTES = 8192
 _KERNEL_BELOW = 8
 """Facility 0, the kernel's own, of any level: programs may write to the log, too."""

@@ -25,9 +25,9 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import RawSample
 
 MIN_SECONDS = 120
-"""Fewer seconds at such a load are no past to compare with."""
+"""Seconds at a similar load that a comparison with them needs."""
 MAX_SECONDS = 600
-"""Of each load the last so many are kept."""
+"""Seconds that are kept of each load, the last ones."""
 RECENT_SECONDS = 30
 """The last seconds are what is compared."""
 WORTH_SAYING = 2.0
@@ -105,9 +105,9 @@ def _load(rates: DiskRates) -> _Load:
 WINDOW = 5
 """Seconds that are judged together."""
 AGAIN_S = 5.0
-"""The same answer with other figures is said again after so many seconds."""
+"""Seconds after which the same answer is given again with newer figures."""
 NEWS_SHARE = 0.1
-"""fio's IOPS that differ by more are said at once."""
+"""fio's IOPS that differ by a larger share are given at once."""
 MAX_USE_AGE_S = 15.0
 IN_USE_PERCENT = 10.0
 

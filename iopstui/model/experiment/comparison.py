@@ -123,7 +123,7 @@ class Comparison(Plan):
     __slots__ = ()
 
     def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
-        """The next run; before each repeat it is checked whether there are enough."""
+        """Return the next run; ``None`` if, before a repeat, there are enough already."""
         step = left[0] if left else None
         if step is None or self.until is None or not step.repeat:
             return step

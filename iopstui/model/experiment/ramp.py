@@ -18,7 +18,7 @@ MEASURED_S = 4.0
 GAIN = 0.05
 """Share of IOPS: a depth that adds less helps no more."""
 MAX_USELESS = 2
-"""So many depths in a row that add nothing end the ramp: one alone may be chance."""
+"""Depths in a row that add nothing and so end the ramp: one alone may be chance."""
 MAX_VALUE = 4096
 _FORM = re.compile(r"\s*(\w+)\s*=\s*(\d+)\s*\.\.\s*(\d+)\s*")
 

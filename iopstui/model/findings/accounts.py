@@ -79,7 +79,7 @@ class Flow:
         )
 
     def times(self, factor: float) -> Flow:
-        """So many times as much."""
+        """A multiple of each measure."""
         return Flow(factor * self.ios_s, factor * self.bytes_s, factor * self.queue)
 
     def largest(self, other: Flow) -> Flow:

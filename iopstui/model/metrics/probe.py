@@ -329,9 +329,9 @@ PROBE: Rows = (
 
 LATENCY, WAY, MATRIX, PROCESSES, SIZES = "latency", "way", "matrix", "processes", "sizes"
 PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
-"""What may be counted: older kernels let only latencies be."""
+"""What may be counted; older kernels allow latencies alone."""
 REFUSED = "this kernel refuses the programs that count"
-"""Before the parts that are missing."""
+"""Begins a message that goes on with the missing parts."""
 COST_US = 0.4
 """CPU time for each I/O, measured (docs/costs.md)."""
 

@@ -18,7 +18,7 @@ from iopstui.model.figures.latency import BY_PERCENTILE
 PASS, FAIL, UNDECIDED, NO_BOUND = "PASS", "FAIL", "can't tell", "–"
 OVERLAP = 1.05
 UNSTEADY_FACTOR = 3.0
-"""An interval that is so many times as high as low says little."""
+"""An interval whose upper end is more than this multiple of the lower one says little."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,11 @@ right before the start."""
 MAX_INVALID_LINES = 100
 MAX_TEXT = 400
 MAX_BURST_BYTES, MAX_BYTES_PER_S = 64 << 20, 8 << 20
-"""Bytes of a host's lines, which a recording keeps: at most so many, and so many more a second."""
+"""Most bytes of a host's lines, which a recording keeps: at once, and more for each second."""
 FLEET_EVENTS = frozenset({"fleet", "fleet_over", "total", "merged"})
-"""Events of whoever adds hosts up: no host has any, and in a recording they would count as ours."""
+"""Events of programs that add hosts up. Hosts send none; a recording would take them for ours."""
 INTERRUPTED = "interrupted"
-"""What a host says that was told to stop: no failure of its own."""
+"""The error of a host that was told to stop: no failure of its own."""
 SILENT_AFTER_S = 1.1
 _HEARTBEAT = json.dumps({"op": HEARTBEAT}).encode() + b"\n"
 

@@ -32,7 +32,7 @@ from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.samples import DIRECTIONS
 
 PARTS = (TOTAL, *DIRECTIONS)
-# of a number there are no more, so that the sum of so many has 8 bytes, too
+# numbers are no longer, so that the sum of ADDED_AT_ONCE of them has 8 bytes, too
 NUMBER_BITS = 55
 NUMBER, ADDED_AT_ONCE = 8, 1 << 9
 MANY = 1 << 10
@@ -40,7 +40,7 @@ MANY = 1 << 10
 # a byte of each bucket's count, from a step on
 PLANES, STEP = 3, 64
 PLANE_ALIGNMENT = 32
-"""A plane has a multiple of so many bytes: most hosts with one job have few layouts then."""
+"""A plane has a multiple of this many bytes: most hosts with one job have few layouts then."""
 MAX_TEXT = 1 << 17
 _NUMBERS_PER_PART = 5 + 2 * len(LATENCIES)
 _KINDS = tuple((part_index, kind) for part_index in range(len(PARTS)) for kind in WITH_BINS)

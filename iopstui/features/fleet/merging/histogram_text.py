@@ -19,7 +19,8 @@ from iopstui.model.histogram import BUCKET_BITS, EXACT_BELOW
 
 COUNT_BYTES = 8
 FEW = 256
-"""For so many rows numpy is not loaded, which takes 0.1 s; Python adds 100 hosts as fast."""
+"""Up to this number of rows numpy, whose loading takes 0.1 s, is not loaded; Python adds 100 hosts
+as fast."""
 _HEADER = struct.Struct("<HB")
 _GROUP = 1 << BUCKET_BITS
 # fio has fewer; no latency in ns has more bits

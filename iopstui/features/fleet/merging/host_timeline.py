@@ -39,7 +39,7 @@ MAX_LENGTH_FACTOR = 1.5
 MAX_WALL_S = 1e10
 MAX_CLOCK_DISTANCE_S = 60.0
 FRAMES_OF_A_HOST = 16
-"""So many are kept before they are added: 10 MB of a thousand hosts."""
+"""Frames that are kept before they are added: 10 MB of a thousand hosts."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Map of hosts over time: a row for each host or for several neighbours, darker for outliers.
+"""Map of hosts over time: a row for each host or for several neighbours, fuller for outliers.
 
 A cell shows how far the worst host of its row is from the median of all hosts in that second.
 Changes that all hosts share leave it light; the totals' charts show those."""
@@ -16,7 +16,7 @@ from iopstui.ui.draw.rows import Line, Piece, Row
 from iopstui.ui.draw.style import BOLD, DIM, Charset
 
 LEVEL_RATIOS = (1.1, 1.5, 2.0, 4.0)
-"""Ratios to the median from which on a cell is a shade darker (for IOPS: median / IOPS)."""
+"""Ratios to the median from which on a cell is a shade fuller (for IOPS: median / IOPS)."""
 LEGEND = ("<1.1", "1.1", "1.5", "2", "4×")
 MAX_LABEL = 26
 MARK_SPACING = 20

@@ -16,7 +16,7 @@ JOIN_S = 60.0
 """The same answer that comes back within a minute is one time."""
 SPIKE_FACTOR = 10.0
 MIN_SPIKE_MS = SLOW_MS["unknown"]
-"""A second is a spike if its requests took so many times as long as usual, and at least so long."""
+"""A second is a spike if its requests took this multiple of the usual, and at least this long."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from iopstui.model.metrics.frame import Frame
 
 WINDOW_S = 1800.0
 LAST_DAYS = 2
-"""So many days must agree, the last ones that can be judged."""
+"""The last days that can be judged; all of them must agree."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,8 +148,8 @@ class Search:
 MIN_DEPTH, MAX_DEPTH = 64, 4096
 MAX_BUFFER_BYTES = 256 << 20
 DEPTH_FACTOR = 16
-"""Room for so many times the I/Os that arrive within the bound. A queue that is full nevertheless
-has only slow ones in it."""
+"""The queue has room for this multiple of the I/Os that arrive within the bound. If it is full
+nevertheless, all I/Os in it are slow."""
 DEEPER = 4
 _MIXED = ("rw", "randrw", "readwrite")
 _SYNCS = ("fsync", "fdatasync", "sync_file_range")

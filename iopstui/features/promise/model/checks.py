@@ -17,7 +17,8 @@ DEPTH_FACTOR = 2.0
 MIN_DEPTH, MAX_DEPTH = 4, 1024
 MAX_DEPTH_PER_JOB = 128
 OPEN_LOOP_FACTOR = 16
-"""Room for so many times the I/Os that arrive within the bound: a full queue has missed it."""
+"""The queue has room for this multiple of the I/Os that arrive within the bound: a full one has
+missed it."""
 MIN_OPEN_DEPTH, MAX_OPEN_DEPTH = 64, 4096
 MAX_IOPS_PER_JOB = 100_000
 """I/Os per second that one fio job is asked for, at most."""

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="address to listen on; 0.0.0.0: also from other machines (default: "
                              "127.0.0.1, this machine alone)")  # fmt: skip
     parser.add_argument("--viewers", type=_viewers, default=MAX_VIEWERS, metavar="N",
-                        help=f"at most so many viewers at a time, up to {MAX_VIEWERS} (default: "
+                        help=f"the most viewers at a time, up to {MAX_VIEWERS} (default: "
                              f"{MAX_VIEWERS})")  # fmt: skip
     parser.add_argument("--viewers-cpu", type=_cpu, metavar="N",
                         help="the CPU that all viewers share (default: the last one)")  # fmt: skip

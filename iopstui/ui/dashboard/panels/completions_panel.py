@@ -33,7 +33,7 @@ def rows(
     cursor: float | None = None,
     has_controls: bool = True,
 ) -> list[Row]:
-    """A row for each CPU (or group of neighbouring CPUs), the time of ``window``: the darker, the
+    """A row for each CPU (or group of neighbouring CPUs), the time of ``window``: the fuller, the
     larger its share of a second's completions. ``cursor``: the selected second;
     ``has_controls``: whether a key moves completions."""
     history, columns = state.completions, width - LABEL

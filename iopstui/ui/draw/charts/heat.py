@@ -1,4 +1,4 @@
-"""The latency heat map: each second's histogram as a column, darker where more I/Os are."""
+"""The latency heat map: each second's histogram as a column, fuller where more I/Os are."""
 
 from __future__ import annotations
 
