@@ -122,7 +122,9 @@ def test_why_says_what_is_recorded_where_the_time_is_not(
 ) -> None:
     code, _, err = why(recorded, capsys, "--at", "2026-09-26 03:00")
     assert code == 2 and "Nothing was recorded from 2026-09-26 03:00:00" in err
-    assert "from 2026-09-27 02:58:00 to" in err
+    assert "It was recorded from 2026-09-27 02:58:00 on." in err
+    code, _, err = why(recorded, capsys, "--at", "2026-09-29 03:00")
+    assert code == 2 and "It was recorded until 2026-09-27 " in err and " on." not in err
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(18, "17 s"), (100, "1 min")])

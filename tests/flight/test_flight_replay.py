@@ -58,7 +58,7 @@ def frames(shown: list[Any]) -> list[Any]:
 
 def test_seconds_go_on_over_the_end_of_an_hour(recorded: Path) -> None:
     session = FlightReplay(recorded, START_S + 3600.0, 1000.0)
-    shown = played(session, 80)
+    shown = played(session, 120)
     walls = [round(frame.wall_ms / 1e3) for frame in frames(shown) if frame.disks]
     assert walls[0] >= START_S + 3480 and walls == list(range(walls[0], walls[0] + len(walls)))
     assert walls[0] < START_S + 3600 < walls[-1]
@@ -75,6 +75,49 @@ def test_nothing_is_subtracted_over_a_pause_of_the_recorder(recorded: Path) -> N
     shown = played(session, 20)
     later = [frame for frame in frames(shown) if frame.wall_ms / 1e3 > START_S + 9 * 3600]
     assert later and all(frame.disks["vda"].r_s == 100 for frame in later if frame.disks)
+
+
+@pytest.fixture(scope="module")
+def set_back(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """100 s from 02:58:00 on, then the clock is set to 02:58:30 for another 100."""
+    place = tmp_path_factory.mktemp("set back")
+    flight = Flight(place, after_s=3480)
+    flight.run(100, QUIET)
+    flight.clock.wall_s -= 70
+    flight.run(100, SLOW)
+    flight.end()
+    return place
+
+
+def seconds_of(shown: list[Any]) -> list[int]:
+    """The second since 02:58:00 at which each frame with rates ends."""
+    return [round(one.wall_ms / 1e3 - START_S - 3480) for one in frames(shown) if one.disks]
+
+
+def notices(shown: list[Any]) -> list[str]:
+    return [event.text for event in shown if isinstance(event, events.Notice)]
+
+
+@pytest.mark.parametrize("at", [20, 90])
+def test_where_the_clock_was_set_back_both_times_are_played(set_back: Path, at: int) -> None:
+    jumps: list[float] = []
+    session = FlightReplay(set_back, START_S + 3480.0 + at, 1000.0)
+    session.on_jump = lambda: jumps.append(session._t)
+    shown = played(session, 120)
+    seconds = seconds_of(shown)
+    last = next(n for n, one in enumerate(seconds) if seconds[n + 1] < one)
+    assert seconds[0] <= at and seconds[: last + 1] == [*range(seconds[0], 100)]
+    assert seconds[last + 1 :] == [*range(30, 30 + len(seconds) - last - 1)]
+    # charts begin anew, and the position goes back
+    (text,) = notices(shown)
+    assert len(jumps) == 2 and text.startswith("the clock was set back: from ")
+    assert session.end == pytest.approx(129, abs=1)
+
+
+def test_a_time_after_both_is_not_left_for_an_earlier_one(set_back: Path) -> None:
+    session = FlightReplay(set_back, START_S + 3480.0 + 105, 1000.0)
+    seconds = seconds_of(shown := played(session, 70))
+    assert 99 in seconds and seconds[-1] > 100 and notices(shown) == []
 
 
 def test_the_worst_times_are_the_marks(recorded: Path) -> None:

@@ -17,11 +17,12 @@ from flight_day import START_S, Flight, Load, SimulatedSession
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.errors import Refused
+from iopstui.errors import Refused, UsageError
 from iopstui.features.flight import recorder
 from iopstui.features.flight.directory import Ring, stored_files
 from iopstui.features.flight.history import read_history
 from iopstui.features.flight.model.names import Name, parse_name
+from iopstui.features.flight.model.times import local_text
 from iopstui.features.flight.span import read_span
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording import writer
@@ -236,6 +237,25 @@ def test_times_are_right_on_both_sides_of_a_set_clock(
         assert len(ends) >= seconds - 1 and not any(began_s + 95 < at for at, _ in span.frames)
     assert sorted(file.name.every_s for file in stored_files(tmp_path)) == [0] * 3
     assert 85 <= read_history(tmp_path).seconds <= 95
+
+
+@pytest.mark.parametrize("jump_s", [-70, 1200])
+def test_what_is_recorded_is_not_what_a_set_clock_wrote(tmp_path: Path, jump_s: int) -> None:
+    flight, began_s = Flight(tmp_path, after_s=3480), START_S + 3480
+    flight.run(100, USED)
+    flight.clock.wall_s += jump_s
+    flight.run(20, USED)
+    flight.end()
+    first = next(file for file in stored_files(tmp_path) if file.name.began_s == began_s)
+    # its last part was written by the clock that was set
+    os.utime(first.path, (began_s + 100 + jump_s, began_s + 100 + jump_s))
+    assert len(read_span(tmp_path, began_s + 80, began_s + 90).frames) >= 9
+    with pytest.raises(UsageError) as found:
+        read_span(tmp_path, began_s + 200, began_s + 230)
+    until = f"It was recorded until {local_text(began_s + 100)}"
+    newest_s = stored_files(tmp_path)[-1].name.began_s
+    later = f", and from {local_text(newest_s)} on" if jump_s > 0 else ""
+    assert found.value.hint == f"{until}{later}."
 
 
 def test_a_clock_that_is_set_back_thins_nothing(tmp_path: Path) -> None:

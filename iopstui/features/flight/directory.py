@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.errors import Missing, Refused, UsageError
+from iopstui.errors import IopstuiError, Missing, Refused, UsageError
 from iopstui.features.flight.model.names import Name, parse_name
 from iopstui.features.flight.model.times import local_text
 from iopstui.text import printable
@@ -32,7 +32,8 @@ PART = ".part"
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of the recording. ``written_s`` is when it was written last, since the epoch."""
+    """A file of the recording. ``written_s`` is when it was written last, since the epoch, by the
+    clock of then: it may have been set since the last sample, and a copy is newer."""
 
     path: Path
     name: Name
@@ -40,11 +41,18 @@ class StoredFile:
     written_s: float
 
     @property
+    def latest_s(self) -> float:
+        """No sample of it is of a later time."""
+        return self.name.began_s + MOST_S
+
     def ended_s(self) -> float:
-        """The latest that a sample of it may be of. A copy is newer than what it holds, and a clock
-        that was set back wrote a time before the file's beginning."""
-        latest = self.name.began_s + MOST_S
-        return min(self.written_s, latest) if self.written_s >= self.name.began_s else latest
+        """When its last sample was taken, which is read; its beginning where it can't be."""
+        from iopstui.recording.reader import Recording
+
+        with contextlib.suppress(OSError, IopstuiError), Recording(self.path) as recording:
+            recording.pass_over("Use", "Peaks")
+            return recording.header.started_ms / 1e3 + recording.index().end
+        return float(self.name.began_s)
 
 
 def stored_files(place: Path) -> list[StoredFile]:
@@ -79,20 +87,18 @@ def nothing_found(
     span = f"from {local_text(began_s)} to {local_text(ended_s)}"
     if unread:
         return UsageError(f"No sample {span} can be read.", "\n".join(unread))
-    return UsageError(f"Nothing was recorded {span}.",
-                      f"It was recorded {' and '.join(recorded_texts(files))}.")  # fmt: skip
+    before = [file for file in files if file.name.began_s <= ended_s]
+    after = [file.name.began_s for file in files if file.name.began_s > ended_s]
+    texts = [f"until {local_text(last_sample_s(before))}"] if before else []
+    texts += [f"from {local_text(after[0])} on"] if after else []
+    return UsageError(f"Nothing was recorded {span}.", f"It was recorded {', and '.join(texts)}.")
 
 
-def recorded_texts(files: list[StoredFile], gap_s: float = 180.0, most: int = 3) -> list[str]:
-    """From when to when, the newest stretches last."""
-    stretches: list[list[float]] = []
-    for file in files:
-        if stretches and file.name.began_s - stretches[-1][1] <= gap_s:
-            stretches[-1][1] = max(stretches[-1][1], file.ended_s)
-        else:
-            stretches.append([file.name.began_s, file.ended_s])
-    return [f"from {local_text(began)} to {local_text(ended)}"
-            for began, ended in stretches[-most:]]  # fmt: skip
+def last_sample_s(files: list[StoredFile]) -> float:
+    """When the last sample of these files was taken (since the epoch). Where the clock was set
+    back, that is not in the file that began last."""
+    newest_s = files[-1].name.began_s
+    return max(file.ended_s() for file in files if file.latest_s >= newest_s)
 
 
 def is_recorded(place: Path) -> bool:

@@ -10,7 +10,14 @@ from pathlib import Path
 
 from iopstui import events
 from iopstui.errors import IopstuiError
-from iopstui.features.flight.directory import StoredFile, no_recording, stored_files, unread_part
+from iopstui.features.flight.directory import (
+    JUMP_S,
+    StoredFile,
+    last_sample_s,
+    no_recording,
+    stored_files,
+    unread_part,
+)
 from iopstui.features.flight.history import read_history
 from iopstui.features.flight.model.times import parse_time
 from iopstui.recording.reader import EventRecord, Record, Recording, SampleRecord
@@ -36,10 +43,12 @@ class FlightReplay(ReplaySession):
         if not self._files:
             raise no_recording(place)
         self._began = [float(file.name.began_s) for file in self._files]
-        self._ended_s = _end_of(self._files[-1])
+        self._ended_s = last_sample_s(self._files)
         self._flight_marks: Sequence[tuple[float, str]] = ()
+        self._reached = 0.0
+        """The last second that was shown."""
         start_s = self._began[-1] if at_s is None else at_s
-        super().__init__(self._files[self._number(start_s)].path, speed)
+        super().__init__(self._files[self._last_before(start_s)].path, speed)
         self.path, self.lookback_s = place, LOOKBACK_S
         self._goal = min(max(0.0, start_s - self._began[0]), self.end)
         threading.Thread(target=self._find_marks, name="worst times", daemon=True).start()
@@ -64,9 +73,15 @@ class FlightReplay(ReplaySession):
         """Without a day it is the last time that was recorded."""
         return parse_time(text, self._ended_s, "go to") - self._began[0]
 
-    def _number(self, moment_s: float) -> int:
-        """Which file is of this moment, or the last one before it."""
+    def _last_before(self, moment_s: float) -> int:
+        """The number of the last file that began by then."""
         return max(0, bisect_right(self._began, moment_s) - 1)
+
+    def _first_of(self, moment_s: float) -> int:
+        """The first file that may be of this moment: several are where the clock was set back."""
+        last = self._last_before(moment_s)
+        may_be = (n for n, file in enumerate(self._files[:last]) if file.latest_s >= moment_s)
+        return next(may_be, last)
 
     def _find_marks(self) -> None:
         first_s = self._began[0]
@@ -79,17 +94,31 @@ class FlightReplay(ReplaySession):
     def _items(self, goal: float | None) -> Iterator[Record | None]:
         if goal is not None:
             self.on_jump()
-        start_s = self._began[0] + (goal or 0.0) - self.lookback_s
-        for number in range(self._number(start_s), len(self._files)):
+        self._reached, first_s = 0.0, goal or 0.0
+        start_s = self._began[0] + first_s - self.lookback_s
+        for number in range(self._first_of(start_s), len(self._files)):
             file = self._files[number]
             try:
-                yield from self._of_file(file, start_s - file.name.began_s)
+                yield from self._of_file(file, start_s - file.name.began_s, first_s)
             except (FileNotFoundError, IopstuiError) as error:
                 # the recorder has removed or thinned it
                 self._sink(events.Notice(self.at, "info", f"{file.path.name}: {error}"))
         self._sink(events.Notice(self.end, "info", self._end_text()))
 
-    def _of_file(self, file: StoredFile, start: float) -> Iterator[Record]:
+    def _follow_set_clock(self, t: float, goal: float) -> None:
+        """Go on at ``t``, where the next file begins. If that is earlier than what was shown,
+        charts begin anew, and the position goes back as the clock did, unless ``goal`` is later."""
+        if t >= self._reached - JUMP_S:
+            return
+        self.on_jump()
+        if goal > self._reached:
+            return
+        with self._condition:
+            self._move_to(t)
+        text = f"the clock was set back: from {self.time_text(self._reached)}"
+        self._sink(events.Notice(t, "info", text))
+
+    def _of_file(self, file: StoredFile, start: float, goal: float) -> Iterator[Record]:
         """The records of a file from its second ``start`` on, by the seconds of all files."""
         with Recording(file.path) as recording:
             recording.pass_over("Use")
@@ -104,6 +133,8 @@ class FlightReplay(ReplaySession):
             # nothing is subtracted from a sample of another file
             self._fold = ReplayFold(header, origin_ns, self._fold.devices)
             shown_t = index.time_before(start)
+            self._follow_set_clock(base_s + max(shown_t, 0.0), goal)
+            self._reached = base_s + index.end
             lead = index.key_before(shown_t - 1e-6)
             for place, event in index.events:
                 if place < lead and isinstance(event.value, CONTEXT):
@@ -113,16 +144,6 @@ class FlightReplay(ReplaySession):
                     yield SampleRecord(record.t + base_s, record.raw, False)
                 else:
                     yield _later(record, base_s)
-
-
-def _end_of(file: StoredFile) -> float:
-    """When its last sample was taken; its beginning where that can't be read."""
-    try:
-        with Recording(file.path) as recording:
-            recording.pass_over("Use", "Peaks")
-            return recording.header.started_ms / 1e3 + recording.index().end
-    except IopstuiError:
-        return float(file.name.began_s)
 
 
 def _later(record: Record, by_s: float) -> Record:

@@ -56,7 +56,7 @@ def read_history(place: Path, began_s: float = 0.0, ended_s: float = float("inf"
     history = History()
     files = stored_files(place)
     for file in files:
-        if file.name.began_s <= ended_s and file.ended_s >= began_s:
+        if file.name.began_s <= ended_s and file.latest_s >= began_s:
             try:
                 # removed meanwhile, or its writer was killed before the first sample
                 with contextlib.suppress(FileNotFoundError, RecordingTooShort):
@@ -73,6 +73,8 @@ def _read(
         recording.pass_over("Use")
         base_s = recording.header.started_ms / 1e3
         index = recording.index()
+        if base_s + index.end < began_s:
+            return
         # samples from before its beginning are only subtracted from
         began_t = max(0.0, file.name.began_s - base_s)
         history.seconds += index.end - began_t

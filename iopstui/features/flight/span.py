@@ -109,7 +109,7 @@ def overlapping(files: list[StoredFile], began_s: float, ended_s: float) -> list
     return [
         file for file in files
         if file.name.began_s <= ended_s
-        and max(file.ended_s, file.name.began_s + 1) >= began_s - LEAD_S
+        and file.latest_s >= began_s - LEAD_S
     ]  # fmt: skip
 
 
