@@ -320,6 +320,8 @@ def _full_slots(s: Situation) -> Answer | None:
     if held := _tasks_in(s, "blk_mq_get_tag"):
         return Answer(s.disk, "slots", WARNING, f"{text}: {_tasks_text(held)}", WAITS, _who(s),
                       advise("nr-requests"))  # fmt: skip
+    if all(task.place for task in s.blocked):
+        return None
     return Answer(s.disk, "slots", GOOD, f"{text}; whether others wait for it cannot be told",
                   UNKNOWN, _who(s), advise("root", s.disk))  # fmt: skip
 
@@ -509,7 +511,10 @@ def write_back(s: Situation) -> Answer | None:
     if s.write_back is not None:
         verdict = NOTHING
         end = f"the kernel is writing {units.size(s.write_back)} of the page cache to disks"
-    if s.waited_percent is not None and s.waited_percent < WAITED_PERCENT:
+    if s.has_pressure and not s.idle_rings:
+        verdict = UNKNOWN
+        end = f"tasks wait for I/O {s.waited_percent:.0f} % of the time, for this disk or another"
+    elif s.waited_percent is not None and s.waited_percent < WAITED_PERCENT:
         verdict, end = NOTHING, f"tasks wait for I/O {s.waited_percent:.0f} % of the time"
     # beside 15 busy CPUs, one that waits all the time counts for 6 %
     if blocked := _blocked_text(s, "is blocked", "are blocked"):
@@ -544,7 +549,7 @@ def busy(s: Situation) -> Answer | None:
     others, end = _more_than_in_flight(s), ""
     bursts = s.in_flight >= DEEP_QUEUE and (s.mean_ms or 0.0) >= s.slow_ms and s.may_have_pressure
     if others:
-        end = f"; {_blocked_text(s, 'is blocked', 'are blocked')}, not all for these"
+        end = f"; more programs than that are blocked: {_names_text(s.blocked)}"
     elif bursts:
         end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time"
     return Answer(
@@ -782,10 +787,14 @@ def _blocked_text(s: Situation, one: str = "waits", many: str = "wait") -> str:
 
 
 def _tasks_text(tasks: Sequence[BlockedTask], one: str = "waits", many: str = "wait") -> str:
+    return _names_text(tasks, f" {many if len(tasks) > 1 else one}")
+
+
+def _names_text(tasks: Sequence[BlockedTask], verb: str = "") -> str:
     first = tasks[0]
     more = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
     place = f" in {first.place}" if first.place else ""
-    return f"{first.comm} ({first.pid}){more} {many if more else one}{place}"
+    return f"{first.comm} ({first.pid}){more}{verb}{place}"
 
 
 def _held_by_layer(s: Situation) -> tuple[str, Advice]:
