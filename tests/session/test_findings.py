@@ -103,6 +103,20 @@ def test_what_is_told_once_has_the_figures_of_now_for_an_answer() -> None:
     assert (now.since, now.until) == (7.0, 10.0) and first.until == 3.0
 
 
+def test_what_another_finding_explains_now_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fired(evidence: Evidence) -> list[Finding]:
+        late = [Finding("neighbour", "text")] if len(evidence.frames) > 4 else []
+        return [Finding("background", "text"), Finding("disagree", "text"), *late]
+
+    monkeypatch.setattr(module, "fired_findings", fired)
+    findings = FindingTracker()
+    findings.begin_run(job())
+    fed(findings, run(4, 1.0))
+    assert rules(findings.firing) == ["background", "disagree"]
+    fed(findings, run(1, 5.0))
+    assert rules(findings.firing) == ["neighbour"]
+
+
 def test_looking_in_each_fifth_second_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def fired(evidence: Evidence) -> list[Finding]:
         busy = (evidence.frames[-1].disks["vda"].r_s or 0.0) > 400

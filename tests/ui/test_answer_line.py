@@ -77,6 +77,11 @@ def test_home_names_the_disk_that_needs_attention_first() -> None:
 def test_the_answer_on_a_run_is_of_the_past_once_it_has_ended() -> None:
     for rule, before, after in (
         (OF_A_SECOND, "fio does 9 IOPS", "Before the run ended: fio did 9 IOPS"),
+        (
+            OF_A_SECOND,
+            "fio does 9 IOPS; 2 of its 4 I/Os are in the device",
+            "Before the run ended: fio did 9 IOPS; 2 of its 4 I/Os were in the device",
+        ),
         ("finding-tags", "tags: fio does 9", "Before the run ended: tags: fio did 9"),
         ("silent", "vda has answered nothing", "vda has answered nothing"),
     ):

@@ -589,7 +589,8 @@ def _works_below(s: Situation) -> bool:
 
 def job_finding(s: Situation) -> Answer | None:
     """What the rules found of the run, the most telling first."""
-    for found in s.findings:
+    # what was before the run says less of it than what is now
+    for found in sorted(s.findings, key=lambda one: one.rule == "background"):
         severity = severity_of(found)
         if severity != INFO:
             state = CRITICAL if severity == CRITICAL_FINDING else WARNING

@@ -172,6 +172,7 @@ MORE_SPECIFIC_RULES: Mapping[str, tuple[str, ...]] = {
     "saturated": ("cap", *_WAIT_RULES),
     "cap": _WAIT_RULES,
     "disagree": ("neighbour", "parity", "first-write"),
+    "background": ("neighbour",),
     "layer": ("stalled",),
     "burst": ("stalled", "neighbour", "above", "cpu-wait", "throttled", "memory"),
     "depth": ("stalled",),

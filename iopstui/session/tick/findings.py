@@ -92,6 +92,7 @@ class FindingTracker:
         self._earlier: list[SteadyRun] = []
         self._reported_at: dict[str, float] = {}
         self._active = ActiveFindings()
+        self._explained: set[str] = set()
         self._ended: list[EndedFinding] = []
         self._change: TunableChange | None = None
         self._changed_at = -inf
@@ -215,8 +216,8 @@ class FindingTracker:
 
     @property
     def firing(self) -> list[Finding]:
-        """Findings whose rules fire now."""
-        return self._active.firing
+        """Findings whose rules fire now, without those that another one explains."""
+        return [one for one in self._active.firing if one.rule not in self._explained]
 
     def ended_findings(self) -> list[EndedFinding]:
         """Return, after ``feed``, reported findings that have ended, each once."""
@@ -249,7 +250,9 @@ class FindingTracker:
     def _report(
         self, findings: Sequence[Finding], evidence: Evidence, t: float
     ) -> Iterator[Finding]:
-        for finding in reported_findings(findings, evidence):
+        reported = reported_findings(findings, evidence)
+        self._explained = {one.rule for one in findings} - {one.rule for one in reported}
+        for finding in reported:
             reported_at = self._reported_at.get(finding.rule)
             if reported_at is None or t - reported_at >= REPEAT_S:
                 self._reported_at[finding.rule] = t

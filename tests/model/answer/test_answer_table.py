@@ -15,7 +15,7 @@ from iopstui.model.answer.answer import CRITICAL, GOOD, NOTHING, UNKNOWN, WAITS,
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
 from iopstui.model.answer.judge import Seen, combined_verdict, judge
 from iopstui.model.answer.situation import Situation
-from iopstui.model.answer.table import decide
+from iopstui.model.answer.table import decide, job_finding
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter, mean_use
 from iopstui.model.answer.who import shares
 from iopstui.model.block.device import BlockDevice, Hctx, QueueLimits
@@ -1029,3 +1029,10 @@ def test_a_mean_since_boot_is_told_with_how_long_that_is(up_s: float | None, tol
     pair = judge(Seen(ONE, frames([{"vda": rates(9, 0, 1)}] * 5), DEVICES, use=seen_use))[0]
     lines = [line for line in evidence(*pair) if "since boot" in line]
     assert lines == ["its requests took 3.00 ms on average since boot (10 min)"] * told
+
+
+def test_what_was_before_a_run_comes_after_what_is_now() -> None:
+    before, now = Finding("background", "vda did 9 r/s"), Finding("cpu-wait", "2 of 4 wait")
+    for findings, rule in (((before, now), "finding-cpu-wait"), ((before,), "finding-background")):
+        answer = job_finding(Situation("vda", (), ("vda",), findings=findings))
+        assert answer is not None and answer.rule == rule
