@@ -1,4 +1,5 @@
-"""JSON as other formats spell it: in a cell of CSV, HTML, a literal of Python, a URL, logfmt.
+"""JSON as other formats spell it: in a cell of CSV, HTML, a literal of Python, a URL, logfmt, with
+line numbers, a table of psql, the quotes of a word processor, commas behind the last of a list.
 
 Each of them escapes quotes or line ends in its own way. Undoing that gives the text that fio wrote,
 which is then looked for as in any other file."""
@@ -23,6 +24,17 @@ word."""
 _WORDS = {b"True": b"true", b"False": b"false", b"None": b"null"}
 _PYTHON_ESCAPE = re.compile(rb'\\x([0-9a-fA-F]{2})|\\.|"')
 _FOLD = re.compile(rb"\\\r?\n[ \t]*(?:\\(?= ))?")
+_NUMBER = rb"^[ \t]*(?:[\w./-]+:)?\d{1,9}(?:\t|:| {2})"
+"""What cat -n, nl and grep -n have before each line."""
+_SUBSTITUTES: tuple[tuple[bytes, bytes, bytes], ...] = (
+    (_NUMBER + rb"[ \t]*\{\s*" + _NUMBER + rb'[ \t]*"fio version"', _NUMBER, b""),
+    (rb'\{[ \t]*\+\r?\n[ \t]*"fio version"[^\n]*\+\r?$', rb"(?<![ \t])[ \t]*\+(?=\r?$)", b""),
+    (rb"\xe2\x80[\x9c\x9e]fio version\xe2\x80[\x9c\x9d]", rb"\xe2\x80[\x9c-\x9e]", b'"'),
+    (rb'\xc2\xa0[ \t]*"fio version"', rb"\xc2\xa0", b" "),
+    # no text of JSON has a line end in it
+    (rb"\A[\s\S]*?,[ \t]*\r?\n[ \t]*[}\]]", rb",(?=[ \t]*\r?\n[ \t]*[}\]])", b""),
+)
+"""What shows a spelling, what is replaced where it is one, and by what."""
 MAX_LAYERS = 3
 """Such as a cell of CSV in HTML."""
 
@@ -82,6 +94,11 @@ def _yaml(text: bytes) -> bytes:
     )
 
 
+def _substitute(replaced: bytes, by: bytes) -> Callable[[re.Match[bytes]], Respell]:
+    pattern = re.compile(replaced, re.MULTILINE)
+    return lambda _: lambda text: pattern.sub(by, text)
+
+
 def _field(name: bytes) -> Respell:
     """The text of that field of logfmt, of each line."""
     field = re.compile(rb'(?:^|(?<=\s))%s=(?:("(?:[^"\\]|\\.)*")|(\S*))' % re.escape(name))
@@ -115,6 +132,8 @@ _SPELLINGS: tuple[tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], Respell]]
      lambda _: _yaml),
     (re.compile(rb'(?:^|(?<=\s))([\w.\-]{1,64})="[ \t]*\\"fio version\\"[^\n{]*$', re.MULTILINE),
      lambda match: _field(match[1])),
+    *((re.compile(shown, re.MULTILINE), _substitute(replaced, by))
+      for shown, replaced, by in _SUBSTITUTES),
 )  # fmt: skip
 """What shows a spelling, and what undoes it."""
 

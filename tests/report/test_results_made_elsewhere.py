@@ -11,6 +11,7 @@ import io
 import json
 import lzma
 import pprint
+import re
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -220,6 +221,10 @@ def logfmt_of(text: str, quotes_all: bool) -> str:
     )
 
 
+def numbered(text: str, form: str) -> str:
+    return "".join(f"{form.format(n)}{line}\n" for n, line in enumerate(text.splitlines(), 1))
+
+
 @pytest.mark.parametrize(
     "spell",
     [
@@ -241,6 +246,13 @@ def logfmt_of(text: str, quotes_all: bool) -> str:
         lambda text: yaml.safe_dump({"rc": 0, "stdout": json.dumps(json.loads(text))}),
         lambda text: logfmt_of(text, True),
         lambda text: logfmt_of(text, False),
+        lambda text: numbered(text, "{:6}\t"),
+        lambda text: numbered(text, "{:>6}  "),
+        lambda text: numbered(text, "{}:"),
+        lambda text: numbered(text, "out.json:{}:"),
+        lambda text: "".join(f" {line:<60}+\n" for line in text.splitlines()) + "(1 row)\n",
+        lambda text: text.replace("  ", "\u00a0 "),
+        lambda text: re.sub(r"(?m)(?<=[]}])$(?=\n *[]}])", ",", text),
     ],
 )
 def test_json_in_the_spelling_of_another_format_is_read(
@@ -249,6 +261,14 @@ def test_json_in_the_spelling_of_another_format_is_read(
     path = tmp_path / "log.txt"
     path.write_text(spell(fio_layout(document(AWKWARD))), "utf-8")
     assert rows(path) == [(1, AWKWARD, 2000)]
+
+
+@pytest.mark.parametrize("quotes", ["“”", "„“"])
+def test_the_quotes_of_a_word_processor_are_read(quotes: str, tmp_path: Path) -> None:
+    path = tmp_path / "mail.txt"
+    text = re.sub('"([^"]*)"', rf"{quotes[0]}\1{quotes[1]}", fio_layout(document("job")))
+    path.write_text(text, "utf-8")
+    assert rows(path) == [(1, "job", 2000)]
 
 
 @pytest.mark.parametrize(
