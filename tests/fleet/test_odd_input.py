@@ -3,7 +3,6 @@ what others have counted stays."""
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import random
@@ -11,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -20,6 +20,7 @@ from made import START_MS, Row, frame, frames, stream
 from iopstui import __version__
 from iopstui.errors import UsageError
 from iopstui.features.fleet.fleet import start_spread_ms
+from iopstui.features.fleet.fleet_events import FleetRunStarted
 from iopstui.features.fleet.hosts import member as members
 from iopstui.features.fleet.hosts.clocks import ClockOffset
 from iopstui.features.fleet.hosts.conversation import is_order
@@ -33,7 +34,9 @@ from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.features.fleet.output.labelled_rows import line_rows, merged_streams
 from iopstui.features.fleet.output.sinks import totals_sink
 from iopstui.features.fleet.program.record_file import RecordFile
-from iopstui.features.fleet.program.run_reporter import FleetRunReporter
+from iopstui.features.fleet.program.run_planner import FleetRecorder
+from iopstui.features.fleet.program.run_reporter import RunPrinter
+from iopstui.features.fleet.session import PlannedRun
 
 HUGE = 10**400
 ODD = (
@@ -146,16 +149,17 @@ def test_what_another_schema_says_is_left_out() -> None:
 
 def test_a_row_that_is_nested_too_deep_is_not_recorded(tmp_path: Path) -> None:
     path = tmp_path / "record"
-    asked = argparse.Namespace(length=None, format="jsonl", abort=[], record=str(path),
-                               until_steady=None)  # fmt: skip
-    out = io.StringIO()
-    run = FleetRunReporter(asked, out, io.StringIO())
+    out, recorder = io.StringIO(), FleetRecorder(str(path))
+    started = FleetRunStarted(1, ("h",), 0.0)
+    planned = PlannedRun(Mock(), Merger(1.0), started, recorder.write_host_row, Mock(), Mock())
+    printer = RunPrinter("jsonl", planned, out, io.StringIO())
     deep: Row = {}
     for _ in range(sys.getrecursionlimit()):
         deep = {"a": deep}
     for row in ({"event": "executed", "a": deep}, {"event": "executed", "b": 1}):
-        run.record_row("h", row)
-    run.close()
+        planned.on_row("h", row)
+        printer.row("h", row)
+    recorder.close()
     assert [json.loads(line)["b"] for line in path.read_text().splitlines()] == [1]
     assert [json.loads(line)["event"] for line in out.getvalue().splitlines()] == [
         "session", "executed"

@@ -36,8 +36,8 @@ from iopstui.features.fleet.host_sweep import (
 from iopstui.features.fleet.hosts.host_tunables import HostTunables
 from iopstui.features.fleet.hosts.nodes import parse_nodes
 from iopstui.features.fleet.merging.merger import Merger
-from iopstui.features.fleet.program.host_sweep import sweep_plan
 from iopstui.features.fleet.program.record_file import run_over_object, run_started_object
+from iopstui.features.fleet.program.run import sweep_plan
 from iopstui.features.fleet.program.screen import FleetRecorder, FleetRunPlanner
 from iopstui.features.fleet.replay import FleetReplay
 from iopstui.features.fleet.session import FleetSession, PlannedRun

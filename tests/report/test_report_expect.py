@@ -142,6 +142,18 @@ def test_many_hosts_are_judged_by_their_totals_or_each(tmp_path: Path, report: R
     assert code == 2 and "cannot be measured" in text
 
 
+def test_the_recorded_outcome_of_many_hosts_is_shown_once(tmp_path: Path, report: Report) -> None:
+    over = {"event": "fleet_over", "host": "fleet", "how": "done", "code": 4,
+            "said": ["FAIL  iops >= 900: measured 150", "fio started within 1 ms"]}  # fmt: skip
+    path = write_recording(tmp_path, finished("b", 200), over)
+    for asked, count in (("iops>=900", "1 of 1 expectation"), ("iops>=901", "2 of 2 expectations")):
+        assert report(path, "--expect", asked)[0] == 4
+        overview = json.loads((tmp_path / "out.json").read_text())["overview"]
+        assert overview["reason"] == f"{count} not met"
+    compared = json.loads(rendered([path], "json"))["overview"]["compared"]
+    assert compared == "FAIL iops >= 900: measured 150."
+
+
 def test_a_failed_host_and_each_of_several_runs(tmp_path: Path, report: Report) -> None:
     code, text = report(write_recording(tmp_path), "--expect", "iops>=1")
     assert code == 1 and "PASS" in text and "1 of 2 hosts failed or were lost" in text

@@ -8,6 +8,7 @@ import gc
 import os
 import resource
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,39 +18,45 @@ from iopstui.cli.terminal import (
     kill_without_waiting,
     print_message,
 )
-from iopstui.errors import EXIT_OK, UsageError
-from iopstui.features.fleet.answer import FleetAnswers
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
+from iopstui.events import FrameReady
 from iopstui.features.fleet.engines.kubernetes import (
     IMAGE,
     KUBERNETES,
-    LABEL,
     ManifestOptions,
     PodSelection,
     render_manifest,
     require_kubectl,
 )
+from iopstui.features.fleet.engines.kubernetes import (
+    LABEL as POD_LABEL,
+)
 from iopstui.features.fleet.engines.slurm import SLURM, slurm_hosts
-from iopstui.features.fleet.fleet import FleetCallbacks
-from iopstui.features.fleet.hosts.nodes import Node, parse_nodes
+from iopstui.features.fleet.fleet import Fleet, FleetCallbacks
+from iopstui.features.fleet.fleet_state import FAILED
+from iopstui.features.fleet.host_sweep import HostSweep, RunVerdict, job_seconds, sweep_exit_code
+from iopstui.features.fleet.hosts.host_tunables import HostTunables
+from iopstui.features.fleet.hosts.nodes import parse_nodes
+from iopstui.features.fleet.merging.combined_frame import frame_of_second
 from iopstui.features.fleet.merging.figures import (
     AbortCondition,
     FleetExpectation,
     parse_fleet_expectation,
 )
-from iopstui.features.fleet.output.wording import judge_expectations
+from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.program.agent_orders import AgentOrders
-from iopstui.features.fleet.program.host_sweep import run_host_sweep, sweep_plan
-from iopstui.features.fleet.program.run_planner import job_fleet, job_merger
-from iopstui.features.fleet.program.run_reporter import (
-    FleetRunReporter,
-    run_verdict,
-    start_spread_text,
-)
+from iopstui.features.fleet.program.record_file import LABEL
+from iopstui.features.fleet.program.run_planner import FleetRecorder, FleetRunPlanner
+from iopstui.features.fleet.program.run_reporter import RunPrinter
+from iopstui.features.fleet.session import PlannedRun, state_for_exit_code
 from iopstui.format import print_line
 from iopstui.model.experiment.expectation import parse_tolerance
+from iopstui.model.experiment.host_sweep import HostPlan, SweptPoint, check_host_axes
+from iopstui.model.experiment.plan import PlannedPoint, parse_axis
+from iopstui.model.fio.jobfile import parse_override
 from iopstui.model.metrics.paths import DEVICE
+from iopstui.output.experiment.sinks import ReportedExperiment, experiment_sink
 from iopstui.safety.signals import StopSignals
-from iopstui.session.tick.outcomes import outcome_event_text
 
 # descriptors for each host, and for everything else
 FDS_PER_HOST, RESERVED_FDS = 4, 64
@@ -100,7 +107,7 @@ def engine_hosts(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
             yield allocation.nodes, allocation.launcher
         return
     pods = PodSelection(
-        arguments.selector or LABEL, arguments.namespace or "", arguments.container or ""
+        arguments.selector or POD_LABEL, arguments.namespace or "", arguments.container or ""
     )
     require_kubectl()
     hosts = arguments.hosts
@@ -147,7 +154,8 @@ def _print_manifest(arguments: argparse.Namespace) -> int:
 
 def _run_on_hosts(arguments: argparse.Namespace) -> int:
     nodes = parse_nodes(arguments.hosts)
-    orders = AgentOrders(arguments, nodes)
+    # orders that no host could execute are refused first
+    AgentOrders(arguments, nodes)
     tolerance = parse_tolerance(arguments.tolerance)
     expected = [parse_fleet_expectation(text, tolerance) for text in arguments.expect]
     min_hosts = len(nodes) if arguments.min_hosts is None else arguments.min_hosts
@@ -168,39 +176,13 @@ def _run_on_hosts(arguments: argparse.Namespace) -> int:
         from iopstui.features.fleet.program.screen import show_fleet
 
         return show_fleet(arguments, nodes, expected, min_hosts, plan)
-    if plan is not None:
-        return run_host_sweep(arguments, nodes, expected, min_hosts, plan)
-    return _run_without_screen(arguments, nodes, orders.order_for, expected, min_hosts)
-
-
-def _run_without_screen(
-    arguments: argparse.Namespace,
-    nodes: Sequence[Node],
-    order: Callable[[Node], Object],
-    expected: Sequence[FleetExpectation],
-    min_hosts: int,
-) -> int:
-    """Run the fleet and print its totals; the exit code."""
-    merger = job_merger(arguments, expected)
-    run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
-    names = [node.name for node in nodes]
-    run.answers = FleetAnswers(merger, names, watching=arguments.job is None)
-    # hosts send JSON lines if these are recorded
-    callbacks = FleetCallbacks(
-        print_message, run.print_second, run.record_row, run.stop_reason, lambda: run.is_steady
-    )
-    fleet = job_fleet(arguments, nodes, order, merger, min_hosts, callbacks)
-    StopSignals(fleet.interrupt, kill_without_waiting(fleet.kill))
-    with contextlib.closing(run), exit_on_closed_output(arguments.expect):
-        fleet.run()
-        run.sink().end(merger)
-    spread = start_spread_text(fleet)
-    if spread:
-        print_message(spread)
-    outcomes = judge_expectations(merger, expected)
-    for outcome in outcomes:
-        print_line(outcome_event_text(outcome), sys.stderr)
-    return run_verdict(fleet, run, all(each.passed for each in outcomes)).exit_code
+    with contextlib.closing(FleetRecorder(arguments.record, print_message)) as recorder:
+        planner = FleetRunPlanner(
+            arguments, nodes, expected, min_hosts, recorder, HostTunables()
+        )  # fmt: skip
+        if plan is not None:
+            return run_host_sweep(arguments, planner, plan)
+        return run_once(arguments, planner)
 
 
 def _require_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> None:
@@ -212,3 +194,116 @@ def _require_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpect
     for option, path in figures:
         if path[0] == DEVICE and not arguments.probe:
             raise UsageError(f"{option}: device latencies need --probe.")
+
+
+# Runs on many hosts without a screen: one, or the points of a sweep (`fleet --axis`).
+
+
+def sweep_plan(arguments: argparse.Namespace, hosts: int) -> HostPlan | None:
+    """The sweep that the command line asks for; ``None``: none. Raises UsageError."""
+    if not arguments.axis:
+        if arguments.repeats != 1:
+            raise UsageError("--repeats is for the points of --axis.",
+                             "For example: --axis hosts=1,2,4 --repeats 3")  # fmt: skip
+        return None
+    if arguments.job is None:
+        raise UsageError("--axis needs a --job.")
+    options = dict(map(parse_override, arguments.set))
+    axes = tuple(map(parse_axis, arguments.axis))
+    check_host_axes(axes, options, hosts)
+    return HostPlan((arguments.job,), options, axes, repeats=arguments.repeats, settle=0.0,
+                    measure=job_seconds(arguments.job, options) or 0.0)  # fmt: skip
+
+
+class PrintedRuns:
+    """Runs what is planned, one after another, without a screen; ``on_second`` and ``on_row`` print
+    it."""
+
+    def __init__(
+        self,
+        planner: FleetRunPlanner,
+        on_second: Callable[[MergedInterval], None],
+        on_row: Callable[[str, Object], None] = lambda name, row: None,
+    ) -> None:
+        self.stopped = False
+        self._planner, self._on_second, self._on_row = planner, on_second, on_row
+        self._fleet: Fleet | None = None
+        StopSignals(self._interrupt, kill_without_waiting(self._kill))
+
+    def _interrupt(self) -> None:
+        self.stopped = True
+        if self._fleet is not None:
+            self._fleet.interrupt()
+
+    def _kill(self) -> None:
+        self.stopped = True
+        if self._fleet is not None:
+            self._fleet.kill()
+
+    def run(self, planned: PlannedRun) -> RunVerdict | None:
+        """The verdict, or ``None`` if it was stopped before it began. Raises what Fleet.run
+        raises."""
+
+        def on_row(name: str, row: Object) -> None:
+            planned.on_row(name, row)
+            self._on_row(name, row)
+
+        fleet = self._fleet = planned.make_fleet(
+            FleetCallbacks(print_message, self._on_second, on_row, planned.stop_reason,
+                           planned.is_completed)
+        )  # fmt: skip
+        if self.stopped:
+            return None
+        try:
+            fleet.run()
+        except IopstuiError as error:
+            self._planner.note_failure(error)
+            raise
+        return planned.judge(fleet)
+
+
+def run_once(arguments: argparse.Namespace, planner: FleetRunPlanner) -> int:
+    """One run, with its totals, its outcomes and its exit code."""
+    planned = planner(1, arguments.job or "", {})
+    printer = RunPrinter(arguments.format or "table", planned, sys.stdout, sys.stderr)
+    with exit_on_closed_output(arguments.expect):
+        verdict = PrintedRuns(planner, printer.second, printer.row).run(planned)
+        if verdict is None:
+            return EXIT_INTERRUPTED
+        printer.sink().end(planned.merger)
+    # which hosts failed was said when they did
+    for message in verdict.messages[state_for_exit_code(verdict.code) == FAILED :]:
+        print_line(message, sys.stderr)
+    return verdict.code
+
+
+def run_host_sweep(arguments: argparse.Namespace, planner: FleetRunPlanner, plan: HostPlan) -> int:
+    """All points of a sweep; the exit code."""
+    sink = experiment_sink(plan, arguments.format or "table", LABEL, None, sys.stdout, sys.stderr)
+    reporter = ReportedExperiment(sink, sys.stderr, sys.stdout)
+    began = time.monotonic()
+
+    def on_second(second: MergedInterval) -> None:
+        t = time.monotonic() - began
+        reporter.handle(FrameReady(t, frame_of_second(second, t, 1)))
+
+    runs = PrintedRuns(planner, on_second)
+
+    def run_point(step: PlannedPoint) -> RunVerdict:
+        point = SweptPoint(plan, step)
+        verdict = runs.run(planner(step.index + 1, step.job, point.options, point))
+        if verdict is None or runs.stopped:
+            return RunVerdict(EXIT_INTERRUPTED, ends_sweep=True)
+        # why a point does not count is told with it
+        for message in verdict.messages[verdict.point is None :]:
+            print_line(f"{step.label}: {message}", sys.stderr)
+        return verdict
+
+    with exit_on_closed_output(arguments.expect):
+        sweep = HostSweep(plan, run_point, reporter.handle, lambda: runs.stopped)
+        try:
+            sweep.run()
+        finally:
+            # what was measured before is shown all the same
+            reporter.end()
+    return sweep_exit_code(sweep.codes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -28,7 +27,7 @@ from iopstui.features.fleet.program.record_file import (
     run_started_object,
 )
 from iopstui.features.fleet.program.run_reporter import (
-    FleetRunReporter,
+    RunLimits,
     run_verdict,
     start_spread_text,
 )
@@ -76,28 +75,6 @@ class FleetRecorder:
             print_message(self._warnings.pop(0))
 
 
-def job_merger(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> Merger:
-    """Adds up a run's hosts; keeps the bins of each if an expectation is of each host."""
-    keep_bins = any(expectation.per_host for expectation in expected)
-    return Merger(arguments.interval, keep_bins=keep_bins)
-
-
-def job_fleet(
-    arguments: argparse.Namespace,
-    nodes: Sequence[Node],
-    order: Callable[[Node], Object],
-    merger: Merger,
-    min_hosts: int,
-    callbacks: FleetCallbacks,
-) -> Fleet:
-    """The hosts of one run, as the command line says; ``min_hosts`` are enough."""
-    options = FleetOptions(
-        min_hosts, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
-        arguments.connect_timeout, arguments.split,
-    )  # fmt: skip
-    return Fleet(nodes, partial(launch_command, arguments), order, merger, options, callbacks)
-
-
 class FleetRunPlanner:
     """Plans runs from the command line and the changes made on the screen."""
 
@@ -130,8 +107,9 @@ class FleetRunPlanner:
         arguments.set = [*self._arguments.set, *changed]
         arguments.job, arguments.record, arguments.format = job or None, None, None
         orders = AgentOrders(arguments, self._nodes, bool(self._arguments.record))
-        merger = job_merger(arguments, self._expected)
-        run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
+        # of an expectation of each host its bins are needed
+        keep_bins = any(expectation.per_host for expectation in self._expected)
+        merger, run = Merger(arguments.interval, keep_bins=keep_bins), RunLimits(arguments)
         names = tuple(node.name for node in nodes)
         event = FleetRunStarted(number, names, time.time(), job, not job, point=point)
         self._recorder.write(run_started_object(event, arguments.interval))
@@ -140,7 +118,13 @@ class FleetRunPlanner:
             def order(node: Node) -> Object:
                 return self._with_tunables(node, orders.order_for(node, len(nodes)))
 
-            return job_fleet(arguments, nodes, order, merger, min_hosts, callbacks)
+            options = FleetOptions(
+                min_hosts, arguments.on_loss == "stop", not job, arguments.assume_apart,
+                arguments.connect_timeout, arguments.split,
+            )  # fmt: skip
+            return Fleet(
+                nodes, partial(launch_command, arguments), order, merger, options, callbacks
+            )
 
         def judge(fleet: Fleet) -> RunVerdict:
             return self._judge(fleet, merger, run, min_hosts if point is not None else None)
@@ -189,7 +173,7 @@ class FleetRunPlanner:
         self._recorder.write_host_row(name, row)
 
     def _judge(
-        self, fleet: Fleet, merger: Merger, run: FleetRunReporter, min_hosts: int | None
+        self, fleet: Fleet, merger: Merger, run: RunLimits, min_hosts: int | None
     ) -> RunVerdict:
         """Exit code of a run. ``min_hosts``: needed for a point of a sweep."""
         outcomes = judge_expectations(merger, self._expected)

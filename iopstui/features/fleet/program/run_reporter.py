@@ -1,4 +1,4 @@
-"""One run on many hosts: progress messages and the outcome."""
+"""One run on many hosts: what is printed of it, when it ends, and what it comes to."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from iopstui.features.fleet.merging.figures import AbortCondition
 from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.output.sinks import TotalsSink, totals_sink
 from iopstui.features.fleet.output.wording import executed_text
-from iopstui.features.fleet.program.agent_orders import new_record_path
-from iopstui.features.fleet.program.record_file import LABEL, RecordFile
+from iopstui.features.fleet.program.record_file import LABEL
+from iopstui.features.fleet.session import PlannedRun
 from iopstui.format import print_line
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.metrics.load_series import LoadSeries
@@ -25,53 +25,52 @@ from iopstui.session.tick.outcomes import NEVER_STEADY, SteadyStop
 Object = dict[str, Any]
 
 
-class FleetRunReporter:
-    """Prints messages while a fleet runs."""
+class RunPrinter:
+    """Prints the seconds of a run, its answers, and when fio started; ``kind`` is the format."""
 
-    def __init__(self, arguments: argparse.Namespace, out: TextIO, err: TextIO) -> None:
-        self.length_s = arguments.length
-        self.kind = arguments.format
-        self._out, self._err = out, err
-        self._aborts = [AbortCondition(text) for text in arguments.abort]
-        self._deadline: float | None = None
-        self._record: RecordFile | None = None
+    def __init__(self, kind: str, planned: PlannedRun, out: TextIO, err: TextIO) -> None:
+        self._kind, self._out, self._err = kind, out, err
         self._sink: TotalsSink | None = None
         self._first: int | None = None
-        self.answers: FleetAnswers | None = None
-        """What the seconds say; ``None``: nothing is said of them."""
+        started = planned.start_event
+        self._answers = FleetAnswers(planned.merger, started.hosts, started.watching)
+
+    def sink(self) -> TotalsSink:
+        """Begun with the first second: nothing is printed where nothing starts."""
+        if self._sink is None:
+            self._sink = totals_sink(self._kind, self._out, self._err, LABEL)
+        return self._sink
+
+    def second(self, second: MergedInterval) -> None:
+        """Print a second, and the answer if it is another one."""
+        self.sink().second(second)
+        if self._first is None:
+            self._first = second.number
+        answer = self._answers.second(second)
+        if answer is not None:
+            self.sink().answer((second.number - self._first) * second.interval_s, answer)
+
+    def row(self, name: str, row: Object) -> None:
+        """Take a host's line."""
+        self._answers.note_row(name, row)
+        if row["event"] == "executed" and self._kind == "jsonl":
+            self.sink()
+            with contextlib.suppress(RecursionError):
+                print_line(dumps({**row, "host": name}), self._out)
+
+
+class RunLimits:
+    """When a run ends before its job does: --abort, --for and --until-steady."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._length_s = arguments.length
+        self._aborts = [AbortCondition(text) for text in arguments.abort]
+        self._deadline: float | None = None
         self.aborted = False
         self.length_reached = False
         self.until_steady: float | None = arguments.until_steady
         self._series = LoadSeries()
         self._steady = SteadyStop(self.until_steady or 0.0)
-        if arguments.record:
-            self._record = RecordFile(new_record_path(arguments.record), print_message)
-
-    def sink(self) -> TotalsSink:
-        """Begun with the first second: nothing is printed where nothing starts."""
-        if self._sink is None:
-            self._sink = totals_sink(self.kind or "table", self._out, self._err, LABEL)
-        return self._sink
-
-    def print_second(self, second: MergedInterval) -> None:
-        """Print a second, and the answer if it is another one."""
-        self.sink().second(second)
-        if self._first is None:
-            self._first = second.number
-        answer = self.answers.second(second) if self.answers is not None else None
-        if answer is not None:
-            self.sink().answer((second.number - self._first) * second.interval_s, answer)
-
-    def record_row(self, name: str, row: Object) -> None:
-        """Keep a host's line."""
-        if self.answers is not None:
-            self.answers.note_row(name, row)
-        if self._record is not None:
-            self._record.write_row({**row, "host": name})
-        if row["event"] == "executed" and self.kind == "jsonl":
-            self.sink()
-            with contextlib.suppress(RecursionError):
-                print_line(dumps({**row, "host": name}), self._out)
 
     def stop_reason(self, second: MergedInterval) -> str:
         """Why the run ends with this second; "" if it goes on."""
@@ -81,9 +80,9 @@ class FleetRunReporter:
                 return f"--abort {abort.text}"
         if self.until_steady and (reason := self._steady_reason(second)):
             return reason
-        if self.length_s is None:
+        if self._length_s is None:
             return ""
-        self._deadline = self._deadline or time.monotonic() + self.length_s
+        self._deadline = self._deadline or time.monotonic() + self._length_s
         self.length_reached = time.monotonic() >= self._deadline
         return "the time is over" if self.length_reached else ""
 
@@ -102,11 +101,6 @@ class FleetRunReporter:
         self._series.add_interval(second.interval_s, iops * second.interval_s)
         return self._steady.check(self._series)
 
-    def close(self) -> None:
-        """No more lines come."""
-        if self._record is not None:
-            self._record.close()
-
 
 def start_spread_text(fleet: Fleet) -> str:
     """Difference between the hosts' start times in words; "" for fewer than two."""
@@ -119,7 +113,7 @@ def start_spread_text(fleet: Fleet) -> str:
     return executed_text(*start_spread, subject)
 
 
-def run_verdict(fleet: Fleet, run: FleetRunReporter, met: bool) -> Verdict:
+def run_verdict(fleet: Fleet, run: RunLimits, met: bool) -> Verdict:
     """What a run comes to that is over."""
     if run.length_reached:
         return Verdict()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from iopstui.features.fleet.output.labelled_rows import file_rows
 from iopstui.features.fleet.program.agent_orders import AgentOrders
 from iopstui.features.fleet.program.record_file import LABEL
 from iopstui.features.fleet.program.run_planner import FleetRecorder, FleetRunPlanner
-from iopstui.features.fleet.program.run_reporter import FleetRunReporter
+from iopstui.features.fleet.program.run_reporter import RunLimits
 from iopstui.features.fleet.replay import FleetReplay
 from iopstui.features.fleet.session import FleetSession
 from iopstui.fio.library import shipped_jobs
@@ -34,9 +33,7 @@ def show_fleet(
     require_for_screen(arguments)
     # errors are reported before the screen opens
     AgentOrders(arguments, nodes)
-    FleetRunReporter(
-        argparse.Namespace(**{**vars(arguments), "record": None}), sys.stdout, sys.stderr
-    )
+    RunLimits(arguments)
     recorder = FleetRecorder(arguments.record)
     settings = HostTunables()
     planner = FleetRunPlanner(arguments, nodes, expected, min_hosts, recorder, settings)

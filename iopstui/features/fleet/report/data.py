@@ -190,10 +190,8 @@ def runs_of(
             run = FleetRun(number, printable(str(row.get("job") or "")), count)
             merger = Merger(interval_s, keep_bins=keep_bins)
         elif kind == FLEET_OVER and run is not None:
-            said = row.get("said")
-            said = said[:MAX_MESSAGES] if isinstance(said, list) else []
             run.ending = printable(str(row.get("how") or "not seen"))
-            run.messages = tuple(printable(str(message)) for message in said)
+            run.messages = _messages(row)
         elif run is not None:
             with contextlib.suppress(MalformedRow):
                 merger.feed(name, row)
@@ -201,6 +199,13 @@ def runs_of(
                 pass
     if run is not None:
         yield _added_up(run, merger)
+
+
+def _messages(row: Object) -> tuple[str, ...]:
+    """What was said at the end of a run."""
+    said = row.get("said")
+    texts = said[:MAX_MESSAGES] if isinstance(said, list) else []
+    return tuple(printable(str(message)) for message in texts)
 
 
 def _added_up(run: FleetRun, merger: Merger) -> tuple[FleetRun, Merger]:
@@ -280,6 +285,8 @@ class FleetReportData:
     omissions: tuple[tuple[str, str], ...] = ()
     _begins: list[list[tuple[float, float]]] = field(default_factory=lambda: [[]])
     names: Names = field(default_factory=lambda: Names(False))
+    messages: tuple[str, ...] = ()
+    """Those at the end of the last run."""
     jobs: list[str] = field(default_factory=list)
     """Their names, each once."""
     outcomes: Sequence[ExpectationChecked] = ()
@@ -360,6 +367,8 @@ class FleetReportData:
         if kind in (FLEET, StepStarted.kind):
             job = printable(str(row.get("job") or ""))
             self.jobs += [job] if job and job not in self.jobs else []
+        elif kind == FLEET_OVER:
+            self.messages = _messages(row)
         elif kind == "session":
             self.answers.setdefault(host, []).append({})
         elif kind in (AnswerGiven.kind, FindingEnded.kind):

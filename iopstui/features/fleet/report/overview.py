@@ -22,7 +22,7 @@ from iopstui.output.page.overview import (
     worst_answer,
 )
 from iopstui.recording.redact import REDACTED
-from iopstui.session.tick.outcomes import VERDICTS, verdict_of
+from iopstui.session.tick.outcomes import VERDICTS, outcome_event_text, verdict_of
 
 NO_ANSWER = (
     "The file holds no answer of a host about its disk. Short ones have none, and neither have the "
@@ -43,13 +43,16 @@ def overview(data: FleetReportData) -> Overview:
 
 
 def _recorded_outcomes(data: FleetReportData) -> Iterator[tuple[str, str]]:
-    """The outcomes of --expect at the end of each of several runs: the verdict, and a sentence."""
-    for run in data.runs:
-        for message in run.messages:
+    """The outcomes of --expect at the end of each run: the verdict, and a sentence. Those that the
+    report was asked for are not said twice."""
+    asked = {" ".join(outcome_event_text(each).split()) for each in data.outcomes}
+    said = [(f"Run {run.number}: ", run.messages) for run in data.runs] or [("", data.messages)]
+    for run, messages in said:
+        for message in messages:
             verdict = next((v for v in VERDICTS if message.upper().startswith(f"{v} ")), "")
-            if verdict:
+            if verdict and message not in asked:
                 shown = REDACTED if data.redact else message[len(verdict) :].strip()
-                yield verdict, f"Run {run.number}: {verdict} {shown}."
+                yield verdict, f"{run}{verdict} {shown}."
 
 
 def _measured(data: FleetReportData) -> str:
