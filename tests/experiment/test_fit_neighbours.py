@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from iopstui.features.fit import runner
-from iopstui.features.fit.runner import Neighbours
+from iopstui.features.fit import run
+from iopstui.features.fit.run import Neighbours
 from iopstui.model.figures.disk import DiskRates
 
 RUN = DiskRates(24.0, reads=0, writes=24 * 400, read_bytes=0, write_bytes=24 * 400 * 4096)
@@ -47,7 +47,7 @@ def test_another_disk_is_none_of_its_business() -> None:
 
 
 def test_without_a_disk_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner.time, "sleep", lambda seconds: pytest.fail("it waits"))
+    monkeypatch.setattr(run.time, "sleep", lambda seconds: pytest.fail("it waits"))
     watched = Neighbours(dict, (), lambda: False)
     watched.watch("before")
     watched.watch("after")

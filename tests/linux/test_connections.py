@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.network.connections import ConnectionReader
+from iopstui.linux.network.connections import ConnectionReader, TcpSocket, parse_socket, tcp_sockets
 from iopstui.linux.network.endpoints import Endpoint, endpoints
-from iopstui.linux.network.sock_diag import TcpSocket, parse_socket, tcp_sockets
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.network import counter_name

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.process import kept_files
-from iopstui.linux.process.kept_files import KeptFiles
+from iopstui.linux.process import process_io
+from iopstui.linux.process.process_io import KeptFiles
 
 
 def open_files(text: str) -> int:
@@ -49,7 +49,7 @@ def test_a_process_that_has_ended_is_not_read_any_more() -> None:
 def test_only_so_many_are_kept_and_none_outlives_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kept_files, "MOST", 3)
+    monkeypatch.setattr(process_io, "MOST", 3)
     for pid in range(5):
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "io").write_text(f"rchar: {pid}\n")

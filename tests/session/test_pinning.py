@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iopstui.model.samples import JobThread
-from iopstui.session.tick.pinning import Pinning
+from iopstui.session.tick.sampling import Pinning
 
 
 def job(index: int, *allowed: int) -> JobThread:

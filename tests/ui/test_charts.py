@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iopstui.ui.draw.charts import chart, plotting, raster
+from iopstui.ui.draw.charts import chart, plotting
 from iopstui.ui.draw.charts.plotting import AREA, LINE, POINTS, Scale, Section, Series
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
@@ -149,7 +149,7 @@ def test_dots_match_plotext_and_lines_pass_the_same_rows() -> None:
         # not on the border of two rows, where either is right
         heights = [(rng.randrange(4 * rows) + 0.5) / (4 * rows) for _ in range(2)]
         drawn = [
-            raster.draw(dict(enumerate(heights)), 0, 1, rows, "braille", joined)
+            plotting.draw(dict(enumerate(heights)), 0, 1, rows, "braille", joined)
             for joined in (False, True)
         ]
         assert drawn[0] == by_plotext(heights, False, rows)
@@ -157,16 +157,16 @@ def test_dots_match_plotext_and_lines_pass_the_same_rows() -> None:
 
 
 def test_a_line_of_half_a_step_is_drawn_at_both_ends() -> None:
-    assert raster.draw({0: 0.0, 1: 0.99}, 0, 2, 6, "*", True) == [
+    assert plotting.draw({0: 0.0, 1: 0.99}, 0, 2, 6, "*", True) == [
         " *", " *", " *", "* ", "* ", "* ",
     ]  # fmt: skip
-    assert raster.draw({0: 0.0, 1: 0.99}, 0, 1, 2, "braille", True) == ["\u28b8", "\u2847"]
+    assert plotting.draw({0: 0.0, 1: 0.99}, 0, 1, 2, "braille", True) == ["\u28b8", "\u2847"]
 
 
 def test_a_line_that_leaves_the_picture_is_drawn_to_the_edge() -> None:
     heights = {0: 0.99, 1: 0.0, 2: 0.99}
-    assert raster.draw(heights, 1, 1, 5, "*", True) == [" ", " ", "*", "*", "*"]
-    assert raster.draw(heights, 1, 1, 5, "*", False) == [" ", " ", " ", " ", "*"]
+    assert plotting.draw(heights, 1, 1, 5, "*", True) == [" ", " ", "*", "*", "*"]
+    assert plotting.draw(heights, 1, 1, 5, "*", False) == [" ", " ", " ", " ", "*"]
 
 
 def test_plotext_does_not_abort_the_process() -> None:

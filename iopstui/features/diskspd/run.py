@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from iopstui.cli.runs.run_job import run_job
 from iopstui.errors import UsageError
-from iopstui.features.diskspd.translation import Translation, translate
+from iopstui.features.diskspd.switches import (
+    EXAMPLE,
+    DiskspdCommand,
+    check,
+    check_distribution,
+    read_command,
+)
 from iopstui.format import print_line, size
 from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.model.experiment.run_request import RunRequest
+from iopstui.model.sizes import size_text
 from iopstui.safety.scratch import DEFAULT_BYTES
 from iopstui.text import printable
 
@@ -68,3 +77,212 @@ def _default_target(translation: Translation) -> tuple[str, ...]:
                              )  # fmt: skip
         return (directories.pop(),)
     return translation.targets if len(translation.targets) == 1 else ()
+
+
+# Translate DISKSPD command lines into fio jobs, and report unsupported options.
+#
+# Nothing is dropped silently: what has no equivalent is named in ``notes``, and what DISKSPD
+# refuses
+# is refused (switches.py).
+
+
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A translated command: ``text`` of the fio job, ``targets`` (files), ``file_size`` that
+    in bytes of -c (``None``: the files must exist), and ``notes`` on differences, one sentence
+    each."""
+
+    text: str
+    targets: tuple[str, ...]
+    file_size: int | None
+    notes: tuple[str, ...]
+
+
+def translate(command: str) -> Translation:
+    """The words after ``diskspd``, in a shell's quoting (no shell is involved). UsageError."""
+    parsed, targets = read_command(command)
+    if not targets:
+        raise UsageError("The DISKSPD command names no file to work on.", EXAMPLE)
+    for target in targets:
+        if target.startswith("#") or _DRIVE.match(target):
+            raise UsageError(
+                f"{target!r} is a Windows disk.",
+                "Put any name in its place and give the disk as TARGET: iopstui run /dev/sdX ...",
+            )
+    check(parsed)
+    return Translation(_job(parsed, targets), targets, parsed.file_size, tuple(parsed.notes))
+
+
+def _job(command: DiskspdCommand, targets: Sequence[str]) -> str:
+    options = {"ioengine": "mmap" if command.mapped else "libaio",
+               "direct": "1" if command.cache == "u" else "0", "bs": size_text(command.block),
+               **_pattern(command), **_area(command), **_pace(command, len(targets))}  # fmt: skip
+    options |= command.options
+    if command.write_through and command.writes:
+        options["sync"] = "1"
+    if command.warmup:
+        options["ramp_time"] = str(command.warmup)
+    options |= {"runtime": str(command.duration), "time_based": "1", "group_reporting": "1"}
+    options |= _binding(command, len(targets))
+    _add_notes(command, options)
+    lines = ["[global]", *(f"{name}={value}" for name, value in options.items())]
+    if command.total_threads is None:
+        # each target has threads of its own
+        for number, target in enumerate(targets, 1):
+            lines += _threads(
+                command, f"target{number}", _escaped(target), command.threads, command.depth
+            )
+    else:
+        # every thread works on all targets
+        depth = command.depth_all or command.depth * len(targets)
+        names = ":".join(map(_escaped, targets))
+        lines += _threads(command, "threads", names, command.total_threads, depth)
+    return "\n".join(lines) + "\n"
+
+
+def _threads(command: DiskspdCommand, name: str, files: str, threads: int, depth: int) -> list[str]:
+    """The sections of a target's threads: one each where they start apart (-T), because fio adds
+    offset_increment= to the end of the area, too."""
+    common = [f"filename={files}", f"iodepth={depth}"]
+    end = _area_end(command)
+    if command.separation is None:
+        return ["", f"[{name}]", *common, f"numjobs={threads}"]
+    if end is None:
+        increment = f"offset_increment={size_text(command.separation)}"
+        return ["", f"[{name}]", *common, f"numjobs={threads}", increment]
+    lines = []
+    for number in range(threads):
+        start = (command.base or 0) + number * command.separation
+        if start + command.block > end:
+            raise UsageError(
+                f"-T: thread {number + 1} of {threads} would start at {size_text(start)}, where no "
+                f"block is left of the target's {size_text(end)}.",
+                "Give fewer threads, a smaller -T or a larger -c or -f.",
+            )
+        lines += ["", f"[{name}.{number + 1}]", *common]
+        lines += [f"offset={size_text(start)}", f"size={size_text(end - start)}"]
+    return lines
+
+
+def _pattern(command: DiskspdCommand) -> dict[str, str]:
+    """Return the I/O pattern, and where it reads and writes."""
+    kind = "rw" if 0 < command.writes < 100 else "write" if command.writes else "read"
+    options = {"rw": f"rand{kind}" if command.random else kind}
+    if kind == "rw":
+        options["rwmixwrite"] = str(command.writes)
+    if command.random:
+        options |= _random(command)
+    elif command.stride is not None and command.stride > command.block:
+        # bytes that fio skips after each I/O
+        options["rw"] += f":{command.stride - command.block}"
+    return options
+
+
+def _random(command: DiskspdCommand) -> dict[str, str]:
+    # DISKSPD draws each offset anew; fio's map would have it visit every block once
+    options = {"norandommap": "1"}
+    if command.random < 100:
+        options["percentage_random"] = str(command.random)
+    if command.align is not None and command.align != command.block:
+        options["blockalign"] = size_text(command.align)
+    if command.distribution is not None:
+        options["random_distribution"] = _zones(command, *command.distribution)
+    return options
+
+
+def _zones(command: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> str:
+    """fio's zoned distribution: the same pairs, and one for the rest, which DISKSPD leaves out."""
+    check_distribution(kind, pairs, command.block)
+    ios, parts = (sum(column) for column in zip(*pairs, strict=True))
+    ends = [size for size in (command.end, command.file_size) if size is not None]
+    total = 100 if kind == "pct" else min(ends) - (command.base or 0) if ends else None
+    if total is not None and parts > total:
+        raise UsageError(
+            "-rdabs: its ranges reach beyond the target, where DISKSPD cuts them off.",
+            f"Give ranges of {size_text(total)} together.",
+        )
+    if ios < 100:
+        if total is None or parts == total:
+            raise UsageError(
+                f"-rdabs: {100 - ios} % of the I/O go to the rest of the target, whose size the "
+                "command does not say.", "Add -fSIZE, or the last range.",
+            )  # fmt: skip
+        pairs = [*pairs, (100 - ios, total - parts)]
+    ranges = [f"{percent}/{size_text(part) if kind == 'abs' else part}" for percent, part in pairs]
+    return f"{'zoned_abs' if kind == 'abs' else 'zoned'}:{':'.join(ranges)}"
+
+
+def _area(command: DiskspdCommand) -> dict[str, str]:
+    """-B and -f are both offsets in the target: between them lies the area."""
+    options = {}
+    if command.base:
+        options["offset"] = size_text(command.base)
+    end = _area_end(command)
+    if end is not None:
+        options["size"] = size_text(end - (command.base or 0))
+    return options
+
+
+def _area_end(command: DiskspdCommand) -> int | None:
+    """End of the area; ``None``: the end of the target."""
+    ends = (command.end, command.file_size)
+    return min((size for size in ends if size is not None), default=None)
+
+
+def _pace(command: DiskspdCommand, targets: int) -> dict[str, str]:
+    """DISKSPD's limits are for each thread and target, and of reads and writes together."""
+    options = {}
+    if command.rate is not None:
+        name, limit = command.rate
+        if command.total_threads is not None and targets > 1:
+            limit *= targets
+            command.notes.append("-g: with -F fio limits each thread's sum over all targets")
+        shares = [limit * (100 - command.writes) // 100, limit * command.writes // 100]
+        mixed = 0 < command.writes < 100
+        options[name] = ",".join(str(max(1, share)) for share in shares) if mixed else str(limit)
+    if command.burst is not None:
+        # its count is for all threads of a target together
+        threads = command.total_threads or command.threads
+        options["thinktime_blocks"] = str(max(1, command.burst // threads))
+        options["thinktime"] = f"{command.pause}ms"
+    return options
+
+
+def _binding(command: DiskspdCommand, targets: int) -> dict[str, str]:
+    """Threads are dealt out to the CPUs in turn: of more CPUs than threads the first are used."""
+    if not command.cpus:
+        return {}
+    threads = command.total_threads or command.threads * targets
+    cpus = list(dict.fromkeys(command.cpus[:threads]))
+    return {"cpus_allowed": ",".join(map(str, cpus)), "cpus_allowed_policy": "split"}
+
+
+def _add_notes(command: DiskspdCommand, options: Mapping[str, str]) -> None:
+    several_threads = (command.total_threads or command.threads) > 1
+    for differs, note in (
+        (not command.cpus and not command.unbound,
+         "DISKSPD binds its threads to CPUs in turn unless -n is given; fio's are not bound (-aCPU,"
+         "... says where, or --bind queues)"),
+        (command.interlocked and several_threads,
+         "-si: fio's jobs share no offset, so each goes through the file by itself"),
+        (not command.random and command.stride is not None and command.stride < command.block,
+         "-s: a stride below the block size has no equivalent; it is the block"),
+        (command.write_through and not command.writes,
+         "write-through changes nothing: the job only reads"),
+        (options["direct"] == "0" and options["ioengine"] == "libaio",
+         "without -Su or -Sh I/O goes through the page cache, where libaio waits for each: the "
+         "depth is not reached"),
+        (command.writes and not {"zero_buffers", "refill_buffers"} & set(options),
+         "written data is random here, in DISKSPD the bytes 0 to 255 in turn"),
+        (command.depth_all is not None and command.total_threads is None,
+         "-O is only used with -F"),
+    ):  # fmt: skip
+        if differs:
+            command.notes.append(note)
+
+
+def _escaped(target: str) -> str:
+    return target.replace("\\", "\\\\").replace(":", "\\:")

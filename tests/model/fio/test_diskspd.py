@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.errors import UsageError
-from iopstui.features.diskspd.translation import EXAMPLE, translate
+from iopstui.features.diskspd.run import EXAMPLE, translate
 from iopstui.model.fio.jobfile import effective_sections
 
 AZURE_WRITE = "diskspd -c200G -w100 -b8K -F4 -r -o128 -W30 -d30 -Sh testfile.dat"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.features.diskspd.translation import translate
+from iopstui.features.diskspd.run import translate
 from iopstui.model.fio.jobfile import effective_sections
 
 Given = Mapping[str, str | None]

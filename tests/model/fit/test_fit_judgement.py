@@ -22,8 +22,7 @@ from iopstui.features.fit.model.judgement import (
     SyncTime,
     judge,
 )
-from iopstui.features.fit.output import checks_of, fit_json, fit_text
-from iopstui.features.fit.runner import ProgramMeters
+from iopstui.features.fit.run import ProgramMeters, checks_of, fit_json, fit_text
 from iopstui.features.fit.setup import read_programs
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.experiment.disturbance import DisturbanceMeter
