@@ -206,3 +206,13 @@ def test_the_first_sentence_has_the_job_s_own_limits_and_both_directions(path: P
     assert measured.endswith(". The job limits itself: rate_iops=900.")
     mix = overview_of(FIXTURES / "recordings" / "run.iops")["measured"]
     assert ": 46.8k IOPS (32.8k read, 14.0k write), 183 MiB/s" in mix
+
+
+def test_a_recording_without_a_job_says_what_others_did() -> None:
+    source = FIXTURES / "recordings" / "busy.iops"
+    measured = overview_of(source)["measured"]
+    rows = [*csv.DictReader(io.StringIO(rendered([source], "csv")))]
+    figures = [(float(row["kernel.disks.vda.r/s"]) + float(row["kernel.disks.vda.w/s"]),
+                float(row["seconds"])) for row in rows if row["kernel.disks.vda.r/s"]]  # fmt: skip
+    mean = sum(rate * s for rate, s in figures) / sum(s for _, s in figures)
+    assert f"were recorded, {number(mean)} I/Os a second on average." in measured

@@ -12,6 +12,7 @@ from iopstui.features.reports import experiment as experiment_pages
 from iopstui.features.reports.experiment import Experiment
 from iopstui.features.reports.report_data import ReportData
 from iopstui.features.reports.run import Run
+from iopstui.features.reports.series import mean
 from iopstui.fio.job_shape import PACES
 from iopstui.model.answer.answer import CRITICAL, WARNING
 from iopstui.model.metrics.summary import split_directions, whole_rate
@@ -68,8 +69,10 @@ def _measured(data: ReportData) -> str:
     if data.foreign:
         source = f"By {printable(data.foreign)}, fio"
     if not data.runs:
+        rate = mean(data.series, "device")
+        rates = "" if rate is None else f", {units.number(rate)} I/Os a second on average"
         return (f"No job ran: {units.duration(data.duration)} of other programs' I/O on {target} "
-                "were recorded.")  # fmt: skip
+                f"were recorded{rates}.")  # fmt: skip
     if len(data.runs) == 1:
         run = data.runs[0]
         title = f" ({printable(run.title)})" if run.title else ""

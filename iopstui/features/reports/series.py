@@ -85,6 +85,13 @@ def _gap(series: Series, interval_s: float, begin: float) -> None:
         times[-1] = begin
 
 
+def mean(series: Mapping[str, array[float]], name: str) -> float | None:
+    """The mean over the time in which the series was measured; ``None`` if it never was."""
+    pairs = zip(series[name], series["seconds"], strict=True)
+    known = [(value, length) for value, length in pairs if not math.isnan(value + length)]
+    return _joined(known, False) if sum(length for _, length in known) else None
+
+
 def points(
     series: Mapping[str, array[float]], name: str, top: bool = False
 ) -> list[tuple[float, float | None]]:
