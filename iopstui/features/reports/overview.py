@@ -24,6 +24,7 @@ from iopstui.output.page.overview import (
     expectation_reasons,
     light,
     outcome_sentences,
+    range_text,
 )
 from iopstui.session.tick.outcomes import outcome_event, verdict_of
 from iopstui.text import printable
@@ -81,17 +82,8 @@ def _measured(data: ReportData) -> str:
         limits = f" The job limits itself: {options}." if (options := _limits(run)) else ""
         return (f"{source} ran {words.name_of(run)}{title} on {target} for {time}: "
                 f"{_figures(run)}.{limits}")  # fmt: skip
-    known = [(rate, run) for run in data.runs if (rate := comparisons.figures(run)["fio IOPS"])]
-    text = f"{source} ran {len(data.runs)} times on {target}"
-    if not known:
-        return f"{text}; it counted no I/O."
-    least, most = min(known, key=lambda pair: pair[0]), max(known, key=lambda pair: pair[0])
-    if units.number(least[0]) == units.number(most[0]):
-        without = len(data.runs) - len(known)
-        rest = f"; {without} counted no I/O" if without else " each"
-        return f"{text}: {units.number(most[0])} IOPS{rest}."
-    return (f"{text}: from {units.number(least[0])} IOPS (run {least[1].step}) to "
-            f"{units.number(most[0])} IOPS (run {most[1].step}).")  # fmt: skip
+    of_runs = {run.step: comparisons.figures(run)["fio IOPS"] for run in data.runs}
+    return f"{source} ran {len(of_runs)} times on {target}{range_text(of_runs)}."
 
 
 def _experiment(data: ReportData, experiment: Experiment) -> str:

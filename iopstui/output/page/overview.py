@@ -4,7 +4,7 @@ and a chart."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui import format as units
@@ -101,6 +101,19 @@ def outcome_sentences(judged: Sequence[ExpectationChecked]) -> Iterator[str]:
     """The gravest outcome of --expect; nothing without any."""
     if judged:
         yield f"{' '.join(worst_outcome(judged)[1].split())}."
+
+
+def range_text(rates: Mapping[int, float | None]) -> str:
+    """The least and the most IOPS of several runs, as the end of a sentence; by their numbers."""
+    known = {number: rate for number, rate in rates.items() if rate}
+    if not known:
+        return "; it counted no I/O"
+    least, most = min(known, key=known.__getitem__), max(known, key=known.__getitem__)
+    text = units.number(known[most])
+    if units.number(known[least]) == text:
+        without = len(rates) - len(known)
+        return f": {text} IOPS{f'; {without} counted no I/O' if without else ' each'}"
+    return f": from {units.number(known[least])} IOPS (run {least}) to {text} IOPS (run {most})"
 
 
 def note_answer(

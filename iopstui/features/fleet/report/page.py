@@ -27,7 +27,6 @@ from iopstui.features.fleet.report.data import (
     KERNEL,
     FleetHeat,
     FleetReportData,
-    FleetRun,
     SecondRow,
     load_fleet_report,
 )
@@ -56,6 +55,7 @@ from iopstui.output.page.overview import (
     expectation_reasons,
     light,
     outcome_sentences,
+    range_text,
     worst_answer,
 )
 from iopstui.output.page.svg import (
@@ -383,7 +383,10 @@ def _measured(data: FleetReportData) -> str:
         return (f"No job ran: {units.duration(data.length_s)} of other programs' I/O on {hosts} "
                 "were recorded.")  # fmt: skip
     if len(data.runs) > 1:
-        return f"fio ran {len(data.runs)} times on up to {_most_hosts(data.runs)}{_range(data)}."
+        rates = {run.number: run.totals.total.iops if run.totals.total else None
+                 for run in data.runs}  # fmt: skip
+        hosts = units.counted(max(run.hosts for run in data.runs), "host")
+        return f"fio ran {len(rates)} times on up to {hosts}{range_text(rates)}."
     job = f" {data.names.text(data.jobs[0])}" if len(data.jobs) == 1 else ""
     length_s = max((host.run_s for host in data.hosts.values()), default=data.length_s)
     span = "for" if data.hosts else "within"
@@ -400,23 +403,6 @@ def _apart(data: FleetReportData) -> str:
     certificate = data.certificate
     shared = certificate.shared_seconds >= LEAST_SHARED * certificate.seconds
     return "" if shared else ", which did not all run at one time,"
-
-
-def _most_hosts(runs: Sequence[FleetRun]) -> str:
-    return units.counted(max(run.hosts for run in runs), "host")
-
-
-def _range(data: FleetReportData) -> str:
-    known = [(total.iops, run.number) for run in data.runs if (total := run.totals.total)]
-    if not known:
-        return "; it counted no I/O"
-    least, most = min(known), max(known)
-    if units.number(least[0]) == units.number(most[0]):
-        without = len(data.runs) - len(known)
-        rest = f"; {without} counted no I/O" if without else " each"
-        return f": {units.number(most[0])} IOPS{rest}"
-    return (f": from {units.number(least[0])} IOPS (run {least[1]}) to "
-            f"{units.number(most[0])} IOPS (run {most[1]})")  # fmt: skip
 
 
 def _of_hosts(data: FleetReportData) -> Iterator[Reason]:
