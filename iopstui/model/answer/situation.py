@@ -530,7 +530,23 @@ class Situation:
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """The processes that use this disk, the one with most first."""
-        return shares(self.disk, set(self.below), self.use, self.above)
+        return shares(self.disk, set(self.below), self.use, self.above, self.parts_of_below)
+
+    @cached_property
+    def parts_of_below(self) -> tuple[float, float]:
+        """Bytes that this device reads and writes for each that the disks below it do: md writes
+        them several times, and a snapshot copies others."""
+        counted = self.use.disks if self.use is not None else {}
+        names = [name for name in self.below if name in counted]
+        if self.disk in counted or not self.lower.get(self.disk):
+            return 1.0, 1.0
+        return self._part(names, "read_bytes"), self._part(names, "write_bytes")
+
+    def _part(self, names: Sequence[str], growth: str) -> float:
+        get = attrgetter(growth)
+        below = sum(get(frame.disks[name]) or 0 for frame in self.frames for name in names
+                    if name in frame.disks)  # fmt: skip
+        return min(1.0, sum(get(rates) or 0 for rates in self.seconds) / below) if below else 1.0
 
     @cached_property
     def above(self) -> set[str]:

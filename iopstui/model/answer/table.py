@@ -564,7 +564,9 @@ def _more_than_in_flight(s: Situation) -> bool:
     """Whether more programs are blocked than wait for requests in flight: the others may wait
     before this disk."""
     tasks = [task for task in s.blocked if not task.place or place_kind(task.place, True) == DISK]
-    return s.others_are_idle and s.in_flight + s.flushing < WAIT_SHARE * len(tasks)
+    # a device above may hold requests that are not here yet
+    above = sum(s.machine.in_flight.get(name, 0.0) for name in s.above)
+    return s.others_are_idle and s.in_flight + s.flushing + above < WAIT_SHARE * len(tasks)
 
 
 def quiet(s: Situation) -> Answer:

@@ -37,13 +37,15 @@ class Share:
 
 
 def shares(
-    disk: str, below: Collection[str], use: DiskUse | None, above: Collection[str] = ()
+    disk: str, below: Collection[str], use: DiskUse | None, above: Collection[str] = (),
+    parts: tuple[float, float] = (1.0, 1.0),
 ) -> tuple[Share, ...]:  # fmt: skip
     """The processes that use ``disk``, the one with most first. ``below`` are ``disk`` and all
-    devices below it, ``above`` those whose I/O it does."""
+    devices below it, ``above`` those whose I/O it does. ``parts``: bytes that it reads and writes
+    for each that the disks below it do."""
     if use is None:
         return ()
-    moved = _moved(disk, below, use)
+    moved = _moved(disk, below, use, parts)
     if not sum(moved):
         return ()
     users = [user for user in use.users if disk in user.devices and not user.kernel]
@@ -97,16 +99,21 @@ def are_alike(one_s: float, other_s: float) -> bool:
     return one_s / ALIKE <= other_s <= one_s * ALIKE
 
 
-def moved_s(disk: str, below: Collection[str], use: DiskUse | None) -> float:
+def moved_s(
+    disk: str, below: Collection[str], use: DiskUse | None, parts: tuple[float, float]
+) -> float:
     """Bytes per second that the disk did in the seconds of ``use``."""
-    return 0.0 if use is None else sum(_moved(disk, below, use))
+    return 0.0 if use is None else sum(_moved(disk, below, use, parts))
 
 
-def _moved(disk: str, below: Collection[str], use: DiskUse) -> tuple[float, float]:
+def _moved(
+    disk: str, below: Collection[str], use: DiskUse, parts: tuple[float, float] = (1.0, 1.0)
+) -> tuple[float, float]:
     rates = use.disks.get(disk)
     if rates is None:  # dm, md and partitions: what is directly counted below them
         known = [use.disks[name] for name in below if name in use.disks]
-        return sum(row[READS] for row in known), sum(row[WRITES] for row in known)
+        reads, writes = sum(row[READS] for row in known), sum(row[WRITES] for row in known)
+        return parts[READS] * reads, parts[WRITES] * writes
     return rates[READS], rates[WRITES]
 
 

@@ -221,6 +221,21 @@ def test_who_reads_from_a_loop_device_is_named_for_the_disk_below_it() -> None:
         assert situation.other_in_flight == 0.0
 
 
+def test_who_uses_an_array_does_all_of_its_bytes_though_its_disks_write_each_twice() -> None:
+    links = DeviceLinks("md0", ("vda", "vdb"), "raid1"), DeviceLinks("vda"), DeviceLinks("vdb")
+    mirror = Target(DEVICE, "/dev/md0", "md0", ("md0", "vda", "vdb"), links=links)
+    devices = {name: replace(DEVICES["vda"], name=name) for name in ("md0", "vda", "vdb")}
+    one = changed(rates(0, 256, 40), aqu_sz=10.0, util=100.0)
+    app = DiskUser(7, "app", write_s=1.0 * MIB, devices=frozenset({"md0", "vda", "vdb"}))
+    moved = dict.fromkeys(("vda", "vdb"), (0.0, 1.0 * MIB, 10.0))
+    seconds = frames([dict.fromkeys(devices, one)] * 5)
+    pairs = judge(Seen(mirror, seconds, devices, use=use(users=(app,), disks=moved)))
+    top = Situation("md0", seconds, ("md0", "vda", "vdb"), devices, {"md0": ("vda", "vdb")},
+                    use=pairs[0][0].use)  # fmt: skip
+    assert decide(top).who == "app (7) does all of its bytes"
+    assert not any("while md0 did" in line for line in evidence(top, decide(top)))
+
+
 def test_one_reading_of_tasks_is_enough_to_have_looked() -> None:
     mean = mean_use([use(with_tasks=True), use(with_tasks=False)])
     assert mean is not None and mean.with_tasks
@@ -625,6 +640,12 @@ def test_what_the_kernel_holds_back_before_a_quick_disk_is_not_cleared() -> None
     assert first([quick] * 5, both, 30.0).verdict == UNKNOWN
     flushes = changed(replace(reader, flushes=20, flush_ms=800.0), aqu_sz=0.9)
     assert first([flushes] * 5, unread, 90.0).verdict == NOTHING, "they wait for flushes"
+    delayed = (DeviceLinks("dm-0", ("vda",), "delay"), DeviceLinks("vda"))
+    top = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"), links=delayed)
+    both = frames([{"dm-0": changed(reader, aqu_sz=1.0), "vda": reader}] * 5, 90.0)
+    by_name = {one.disk: one for one, _ in judge(Seen(top, both, DEVICES, use=unread))}
+    below = replace(next(iter(by_name.values())), disk="vda", below=("vda",))
+    assert decide(below).verdict == NOTHING, "dm-0 holds a request"
     lock = replace(protected, place="rwsem_down_write_slowpath")
     assert first([reader] * 5, replace(seen, blocked=(protected, lock)), 90.0).verdict == NOTHING
 
