@@ -54,6 +54,25 @@ def test_a_process_whose_cgroup_used_up_its_cpu_time(tmp_path: Path) -> None:
     assert waits.result().reached_quota
 
 
+@pytest.mark.parametrize("now, names, change", [
+    ("8 9", ("dd (8)",), False), ("9", ("sleep (9)",), True),
+])  # fmt: skip
+def test_children_that_stay_are_told_from_those_that_come_and_go(
+    tmp_path: Path, now: str, names: tuple[str, ...], change: bool
+) -> None:
+    roots = Roots.under(tmp_path)
+    place = roots.proc / "7/task/7"
+    for directory in (place, roots.proc / "8", roots.proc / "9"):
+        directory.mkdir(parents=True)
+    (roots.proc / "7/stat").write_text("7 (sh) S 1 " + "0 " * 40)
+    (roots.proc / "8/comm").write_text("dd\n")
+    (roots.proc / "9/comm").write_text("sleep\n")
+    (place / "children").write_text("8")
+    waits = TaskWaits(7, {}, roots)
+    (place / "children").write_text(now)
+    assert (waits.result().children, waits.result().children_change) == (names, change)
+
+
 @pytest.mark.parametrize("ready_ns, asleep, said", [
     (10**12, 10, None), (10**12, 4, 100.0), (0, 10, 0.0),
 ])  # fmt: skip

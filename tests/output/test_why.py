@@ -17,6 +17,7 @@ from iopstui.model.answer.answer import NOTHING, WAITS
 from iopstui.model.answer.evidence import excluded, not_seen
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.process import (
+    CHILD,
     DISK,
     FROZEN,
     LOCK,
@@ -112,6 +113,11 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "▲ postgres (812), at least one of 9 threads, waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, pid=833, of=812),
      "▲ postgres (thread 833 of 812) waits for vdb 83 % of its time, runs 12 %"),
+    (replace(WAITING, percents={CHILD: 97.0}, running=0.0, children=("dd (8)",)),
+     "● postgres (812) waits for its child dd (8) 97 %"),
+    (replace(WAITING, percents={CHILD: 97.0}, running=0.0, children=("dd (8)",),
+             children_change=True),
+     "● postgres (812) waits for its children, now dd (8), 97 %"),
     (replace(WAITING, percents={LOCK: 90.0}, running=0.0),
      "● postgres (812) waits for a lock or another thread 90 %"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, readable=False),

@@ -50,6 +50,7 @@ class TaskWaits:
         self._threads = 1
         self._comm, self._command, self._state = "", "", ""
         self._kernel, self._parent = False, 0
+        self._first_children = children(pid, self._proc)
         self.look()
 
     @property
@@ -124,13 +125,16 @@ class TaskWaits:
             ready = None
         elif len(self._times) == 1:
             percents = waits_off_cpus(percents, 100 - (running or 0.0) - (ready or 0.0))
+        now = children(self.pid, self._proc)
+        stayed = tuple(child for child in now if child in self._first_children)
         return ProcessWaits(
             self.pid, self._comm, self._command, self._looks, self._state,
             percents, running, ready, tuple(name for name, _ in self._places.most_common(3)),
             not self._state or os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
-            frozenset(self._devices), self._parent, tuple(self._children()),
+            frozenset(self._devices), self._parent, tuple(self._names(stayed or now)),
             self._role(), self._of, self._threads,
             reached_quota=self._throttled() > self._throttled_us,
+            children_change=not stayed,
         )  # fmt: skip
 
     def _throttled(self) -> int:
@@ -142,8 +146,8 @@ class TaskWaits:
         found = role(self._comm, numbers) if self._kernel else None
         return found.text(self._known) if found is not None else "kernel" * self._kernel
 
-    def _children(self) -> Iterator[str]:
-        for pid in children(self.pid, self._proc):
+    def _names(self, pids: tuple[int, ...]) -> Iterator[str]:
+        for pid in pids:
             name = read_text(f"{self._proc}/{pid}/comm")
             if name is not None:
                 yield f"{printable(name)} ({pid})"

@@ -92,6 +92,8 @@ class ProcessWaits:
     io_percent: float | None = None
     reached_quota: bool = False
     """Its cgroup used up the CPU time that it may have."""
+    children_change: bool = False
+    """None of ``children`` was there from the beginning: they come and go."""
 
     @property
     def name(self) -> str:
@@ -194,7 +196,8 @@ def _parts(waits: ProcessWaits, disk: str) -> Iterator[str]:
             yield f"{text} {waits.percents[kind]:.0f} %"
     if waits.percents.get(CHILD, 0.0) >= MIN_PERCENT:
         names = f" {', '.join(waits.children[:3])}" if waits.children else ""
-        yield f"waits for its child{names} {waits.percents[CHILD]:.0f} %"
+        whom = f"children, now{names}," if names and waits.children_change else f"child{names}"
+        yield f"waits for its {whom} {waits.percents[CHILD]:.0f} %"
     if (waits.ready or 0.0) >= MIN_PERCENT:
         quota = " (its cgroup reached its CPU quota)" * waits.reached_quota
         yield f"waits for a CPU {waits.ready:.0f} %{quota}"
