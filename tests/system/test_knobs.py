@@ -5,13 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import shutil
 import signal
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +14,6 @@ import pytest
 from program import WITHIN_S, events, iopstui, start
 from screen import screen
 from test_held_runs import heartbeats, send_order, start_with_pipes, wait_for_event
-
-SIZE = 16 << 20
 
 
 @pytest.fixture
@@ -32,33 +25,6 @@ def workdir(tmp_path: Path) -> Path:
         "time_based\nruntime=2\nthinktime=100ms\nthinktime_blocks=50\n[two]\n"
     )
     return directory
-
-
-@pytest.fixture
-def loop() -> Iterator[Path]:
-    """A loop device with writable settings; skips without one (no root, a container)."""
-    losetup = shutil.which("losetup", path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin")
-    if os.geteuid() != 0 or losetup is None:
-        pytest.skip("only root can make a loop device")
-    if "/dev/shm tmpfs" not in Path("/proc/mounts").read_text():
-        pytest.skip("no tmpfs for its file")
-    with tempfile.NamedTemporaryFile(dir="/dev/shm") as image:
-        image.write(os.urandom(1 << 20) * (SIZE >> 20))
-        image.flush()
-        losetup_result = subprocess.run(
-            [losetup, "--show", "-f", image.name], capture_output=True, text=True
-        )
-        if losetup_result.returncode:
-            pytest.skip(f"no loop device can be made here: {losetup_result.stderr.strip()}")
-        device = Path(losetup_result.stdout.strip())
-        try:
-            # a loop device keeps its settings when it is detached: a killed test may have left 2
-            knob(device, "rq_affinity").write_text("1")
-            if not os.access(knob(device, "rq_affinity"), os.W_OK):
-                pytest.skip("/sys can't be written here")
-            yield device
-        finally:
-            subprocess.run([losetup, "-d", str(device)], check=False)
 
 
 def knob(device: Path, name: str) -> Path:
