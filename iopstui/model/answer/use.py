@@ -13,6 +13,8 @@ ELSEWHERE = ("(reads elsewhere)", "(writes elsewhere)")
 """Among a process's devices: it has files open for that on a server, or in a file system of a
 program."""
 
+WITH_CHILDREN = " with its children"
+
 
 @dataclass(frozen=True, slots=True)
 class DiskUser:
@@ -34,7 +36,7 @@ class DiskUser:
     @property
     def name(self) -> str:
         """ "fio --name=hog (965)", "bash (812) with its children"."""
-        return f"{self.command or self.comm} ({self.pid}){' with its children' * self.children}"
+        return f"{self.command or self.comm} ({self.pid}){WITH_CHILDREN * self.children}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iopstui import format as units
-from iopstui.model.answer.use import ELSEWHERE, DiskUse, DiskUser
+from iopstui.model.answer.use import ELSEWHERE, WITH_CHILDREN, DiskUse, DiskUser
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups.rates import GroupRates
 from iopstui.model.histogram import merge, percentiles
@@ -160,12 +160,17 @@ def programs(found: Sequence[Share]) -> list[Share]:
     for one in found:
         by_comm.setdefault(one.comm, []).append(one)
     several = [
-        Share(f"{comm} ({len(ones)} processes)", sum(one.share for one in ones),
-              sum(one.bytes_s for one in ones), comm=comm,
+        Share(f"{comm} ({len(ones)} processes){_with_children(ones)}",
+              sum(one.share for one in ones), sum(one.bytes_s for one in ones), comm=comm,
               at_least=any(one.at_least for one in ones))
         for comm, ones in by_comm.items() if len(ones) > 1
     ]  # fmt: skip
     return sorted(several, key=lambda one: -one.share)
+
+
+def _with_children(ones: Sequence[Share]) -> str:
+    have = any(one.name.endswith(WITH_CHILDREN) for one in ones)
+    return " with their children" if have else ""
 
 
 def _group_text(groups: Sequence[GroupRates] | None, disk: str) -> str:

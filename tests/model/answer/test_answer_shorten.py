@@ -78,6 +78,9 @@ def test_a_program_of_several_processes_is_named_where_none_does_most(
                   for number, rate in enumerate(two))  # fmt: skip
     use = DiskUse(5.0, 1.0, users, disks={"vda": (100.0, 0.0, 1.0)})
     assert who_text(shares("vda", {"vda"}, use), None, "vda") == said
+    parents = replace(use, users=tuple(replace(user, children=True) for user in users))
+    text = who_text(shares("vda", {"vda"}, parents), None, "vda")
+    assert ("children" in text) is bool(said)
 
 
 def test_a_changed_option_says_what_it_changed() -> None:
