@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from iopstui import format as units
+from iopstui.model.answer import words
 from iopstui.model.answer.answer import (
     CRITICAL,
     FINDING,
@@ -30,18 +31,13 @@ from iopstui.model.answer.situation import (
     HARDLY_USED,
     MEMORY_PERCENT,
     MOST_SECONDS,
-    QUEUE_FACTOR,
-    QUEUED_MS,
     SLOW_IN_FLIGHT,
-    SLOW_MS,
-    VERY_SLOW_FACTOR,
     WAITED_PERCENT,
     Situation,
 )
 from iopstui.model.answer.use import TOP_GROUP, BlockedTask
-from iopstui.model.answer.who import MAIN_SHARE, who_text
-from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
-from iopstui.model.findings.conditions import Array
+from iopstui.model.answer.words import IN_USE
+from iopstui.model.findings.advice import NO_ADVICE, advise
 from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
@@ -53,16 +49,11 @@ MUCH_PRESSURE = 20.0
 """Percent of the time in which a task waited for I/O that must have a place."""
 NO_IO_SHARE = 0.1
 """Tasks that wait so much more than requests are in flight wait for something else."""
-LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
-BUSY, IN_USE = 80.0, 1.0
+BUSY = 80.0
 FULL_SHARE = 0.75
 """A queue is full at times if this part of it is in use on average."""
 WAIT_SHARE = 0.5
 """A program that waits for the disk most of the time has a request in flight so long at least."""
-SOME_WAIT_PERCENT = 0.5
-"""Of the time; less is nothing, and 0 % where it is shown."""
-LOWER_SHARE = 0.25
-"""A layer holds the requests if the devices below it have less than this part of them."""
 MUCH_SLOWER, SLOWER_MS = 4.0, 1.0
 """So many times the usual, and at least so long, is worth a warning."""
 SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths", "thermal",
@@ -119,7 +110,7 @@ def suspended(s: Situation) -> Answer | None:
         if state is not None and state.suspended and not s.ios_s:
             device = s.devices.get(name)
             node = (device.dm_name if device is not None else None) or name
-            blocked = _blocked_text(s)
+            blocked = words.blocked_text(s)
             # a busy machine's few looks may miss who waits
             unseen = s.has_pressure and s.others_are_idle
             return Answer(
@@ -141,7 +132,7 @@ def full_pool(s: Situation) -> Answer | None:
         "out_of_data_space": "is full: writes to new blocks wait, or fail",
         "ro": "is read-only: it has no room for its metadata, or an error in it",
     }
-    blocked = _blocked_text(s)
+    blocked = words.blocked_text(s)
     return Answer(
         s.disk, "pool", CRITICAL,
         f"The thin pool {s.disk} ({name}) {what.get(state.pool, 'has failed')}"
@@ -178,7 +169,7 @@ def lost_count(s: Situation) -> Answer | None:
         return None
     below = [frame.disks[name] for frame in s.frames for name in s.lower[s.disk]
              if name in frame.disks]  # fmt: skip
-    if any(rates.in_flight or rates.ios_s for rates in below) or _tasks_wait(s):
+    if any(rates.in_flight or rates.ios_s for rates in below) or words.tasks_wait(s):
         return None
     return Answer(
         s.disk, "counter", GOOD,
@@ -244,8 +235,9 @@ def ended(s: Situation) -> Answer | None:
     return Answer(
         s.disk, ENDED, GOOD,
         f"{s.disk} {state} for {sum(one.seconds for one in rest):.0f} s; before that "
-        f"{_mean(before)}, {units.size(before.bytes_s)}/s, {_count(before.in_flight)} in flight",
-        UNKNOWN if waited else NOTHING, _who(s).replace(" does ", " did "),
+        f"{words.mean(before)}, {units.size(before.bytes_s)}/s, {words.count(before.in_flight)} in "
+        "flight",
+        UNKNOWN if waited else NOTHING, words.who(s).replace(" does ", " did "),
         advise("longer", s.disk) if waited else NO_ADVICE,
     )  # fmt: skip
 
@@ -292,21 +284,26 @@ def held_back(s: Situation) -> Answer | None:
         if on_this_disk:
             return _held_answer(s, held, why, "held")
         if s.in_flight >= HARDLY_USED:
-            return Answer(s.disk, "held", GOOD, f"{_load_text(s)}; {_tasks_text(held)}, {why}, of "
-                          "this disk or another", UNKNOWN, _who(s))  # fmt: skip
+            return Answer(
+                s.disk, "held", GOOD,
+                f"{_load_text(s)}; {words.tasks_text(held)}, {why}, of this disk or another",
+                UNKNOWN, words.who(s),
+            )  # fmt: skip
     if full := _full_slots(s):
         return full
-    if not s.has_iocost or not (s.has_pressure or s.blocked or (_waited_for_cpu(s) and s.ios_s)):
+    if not s.has_iocost or not (
+        s.has_pressure or s.blocked or (words.waited_for_cpu(s) and s.ios_s)
+    ):
         return None
     return Answer(
         s.disk, "iocost", GOOD,
-        f"{_load_text(s)}; io.cost may hold I/O back (io.cost.qos, io.weight)", UNKNOWN, _who(s),
-        advise("root", s.disk),
+        f"{_load_text(s)}; io.cost may hold I/O back (io.cost.qos, io.weight)", UNKNOWN,
+        words.who(s), advise("root", s.disk),
     )  # fmt: skip
 
 
 def _held_answer(s: Situation, held: Sequence[BlockedTask], why: str, rule: str) -> Answer:
-    return Answer(s.disk, rule, WARNING, f"Not the disk: {_tasks_text(held)}, {why}", WAITS,
+    return Answer(s.disk, rule, WARNING, f"Not the disk: {words.tasks_text(held)}, {why}", WAITS,
                   next=advise(rule))  # fmt: skip
 
 
@@ -318,12 +315,12 @@ def _full_slots(s: Situation) -> Answer | None:
         return None
     text = f"{_load_text(s)}, and its queue takes {slots} at once (nr_requests)"
     if held := _tasks_in(s, "blk_mq_get_tag"):
-        return Answer(s.disk, "slots", WARNING, f"{text}: {_tasks_text(held)}", WAITS, _who(s),
-                      advise("nr-requests"))  # fmt: skip
+        return Answer(s.disk, "slots", WARNING, f"{text}: {words.tasks_text(held)}", WAITS,
+                      words.who(s), advise("nr-requests"))  # fmt: skip
     if all(task.place for task in s.blocked):
         return None
     return Answer(s.disk, "slots", GOOD, f"{text}; whether others wait for it cannot be told",
-                  UNKNOWN, _who(s), advise("root", s.disk))  # fmt: skip
+                  UNKNOWN, words.who(s), advise("root", s.disk))  # fmt: skip
 
 
 def _tasks_in(s: Situation, function: str) -> list[BlockedTask]:
@@ -331,14 +328,14 @@ def _tasks_in(s: Situation, function: str) -> list[BlockedTask]:
 
 
 def _load_text(s: Situation) -> str:
-    return f"{s.disk}: {_mean(s)}, {_count(s.in_flight)} in flight"
+    return f"{s.disk}: {words.mean(s)}, {words.count(s.in_flight)} in flight"
 
 
 def memory(s: Situation) -> Answer | None:
     """The machine is short of memory, and swaps on this disk."""
     if not s.swaps or (s.memory_percent or 0.0) < MEMORY_PERCENT or s.in_flight < SLOW_IN_FLIGHT:
         return None
-    if not any(_is_swap(s, name) for name in s.below):
+    if not any(words.is_swap(s, name) for name in s.below):
         return None
     return Answer(
         s.disk, "memory", WARNING,
@@ -354,7 +351,7 @@ def slow_member(s: Situation) -> Answer | None:
             waits = max(s.queue_share, s.slow_share) >= MOST_SECONDS
             return Answer(
                 s.disk, f"{FINDING}{SLOW_MEMBER}", WARNING, found.text, WAITS if waits else NOTHING,
-                _who(s), found.advice,
+                words.who(s), found.advice,
             )  # fmt: skip
     return None
 
@@ -363,11 +360,12 @@ def full_queue(s: Situation) -> Answer | None:
     """Requests wait behind others in this disk."""
     if s.queue_share < MOST_SECONDS:
         return None
-    held, step = _held_by_layer(s)
+    held, step = words.held_by_layer(s)
     return Answer(
         s.disk, "queue", WARNING,
-        f"{s.disk}{s.layer} is busy: I/Os take {_mean(s)} with {_count(s.in_flight)} in flight"
-        f"{_usual(s)}{held}{_cpus_text(s)}", WAITS, _who(s), step or _about_users(s),
+        f"{s.disk}{s.layer} is busy: I/Os take {words.mean(s)} with {words.count(s.in_flight)} in "
+        f"flight{words.usual(s)}{held}{words.cpus_text(s)}", WAITS, words.who(s),
+        step or words.about_users(s),
     )  # fmt: skip
 
 
@@ -375,12 +373,12 @@ def slow_device(s: Situation) -> Answer | None:
     """The device takes very long though few requests are in flight."""
     if s.slow_share < MOST_SECONDS:
         return None
-    held, step = _held_by_layer(s)
+    held, step = words.held_by_layer(s)
     return Answer(
         s.disk, "slow", WARNING,
-        f"{s.disk}{s.layer} answers slowly: {_mean(s)} with {_count(s.in_flight)} in flight"
-        f"{_stalls(s)}{_usual(s)}{held}{_cpus_text(s)}", WAITS, _who(s),
-        step or _resync_step(s) or advise("slow", s.disk),
+        f"{s.disk}{s.layer} answers slowly: {words.mean(s)} with {words.count(s.in_flight)} in "
+        f"flight{words.stalls(s)}{words.usual(s)}{held}{words.cpus_text(s)}", WAITS, words.who(s),
+        step or words.resync_step(s) or advise("slow", s.disk),
     )  # fmt: skip
 
 
@@ -424,7 +422,7 @@ def waits_elsewhere(s: Situation) -> Answer | None:
     """Tasks wait for I/O, and neither a disk nor a limit that we can see has it."""
     if s.use is None or (s.use.remote and not _waits_in_block_layer(s)) or not _is_beyond_disks(s):
         return None
-    blocked = _blocked_text(s)
+    blocked = words.blocked_text(s)
     if not blocked:
         return None
     return Answer(
@@ -442,24 +440,16 @@ def _waits_in_block_layer(s: Situation) -> bool:
 
 def cpus_full(s: Situation) -> Answer | None:
     """Tasks wait for a CPU, not for the disk."""
-    waited = _waited_for_cpu(s)
+    waited = words.waited_for_cpu(s)
     if not waited or s.in_flight >= IN_USE:
         return None
-    cleared = s.in_flight < HARDLY_USED and not _blocked_text(s)
+    cleared = s.in_flight < HARDLY_USED and not words.blocked_text(s)
     begin = "Not the disk: the" if cleared else "The"
     return Answer(
         s.disk, "cpu", GOOD,
         f"{begin} CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
-        f"{_quiet_text(s).removesuffix(f'; {_NOTHING_WAITS}')}", next=advise("cpu-users"),
+        f"{words.quiet_text(s).removesuffix(f'; {words.NOTHING_WAITS}')}", next=advise("cpu-users"),
     )  # fmt: skip
-
-
-def _waited_for_cpu(s: Situation) -> float:
-    """Percent of the time in which a task waited for a CPU, where the CPUs are full; else 0."""
-    waited = (s.use.cpu_some if s.use is not None else None) or 0.0
-    if waited < MUCH_CPU_WAIT or not s.cpus_idle:
-        return 0.0
-    return waited if max(s.cpus_idle) < LITTLE_IDLE else 0.0
 
 
 def unsteady(s: Situation) -> Answer | None:
@@ -472,7 +462,7 @@ def unsteady(s: Situation) -> Answer | None:
     return Answer(
         s.disk, "unsteady", GOOD,
         f"{s.disk} is busy at times: I/Os waited in {count} of {len(s.seconds)}{samples}, "
-        f"{_mean(s)} over all", UNKNOWN, _who(s), advise("longer", s.disk),
+        f"{words.mean(s)} over all", UNKNOWN, words.who(s), advise("longer", s.disk),
     )  # fmt: skip
 
 
@@ -483,8 +473,9 @@ def slower_than_usual(s: Situation) -> Answer | None:
     if s.compared is None or s.compared.times < MUCH_SLOWER:
         return None
     return Answer(
-        s.disk, "usual", WARNING, f"{s.disk} answers slower than usual: {_mean(s)}{_usual(s)}",
-        WAITS, _who(s), advise("slow", s.disk),
+        s.disk, "usual", WARNING,
+        f"{s.disk} answers slower than usual: {words.mean(s)}{words.usual(s)}",
+        WAITS, words.who(s), advise("slow", s.disk),
     )  # fmt: skip
 
 
@@ -497,7 +488,7 @@ def degraded(s: Situation) -> Answer | None:
             return Answer(
                 s.disk, "degraded", CRITICAL,
                 f"{name} is degraded: {array.degraded}{members} members are missing; "
-                f"{_quiet_text(s)}", NOTHING, _who(s), advise("array"),
+                f"{words.quiet_text(s)}", NOTHING, words.who(s), advise("array"),
             )  # fmt: skip
     return None
 
@@ -505,7 +496,12 @@ def degraded(s: Situation) -> Answer | None:
 def write_back(s: Situation) -> Answer | None:
     """Writes that are most likely the page cache's, for which programs hardly wait. The bytes that
     the kernel writes back are known of all disks together, so they prove nothing of this one."""
-    if s.in_flight < DEEP_QUEUE or not s.writes_only or s.writes_are_waited_for or _is_quick(s):
+    if (
+        s.in_flight < DEEP_QUEUE
+        or not s.writes_only
+        or s.writes_are_waited_for
+        or words.is_quick(s)
+    ):
         return None
     verdict, end = UNKNOWN, "whether programs wait for them is not known"
     if s.write_back is not None:
@@ -517,12 +513,12 @@ def write_back(s: Situation) -> Answer | None:
     elif s.waited_percent is not None and s.waited_percent < WAITED_PERCENT:
         verdict, end = NOTHING, f"tasks wait for I/O {s.waited_percent:.0f} % of the time"
     # beside 15 busy CPUs, one that waits all the time counts for 6 %
-    if blocked := _blocked_text(s, "is blocked", "are blocked"):
+    if blocked := words.blocked_text(s, "is blocked", "are blocked"):
         verdict, end = UNKNOWN, blocked
     return Answer(
         s.disk, "flush", GOOD,
-        f"{s.disk} is busy with writes: {units.size(s.bytes_s)}/s, {_mean(s)} with "
-        f"{_count(s.in_flight)} in flight; {end}", verdict, _who(s),
+        f"{s.disk} is busy with writes: {units.size(s.bytes_s)}/s, {words.mean(s)} with "
+        f"{words.count(s.in_flight)} in flight; {end}", verdict, words.who(s),
     )  # fmt: skip
 
 
@@ -532,9 +528,9 @@ def unclear(s: Situation) -> Answer | None:
         return None
     return Answer(
         s.disk, "unclear", GOOD,
-        f"{s.disk}{s.layer} is in use: {_mean(s)}, {units.size(s.bytes_s)}/s, "
-        f"{_count(s.in_flight)} in flight{_usual(s)}; whether they wait for each other cannot be "
-        "told", UNKNOWN, _who(s),
+        f"{s.disk}{s.layer} is in use: {words.mean(s)}, {units.size(s.bytes_s)}/s, "
+        f"{words.count(s.in_flight)} in flight{words.usual(s)}; whether they wait for each other "
+        "cannot be told", UNKNOWN, words.who(s),
     )  # fmt: skip
 
 
@@ -542,21 +538,22 @@ def busy(s: Situation) -> Answer | None:
     """Much I/O that is answered as fast as such a disk does."""
     if (s.busy or 0.0) < BUSY and s.in_flight < IN_USE:
         return None
-    quick = _is_quick(s)
+    quick = words.is_quick(s)
     queue = ", no long queue" if s.in_flight < DEEP_QUEUE else ""
     if queue == "" and not quick and s.busy is not None and s.busy < BUSY_UTIL:
         queue = f", none for {100 - s.busy:.0f} % of the time"
     others, end = _more_than_in_flight(s), ""
     bursts = s.in_flight >= DEEP_QUEUE and (s.mean_ms or 0.0) >= s.slow_ms and s.may_have_pressure
     if others:
-        end = f"; more programs than that are blocked: {_names_text(s.blocked)}"
+        end = f"; more programs than that are blocked: {words.names_text(s.blocked)}"
     elif bursts:
         end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time"
     return Answer(
         s.disk, "busy", GOOD,
-        f"{s.disk}{s.layer} is in use{' and quick' * quick}: {_mean(s)}, "
-        f"{units.size(s.bytes_s)}/s, {_count(s.in_flight)} in flight{queue}{_usual(s)}{end}",
-        UNKNOWN if end else NOTHING, _who(s),
+        f"{s.disk}{s.layer} is in use{' and quick' * quick}: {words.mean(s)}, "
+        f"{units.size(s.bytes_s)}/s, {words.count(s.in_flight)} in flight{queue}"
+        f"{words.usual(s)}{end}",
+        UNKNOWN if end else NOTHING, words.who(s),
     )  # fmt: skip
 
 
@@ -572,14 +569,14 @@ def _more_than_in_flight(s: Situation) -> bool:
 def quiet(s: Situation) -> Answer:
     """Nothing to report: what was looked at."""
     is_used = s.in_flight >= HARDLY_USED if s.busy is None else s.busy >= 1.0
-    who = _who(s) if is_used or _syncing_array(s) else ""
+    who = words.who(s) if is_used or words.syncing_array(s) else ""
     # the pressure of one program may be less than 1 %, and who waits for a log is not in it
     of_disks = s.has_pressure and not s.idle_rings and not (s.use is not None and s.use.remote)
     rest = s.others_are_idle and not _works_below(s)
     stuck = rest and (
         _more_than_in_flight(s) or (not s.ios_s and (of_disks or _waits_in_block_layer(s)))
     )
-    return Answer(s.disk, "quiet", GOOD, _quiet_text(s), UNKNOWN if stuck else NOTHING, who)
+    return Answer(s.disk, "quiet", GOOD, words.quiet_text(s), UNKNOWN if stuck else NOTHING, who)
 
 
 def _works_below(s: Situation) -> bool:
@@ -610,7 +607,7 @@ def job(s: Situation) -> Answer:
     fio, waits = s.frames[-1].fio, s.frames[-1].waits
     total = fio.total if fio is not None else None
     if total is None or total.iops is None:
-        return Answer(s.disk, OF_A_SECOND, GOOD, f"no report from fio yet; {_quiet_text(s)}")
+        return Answer(s.disk, OF_A_SECOND, GOOD, f"no report from fio yet; {words.quiet_text(s)}")
     parts = [f"fio does {units.number(total.iops)} IOPS"]
     if total.lat_ns is not None:
         parts.append(f"{units.latency(total.lat_ns)} on average")
@@ -619,7 +616,7 @@ def job(s: Situation) -> Answer:
     text = ", ".join(parts)
     if waits is not None and waits.above is not None and waits.ios:
         held = min(waits.ios, sum(waits.layers.values()))
-        text += f"; {_count(held)} of its {_count(waits.ios)} I/Os are in the device"
+        text += f"; {words.count(held)} of its {words.count(waits.ios)} I/Os are in the device"
     return Answer(s.disk, OF_A_SECOND, GOOD, text)
 
 
@@ -655,192 +652,3 @@ TABLE: Sequence[Row] = (
 
 JOB_TABLE: Sequence[Row] = (gone, too_short, suspended, silent, job_finding, job)
 _WAIT_RULES = ("above", "neighbour", "layer", "tags", "busy", "starved")
-
-
-def _quiet_text(s: Situation) -> str:
-    if not s.ios_s:
-        seconds = sum(rates.seconds for rates in s.seconds)
-        if s.now_in_flight:
-            return f"{s.disk}: no I/O completed in {seconds:.0f} s; {s.now_in_flight} in flight"
-        return f"{s.disk} is idle: no I/O for {seconds:.0f} s; {_idle_waits(s)}"
-    busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
-    if s.mean_ms is None:
-        return f"{s.disk}{s.layer} does {units.number(s.ios_s)} I/Os/s{busy}; {_nothing_waits(s)}"
-    return f"{s.disk}{s.layer} answers in {_latency(s)}{busy}{_usual(s)}; {_nothing_waits(s)}"
-
-
-def _idle_waits(s: Situation) -> str:
-    """A process on a frozen file system is blocked, and does not count as waiting for I/O."""
-    waited = s.waited_percent
-    blocked = _blocked_text(s, "is blocked", "are blocked")
-    if waited is None:
-        return blocked or "nothing is in flight"
-    if (waited or 0.0) >= WAITED_PERCENT or ((waited or 0.0) >= SOME_WAIT_PERCENT and not blocked):
-        return f"tasks wait for I/O {waited:.0f} % of the time, but it has none"
-    if not blocked:
-        return _nothing(s)
-    some = f"tasks wait for I/O {waited:.0f} % of the time" if waited >= SOME_WAIT_PERCENT else ""
-    return f"{some or 'no task waits for I/O'}, but {blocked}"
-
-
-def _nothing_waits(s: Situation) -> str:
-    waited = s.waited_percent
-    if waited is None or waited >= WAITED_PERCENT or s.in_flight >= IN_USE:
-        return _no_queue(s)
-    # who waits for the log of xfs or the journal of ext4 does not count as waiting for I/O
-    blocked = _blocked_text(s, "is blocked", "are blocked")
-    if blocked:
-        return blocked if s.others_are_idle else _no_queue(s)
-    if waited >= SOME_WAIT_PERCENT:
-        return f"tasks wait for I/O {waited:.0f} % of the time"
-    return _nothing(s)
-
-
-def _no_queue(s: Situation) -> str:
-    return f"no queue ({units.number(s.in_flight)} in flight)"
-
-
-def _nothing(s: Situation) -> str:
-    """What is so if no task waits for I/O (PSI): one that is blocked otherwise, as on a frozen file
-    system, is seen only where tasks were looked at."""
-    looked = s.use is not None and s.use.with_tasks
-    if s.memory_is_short and (s.memory_percent or 0.0) >= SOME_WAIT_PERCENT:
-        return f"tasks wait for memory {s.memory_percent:.0f} % of the time"
-    return _NOTHING_WAITS if looked else "no task waits for I/O"
-
-
-_NOTHING_WAITS = "nothing waits"
-
-
-def _latency(s: Situation) -> str:
-    """A percentile only where single requests were measured; that is the device's part alone, so
-    only where there is no queue before it."""
-    if s.p99_ns is not None and s.in_flight < IN_USE:
-        return f"{units.latency(s.p99_ns)} (p99)"
-    return _mean(s)
-
-
-def _mean(s: Situation) -> str:
-    if s.mean_ms is None:
-        discards_s = sum(one.d_s or 0.0 for one in s.seconds) / max(1, len(s.seconds))
-        return f"{units.number(discards_s)} discards/s" if discards_s else "no reads or writes"
-    # the kernel counts whole milliseconds of all of a second's requests together
-    return f"{units.milliseconds(s.mean_ms)} on average" if s.mean_ms else "less than 1 ms"
-
-
-def _cpus_text(s: Situation) -> str:
-    """Completions wait for a CPU as well, and what a loop device or dm-crypt does in between."""
-    return "; the CPUs are full, which may be why" if _waited_for_cpu(s) else ""
-
-
-def _is_quick(s: Situation) -> bool:
-    """Short for such a disk, p99 too, and not several times what its requests took since boot.
-    Where nobody knows what they take without a queue, only very short ones are."""
-    since_boot = s.use.boot_ms.get(s.disk) if s.use is not None else None
-    most = min(SLOW_MS[s.kind], QUEUE_FACTOR * since_boot if since_boot else SLOW_MS[s.kind])
-    slowest_ms = 0.0 if s.p99_ns is None else s.p99_ns / 1e6
-    if s.mean_ms is None or s.mean_ms >= most:
-        return False
-    known = any(alone.is_known or s.in_flight < DEEP_QUEUE for alone in s.alone)
-    return (s.mean_ms < QUEUED_MS or known) and slowest_ms < VERY_SLOW_FACTOR * SLOW_MS[s.kind]
-
-
-def _count(value: float) -> str:
-    return units.number(round(value)) if value >= 2 else f"{value:.1f}"
-
-
-def _stalls(s: Situation) -> str:
-    seconds = s.stalled_seconds
-    return f", and nothing in {seconds} of {len(s.seconds)} s" if seconds else ""
-
-
-def _usual(s: Situation) -> str:
-    return f", {s.compared.text}" if s.compared is not None and s.compared.text else ""
-
-
-def _who(s: Situation) -> str:
-    if array := _syncing_array(s):
-        return f"{array[1].action} of {array[0]} (md) is under way"
-    text = who_text(s.shares, s.conditions.groups, s.disk) or s.kernel_role
-    hidden = s.use is not None and s.use.hidden and not s.use.as_root
-    seen = sum(one.share for one in s.shares)
-    if not text and hidden and seen < MAIN_SHARE and s.in_flight >= IN_USE:
-        return "only root sees who does it"
-    return text
-
-
-def _about_users(s: Situation) -> Advice:
-    """What to do about who fills the queue."""
-    if step := _resync_step(s):
-        return step
-    if s.shares and s.shares[0].share >= MAIN_SHARE:
-        queue = s.devices[s.disk].queue if s.disk in s.devices else None
-        name = "hog-bfq" if queue is not None and queue.scheduler == "bfq" else "hog"
-        return advise(name, s.shares[0].pid)
-    may_see_all = s.use is None or s.use.as_root
-    return advise("many" if may_see_all else "root", s.disk)
-
-
-def _tasks_wait(s: Situation) -> bool:
-    return s.has_pressure or bool(s.use and s.use.blocked)
-
-
-def _blocked_text(s: Situation, one: str = "waits", many: str = "wait") -> str:
-    return _tasks_text(s.blocked, one, many) if s.blocked else ""
-
-
-def _tasks_text(tasks: Sequence[BlockedTask], one: str = "waits", many: str = "wait") -> str:
-    return _names_text(tasks, f" {many if len(tasks) > 1 else one}")
-
-
-def _names_text(tasks: Sequence[BlockedTask], verb: str = "") -> str:
-    first = tasks[0]
-    more = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
-    place = f" in {first.place}" if first.place else ""
-    return f"{first.comm} ({first.pid}){more}{verb}{place}"
-
-
-def _held_by_layer(s: Situation) -> tuple[str, Advice]:
-    """Which devices below have nothing to do with it, in words, and how to look at the layer."""
-    lower = [name for name in s.lower.get(s.disk, ())]
-    rates = [frame.disks[name] for frame in s.frames for name in lower if name in frame.disks]
-    if not rates:
-        return "", NO_ADVICE
-    frames = max(1, len(s.seconds))
-    below = sum(one.aqu_sz or 0.0 for one in rates) / frames
-    if below >= LOWER_SHARE * s.in_flight:
-        return "", NO_ADVICE
-    device = s.devices.get(s.disk)
-    step = advise("table", device.dm_name) if device and device.dm_name else NO_ADVICE
-    return f"; they are in {s.disk}, not in {' or '.join(lower)} below it", step
-
-
-def _resync_step(s: Situation) -> Advice:
-    array = _syncing_array(s)
-    return advise("resync", array[0], "20000") if array else NO_ADVICE
-
-
-def _syncing_array(s: Situation) -> tuple[str, Array] | None:
-    """The array that has this disk and that md rebuilds or checks."""
-    for name, state in s.conditions.devices.items():
-        array = state.array
-        if array is None or not array.is_syncing:
-            continue
-        if name in s.below or s.disk in _members(s, name):
-            return name, array
-    return None
-
-
-def _members(s: Situation, array: str) -> set[str]:
-    """The devices that an array is made of; of partitions, their disks too."""
-    slaves = s.devices[array].slaves if array in s.devices else ()
-    disks = [s.devices[name].disk for name in slaves if name in s.devices]
-    return {*slaves, *filter(None, disks), *s.lower.get(array, ())}
-
-
-def _is_swap(s: Situation, name: str) -> bool:
-    device = s.devices.get(name)
-    if device is None:
-        return False
-    return device.swap or any(s.devices[part].swap for part in device.partitions
-                              if part in s.devices)  # fmt: skip

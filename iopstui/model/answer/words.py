@@ -1,0 +1,222 @@
+"""Words that rows of the table share: what a disk does, who waits and for what, who does it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui import format as units
+from iopstui.model.answer.situation import (
+    DEEP_QUEUE,
+    QUEUE_FACTOR,
+    QUEUED_MS,
+    SLOW_MS,
+    VERY_SLOW_FACTOR,
+    WAITED_PERCENT,
+    Situation,
+)
+from iopstui.model.answer.use import BlockedTask
+from iopstui.model.answer.who import MAIN_SHARE, who_text
+from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
+from iopstui.model.findings.conditions import Array
+
+IN_USE = 1.0
+LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
+SOME_WAIT_PERCENT = 0.5
+"""Of the time; less is nothing, and 0 % where it is shown."""
+LOWER_SHARE = 0.25
+"""A layer holds the requests if the devices below it have less than this part of them."""
+NOTHING_WAITS = "nothing waits"
+
+
+def quiet_text(s: Situation) -> str:
+    if not s.ios_s:
+        seconds = sum(rates.seconds for rates in s.seconds)
+        if s.now_in_flight:
+            return f"{s.disk}: no I/O completed in {seconds:.0f} s; {s.now_in_flight} in flight"
+        return f"{s.disk} is idle: no I/O for {seconds:.0f} s; {_idle_waits(s)}"
+    busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
+    if s.mean_ms is None:
+        return f"{s.disk}{s.layer} does {units.number(s.ios_s)} I/Os/s{busy}; {_nothing_waits(s)}"
+    return f"{s.disk}{s.layer} answers in {_latency(s)}{busy}{usual(s)}; {_nothing_waits(s)}"
+
+
+def _idle_waits(s: Situation) -> str:
+    """A process on a frozen file system is blocked, and does not count as waiting for I/O."""
+    waited = s.waited_percent
+    blocked = blocked_text(s, "is blocked", "are blocked")
+    if waited is None:
+        return blocked or "nothing is in flight"
+    if (waited or 0.0) >= WAITED_PERCENT or ((waited or 0.0) >= SOME_WAIT_PERCENT and not blocked):
+        return f"tasks wait for I/O {waited:.0f} % of the time, but it has none"
+    if not blocked:
+        return _nothing(s)
+    some = f"tasks wait for I/O {waited:.0f} % of the time" if waited >= SOME_WAIT_PERCENT else ""
+    return f"{some or 'no task waits for I/O'}, but {blocked}"
+
+
+def _nothing_waits(s: Situation) -> str:
+    waited = s.waited_percent
+    if waited is None or waited >= WAITED_PERCENT or s.in_flight >= IN_USE:
+        return _no_queue(s)
+    # who waits for the log of xfs or the journal of ext4 does not count as waiting for I/O
+    blocked = blocked_text(s, "is blocked", "are blocked")
+    if blocked:
+        return blocked if s.others_are_idle else _no_queue(s)
+    if waited >= SOME_WAIT_PERCENT:
+        return f"tasks wait for I/O {waited:.0f} % of the time"
+    return _nothing(s)
+
+
+def _no_queue(s: Situation) -> str:
+    return f"no queue ({units.number(s.in_flight)} in flight)"
+
+
+def _nothing(s: Situation) -> str:
+    """What is so if no task waits for I/O (PSI): one that is blocked otherwise, as on a frozen file
+    system, is seen only where tasks were looked at."""
+    looked = s.use is not None and s.use.with_tasks
+    if s.memory_is_short and (s.memory_percent or 0.0) >= SOME_WAIT_PERCENT:
+        return f"tasks wait for memory {s.memory_percent:.0f} % of the time"
+    return NOTHING_WAITS if looked else "no task waits for I/O"
+
+
+def _latency(s: Situation) -> str:
+    """A percentile only where single requests were measured; that is the device's part alone, so
+    only where there is no queue before it."""
+    if s.p99_ns is not None and s.in_flight < IN_USE:
+        return f"{units.latency(s.p99_ns)} (p99)"
+    return mean(s)
+
+
+def mean(s: Situation) -> str:
+    if s.mean_ms is None:
+        discards_s = sum(one.d_s or 0.0 for one in s.seconds) / max(1, len(s.seconds))
+        return f"{units.number(discards_s)} discards/s" if discards_s else "no reads or writes"
+    # the kernel counts whole milliseconds of all of a second's requests together
+    return f"{units.milliseconds(s.mean_ms)} on average" if s.mean_ms else "less than 1 ms"
+
+
+def cpus_text(s: Situation) -> str:
+    """Completions wait for a CPU as well, and what a loop device or dm-crypt does in between."""
+    return "; the CPUs are full, which may be why" if waited_for_cpu(s) else ""
+
+
+def is_quick(s: Situation) -> bool:
+    """Short for such a disk, p99 too, and not several times what its requests took since boot.
+    Where nobody knows what they take without a queue, only very short ones are."""
+    since_boot = s.use.boot_ms.get(s.disk) if s.use is not None else None
+    most = min(SLOW_MS[s.kind], QUEUE_FACTOR * since_boot if since_boot else SLOW_MS[s.kind])
+    slowest_ms = 0.0 if s.p99_ns is None else s.p99_ns / 1e6
+    if s.mean_ms is None or s.mean_ms >= most:
+        return False
+    known = any(alone.is_known or s.in_flight < DEEP_QUEUE for alone in s.alone)
+    return (s.mean_ms < QUEUED_MS or known) and slowest_ms < VERY_SLOW_FACTOR * SLOW_MS[s.kind]
+
+
+def count(value: float) -> str:
+    return units.number(round(value)) if value >= 2 else f"{value:.1f}"
+
+
+def stalls(s: Situation) -> str:
+    seconds = s.stalled_seconds
+    return f", and nothing in {seconds} of {len(s.seconds)} s" if seconds else ""
+
+
+def usual(s: Situation) -> str:
+    return f", {s.compared.text}" if s.compared is not None and s.compared.text else ""
+
+
+def who(s: Situation) -> str:
+    if array := syncing_array(s):
+        return f"{array[1].action} of {array[0]} (md) is under way"
+    text = who_text(s.shares, s.conditions.groups, s.disk) or s.kernel_role
+    hidden = s.use is not None and s.use.hidden and not s.use.as_root
+    seen = sum(one.share for one in s.shares)
+    if not text and hidden and seen < MAIN_SHARE and s.in_flight >= IN_USE:
+        return "only root sees who does it"
+    return text
+
+
+def about_users(s: Situation) -> Advice:
+    """What to do about who fills the queue."""
+    if step := resync_step(s):
+        return step
+    if s.shares and s.shares[0].share >= MAIN_SHARE:
+        queue = s.devices[s.disk].queue if s.disk in s.devices else None
+        name = "hog-bfq" if queue is not None and queue.scheduler == "bfq" else "hog"
+        return advise(name, s.shares[0].pid)
+    may_see_all = s.use is None or s.use.as_root
+    return advise("many" if may_see_all else "root", s.disk)
+
+
+def tasks_wait(s: Situation) -> bool:
+    return s.has_pressure or bool(s.use and s.use.blocked)
+
+
+def blocked_text(s: Situation, one: str = "waits", many: str = "wait") -> str:
+    return tasks_text(s.blocked, one, many) if s.blocked else ""
+
+
+def tasks_text(tasks: Sequence[BlockedTask], one: str = "waits", many: str = "wait") -> str:
+    return names_text(tasks, f" {many if len(tasks) > 1 else one}")
+
+
+def names_text(tasks: Sequence[BlockedTask], verb: str = "") -> str:
+    first = tasks[0]
+    more = f" and {len(tasks) - 1} more" if len(tasks) > 1 else ""
+    place = f" in {first.place}" if first.place else ""
+    return f"{first.comm} ({first.pid}){more}{verb}{place}"
+
+
+def held_by_layer(s: Situation) -> tuple[str, Advice]:
+    """Which devices below have nothing to do with it, in words, and how to look at the layer."""
+    lower = [name for name in s.lower.get(s.disk, ())]
+    rates = [frame.disks[name] for frame in s.frames for name in lower if name in frame.disks]
+    if not rates:
+        return "", NO_ADVICE
+    frames = max(1, len(s.seconds))
+    below = sum(one.aqu_sz or 0.0 for one in rates) / frames
+    if below >= LOWER_SHARE * s.in_flight:
+        return "", NO_ADVICE
+    device = s.devices.get(s.disk)
+    step = advise("table", device.dm_name) if device and device.dm_name else NO_ADVICE
+    return f"; they are in {s.disk}, not in {' or '.join(lower)} below it", step
+
+
+def resync_step(s: Situation) -> Advice:
+    array = syncing_array(s)
+    return advise("resync", array[0], "20000") if array else NO_ADVICE
+
+
+def syncing_array(s: Situation) -> tuple[str, Array] | None:
+    """The array that has this disk and that md rebuilds or checks."""
+    for name, state in s.conditions.devices.items():
+        array = state.array
+        if array is None or not array.is_syncing:
+            continue
+        if name in s.below or s.disk in _members(s, name):
+            return name, array
+    return None
+
+
+def _members(s: Situation, array: str) -> set[str]:
+    """The devices that an array is made of; of partitions, their disks too."""
+    slaves = s.devices[array].slaves if array in s.devices else ()
+    disks = [s.devices[name].disk for name in slaves if name in s.devices]
+    return {*slaves, *filter(None, disks), *s.lower.get(array, ())}
+
+
+def is_swap(s: Situation, name: str) -> bool:
+    device = s.devices.get(name)
+    if device is None:
+        return False
+    return device.swap or any(s.devices[part].swap for part in device.partitions
+                              if part in s.devices)  # fmt: skip
+
+
+def waited_for_cpu(s: Situation) -> float:
+    """Percent of the time in which a task waited for a CPU, where the CPUs are full; else 0."""
+    waited = (s.use.cpu_some if s.use is not None else None) or 0.0
+    if waited < MUCH_CPU_WAIT or not s.cpus_idle:
+        return 0.0
+    return waited if max(s.cpus_idle) < LITTLE_IDLE else 0.0
