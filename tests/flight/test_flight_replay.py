@@ -109,15 +109,16 @@ def test_where_the_clock_was_set_back_both_times_are_played(set_back: Path, at: 
     assert seconds[0] <= at and seconds[: last + 1] == [*range(seconds[0], 100)]
     assert seconds[last + 1 :] == [*range(30, 30 + len(seconds) - last - 1)]
     # charts begin anew, and the position goes back
-    (text,) = notices(shown)
-    assert len(jumps) == 2 and text.startswith("the clock was set back: from ")
+    assert len(jumps) == 2 and notices(shown)[0].startswith("the clock was set back: from ")
     assert session.end == pytest.approx(129, abs=1)
 
 
 def test_a_time_after_both_is_not_left_for_an_earlier_one(set_back: Path) -> None:
     session = FlightReplay(set_back, START_S + 3480.0 + 105, 1000.0)
     seconds = seconds_of(shown := played(session, 70))
-    assert 99 in seconds and seconds[-1] > 100 and notices(shown) == []
+    assert 99 in seconds and seconds[-1] > 100
+    # it may have come to its end meanwhile, and says so
+    assert not any("set back" in text for text in notices(shown))
 
 
 def test_the_worst_times_are_the_marks(recorded: Path) -> None:
