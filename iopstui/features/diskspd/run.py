@@ -82,8 +82,7 @@ def _default_target(translation: Translation) -> tuple[str, ...]:
 # Translate DISKSPD command lines into fio jobs, and report unsupported options.
 #
 # Nothing is dropped silently: what has no equivalent is named in ``notes``, and what DISKSPD
-# refuses
-# is refused (switches.py).
+# refuses is refused (switches.py).
 
 
 _DRIVE = re.compile(r"[A-Za-z]:")

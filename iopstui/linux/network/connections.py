@@ -14,8 +14,7 @@ from iopstui.model.network import AT_NS, counter_name
 
 # TCP connections from the kernel's socket diagnostics, which `ss -tin` shows (sock_diag(7)).
 #
-# Any user may ask, and no packet is sent. Sources: include/uapi/linux/inet_diag.h (messages,
-# filter
+# Any user may ask, and no packet is sent. Sources: include/uapi/linux/inet_diag.h (messages, filter
 # bytecode) and tcp.h (struct tcp_info, which newer kernels only make longer).
 
 

@@ -382,8 +382,7 @@ def _line_dots(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[i
 #
 # A live chart draws a tile again every second, so this uses integers only: a column of dots is one
 # number, bit 0 at the bottom. plotext, which draws any lines, takes about fifty times longer for
-# the
-# same picture.
+# the same picture.
 
 
 BRAILLE = "braille"
