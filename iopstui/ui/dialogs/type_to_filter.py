@@ -50,7 +50,9 @@ class TypeToFilter:
                 self.filter_text[:-1], self.typing_from_start or len(self.filter_text) > 1
             )
         elif event.is_printable and event.character and self._is_text(event.key, event.character):
-            begins = not self._typing and event.character == "/"
+            # where all is text from the start, too: other lists have taught it
+            is_new = not self.filter_text if self.typing_from_start else not self._typing
+            begins = is_new and event.character == "/"
             self._set_filter(
                 (self.filter_text + ("" if begins else event.character))[:MAX_LETTERS], True
             )

@@ -106,7 +106,8 @@ def _row(
     times = [f.latency(ns) for ns in latency] if latency is not None else []
     space = line.free - RATE - len(times) * LATENCY - (GROUP if width >= GROUP_FROM else 0) - 1
     name = printable(user.command or user.comm) if user else printable(share.name)
-    line.add(f.cut(name, max(1, space)))
+    suffix = " + children" if user is not None and user.children else ""
+    line.add(f.cut(name, max(1, space - len(suffix))) + suffix)
     group = printable(user.group) if user else ""
     return _right(line, f.mib(share.bytes_s), group, width, times)
 
