@@ -19,10 +19,7 @@ from iopstui.model.metrics.summary import split_directions, whole_rate
 from iopstui.output.page.overview import (
     Overview,
     Reason,
-    answer_reasons,
-    answer_text,
-    expectation_reasons,
-    light,
+    made_of,
     outcome_sentences,
     range_text,
 )
@@ -43,15 +40,11 @@ def overview(data: ReportData) -> Overview:
     """Return what somebody who decides reads first."""
     given = sorted(data.answers.values(), key=lambda event: event.t)
     judged = [*_judged(data)]
-    reasons = [
-        *_of_runs(data),
-        *expectation_reasons([*map(verdict_of, judged)]),
-        *answer_reasons(given),
-    ]
-    state, reason = light(reasons, given, sum(1 for _ in words.findings(data)))
-    return Overview(
-        state, reason, _measured(data), answer_text(given), " ".join(_compared(data, judged)),
+    return made_of(
+        [*_of_runs(data)], [*map(verdict_of, judged)], given, _measured(data),
+        " ".join(_compared(data, judged)),
         f"{_disk_use(data)}{UNSEEN}" if data.foreign else NO_ANSWER,
+        sum(1 for _ in words.findings(data)),
     )  # fmt: skip
 
 

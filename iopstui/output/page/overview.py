@@ -71,9 +71,20 @@ class Overview:
             yield Charts([drawings.pop(0)], "first")
 
 
-def light(reasons: Sequence[Reason], given: Sequence[AnswerGiven], findings: int = 0) -> Reason:
-    """The gravest state with all of its reasons; without a reason "", and why there is none.
-    ``findings`` are those that the report lists below."""
+def made_of(
+    reasons: Sequence[Reason], verdicts: Sequence[str], given: Sequence[AnswerGiven],
+    measured: str, compared: str, missing: str, findings: int = 0,
+) -> Overview:  # fmt: skip
+    """The first screen by the ``reasons`` that the runs give, the outcomes of --expect
+    (``verdict_of``) and the answers in order of time. ``findings`` are those that the report lists
+    below."""
+    every = [*reasons, *_expectation_reasons(verdicts), *_answer_reasons(given)]
+    state, reason = _light(every, given, findings)
+    return Overview(state, reason, measured, _answer_text(given), compared, missing)
+
+
+def _light(reasons: Sequence[Reason], given: Sequence[AnswerGiven], findings: int) -> Reason:
+    """The gravest state with all of its reasons; without a reason "", and why there is none."""
     if reasons:
         state = min((state for state, _ in reasons), key=RANKS.__getitem__)
         return state, "; ".join(text for one, text in reasons if one == state)
@@ -85,7 +96,7 @@ def light(reasons: Sequence[Reason], given: Sequence[AnswerGiven], findings: int
     return "", f"{text}; {units.counted(findings, 'finding')} below" if findings else text
 
 
-def expectation_reasons(verdicts: Sequence[str]) -> Iterator[Reason]:
+def _expectation_reasons(verdicts: Sequence[str]) -> Iterator[Reason]:
     """What the outcomes of --expect (``verdict_of``) say of the light."""
     count = units.counted(len(verdicts), "expectation")
     missed, met = verdicts.count(FAIL), verdicts.count(PASS)
@@ -128,7 +139,7 @@ def note_answer(
             del answers[key]
 
 
-def answer_reasons(given: Sequence[AnswerGiven]) -> Iterator[Reason]:
+def _answer_reasons(given: Sequence[AnswerGiven]) -> Iterator[Reason]:
     """What the answers say of the light."""
     if not given:
         return
@@ -140,7 +151,7 @@ def answer_reasons(given: Sequence[AnswerGiven]) -> Iterator[Reason]:
         yield GOOD, "none of its answers is a warning"
 
 
-def answer_text(given: Sequence[AnswerGiven]) -> str:
+def _answer_text(given: Sequence[AnswerGiven]) -> str:
     """The gravest and the last of these answers, which are in order of time; "" without any."""
     if not given:
         return ""

@@ -50,10 +50,7 @@ from iopstui.output.page.markup import (
 from iopstui.output.page.overview import (
     Overview,
     Reason,
-    answer_reasons,
-    answer_text,
-    expectation_reasons,
-    light,
+    made_of,
     outcome_sentences,
     range_text,
     worst_answer,
@@ -357,11 +354,9 @@ def overview(data: FleetReportData) -> Overview:
     given = _answers(data)
     recorded = [*_recorded_outcomes(data)]
     verdicts = [*map(verdict_of, data.outcomes), *(verdict for verdict, _ in recorded)]
-    reasons = [*_of_hosts(data), *expectation_reasons(verdicts), *answer_reasons(given)]
-    state, reason = light(reasons, given)
     texts = [text for verdict in VERDICTS for one, text in recorded if one == verdict]
     compared = " ".join([*outcome_sentences(data.outcomes), *texts[:1]])
-    return Overview(state, reason, _measured(data), answer_text(given), compared, NO_ANSWER)
+    return made_of([*_of_hosts(data)], verdicts, given, _measured(data), compared, NO_ANSWER)
 
 
 def _recorded_outcomes(data: FleetReportData) -> Iterator[tuple[str, str]]:
