@@ -24,7 +24,8 @@ EXIT_MEANINGS = {
     "never steady; or `limit` found none; or I/Os wait for the disk that `why` was asked about, or "
     "for a limit on the way to it",
     EXIT_MISSING: "something needed is missing: fio, a Python package, a permission, /proc; or a "
-    "limit (`ulimit`) was reached",
+    "limit (`ulimit`) was reached; or all went well but for a recording that is incomplete (a full "
+    "disk)",
     EXIT_UNKNOWN: "`why` can't tell: it looked too short, or the figures are unsteady or "
     "contradict each other",
     EXIT_INTERRUPTED: "interrupted: by any signal, by a closed terminal, or with `--expect` by a "
@@ -96,3 +97,18 @@ def session_ended_error(exit_code: int) -> IopstuiError:
     return error_for_exit_code(
         exit_code, "The session ended before the job did; see the message above."
     )
+
+
+_INCOMPLETE: list[str] = []
+
+
+def note_incomplete(message: str) -> None:
+    """A recording that was asked for has ended early, as ``message`` says; the session goes on."""
+    _INCOMPLETE.append(message)
+
+
+def pop_incomplete_messages() -> list[str]:
+    """What was noted, each once."""
+    messages = [*dict.fromkeys(_INCOMPLETE)]
+    _INCOMPLETE.clear()
+    return messages

@@ -25,6 +25,7 @@ from iopstui.errors import (
     IopstuiError,
     Missing,
     UsageError,
+    pop_incomplete_messages,
 )
 from iopstui.linux.counters.signal_flag import disable_interrupts
 from iopstui.linux.process.limits import exhausted_limit
@@ -104,7 +105,7 @@ def _before_exit() -> None:
 
 def _run_with_streams(argv: Sequence[str] | None) -> int:
     writable = streams.prepare()
-    code = _run_reporting_errors(argv, writable)
+    code = _report_incomplete_files(_run_reporting_errors(argv, writable))
     _print_leftovers()
     error = streams.finish()
     # a reader that had enough changes nothing in what came of the command
@@ -158,6 +159,13 @@ def _print_leftovers() -> None:
     scratch = sys.modules.get("iopstui.safety.scratch")
     for line in scratch.leftover_messages() if scratch is not None else ():
         print(f"iopstui: {line}", file=sys.stderr)
+
+
+def _report_incomplete_files(code: int) -> int:
+    messages = pop_incomplete_messages()
+    for line in messages:
+        print(f"iopstui: {line}", file=sys.stderr)
+    return EXIT_MISSING if messages and code == EXIT_OK else code
 
 
 def _report_interrupt() -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iopstui import __version__, events
-from iopstui.errors import UsageError
+from iopstui.errors import UsageError, note_incomplete
 from iopstui.linux.process.limits import exhausted_limit
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -371,6 +371,7 @@ class RecordingBuffer:
                 return
             self._recorder = None
         recorder.give_up()
+        note_incomplete(printable(f"the recording is incomplete: {recorder.problem}"))
         yield f"the recording has stopped: {recorder.problem}; measuring continues"
 
     def close(self, session_ended: events.SessionEnded) -> str:
@@ -490,6 +491,7 @@ def shifted(value: Any, by_s: float) -> Any:
 def _close(recorder: Recorder) -> str:
     recorder.close()
     if recorder.problem:
+        note_incomplete(printable(f"the recording is incomplete: {recorder.problem}"))
         return f"the recording has stopped: {recorder.problem}"
     amount = f"{recorder.samples} samples, {max(1, recorder.bytes // 1000)} kB"
     return f"recorded to {recorder.path}: {amount}"

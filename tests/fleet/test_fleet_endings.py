@@ -13,6 +13,7 @@ import pytest
 from json_schema import check_line
 
 from iopstui.cli.program import main
+from iopstui.errors import EXIT_MISSING
 from iopstui.features.fleet import fleet as fleets
 from iopstui.features.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
 from iopstui.features.fleet.hosts.nodes import parse_nodes
@@ -146,5 +147,6 @@ def test_a_curve_says_once_that_its_recording_has_stopped(
                  "--launcher", f"{sys.executable} {FAKE} {{host}}", "--format", "jsonl",
                  "--record", str(tmp_path / "curve.jsonl")])  # fmt: skip
     told = capsys.readouterr()
-    assert code == 0 and told.out.count('"point_finished"') == 2
+    assert code == EXIT_MISSING and told.out.count('"point_finished"') == 2
     assert told.err.count("has stopped: No space left on device") == 1
+    assert told.err.count("the recording is incomplete: ") == 1

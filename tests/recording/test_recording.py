@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui import events
-from iopstui.errors import IopstuiError, Missing, UsageError
+from iopstui.errors import IopstuiError, Missing, UsageError, pop_incomplete_messages
 from iopstui.recording import layout as form
 from iopstui.recording import writer as recorder_module
 from iopstui.recording.reader import Recording
@@ -337,6 +337,9 @@ def test_a_full_disk_stops_the_recording_and_not_the_session(
     ]
     made.tell(one, taken)
     assert list(one.problems()) == [] and one.path is None
+    assert pop_incomplete_messages() == [
+        f"the recording is incomplete: {path}: No space left on device"
+    ]
     monkeypatch.undo()
     samples, _, damage = made.read(path)
     assert 0 < len(samples) < 40 and damage == "", "what was written is whole"

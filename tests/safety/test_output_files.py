@@ -9,6 +9,8 @@ from typing import BinaryIO
 
 import pytest
 
+from iopstui.cli import program
+from iopstui.errors import EXIT_MISSING, EXIT_OK, EXIT_VERDICT, note_incomplete
 from iopstui.safety import output_files
 from iopstui.safety.output_files import write_whole
 
@@ -57,3 +59,19 @@ def test_a_file_system_without_hard_links(tmp_path: Path, monkeypatch: pytest.Mo
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
     with pytest.raises(FileExistsError):
         write_whole(tmp_path / "x", lambda file: file.write(b"new"))
+
+
+@pytest.mark.parametrize(("code", "ended"), [(EXIT_OK, EXIT_MISSING), (EXIT_VERDICT, EXIT_VERDICT)])
+def test_the_program_ends_with_5_where_nothing_but_its_recording_failed(
+    code: int, ended: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*_: object) -> int:
+        note_incomplete("the recording is incomplete: a.iops: No space left on device")
+        return code
+
+    monkeypatch.setattr(program, "_main", run)
+    assert program.main(["run"]) == ended
+    err = capsys.readouterr().err
+    assert err == "iopstui: the recording is incomplete: a.iops: No space left on device\n"
+    monkeypatch.setattr(program, "_main", lambda *_: EXIT_OK)
+    assert program.main(["run"]) == EXIT_OK and capsys.readouterr().err == ""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from iopstui.errors import UsageError
+from iopstui.errors import UsageError, note_incomplete
 from iopstui.features.fleet.fleet_events import FLEET, FLEET_OVER, FleetRunStarted
 from iopstui.features.fleet.session import state_for_exit_code
 from iopstui.output.jsonl import dumps
@@ -86,6 +86,8 @@ class RecordFile:
         self._report_failure(error)
 
     def _report_failure(self, error: OSError) -> None:
+        name = printable(str(self._path))
+        note_incomplete(f"the recording is incomplete: {name}: {error.strerror}")
         kept = "what was written is kept"
         with contextlib.suppress(OSError):
             if not self._path.stat().st_size:
@@ -93,6 +95,5 @@ class RecordFile:
                 self._path.unlink()
                 kept = "nothing was written"
         self._report(
-            f"the recording {printable(str(self._path))} has stopped: {error.strerror}. The run "
-            f"continues, and {kept}"
+            f"the recording {name} has stopped: {error.strerror}. The run continues, and {kept}"
         )
