@@ -96,6 +96,7 @@ def _both(first: CandidateSource, then: CandidateSource) -> CandidateSource:
 
 VALUES: Mapping[str, CandidateSource] = {
     "TARGET": _both(devices, files),
+    "DEVICE": devices,
     "--destroy-data": _both(devices, files),
     "--job": _both(jobs, files),
     "JOB": _both(jobs, files),

@@ -63,7 +63,9 @@ def test_existing_jobs_and_devices_are_suggested() -> None:
     assert suggested("jobs", "") == [job.name for job in shipped_jobs()]
     assert suggested("live", "/dev/") == suggested("live", "--job", "x", "/dev/")
     assert all(find_lesson(lesson) for lesson in suggested("lesson", ""))
-    assert all(target == FILES or Path(target).exists() for target in suggested("live", ""))
+    targets = suggested("live", "")
+    assert all(target == FILES or Path(target).exists() for target in targets)
+    assert suggested("devices", "") == [target for target in targets if target != FILES]
 
 
 def test_without_fio_common_options_are_suggested(monkeypatch: pytest.MonkeyPatch) -> None:

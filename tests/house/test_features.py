@@ -96,6 +96,14 @@ def test_every_module_of_the_core_works_without_features(tmp_path: Path) -> None
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.parametrize(("page", "row"), [("docs/architecture.md", "| `{}` |"),
+                                         ("CONTRIBUTING.md", "{}")])  # fmt: skip
+def test_the_pages_for_developers_list_each_feature(page: str, row: str) -> None:
+    text = (TOP / page).read_text()
+    features = text.partition(" features/ ")[2].partition(".py")[0] if row == "{}" else text
+    assert FEATURES and not [name for name in FEATURES if row.format(name) not in features]
+
+
 def own_commands(feature: str) -> list[str]:
     return sorted(path.stem for path in (PACKAGE / "features" / feature).glob("commands/[a-z]*.py"))
 

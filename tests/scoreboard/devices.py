@@ -119,7 +119,8 @@ def resume(bench: Bench) -> None:
 
 def null(**attributes: int) -> Recipe:
     """A null_blk device (Documentation/block/null_blk.rst): 4 queues of 64, 1 GiB, that answers
-    by a timer, unless ``attributes`` say something else."""
+    by a timer, unless ``attributes`` say something else. It keeps no data without memory_backed=1,
+    which a file system needs."""
 
     def make(bench: Bench) -> str:
         load("null_blk", "nr_devices=0")

@@ -216,8 +216,8 @@ def request_size(most: float) -> Proof:
     return proof
 
 
-def file_contains(name: str, *texts: str) -> Proof:
-    """A watched file said one of these at the end."""
+def file_is(name: str, *texts: str) -> Proof:
+    """At the end the whole text of a watched file was one of these."""
 
     def proof(effect: Effect) -> str:
         text = effect.last.after.watched.get(name, "")

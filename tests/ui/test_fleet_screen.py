@@ -713,7 +713,7 @@ async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
         await settle(pilot)
         board = app.dashboard
         assert isinstance(board, FleetDashboard)
-        for key, tab in (("1", 0), ("4", 3), ("tab", 4), ("shift+tab", 3)):
+        for key, tab in (("1", 0), ("4", 3), ("6", 3), ("tab", 4), ("shift+tab", 3)):
             await pilot.press(key)
             assert board.tab == tab and not board.hosts.filter_text, "no letters of a filter"
         await pilot.press("5", "5")

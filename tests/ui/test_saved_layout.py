@@ -20,6 +20,7 @@ from iopstui.ui.core.preferences import (
 from iopstui.ui.dashboard.panels import registry
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import UTF8
+from iopstui.ui.parts.panel import PanelKeys
 
 SavedPreferences = list[tuple[str, str | bool]]
 
@@ -48,6 +49,11 @@ def test_unknown_words_are_refused() -> None:
     with pytest.raises(ValueError, match="'latencies' is not one of iops, latency"):
         parse_layout("latencies zoomed")
     assert len(registry.tabs()) == len(PANELS)
+
+
+def test_every_panel_has_a_key() -> None:
+    (tab,) = (action for action in PanelKeys.ACTIONS if action.id == "tab")
+    assert [key.argument for key in tab.keys] == [*range(len(PANELS))]
 
 
 async def test_the_layout_is_restored_at_the_next_start(saved: SavedPreferences) -> None:

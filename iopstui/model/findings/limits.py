@@ -1,5 +1,5 @@
-"""Whether a cgroup's limit on a disk is what holds I/Os up: it is reached, and nothing above its
-device sets about the same rate."""
+"""Whether a cgroup's limit on a disk binds (it is reached, and nothing above its device sets about
+the same rate), and whether the hardware queues' tags are used up."""
 
 from __future__ import annotations
 

@@ -43,6 +43,8 @@ class PanelKeys(Part):
         """Focus a panel; zoom the focused one, or show all again. On a small screen: show that
         pane."""
         dashboard = self.port.open_dashboard
+        if tab >= len(dashboard.tabs):
+            return
         if not dashboard.fullscreen and dashboard.show_tab(tab):
             return
         if dashboard.fullscreen:

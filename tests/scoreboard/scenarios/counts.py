@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from devices import disk, ext4, loop, null, scsi_debug
-from proofs import every, file_contains, rate, request_size, worked
+from proofs import every, file_is, rate, request_size, worked
 from scenario import HERE, LAB, Scenario
 from settings import queue
 
@@ -53,7 +53,7 @@ SCENARIOS = (
     Scenario("small-writes", LAB, "512-byte writes on a disk with physical blocks of 4 KiB",
              scsi_debug(physblk_exp=3, ndelay=2 * MS),
              {"rw": "randwrite", "bs": "512", "iodepth": 2}, {"misaligned": ()},
-             proof=every(request_size(600), file_contains("queue/physical_block_size", "4096")),
+             proof=every(request_size(600), file_is("queue/physical_block_size", "4096")),
              watch=("queue/physical_block_size",)),
     Scenario("shifted-writes", LAB, "4 KiB writes that begin inside the physical blocks",
              scsi_debug(physblk_exp=3, ndelay=2 * MS),

@@ -17,7 +17,7 @@ from devices import (
     suspend,
     two_paths,
 )
-from proofs import below, counter_grew, every, file_contains, pauses, recovers, worked
+from proofs import below, counter_grew, every, file_is, pauses, recovers, worked
 from scenario import LAB, Bench, Scenario
 
 MS = 1_000_000
@@ -37,14 +37,14 @@ SCENARIOS = (
              {"iodepth": 4}, watch=("device/ioerr_cnt",), proof=worked(100)),
     Scenario("degraded", LAB, "an md mirror that has lost a disk", mirror(degraded=True),
              {"rate_iops": 500}, {"array": ("degraded",)}, watch=("md/degraded",),
-             proof=file_contains("md/degraded", "1")),
+             proof=file_is("md/degraded", "1")),
     Scenario("resync", LAB, "an md mirror that is being copied", mirror(resync=True),
              {"rate_iops": 500}, {"array": ("resync",)}, watch=("md/sync_action",),
-             proof=file_contains("md/sync_action", "resync")),
+             proof=file_is("md/sync_action", "resync")),
     Scenario("mirror", LAB, "an md mirror that is whole", mirror(), {"rate_iops": 500},
              watch=("md/degraded", "md/sync_action"),
-             proof=every(file_contains("md/degraded", "0"),
-                         file_contains("md/sync_action", "idle"))),
+             proof=every(file_is("md/degraded", "0"),
+                         file_is("md/sync_action", "idle"))),
     Scenario("raid5-writes", LAB, "4 KiB writes on RAID 5", parity(),
              {"rw": "randwrite", "iodepth": 4}, {"parity": ("raid5",)},
              watch=("slaves/*/stat",), proof=below(0.9)),
@@ -70,7 +70,7 @@ SCENARIOS = (
     Scenario("lost-path", LAB, "multipath that loses one of two paths",
              two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, {"paths": ()},
              during=((1.5, lose_path),), seconds=9, watch=("slaves/*/device/state",),
-             proof=every(worked(100), file_contains("slaves/*/device/state", "running offline"))),
+             proof=every(worked(100), file_is("slaves/*/device/state", "running offline"))),
     Scenario("both-paths", LAB, "multipath with both paths",
              two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, proof=worked(100)),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import loads
 from devices import disk, ext4, linear, loop, null, scsi_debug, zram
-from proofs import every, file_contains, inside, rate, scales, softirqs, steps_down, worked
+from proofs import every, file_is, inside, rate, scales, softirqs, steps_down, worked
 from scenario import HERE, LAB, Scenario
 from settings import blkio
 
@@ -78,9 +78,9 @@ SCENARIOS = (
               "latency_percentile": 90}, allowed=CPU, seconds=9, proof=worked(100)),
     Scenario("zram", LAB, "a zram device, which counts its I/Os though iostats is 0", zram(),
              {"ioengine": "psync", "rate_iops": 300}, watch=("queue/iostats",),
-             proof=every(rate(200, "reads"), file_contains("queue/iostats", "0"))),
+             proof=every(rate(200, "reads"), file_is("queue/iostats", "0"))),
     Scenario("zram-idle", LAB, "an idle zram device, without a job", zram(), None, seconds=8,
-             watch=("queue/iostats",), proof=file_contains("queue/iostats", "0")),
+             watch=("queue/iostats",), proof=file_is("queue/iostats", "0")),
     Scenario("mixed-here", HERE, "reads and writes at 300 a second", loop(),
              {"rw": "randrw", "rate_iops": "300,300", "iodepth": 4}, proof=rate(100, "writes")),
     Scenario("sequential-here", HERE, "sequential reads of 128 KiB, 100 a second", loop(),
