@@ -21,7 +21,7 @@ from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.findings.evidence import NO_CONDITIONS
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.samples import CpuTimes, DiskCounters, KernelSample, RawSample
-from iopstui.recording.writer import Recorder, RecordingBuffer
+from iopstui.recording.writer import MAX_WAITING, Recorder, RecordingBuffer
 
 START_S = 1_790_474_400
 """2026-09-27 02:00:00 UTC."""
@@ -164,6 +164,9 @@ class Flight:
         for _ in range(count):
             self.session.second(load, seconds)
             self.settle()
+            file = self.recorder._file
+            if file is not None and file.waiting > MAX_WAITING // 2:
+                self.drain()  # on a busy machine the file would be given up as too slow
 
     def settle(self) -> None:
         done = threading.Event()

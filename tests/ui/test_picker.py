@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.block.device import BlockDevice, Mount
+from iopstui.model.figures.disk import Loads
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
 from iopstui.recording.reader import recording_path
 from iopstui.recording.recent import RecentRecording
@@ -90,7 +92,9 @@ class PickerCalls:
 
 
 def make_picker(
-    recorder: PickerCalls, devices: Mapping[str, BlockDevice] = fakes.DEVICES
+    recorder: PickerCalls,
+    devices: Mapping[str, BlockDevice] = fakes.DEVICES,
+    loads: Loads = lambda: {"sda": LOAD},
 ) -> IopstuiApp:
     fake = fakes.FakeController()
     return IopstuiApp(
@@ -98,7 +102,7 @@ def make_picker(
             lambda paths: fake,
             lambda: dict(devices),
             fakes.JOBS,
-            loads=lambda: {"sda": LOAD},
+            loads=loads,
             play=recorder,
             recent=lambda: RECENT,
         ),
@@ -167,7 +171,10 @@ async def test_home_has_the_session_s_answer_until_it_has_measured_for_long_enou
         assert "sda is in use and quick" not in screen_text(app)
 
 
-async def test_what_a_thread_finds_while_home_closes_is_dropped() -> None:
+async def test_what_a_thread_finds_while_home_closes_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(HomeScreen, "_tick", lambda home: None)
     async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
         app = await open_picker(pilot)
         home = app.screen
@@ -568,21 +575,23 @@ async def test_the_palette_has_what_the_home_screen_can_do_and_no_more() -> None
 
 
 async def test_new_figures_are_painted_in_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    loads = iter([disk(100.0 * n, size=10486, util=90.0) for n in range(1, 10)])
-    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
-        app = await open_picker(pilot)
-        home = app.screen
+    second = count(1)
+    app = make_picker(
+        PickerCalls(), loads=lambda: {"sda": disk(100.0 * next(second), size=10486, util=90.0)}
+    )
+    async with app.run_test(size=(160, 45)) as pilot:
+        home = (await open_picker(pilot)).screen
         assert isinstance(home, HomeScreen)
-        home._loads = lambda: {"sda": next(loads)}
         # the first second sorts the list
         home._tick()
         await settle(pilot)
         layouts: list[object] = []
         monkeypatch.setattr(HomeScreen, "_refresh_layout", lambda *given, **more: layouts.append(1))
-        answers = []
+        answers, figures = set(), set()
         for _ in range(3):
             home._tick()
             await settle(pilot)
-            answers.append(home._answer_row)
-        assert answers[-1] and answers[-1] != answers[0]
+            answers.add(home._answer_row)
+            figures.add(tuple(row_of(app)))
+        assert len(answers) == len(figures) == 3
         assert not layouts, "all widgets would be placed and drawn again"

@@ -19,6 +19,7 @@ from iopstui.ui.dialogs import settings
 from iopstui.ui.dialogs.questions import Choice, Prompt
 from iopstui.ui.dialogs.settings import Settings, _meaning, checked_value
 from iopstui.ui.help import HelpScreen
+from iopstui.ui.parts import job
 
 AFFINITY = TunableState(
     "rq_affinity", "where a completion runs", "1", ("0", "1", "2"), "0, 1, 2",
@@ -215,7 +216,10 @@ async def test_a_bad_option_stays_in_the_field() -> None:
         assert [call for call in fake.calls if call[0] == "run"] == [("run", "mixed-4k", {})]
 
 
-async def test_an_option_changed_while_a_run_starts_applies_to_it() -> None:
+async def test_an_option_changed_while_a_run_starts_applies_to_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job, "RESTART_DELAY_S", 3600.0)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
