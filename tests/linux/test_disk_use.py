@@ -8,6 +8,7 @@ from pathlib import Path
 from iopstui.linux.activity.disk_use import PAGE, DiskUseReader
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.use import DiskUse
+from iopstui.model.block.device import BlockDevice
 
 
 def read(tmp_path: Path, in_flight: int = 0) -> DiskUse:
@@ -30,6 +31,23 @@ def read(tmp_path: Path, in_flight: int = 0) -> DiskUse:
 def test_the_page_cache_s_writes_are_looked_at_while_a_disk_has_requests(tmp_path: Path) -> None:
     assert read(tmp_path).write_back == {}
     assert read(tmp_path, 3).write_back == {"sda": 100.0 * PAGE}
+
+
+def test_a_process_that_only_maps_what_it_reads_is_on_its_disk(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    place = proc / "7"
+    (place / "fd").mkdir(parents=True)
+    (place / "stat").write_text("7 (git) S 1 " + "0 " * 40)
+    (place / "mountinfo").write_text("26 25 65:0 / /data rw - ext4 /dev/sdx rw\n")
+    (place / "maps").write_text("7f00-7f01 r--p 00000000 41:00 12 /data/a.pack\n")
+    disk = BlockDevice("sdx", "/dev/sdx", 65, 0, "scsi", None)
+    reader = DiskUseReader(Roots.under(tmp_path))
+    for sectors in (0, 8):
+        (place / "io").write_text(f"0 1 2 3 4 5 6 7 8 {512 * sectors} 10 0 12 13")
+        (proc / "diskstats").write_text(f"65 0 sdx 9 0 {sectors} 9 9 0 9 9 0 9 9\n")
+        use = reader.read(1.0, {"sdx": disk}, tasks=False)
+    assert use is not None and [user.devices for user in use.users] == [{"sdx"}]
+    assert use.users[0].only_read == {"sdx"}
 
 
 def test_who_looks_is_not_blocked_for_long(tmp_path: Path) -> None:

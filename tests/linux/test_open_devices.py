@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from iopstui.linux.devices.open_devices import OpenDevices
+from iopstui.linux.devices.usage import overlays
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 
@@ -42,7 +47,9 @@ def process(proc: Path, *files: tuple[str, int, str]) -> Roots:
 def test_a_log_on_another_disk_leaves_no_doubt_about_what_is_read(tmp_path: Path) -> None:
     roots = process(tmp_path, ("/data/a", 26, READ), ("/other/log", 27, WRITE))
     assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx2", "sdx"}, {"sdy"})
-    assert OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7") == {"sdx2", "sdx", "sdy"}
+    assert OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7") == (
+        {"sdx2", "sdx"}, {"sdy"}
+    )  # fmt: skip
 
 
 def test_files_on_two_disks_prove_nothing_of_either(tmp_path: Path) -> None:
@@ -54,7 +61,7 @@ def test_files_on_a_server_are_counted_with_those_on_disks(tmp_path: Path) -> No
     roots = process(tmp_path, ("/data/a", 26, BOTH), ("/mnt/b", 29, WRITE))
     assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx2", "sdx"}, frozenset())
     names = OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7")
-    assert names == {"sdx2", "sdx", "(writes elsewhere)"}
+    assert names == ({"sdx2", "sdx"}, {"sdx2", "sdx", "(writes elsewhere)"})
 
 
 def test_two_partitions_have_their_disk_in_common(tmp_path: Path) -> None:
@@ -65,17 +72,23 @@ def test_two_partitions_have_their_disk_in_common(tmp_path: Path) -> None:
 def test_of_a_file_that_is_still_open_not_all_is_read_again(tmp_path: Path) -> None:
     roots = process(tmp_path, ("/data/a", 26, BOTH), ("/other/b", 27, BOTH))
     first, place = OpenDevices(DEVICES, roots), tmp_path / "7"
-    assert first.of_process(str(place)) == {"sdx2", "sdx", "sdy"}
+    assert first.of_process(str(place)) == ({"sdx2", "sdx", "sdy"},) * 2
     (place / "fdinfo" / "0").unlink()
     # another file under the same number
     (place / "fd" / "1").unlink()
     (place / "fd" / "1").symlink_to("/etc/c")
     (place / "fdinfo" / "1").write_text(f"flags:\t{READ}\nmnt_id:\t25\n")
     second = OpenDevices(DEVICES, roots, first.seen)
-    assert second.of_process(str(place)) == {"sdx2", "sdx1", "sdx"}
-    assert len(second.seen) == 2 and OpenDevices(DEVICES, roots).of_process(str(place)) == {
-        "sdx1", "sdx",
-    }  # fmt: skip
+    assert second.of_process(str(place)) == ({"sdx2", "sdx1", "sdx"}, {"sdx2", "sdx"})
+    assert len(second.seen) == 2
+    assert OpenDevices(DEVICES, roots).of_process(str(place)) == ({"sdx1", "sdx"}, set())
+
+
+def test_in_a_directory_files_may_be_read_and_written(tmp_path: Path) -> None:
+    roots = process(tmp_path, ("/data", 26, "0300000"), ("/other", 27, "010000000"))
+    assert OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7") == (
+        {"sdx2", "sdx", "sdy"},
+    ) * 2  # fmt: skip
 
 
 def test_a_process_whose_files_can_not_be_seen_is_on_no_known_disk(tmp_path: Path) -> None:
@@ -100,6 +113,23 @@ def test_a_mapped_file_counts_as_open_and_programs_do_not(tmp_path: Path) -> Non
     assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx2", "sdx"}, {"sdy"})
     maps.write_text(MAPS.format("00:1f"))
     names = OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7")
-    assert names == {"sdy", "(reads elsewhere)"}
+    assert names == ({"(reads elsewhere)"}, {"sdy"})
     maps.write_text("7f00-7f01 rw-s 00000000 00:06 12 /dev/sdx2\n")
     assert OpenDevices(DEVICES, roots).sole(7) == ({"sdx2", "sdx"}, frozenset())
+
+
+def test_a_file_of_an_overlay_is_on_the_disks_of_all_its_layers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lower, upper = tmp_path / "l" / "1", tmp_path / "upper"
+    lower.mkdir(parents=True)
+    upper.mkdir()
+    numbers = {str(lower): os.makedev(65, 16), str(upper): os.makedev(65, 2)}
+    fake = SimpleNamespace(path=os.path, stat=lambda name: SimpleNamespace(st_dev=numbers[name]))
+    monkeypatch.setattr(overlays, "os", fake)
+    roots = process(tmp_path, ("/data/a", 30, READ))
+    options = f"rw,lowerdir={lower}:{tmp_path}/l/2,upperdir={upper},workdir=/w"
+    with (tmp_path / "7" / "mountinfo").open("a") as file:
+        file.write(f"30 1 0:40 / /run/c rw - overlay o {options}\n")
+    reading, _ = OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7")
+    assert reading == {"sdx2", "sdx", "sdy"}

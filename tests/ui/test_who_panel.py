@@ -8,10 +8,11 @@ import ui_fakes as fakes
 from hypothesis import given
 from hypothesis import strategies as st
 from test_app import make, running, settle, shows
+from watch_frames import rates as disk_rates
 
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import combined_shares
-from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.metrics.probe import LATENCY, PROCESSES, ProbeInterval, TaskIo
 from iopstui.ui.dashboard.panels import who_panel
 from iopstui.ui.draw.rows import cells
@@ -80,6 +81,17 @@ def test_the_latencies_of_their_own_requests_are_shown() -> None:
     assert line(20).split()[-4:] == ["64.0", "500", "µs", "–"], "99 % of 40 is no percentile"
     assert line(2).split()[-3:] == ["64.0", "–", "–"]
     assert line(100, 90).split()[-1] == "64.0"
+
+
+def test_a_mirror_s_writes_count_once() -> None:
+    links = DeviceLinks("md0", ("sda", "sdb"), "raid1"), DeviceLinks("sda"), DeviceLinks("sdb")
+    mirror = Target(DEVICE, "/dev/md0", "md0", ("md0", "sda", "sdb"), links=links)
+    user = DiskUser(7, "cp", "", "root", 0.0, 20.0 * MIB, frozenset({"md0", "sda", "sdb"}))
+    moved = (0.0, 20.0 * MIB, 1.0)
+    use = DiskUse(9.0, 1.0, (user,), as_root=True, disks={"sda": moved, "sdb": moved})
+    rates = disk_rates(writes=5120, seconds=1.0)
+    second = dict.fromkeys(("md0", "sda", "sdb"), rates)
+    assert who_panel.value(use, mirror, [second, second])[0][0] == "100 %"
 
 
 @given(st.integers(60, 200), st.integers(3, 20))

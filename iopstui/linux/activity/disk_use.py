@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from iopstui.linux.counters.cgroup import parse_memberships
 from iopstui.linux.counters.cgroup_limits import ReachedLimits
 from iopstui.linux.counters.whole_disks import SECTOR, has_remote_mounts
-from iopstui.linux.devices.open_devices import KnownFiles, OpenDevices
+from iopstui.linux.devices.open_devices import ByAccess, KnownFiles, OpenDevices
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.process.processes import command_of, task_stat
 from iopstui.linux.roots import Roots
@@ -46,7 +46,7 @@ class DiskUseReader:
         self._vm_before: dict[str, int] = {}
         self._cpu_before: int | None = None
         self._at = 0.0
-        self._of_children: dict[int, frozenset[str]] = {}
+        self._of_children: dict[int, ByAccess] = {}
         self._files: KnownFiles = {}
 
     def read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> DiskUse | None:
@@ -96,14 +96,18 @@ class DiskUseReader:
                 continue
             place = f"{self._roots.proc}/{process.pid}"
             names = finder.of_process(place, process.faults)
-            of_children = self._of_children.get(process.parent, frozenset())
-            self._of_children[process.parent] = of_children | names
+            if process.read_s and not names[0]:
+                # read ahead of a mapping's faults, which then wait for nothing (git)
+                names = finder.of_process(place)
+            of_siblings = self._of_children.get(process.parent, _NO_FILES)
+            self._of_children[process.parent] = _both(of_siblings, names)
             if process.children:
-                names |= self._of_children.get(process.pid, frozenset())
+                names = _both(names, self._of_children.get(process.pid, _NO_FILES))
+            reading, writing = names
             yield DiskUser(
                 process.pid, process.comm, command_of(place), _user(place), process.read_s,
-                process.write_s, names, group_of(process.pid, self._roots),
-                process.children, process.kernel,
+                process.write_s, reading | writing, group_of(process.pid, self._roots),
+                process.children, process.kernel, reading - writing, writing - reading,
             )  # fmt: skip
 
     def _vmstat(self) -> dict[str, int]:
@@ -155,6 +159,13 @@ def _all_tasks(proc: str) -> Iterator[tuple[int, str, str, bytes, bool]]:
             if len(fields) > _FLAGS and fields[0] in (_SLEEPS, _BLOCKED):
                 kernel = bool(int(fields[_FLAGS]) & _KERNEL_THREAD)
                 yield int(name), place, printable(decode(comm)), fields[0], kernel
+
+
+_NO_FILES: ByAccess = (frozenset(), frozenset())
+
+
+def _both(one: ByAccess, other: ByAccess) -> ByAccess:
+    return one[0] | other[0], one[1] | other[1]
 
 
 def _rates(

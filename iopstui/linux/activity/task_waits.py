@@ -60,7 +60,8 @@ class TaskWaits:
 
     def look_until(self, moment: float) -> None:
         """Look again and again until a monotonic moment."""
-        self._devices |= self._open.of_process(self._place).difference(ELSEWHERE)
+        reading, writing = self._open.of_process(self._place)
+        self._devices |= (reading | writing).difference(ELSEWHERE)
         while (left := moment - time.monotonic()) > 0:
             time.sleep(min(left, LOOK_S))
             self.look()

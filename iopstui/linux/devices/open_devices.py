@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from iopstui.linux.counters.whole_disks import is_remote
 from iopstui.linux.devices.target import device_tree
 from iopstui.linux.devices.usage.mounts import DeviceFinder, MountEntry, parse_mountinfo, read_btrfs
-from iopstui.linux.devices.usage.overlays import number_of_new_files
+from iopstui.linux.devices.usage.overlays import layer_numbers
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes
 from iopstui.model.answer.use import ELSEWHERE
@@ -32,8 +32,8 @@ _FLAGS, _MOUNT = (
 
 KnownFiles = dict[tuple[str, str], tuple[str, int]]
 """Mount and access mode of each open file, by its place below /proc and its path."""
-Sole = tuple[frozenset[str], frozenset[str]]
-"""The devices that each file open for reading is on, and the same of those open for writing."""
+ByAccess = tuple[frozenset[str], frozenset[str]]
+"""Devices of files open for reading, and of those open for writing."""
 
 
 class OpenDevices:
@@ -52,28 +52,36 @@ class OpenDevices:
         self._mounts: dict[str, dict[str, tuple[str, ...]]] = {}
         self._below: dict[tuple[str, ...], frozenset[str]] = {}
 
-    def of_process(self, place: str, mapped: bool = True) -> frozenset[str]:
+    def of_process(self, place: str, mapped: bool = True) -> ByAccess:
         """Their names, with all devices below them, and ELSEWHERE where a server or a program has
         some. ``place`` is the process's directory. ``mapped``: also of the files that it maps,
         which it may have closed."""
-        return frozenset(name for names, _ in self._files(place, mapped) for name in names)
+        reads, writes = self._by_access(place, mapped)
+        return frozenset().union(*reads), frozenset().union(*writes)
 
-    def sole(self, pid: int, mapped: bool = True) -> Sole | None:
+    def sole(self, pid: int, mapped: bool = True) -> ByAccess | None:
         """The devices that all files of a process are on, with those below them: what it reads or
         writes goes there, unless nothing is common. ``None`` if its files can't be seen."""
         place = f"{self._roots.proc}/{pid}"
         if not os.access(f"{place}/fd", os.R_OK | os.X_OK):
             return None
-        files = list(self._files(place, mapped))
-        reads, writes = (
-            [names for names, access in files if access in (mode, os.O_RDWR)]
-            for mode in (os.O_RDONLY, os.O_WRONLY)
-        )
+        reads, writes = self._by_access(place, mapped)
         nothing: frozenset[str] = frozenset()
         return (
             frozenset.intersection(*reads) if reads else nothing,
             frozenset.intersection(*writes) if writes else nothing,
         )
+
+    def _by_access(
+        self, place: str, mapped: bool
+    ) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
+        """The devices of each file open for reading, and of each open for writing."""
+        files = list(self._files(place, mapped))
+        reads, writes = (
+            [names for names, access in files if access in (mode, os.O_RDWR)]
+            for mode in (os.O_RDONLY, os.O_WRONLY)
+        )
+        return reads, writes
 
     def _files(self, place: str, mapped: bool) -> Iterator[tuple[frozenset[str], int]]:
         """Each file's devices with all below them, and its access mode (open(2))."""
@@ -134,16 +142,16 @@ class OpenDevices:
     def _read_mounts(self, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         for line in text.split("\n"):
             for entry in parse_mountinfo(line):
-                name = self._of_overlay(entry) or self._finder.of_mount(entry)
-                names = self._members(name) if name is not None else ()
+                found = self._of_overlay(entry) or [self._finder.of_mount(entry)]
+                names = tuple(name for one in found if one for name in self._members(one))
                 names = names or (ELSEWHERE if is_remote(entry.fstype) else ())
                 if names:
                     yield line.partition(" ")[0], names
                     yield f"{entry.major}:{entry.minor}", names
 
-    def _of_overlay(self, entry: MountEntry) -> str | None:
-        number = number_of_new_files(entry)
-        return self._finder.by_number(os.major(number), os.minor(number)) if number else None
+    def _of_overlay(self, entry: MountEntry) -> list[str | None]:
+        numbers = layer_numbers(entry)
+        return [self._finder.by_number(os.major(one), os.minor(one)) for one in numbers]
 
     def _members(self, name: str) -> tuple[str, ...]:
         if self._btrfs is None:
@@ -155,8 +163,10 @@ class OpenDevices:
 
 
 def _file_info(fdinfo: str) -> tuple[str, int]:
-    """(number of the mount, access mode) of an open file; ("", O_RDWR) where it is not told."""
+    """(number of the mount, access mode) of an open file; ("", O_RDWR) where it is not told. In a
+    directory, other files may be read and made."""
     text = read_bytes(fdinfo) or b""
-    flags, mount = _FLAGS.search(text), _MOUNT.search(text)
-    access = int(flags[1], 8) & os.O_ACCMODE if flags else os.O_RDWR
+    match, mount = _FLAGS.search(text), _MOUNT.search(text)
+    flags = int(match[1], 8) if match else os.O_RDWR
+    access = os.O_RDWR if flags & (os.O_DIRECTORY | os.O_PATH) else flags & os.O_ACCMODE
     return mount[1].decode() if mount else "", access

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from iopstui.model.answer.use import BlockedTask, DiskUse, RingWaiter
-from iopstui.model.answer.who import MIN_FOR_P99, Share, role, shares
+from iopstui.model.answer.who import MIN_FOR_P99, Share, parts_of_below, role, shares
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Conditions
@@ -47,6 +47,8 @@ VERY_SLOW_FACTOR = 4.0
 """Without a queue a device that takes so many times as long as that is slow itself."""
 TRANSFER_BYTES_S = 200 << 20
 """Large requests may take longer: what a disk needs to move them at this speed."""
+LONG_PART = 0.03
+"""Requests that take this part of the time that was looked at make shares unsure."""
 SLOW_IN_FLIGHT = 0.3
 """A slow request now and then is no slow device."""
 BUSY_UTIL = 40.0
@@ -530,23 +532,18 @@ class Situation:
     @cached_property
     def shares(self) -> tuple[Share, ...]:
         """The processes that use this disk, the one with most first."""
-        return shares(self.disk, set(self.below), self.use, self.above, self.parts_of_below)
+        found = shares(self.disk, set(self.below), self.use, self.above, self.parts_of_below)
+        if self.use is None or (self.mean_ms or 0.0) < LONG_PART * 1e3 * self.use.seconds:
+            return found
+        # a process has its bytes from their requests' begin on, a disk from their end
+        return tuple(replace(one, at_least=True) for one in found)
 
     @cached_property
     def parts_of_below(self) -> tuple[float, float]:
-        """Bytes that this device reads and writes for each that the disks below it do: md writes
-        them several times, and a snapshot copies others."""
-        counted = self.use.disks if self.use is not None else {}
-        names = [name for name in self.below if name in counted]
-        if self.disk in counted or not self.lower.get(self.disk):
+        """Bytes that this device reads and writes for each that the disks below it do."""
+        if not self.lower.get(self.disk):
             return 1.0, 1.0
-        return self._part(names, "read_bytes"), self._part(names, "write_bytes")
-
-    def _part(self, names: Sequence[str], growth: str) -> float:
-        get = attrgetter(growth)
-        below = sum(get(frame.disks[name]) or 0 for frame in self.frames for name in names
-                    if name in frame.disks)  # fmt: skip
-        return min(1.0, sum(get(rates) or 0 for rates in self.seconds) / below) if below else 1.0
+        return parts_of_below(self.disk, self.below, self.use, [one.disks for one in self.frames])
 
     @cached_property
     def above(self) -> set[str]:

@@ -20,7 +20,9 @@ WITH_CHILDREN = " with its children"
 class DiskUser:
     """A process and what it reads and writes, in bytes per second over all disks. ``devices`` are
     the block devices of its open files with all devices below them (empty: none was seen).
-    ``group`` is its unit, container or pod. ``children``: what its ended children did is in it."""
+    ``only_read`` are those where it has no file open for writing, ``only_written`` those with none
+    for reading. ``group`` is its unit, container or pod. ``children``: what its ended children did
+    is in it."""
 
     pid: int
     comm: str
@@ -32,6 +34,8 @@ class DiskUser:
     group: str = ""
     children: bool = False
     kernel: bool = False
+    only_read: frozenset[str] = frozenset()
+    only_written: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -152,6 +156,8 @@ def _mean_users(uses: Sequence[DiskUse], seconds: float) -> tuple[DiskUser, ...]
                 read_s=user.read_s * use.seconds + (before.read_s if before else 0.0),
                 write_s=user.write_s * use.seconds + (before.write_s if before else 0.0),
                 devices=user.devices | (before.devices if before else frozenset()),
+                only_read=_in_all(user, before, "only_read"),
+                only_written=_in_all(user, before, "only_written"),
                 children=user.children or bool(before and before.children),
             )
     users = [
@@ -159,6 +165,15 @@ def _mean_users(uses: Sequence[DiskUse], seconds: float) -> tuple[DiskUser, ...]
         for user in sums.values()
     ]
     return tuple(sorted(users, key=lambda user: -user.read_s - user.write_s))
+
+
+def _in_all(user: DiskUser, before: DiskUser | None, name: str) -> frozenset[str]:
+    """``only_read`` or ``only_written`` of two readings together."""
+    here: frozenset[str] = getattr(user, name)
+    if before is None:
+        return here
+    there: frozenset[str] = getattr(before, name)
+    return (here | there) - (user.devices - here) - (before.devices - there)
 
 
 def _mean_rates(name: str, uses: Sequence[DiskUse], seconds: float) -> tuple[float, float, float]:

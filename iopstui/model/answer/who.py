@@ -6,11 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from iopstui import format as units
 from iopstui.model.answer.use import ELSEWHERE, WITH_CHILDREN, DiskUse, DiskUser
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups.rates import GroupRates
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.histogram import merge, percentiles
 from iopstui.model.metrics.probe import ProbeInterval
 
@@ -54,8 +56,8 @@ def shares(
                        and use.disks[name][side] <= ALIKE * moved[side])}
             for side in (READS, WRITES)]  # fmt: skip
     sides = [
-        _without_doubt([_at_least(user, side, moved[side], same[side], use) for user in users],
-                       moved[side])
+        _without_doubt([_at_least(disk, user, side, moved[side], same[side], use)
+                        for user in users], moved[side])
         for side in (READS, WRITES)
     ]  # fmt: skip
     found = []
@@ -76,21 +78,46 @@ def _without_doubt(rates: Sequence[float], moved: float) -> list[float]:
     return [max(0.0, rate - doubt) for rate in rates]
 
 
-def combined_shares(disks: Mapping[str, Collection[str]], use: DiskUse | None) -> tuple[Share, ...]:
+def combined_shares(
+    disks: Mapping[str, Collection[str]], use: DiskUse | None,
+    seconds: Sequence[Mapping[str, DiskRates]] = (),
+) -> tuple[Share, ...]:  # fmt: skip
     """The processes that use several disks together; ``disks`` are those that count each byte once,
-    with what is below each."""
+    with what is below each. ``seconds`` are the rates of all of them."""
     if use is None:
         return ()
-    total = sum(sum(_moved(disk, below, use)) for disk, below in disks.items())
+    parts = {disk: parts_of_below(disk, below, use, seconds) for disk, below in disks.items()}
+    total = sum(sum(_moved(disk, below, use, parts[disk])) for disk, below in disks.items())
     together: dict[str, Share] = {}
     for disk, below in disks.items():
-        for one in shares(disk, below, use):
+        for one in shares(disk, below, use, parts=parts[disk]):
             bytes_s = one.bytes_s + (together[one.name].bytes_s if one.name in together else 0.0)
             at_least = one.at_least or (one.name in together and together[one.name].at_least)
             together[one.name] = replace(
                 one, share=bytes_s / total, bytes_s=bytes_s, at_least=at_least
             )
     return tuple(sorted(together.values(), key=lambda one: (-one.share, one.pid or 0)))
+
+
+def parts_of_below(
+    disk: str, below: Collection[str], use: DiskUse | None,
+    seconds: Sequence[Mapping[str, DiskRates]],
+) -> tuple[float, float]:  # fmt: skip
+    """Bytes that this device reads and writes for each that the disks below it do: md writes them
+    several times, and a snapshot copies others. 1 where nothing says more."""
+    counted = use.disks if use is not None else {}
+    if disk in counted:
+        return 1.0, 1.0
+    names = [name for name in below if name in counted]
+    return _part(disk, names, "read_bytes", seconds), _part(disk, names, "write_bytes", seconds)
+
+
+def _part(
+    disk: str, below: Sequence[str], growth: str, seconds: Sequence[Mapping[str, DiskRates]]
+) -> float:
+    get, seen = attrgetter(growth), [rates for rates in seconds if disk in rates]
+    lower = sum(get(rates[name]) or 0 for rates in seen for name in below if name in rates)
+    return min(1.0, sum(get(rates[disk]) or 0 for rates in seen) / lower) if lower else 1.0
 
 
 def are_alike(one_s: float, other_s: float) -> bool:
@@ -118,19 +145,28 @@ def _moved(
 
 
 def _at_least(
-    user: DiskUser, side: int, moved: float, same: Collection[str], use: DiskUse
+    disk: str, user: DiskUser, side: int, moved: float, same: Collection[str], use: DiskUse
 ) -> float:
     """Bytes per second in one direction that this process must do on the disk: what is left when
-    the other disks on which it has files open did all that they did for it alone; those in ``same``
-    are no others. What a server did for it nobody counts."""
-    if ELSEWHERE[side] in user.devices:
+    the other disks on which it has files open for that did all that they did for it alone; those in
+    ``same`` are no others. What a server did for it nobody counts."""
+    usable = _usable(user, side)
+    if ELSEWHERE[side] in user.devices or disk not in usable:
         return 0.0
     rate = user.write_s if side == WRITES else user.read_s
-    elsewhere = sum(
-        rates[side] for name, rates in use.disks.items()
-        if name in user.devices and name not in same
-    )  # fmt: skip
+    others = {name: rates[side] for name, rates in use.disks.items() if name not in same}
+    elsewhere = sum(others[name] for name in usable & others.keys())
+    if side == READS:
+        # a page of which a part is written is read before
+        elsewhere += sum(min(others[name], user.write_s)
+                         for name in user.only_written & others.keys() - usable)  # fmt: skip
     return max(0.0, min(rate, moved) - elsewhere)
+
+
+def _usable(user: DiskUser, side: int) -> frozenset[str]:
+    """The devices on which it has files open for reading, or for writing; all where it has none: it
+    may open one for moments."""
+    return user.devices - (user.only_written, user.only_read)[side] or user.devices
 
 
 def _is_bound(user: DiskUser, known: Sequence[float], moved: Sequence[float]) -> bool:

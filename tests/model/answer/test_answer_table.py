@@ -962,6 +962,33 @@ def test_a_process_with_files_on_two_busy_disks_is_not_named() -> None:
     assert shares("vda", {"vda"}, only)[0].share == 1.0
 
 
+def test_of_requests_that_take_seconds_a_share_is_a_bound() -> None:
+    hog = DiskUser(965, "fio", "fio --name=hog", write_s=50 * MIB, devices=frozenset({"vda"}))
+    slow = rates(writes=80, wait_ms=900, kib=768)
+    answer = first([slow] * 5, use(users=(hog,), disks={"vda": (0.0, 60 * MIB, 72.0)}))
+    assert answer.who == "fio --name=hog (965) does at least 83 % of its bytes"
+
+
+def test_a_log_on_a_busy_disk_hides_no_reads_of_another() -> None:
+    log = DiskUser(7, "app", read_s=9e6, write_s=1e5, devices=frozenset({"vda", "vdb"}),
+                   only_read=frozenset({"vda"}), only_written=frozenset({"vdb"}))  # fmt: skip
+    found = use(users=(log,), disks={"vda": (9e6, 0.0, 1.0), "vdb": (9e6, 9e6, 1.0)})
+    assert shares("vda", {"vda"}, found)[0].bytes_s == pytest.approx(8.9e6), "less the log's pages"
+    assert not shares("vdb", {"vdb"}, replace(found, users=(replace(log, write_s=0.0),)))
+    in_place = replace(found, users=(replace(log, write_s=9e6),))
+    only_there = shares("vdb", {"vdb"}, in_place)
+    assert [one.bytes_s for one in only_there] == [9e6], "its writes alone, and no reads of vda"
+    assert not shares("vda", {"vda"}, in_place), "as much may be read to change parts of pages"
+    moments = replace(log, devices=frozenset({"vdb"}), only_read=frozenset())
+    seldom = shares("vdb", {"vdb"}, replace(found, users=(moments,)))
+    assert seldom[0].bytes_s > 9e6, "it has no file open for reading anywhere"
+    later = replace(log, only_written=frozenset(), only_read=frozenset({"vda"}))
+    both = mean_use([found, replace(found, users=(later,)), found])
+    assert both is not None and both.users[0].only_written == frozenset()
+    assert both.users[0].only_read == {"vda"}
+    assert not shares("vda", {"vda"}, both)
+
+
 def test_a_process_that_writes_to_a_server_is_not_named_for_the_disk_s_writes() -> None:
     user = DiskUser(7, "rsync", read_s=6e6, write_s=6e6,
                     devices=frozenset({"vda", "(writes elsewhere)"}))  # fmt: skip

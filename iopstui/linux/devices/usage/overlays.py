@@ -112,6 +112,22 @@ def number_of_new_files(entry: MountEntry) -> int:
         return 0
 
 
+def layer_numbers(entry: MountEntry) -> set[int]:
+    """The device numbers below an overlay's layers, as far as they are visible from here; of the
+    layers in one directory, the first is looked at."""
+    layers = parse_layers(entry.super_options) if entry.fstype == "overlay" else ()
+    places = {
+        os.path.dirname(layer): layer for layer in reversed([*layers]) if os.path.isabs(layer)
+    }
+    numbers = set()
+    for layer in places.values():
+        try:
+            numbers.add(os.stat(layer).st_dev)
+        except OSError:  # of another mount namespace
+            continue
+    return numbers
+
+
 def _existing(names: Iterable[str]) -> Iterator[File]:
     for name in names:
         try:

@@ -9,6 +9,7 @@ from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
+from iopstui.model.figures.disk import DiskRates
 from iopstui.ui.dashboard.panels import (
     completions_panel,
     cpu_panel,
@@ -49,6 +50,12 @@ class PanelData:
         """Who uses the disks, as long as fio has no figures to show."""
         return self.use if self.state.step is None and self.target.opened else None
 
+    @property
+    def seconds_of_use(self) -> list[Mapping[str, DiskRates]]:
+        """The rates of the disks in the seconds that ``use`` is over."""
+        seconds = max(1, round(self.use.seconds)) if self.use is not None else 1
+        return [entry.frame.disks for entry in [*self.state.recent_seconds][-seconds:]]
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:
@@ -88,7 +95,14 @@ def _fio_or_users(data: PanelData, width: int, height: int) -> Sequence[Row]:
     if data.users is None:
         return fio_panel.rows(data.state, width, height, data.charset, data.next_job)
     return who_panel.rows(
-        data.users, data.target, width, height, data.charset, data.next_job, data.state.probe
+        data.users,
+        data.target,
+        width,
+        height,
+        data.charset,
+        data.next_job,
+        data.state.probe,
+        data.seconds_of_use,
     )
 
 
@@ -98,7 +112,9 @@ PANELS: tuple[Panel, ...] = (
         lambda s, width, height: _fio_or_users(s, width, height),
         title=lambda s: "fio" if s.users is None else who_panel.title(s.target),
         value=lambda s: (
-            fio_panel.value(s.state) if s.users is None else who_panel.value(s.users, s.target)
+            fio_panel.value(s.state)
+            if s.users is None
+            else who_panel.value(s.users, s.target, s.seconds_of_use)
         ),
         foot=True,
     ),

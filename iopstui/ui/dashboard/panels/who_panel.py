@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from iopstui import format as f
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import Share, combined_shares, request_latency
 from iopstui.model.block.target import Target
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
+
+Seconds = Sequence[Mapping[str, DiskRates]]
 
 BAR_CELLS = 8
 SHARE, PID, USER, RATE = 6, 9, 10, 9
@@ -27,9 +30,9 @@ def title(target: Target) -> str:
     return f"Who uses {printable(target.name)}"
 
 
-def value(use: DiskUse, target: Target) -> list[Piece]:
+def value(use: DiskUse, target: Target, seconds: Seconds = ()) -> list[Piece]:
     """For the border of its box: how many of the bytes are known."""
-    known = sum(share.share for share in _shares(use, target))
+    known = sum(share.share for share in _shares(use, target, seconds))
     if not known:
         return []
     return [(f"{100 * min(1.0, known):.0f} %", BOLD), (f" of the bytes in {_time(use)}", DIM)]
@@ -37,11 +40,11 @@ def value(use: DiskUse, target: Target) -> list[Piece]:
 
 def rows(
     use: DiskUse, target: Target, width: int, height: int, charset: Charset, job: str,
-    probe: ProbeInterval | None = None,
+    probe: ProbeInterval | None = None, seconds: Seconds = (),
 ) -> list[Row]:  # fmt: skip
     """The panel; its last row says what cannot be seen, and what r runs. ``probe`` knows the
-    latencies of each process."""
-    shares = _shares(use, target)
+    latencies of each process, ``seconds`` have the rates of the disks."""
+    shares = _shares(use, target, seconds)
     users = {user.pid: user for user in use.users}
     disks = (*target.opened, *target.tree)
     timed = probe is not None and PROCESSES in probe.parts and width >= LATENCY_FROM
@@ -60,9 +63,10 @@ def rows(
     return [*pad([head, *body], height - 1, width), message(width, charset, _foot(use, job))]
 
 
-def _shares(use: DiskUse, target: Target) -> tuple[Share, ...]:
+def _shares(use: DiskUse, target: Target, seconds: Seconds) -> tuple[Share, ...]:
     stacks = target.stacks
-    return combined_shares({name: (name, *stacks.get(name, ())) for name in target.opened}, use)
+    disks = {name: (name, *stacks.get(name, ())) for name in target.opened}
+    return combined_shares(disks, use, seconds)
 
 
 def _nobody(use: DiskUse, target: Target) -> str:
