@@ -130,7 +130,7 @@ def clock(seconds: float | None) -> str:
 
 
 def utc_datetime(wall_ms: float) -> datetime:
-    """Milliseconds since 1970 as a time, UTC. Raises OverflowError or ValueError if it is no
+    """Milliseconds since 1970 as a time, UTC. Raises OverflowError or ValueError if it is not a
     time."""
     from datetime import datetime, timedelta, timezone
 
@@ -139,7 +139,7 @@ def utc_datetime(wall_ms: float) -> datetime:
 
 
 def utc(wall_ms: float) -> str | None:
-    """Milliseconds since 1970 as "2026-03-01T12:00:00.250Z"; ``None`` if it is no time."""
+    """Milliseconds since 1970 as "2026-03-01T12:00:00.250Z"; ``None`` if they are not a time."""
     try:
         seconds, ms = divmod(round(wall_ms), 1000)
     except (OverflowError, ValueError):  # a recording may hold anything

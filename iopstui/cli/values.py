@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from iopstui.model.block.tunable import TunableRequest
 
 EXPERIMENT_FORMATS = ("table", "jsonl", "csv")
-"""Of the data of experiments on standard output, the default first."""
+"""Formats of an experiment's data on standard output, the default first."""
 MAX_LEAD_TIME_S = 600.0
 FORMATS = (*EXPERIMENT_FORMATS, "influx")
-"""The same of anything else; "influx" are lines for InfluxDB."""
+"""Formats of all other data; "influx" are lines for InfluxDB."""
 THEMES = ("dark", "light", "colourblind", "terminal")
 """The screen's themes (ui/draw/theme.py)."""
 MORE_THEMES = (

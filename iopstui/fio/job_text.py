@@ -22,8 +22,8 @@ MAX_JOB_FILE = 1 << 20
 
 
 def read_job(path: Path) -> str:
-    """The text of a job file as ``jobfile.canonical_text`` writes it; Raises UsageError if it is no
-    job file or a line has no certain meaning. Undecodable bytes are kept. The reason is said
+    """The text of a job file as ``jobfile.canonical_text`` writes it; Raises UsageError if it is
+    not a job file or a line has no certain meaning. Undecodable bytes are kept. The reason is said
     first: a path can be longer than the screen has room for."""
     try:
         info = path.stat()

@@ -37,8 +37,8 @@ class ShippedJob:
 def parse_header(text: str) -> dict[str, str]:
     """The ``# Label: text`` lines at the top of a job file, continuation lines joined.
 
-    Keys are those of ``LABELS`` that were found. The first line that is no comment ends it.
-    A file that does not use the labels gives an empty result."""
+    Keys are those of ``LABELS`` that were found. The first line that is not a comment ends it. A
+    file that does not use the labels gives an empty result."""
     fields: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():

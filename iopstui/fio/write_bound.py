@@ -29,7 +29,7 @@ RAMPS = 2
 @dataclass(frozen=True, slots=True)
 class WriteBound:
     """What jobs may write, in bytes, and the block by which each clone may exceed its size if that
-    is no multiple of it."""
+    is not a multiple of it."""
 
     nominal: int
     excess: int

@@ -89,8 +89,8 @@ def frame_object(frame: Frame) -> Object:
 
 
 def main_figures(frame: Frame) -> Object:
-    """The same without fio's histograms, and without what is of each CPU, interrupt and job:
-    figures that are put in columns, each of which is for ``clean``."""
+    """``frame_object`` without fio's histograms and without figures of single CPUs, interrupts and
+    jobs. Values are not cleaned: callers do that for the columns they use (``clean``)."""
     return _frame(frame, is_full=False)
 
 

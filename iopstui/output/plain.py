@@ -49,13 +49,13 @@ from iopstui.text import printable
 STATUS_EVERY_S = 10.0
 """Between two status lines at least."""
 CHANGED, CHANGED_LATENCY, CHANGED_UTIL = 0.1, 0.5, 10.0
-"""A figure has changed if it differs by this share; util by so many points."""
+"""A figure has changed if it differs by this share; util by this many points."""
 MIN_RATE = 1.0
 """Rates below this are as good as none."""
 MIN_RTT_MS = 0.5
-"""An answer that takes so much longer or shorter is no news."""
+"""Answer times (ms) that differ by less have not changed."""
 QUARTERS = 4
-"""Progress of laying out is told so often."""
+"""How many times the progress of laying out is printed at most."""
 _ENDED = {DONE: "ended", RUNS: "ended", STOPPED: "stopped", FAILED: "failed"}
 _AS_WORDS = str.maketrans({"→": "to", "×": "x", "·": "*", "–": "-", "…": "...", "µ": "u"})
 

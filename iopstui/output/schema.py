@@ -35,7 +35,7 @@ from iopstui.output.pages.nvme import PATH
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 DOCUMENT = "document."
-"""Before the name of what is no line."""
+"""Prefix of the names of documents, which are not lines."""
 
 
 def schema(strict: bool = False) -> Schema:
@@ -138,7 +138,7 @@ Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}
 BOOLEAN: Schema = {"type": "boolean"}
-# a float that is no number any more is written as null
+# a float that is not finite is written as null
 NUMBER: Schema = {"type": ["number", "null"]}
 ANYTHING: Schema = {}
 

@@ -115,7 +115,8 @@ def make_watch_sink(
     kind: str, out: TextIO, err: TextIO, target: Target, host: str, probed: bool,
     every_s: float = 0.0,
 ) -> EventSink:  # fmt: skip
-    """The same of a watch, where no job runs; ``probed``: the probe counts, too."""
+    """The sink of a watch, which runs no job: as ``make_sink``. ``probed``: the kernel probe is
+    on."""
     if kind == "table" and target.shares and not target.devices_below:
         from iopstui.output.watch.share_table import ShareTable
 

@@ -95,14 +95,14 @@ SHARE = (
     OperationRates.rtt.column("data", title="RTT", width=6, form=units.dense_ms),
     OperationRates.resent.column("data", title="retr", width=4),
 )
-"""In place of the device's where the target is an NFS mount: reads, writes, and of both the time of
-an answer and how many were sent again."""
+"""Columns for an NFS mount, in place of the device's: reads and writes, and of both together the
+round-trip time and how many were sent again."""
 SMB_SHARE = (
     *SHARE[:2],
     OperationRates.latency.column("data", title="lat", width=6, form=units.dense_ms),
     OperationRates.n_errors.column("data", title="err", width=4, form=units.number),
 )
-"""The same of an SMB mount: the latency of both on the connection, and their errors."""
+"""Columns for an SMB mount: as for NFS, with the latency on the connection and the errors."""
 
 
 class TableSink:

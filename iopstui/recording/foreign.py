@@ -261,7 +261,7 @@ def _check_names(path: Path, status: FioStatus) -> None:
 
 
 def _check_counts(path: Path, document: Mapping[str, Any]) -> None:
-    """UsageError for counts that are no numbers: a report would show 0 for them."""
+    """UsageError for counts that are not numbers: a report would show 0 for them."""
     for row in document["jobs"]:
         if not isinstance(row, Mapping):
             continue

@@ -30,14 +30,14 @@ LEFT_OUT: Without = {
     JobStatus: _JOB,
     DirectionStatus: {"slat": None, "percentiles": {}},
 }
-"""What a report does not need, by dataclass, and what stands there instead."""
+"""Fields that a report does not need, by dataclass, with the values in their place."""
 ROWS_WITHOUT: Without = {
     RawSample: _SAMPLE,
     KernelSample: {**_INTERRUPTS_LEFT_OUT, "cpus": {}},
     JobStatus: _JOB,
     DirectionStatus: {"percentiles": {}},
 }
-"""The same for tables of the seconds' main figures (output/csv_out.py)."""
+"""Fields that tables of each second's main figures do not need (output/csv_out.py)."""
 
 _ENDS = (b'},"c', b'},"')
 _DIGITS = b"0123456789"
@@ -56,7 +56,7 @@ class PartialSamples:
     """Reads the JSON of samples, in their order: successive ones share what is the same.
 
     Figures are those of ``Decoder`` for all fields but those ``without``. Raises as it does.
-    ``fast``: there are so many that what reads faster is worth loading."""
+    ``fast``: there are enough samples that a faster JSON parser is worth loading."""
 
     def __init__(self, layouts: Layouts, without: Without = LEFT_OUT, fast: bool = False) -> None:
         self._fast = fast
@@ -92,8 +92,8 @@ class PartialSamples:
         return is_shown, raw
 
     def _split_histograms(self, data: bytes) -> tuple[bytes, list[HistogramColumns]] | None:
-        """The text with a number in place of each histogram, and those; ``None`` where they are
-        no plain columns."""
+        """The text with a number in place of each histogram, and those; ``None`` where they are not
+        plain columns."""
         histograms: list[HistogramColumns] = []
         parts: list[bytes] = []
         place = 0
@@ -130,7 +130,7 @@ class PartialSamples:
 
     def _key_numbers(self, number: int, keys: list[bytes]) -> list[int] | None:
         """The keys as numbers, those of the one before where they are the same; ``None`` if they
-        are no places. ValueError if they are not as JSON has numbers."""
+        are not places. ValueError if they are not as JSON has numbers."""
         cached = self._keys.get(number)
         if cached is not None and cached[0] == keys:
             return cached[1]

@@ -91,7 +91,7 @@ class Player(ABC, Generic[Item, Event]):
     time_example = "1:30, 1:02:03, 90"
 
     def time_of(self, text: str) -> float:
-        """The second of the recording that people mean. UsageError for what is no time, or not in
+        """The second of the recording that people mean. UsageError if it is not a time, or not in
         the recording."""
         t = self._second_of(text.strip())
         if not 0.0 <= t < self.end + 1.0:

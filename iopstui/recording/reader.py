@@ -66,7 +66,7 @@ class RecordingTooShort(UsageError):
 @dataclass(slots=True)
 class RecordingIndex:
     """Index of a recording, from the heads of its chunks. ``keys`` and ``key_times`` are the places
-    to begin reading at; ``events`` everything that is no sample, with its place; ``end`` the last
+    to begin reading at; ``events`` everything except samples, with its place; ``end`` the last
     sample's time. ``has_end_marker``: the recording was stopped properly."""
 
     keys: array[int] = field(default_factory=lambda: array("q"))
@@ -104,7 +104,7 @@ def recording_path(name: str) -> Path:
 
 
 class Recording:
-    """An open recording. Raises UsageError if it is no recording, or one of a newer iopstui.
+    """An open recording. Raises UsageError if it is not a recording, or one of a newer iopstui.
 
     ``damage`` says after reading in words why not all of the file was read ("" if it was), and
     ``unread_bytes`` how much was not. Behind damage it is read from the next key on.

@@ -268,7 +268,7 @@ def _is_prefix(pattern: re.Pattern[bytes], text: bytes) -> bool:
 
 
 def _message_key(head: bytes) -> str:
-    """The name of the text in a log whose lines are JSON; "" if it is none."""
+    """The key of the text in a log whose lines are JSON; "" if it is not such a log."""
     if _VERSION.search(head) is not None or _VERSION_IN_STRING.search(head) is None:
         return ""
     row = _json_in_line(head.partition(b"\n")[0])

@@ -359,7 +359,7 @@ class RecordingBuffer:
             self._put_event(job)
 
     def add(self, record: Any) -> None:
-        """Put a record between the samples that is no event of the session."""
+        """Put a record between the samples that is not an event of the session."""
         with self._lock:
             self._put_event(record)
 

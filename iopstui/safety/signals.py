@@ -39,8 +39,8 @@ _ALWAYS = (signal.SIGINT, signal.SIGTERM)
 
 
 def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]:
-    """Call this for each of them; the handlers there were before. What the parent process has
-    told us to ignore (SIGHUP under nohup) stays ignored."""
+    """Install ``handler`` for each of STOP_SIGNALS and return the previous handlers. Signals that
+    the parent process ignores (SIGHUP under nohup) stay ignored."""
     before: dict[int, object] = {}
     for number in STOP_SIGNALS:
         now = signal.getsignal(number)

@@ -20,9 +20,9 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 STUCK_S = 0.2
-"""A reader that takes nothing for so long does not read."""
+"""A reader that takes nothing for this long does not read."""
 PATIENCE_S = 1.5
-"""The same for the first stop signal: the last figures are still to be written."""
+"""The limit at the first stop signal: the last figures are still to be written."""
 _ending = False
 
 

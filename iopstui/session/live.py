@@ -332,7 +332,7 @@ class LiveSession:
         self._context.recording.start(recorder)
 
     def add_record(self, record: object) -> None:
-        """Put a record into the recording that is no event (recording/layout.py)."""
+        """Put a record into the recording that is not an event (recording/layout.py)."""
         self._context.recording.add(record)
 
     def save_kept(self, path: Path) -> float | None:

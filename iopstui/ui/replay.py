@@ -99,7 +99,7 @@ def run_replay(
     name: str, speed: float, theme: str = "", volume: PromisedFigures | None = None,
     on_home: Callable[[], None] | None = None,
 ) -> int:  # fmt: skip
-    """Play a recording on the screen until the user leaves. Raises UsageError if it is no
+    """Play a recording on the screen until the user leaves. Raises UsageError if it is not a
     recording."""
     return show_session(open_replay(recording_path(name), speed), theme, volume, on_home)
 

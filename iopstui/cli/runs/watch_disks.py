@@ -31,7 +31,7 @@ from iopstui.session.watch import TriggeredRecordings, Watch
 
 Attach = Callable[[LiveSession, Callable[[], None]], object]
 
-# the last sample may be of a part of an interval, but not of next to nothing
+# the last sample may cover a part of an interval, but at least this share of it
 MIN_LAST_SAMPLE_SHARE = 0.25
 LAST_SAMPLE_TIMEOUT_S = 1.0
 BEFORE_S = AFTER_S = 60.0

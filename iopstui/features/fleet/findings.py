@@ -27,8 +27,8 @@ SETTLING_SECONDS = 2
 """Seconds after the start that say nothing yet."""
 SLOW_HOST_SHARE = 0.8
 SLOWER_FACTOR = 2.0
-"""A straggler's p99 is at least so many times the others'; so is the await of a device that is to
-blame, and that of a slow device in each of the seconds."""
+"""A straggler's p99 is at least this many times that of the others; so is the await of a device
+that causes it, and that of a slow device in each of the seconds."""
 MAX_FLAT_CV, MIN_VARYING_CV = 0.02, 0.04
 MAX_VARIANCE_SHARE = 0.2
 OPPOSITE_CORRELATION = -0.7

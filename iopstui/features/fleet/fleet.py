@@ -170,7 +170,7 @@ class Fleet:
             self._has_started = True
             self._run_until(self._all_ended)
             for member in self.members.values():
-                # of those that were over in the last turn
+                # the last turn may have ended members that were not checked since
                 self._check_member(member)
             for second in self._merger.finish():
                 self._callbacks.on_interval(second)

@@ -69,8 +69,8 @@ class FleetMessage:
 @dataclass(frozen=True, slots=True)
 class FleetRunStarted:
     """Run ``number`` of these ``hosts`` begins at ``wall_s`` since 1970. ``watching``: without a
-    job; ``between_runs``: it is no run, the hosts are watched until the next one.
-    ``point``: which point of a sweep it is."""
+    job; ``between_runs``: not a run, the hosts are watched until the next one. ``point``: which
+    point of a sweep it is."""
 
     number: int
     hosts: tuple[str, ...]

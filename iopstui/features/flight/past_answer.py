@@ -70,7 +70,7 @@ def _report(span: Span, main: Stretch | None) -> Report:
     seen = Seen(span.header.target, frames, span.devices, use=use, findings=findings)
     pairs = judge(seen)
     if pairs and pairs[0][1].rule == ENDED:
-        # a time that is over is not asked about its last seconds
+        # the answer is about the whole span, so leave out the idle seconds at its end
         used = frames[: len(frames) - idle_seconds(pairs[0][0])]
         pairs = judge(replace(seen, frames=used))
     if main is not None:
@@ -194,7 +194,7 @@ def _peaks(span: Span) -> Iterator[tuple[str, float, float]]:
 
 
 def _compared(ms: float, usual: Usual | None) -> str:
-    """The same hour of other days."""
+    """How ``ms`` compares with the same hour of other days, in brackets; "" if that is unknown."""
     if usual is None or not usual.ms:
         return ""
     return (f" ({ms / usual.ms:.1f}× the median of a minute's slowest second at this hour on "

@@ -69,7 +69,7 @@ class Span:
                 self.same_since[name] = raw.wall_ms / 1e3
 
     def cut(self, began_s: float, ended_s: float) -> Span:
-        """The same for a part of the time."""
+        """A copy for a part of the time."""
         return replace(
             self, began_s=began_s, ended_s=ended_s,
             frames=[one for one in self.frames if began_s < one[0] <= ended_s],

@@ -83,7 +83,7 @@ class LimitSetup:
         return self._timed({}, seconds)
 
     def request(self, rate: float, seconds: float, seed: int, deeper: int = 0) -> RunRequest:
-        """The run at a rate; ``deeper`` makes its queue so many steps deeper."""
+        """The run at a rate; its queue is ``deeper`` steps deeper."""
         depth = self.load.depth(rate, self.bound_s, deeper)
         return self._timed(self.load.options(rate, depth, seed), seconds)
 
@@ -114,7 +114,7 @@ def set_up_on(
     targets: ChosenTargets, devices: Mapping[str, BlockDevice], run: RunRequest, keep: str,
     time_s: float,
 ) -> LimitSetup:  # fmt: skip
-    """The same where the targets are chosen already."""
+    """As ``set_up``, for targets that are already chosen."""
     target, job_target = targets
     for name in run.overrides:
         if name in _TIMES:

@@ -141,7 +141,7 @@ def _is_no_file(out: Path) -> bool:
 
 
 def _check_no_terminal(kind: str) -> None:
-    """UsageError where a terminal would show what is no text."""
+    """UsageError if a binary report would go to a terminal."""
     if sys.stdout.isatty():
         name = f"report{FORMATS[kind].suffixes[0]}"
         raise UsageError(f"{display_name(kind)} is a binary format.",

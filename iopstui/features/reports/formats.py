@@ -34,7 +34,7 @@ MAX_SOURCES = 26
 @dataclass(frozen=True, slots=True)
 class Format:
     """``render`` makes the text of at most ``most`` sources (sources.py) with the report's options;
-    what is no text is written by ``stream`` instead. ``suffixes`` of a file's name ask for it, the
+    a binary format is written by ``stream`` instead. ``suffixes`` of a file's name ask for it, the
     first is the usual one."""
 
     name: str

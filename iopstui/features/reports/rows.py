@@ -149,7 +149,7 @@ class ParquetTable:
                     self._write_rows()
                 self._writer.close()
         finally:
-            # a table that is no good is ended, so that pyarrow doesn't try to later
+            # end a broken table, so that pyarrow doesn't try to later
             with contextlib.suppress(OSError, ValueError):
                 self._writer.close()
 

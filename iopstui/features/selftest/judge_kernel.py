@@ -154,7 +154,8 @@ def begin_ms(frame: Frame) -> float:
 def growth(
     readings: Sequence[Reading], field: int, begin: float, end: float
 ) -> tuple[float, float]:
-    """The least and the most that a counter can have grown by between two instants."""
+    """The least and the most that a counter can have grown by between two instants (ms of the wall
+    clock)."""
 
     def before(at: float) -> float:
         return max((row[field] for t, row in readings if t <= at), default=readings[0][1][field])
@@ -167,10 +168,10 @@ def growth(
 
 
 def round_down(value: float) -> float:
-    """The same with room for rounding."""
+    """A least value that allows for rounding."""
     return max(0.0, value * (1 - ROUNDING) - 1)
 
 
 def round_up(value: float) -> float:
-    """The same with room for rounding."""
+    """A greatest value that allows for rounding."""
     return value * (1 + ROUNDING) + 1

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 MAX_WAITING = 128
 MAX_WAITING_S = 60.0
 MAX_REQUEST_BYTES = 1 << 18
-"""All requests of a connection that is no page; a browser's first page takes some KiB."""
+"""All requests of a connection that is not a page; a browser's first page takes some KiB."""
 BACKLOG = 16
 """How many connections asyncio accepts before it does anything else."""
 RESERVED_DESCRIPTORS = 64
@@ -37,7 +37,7 @@ def viewer_limit() -> int:
 
 
 class Connections:
-    """All connections that are no page (yet). The oldest one makes room for a new one."""
+    """Connections that are not a page (yet). At the limit, a new one closes the oldest."""
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol]) -> None:
         self._make_protocol = make_protocol

@@ -130,7 +130,7 @@ class ScreenProcess:
 
 
 def valid_size(value: Any) -> tuple[int, int] | None:
-    """Columns and rows that a page asks for, within bounds; None if it is no size."""
+    """Columns and rows that a page asks for, within bounds; None if they are not a size."""
     try:
         size = int(value["width"]), int(value["height"])
     except (TypeError, ValueError, KeyError, OverflowError):

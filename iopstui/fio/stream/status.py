@@ -214,8 +214,8 @@ def _direction(row: Mapping[str, Any]) -> DirectionStatus:
 
 
 def _rate(stated: object, count: object, row: Mapping[str, Any]) -> float:
-    """A rate as fio states it; where that is no number (nan, in a file), what fio counted over its
-    run time."""
+    """A rate as fio states it; where that is not a number (nan, in a file), what fio counted over
+    its run time."""
     if type(stated) is float and isfinite(stated):
         return stated
     if type(stated) is int or _float(stated):
@@ -242,7 +242,7 @@ class _BinKeys(dict[Any, int]):
 
     def __missing__(self, key: Any) -> int:
         number = int(key)
-        # a file that is no fio's may have any
+        # a file that fio did not write may have any value
         if len(self) < MAX_KEYS:
             self[key] = number
         return number

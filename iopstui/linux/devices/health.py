@@ -210,7 +210,7 @@ def find_sensors(disk: Path) -> Iterator[Sensor]:
 
 
 def sensors_near(device: Path) -> Iterator[Sensor]:
-    """The same of a SCSI device's or an NVMe controller's sysfs directory."""
+    """Temperature sensors below the sysfs directory of a SCSI device or an NVMe controller."""
     state = device / "state"
     for above in (device, device / "device"):
         for place in (above, above / "hwmon"):

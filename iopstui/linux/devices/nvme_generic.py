@@ -31,7 +31,7 @@ def namespace_of(roots: Roots, major: int, minor: int) -> str | None:
 
 def generic_of(roots: Roots, name: str) -> str | None:
     """The node of the generic device of the namespace ``name`` ("nvme0n1" -> "/dev/ng0n1");
-    ``None`` if it is no whole namespace, or has none (Linux before 5.13)."""
+    ``None`` if ``name`` is not a whole namespace, or has no such device (Linux before 5.13)."""
     place = _generic_directory(roots, name)
     node = roots.dev / place.name if place is not None else None
     return str(node) if node is not None and node.exists() else None

@@ -79,10 +79,10 @@ def resolve_target(
 ) -> Target:
     """Resolve the target ``text``; None means the directory ``cwd``.
 
-    ``path`` of the answer is absolute with every symbolic link followed. A bare kernel name
-    ("vda") that is no file in ``cwd`` means its node under /dev. Raises UsageError for a path that
-    does not exist, cannot be read, or cannot be a target. With ``to_read`` False (only the
-    kernel's counters are looked at, no job runs) nobody needs the right to read."""
+    ``path`` of the answer is absolute with every symbolic link followed. A bare kernel name ("vda")
+    that is not a file in ``cwd`` means its node under /dev. Raises UsageError for a path that does
+    not exist, cannot be read, or cannot be a target. With ``to_read`` False (only the kernel's
+    counters are looked at, no job runs) nobody needs the right to read."""
     if text is None:
         text = str(cwd)
     if not text or "\0" in text:

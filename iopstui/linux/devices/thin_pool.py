@@ -38,7 +38,8 @@ def read_pool_state(dm_name: str, roots: Roots) -> str:
 
 
 def parse_pool_state(reply: bytes) -> str:
-    """The same of what the kernel answers: a header, then targets with their status."""
+    """The state in the kernel's reply (a header, then targets with their status), as
+    ``read_pool_state`` returns it."""
     data_start, targets = struct.unpack_from("=II", reply, 16)
     if not targets or data_start + _TARGET.size > len(reply):
         return ""

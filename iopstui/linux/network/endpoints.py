@@ -89,7 +89,7 @@ def _iscsi_endpoints(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
 
 
 def _endpoint(address: str, port: str, kind: str) -> Endpoint | None:
-    """``None`` if it is no address and port."""
+    """``None`` if it is not an address and a port."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

@@ -96,7 +96,7 @@ class Program:
         self._add(_ADD_ATOMIC[size], address, register)
 
     def fetch_add(self, address: int, register: int) -> None:
-        """The same, and ``register`` = what was there before (Linux 5.12)."""
+        """As ``add_atomic``; ``register`` = the previous value (Linux 5.12)."""
         self._add(_ADD_ATOMIC[8], address, register, 0, _FETCH)
 
     def end(self) -> None:

@@ -105,8 +105,8 @@ _MAX_DEPTH = 8
 
 
 class Types:
-    """The types called ``names`` among those in ``data``, little-endian. ValueError if it is no
-    BTF, or of a later sort."""
+    """The types called ``names`` among those in ``data``, little-endian. ValueError if it is not
+    BTF, or of a later version."""
 
     def __init__(self, data: bytes, names: Collection[str]) -> None:
         try:

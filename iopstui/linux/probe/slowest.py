@@ -187,7 +187,7 @@ def _mix(p: Program) -> None:
 
 
 def hash_value(n: int) -> int:
-    """The same hash."""
+    """The hash that ``_mix`` computes in the kernel."""
     for constant in (_MIX_1, _MIX_2):
         n = (n ^ n >> 33) * constant & _MASK
     return n

@@ -198,7 +198,7 @@ class TaskReader:
             key=lambda item: -item[1].grown,
         )
         self._more += sum(total.grown for _, total in active[MAX_TASKS:])
-        # whoever is left out begins again
+        # tasks that are left out begin again at 0
         self._totals = dict(active[:MAX_TASKS])
         return tuple(
             TaskCounts(pid, total.comm, self._group_of(group) if group else "",

@@ -46,7 +46,7 @@ class Answer:
 
     @property
     def of_ended_run(self) -> Answer:
-        """The same once the run that it is about has ended."""
+        """This answer in the past tense, for after the end of its run."""
         if self.rule != OF_A_SECOND and not self.repeats_finding:
             return self
         text = self.text.replace("fio does", "fio did", 1)

@@ -82,7 +82,7 @@ def combined_verdict(pairs: Sequence[Pair]) -> str:
 
 
 def judge_share(seen: Seen) -> list[Pair]:
-    """The same of an NFS or SMB mount, whose times the kernel counts by operation."""
+    """As ``judge``, for an NFS or SMB mount, whose times the kernel counts by operation."""
     shares = [frame.share for frame in seen.frames if frame.share is not None]
     if not seen.target.shares or seen.target.devices_below:
         return []

@@ -18,10 +18,10 @@ BUSY_PERCENT = 70.0
 MIN_LOOKS = 20
 """Fewer looks at a process are chance. There are 20 a second, and fewer where CPUs are full."""
 WAITS_PERCENT = 30.0
-"""A process that waits so much of its time waits for something that matters."""
+"""A process that waits for this percentage of its time waits for something that matters."""
 PROVEN_SHARE = 0.3
 """While a task waits for I/O, the machine counts as waiting for it (PSI). Looks find a task in
-state D too often where CPUs are full, but not so many times."""
+state D too often where CPUs are full, but PSI has at least this share of that time."""
 
 IN_FLIGHT_SHARE = 0.5
 """While a process waits for a disk, the disk has a request in flight, or a flush."""
@@ -56,8 +56,9 @@ def place_kind(place: str, blocked: bool) -> str:
 
 
 def waits_off_cpus(percents: Mapping[str, float], off_cpus: float) -> dict[str, float]:
-    """The same of a single thread, which waits no longer than it is ``off_cpus`` (percent): looks
-    find it waiting too often, because they run themselves when it leaves a CPU."""
+    """Scale the ``percents`` of a single thread down to the share of the time that it was off the
+    CPUs (``off_cpus``, percent). Looks find it waiting too often, because they run when it leaves a
+    CPU."""
     total = sum(percents.values())
     factor = 1.0 if total <= max(0.0, off_cpus) else max(0.0, off_cpus) / total
     return {kind: factor * percent for kind, percent in percents.items()}

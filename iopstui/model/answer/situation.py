@@ -35,36 +35,36 @@ DEEP_QUEUE, VERY_DEEP_QUEUE = 4.0, 16.0
 SLOW_MS = {"disk": 20.0, "flash": 2.0, "unknown": 5.0}
 """With a queue, requests that take longer wait for it: about 10 times what one alone takes."""
 VERY_DEEP_FACTOR = 0.2
-"""With so many in flight, most of a shorter time is waiting, too."""
+"""In a very deep queue, most of a time above this share of SLOW_MS is waiting, too."""
 QUEUE_FACTOR, QUEUED_MS = 4.0, 0.5
-"""With so many in flight they wait, too, if they take so many times as long as alone, and at least
-so long."""
+"""In a very deep queue requests wait, too, if they take QUEUE_FACTOR times as long as alone and at
+least QUEUED_MS."""
 BFQ_FACTOR = 1.5
 """A disk with several requests in flight may take a little longer for each by itself."""
 SINGLE_DEPTH = 2.0
 """A time that was measured with fewer in flight is that of a request alone, nearly."""
 VERY_SLOW_FACTOR = 4.0
-"""Without a queue a device that takes so many times as long as that is slow itself."""
+"""Without a queue, a device that takes this many times as long as that is slow itself."""
 TRANSFER_BYTES_S = 200 << 20
 """Large requests may take longer: what a disk needs to move them at this speed."""
 LONG_PART = 0.03
 """Requests that take this part of the time that was looked at make shares unsure."""
 SLOW_IN_FLIGHT = 0.3
-"""A slow request now and then is no slow device."""
+"""A slow request now and then does not make a device slow."""
 BUSY_UTIL = 40.0
 """A disk without a request in flight for most of a second gets its requests in bursts (write-back),
 and has time between them. (Kernels since 5.0 sample this figure: it is rather too low.)"""
 BURST_DEPTH = 16.0
-"""So many in flight while the disk is busy are short bursts, or it is busy for longer than util
+"""This many in flight while the disk is busy are short bursts, or it is busy for longer than util
 says: a load in step with the kernel's tick (fio's rate_iops=3000) showed 0.2 % at a mean of 0.5."""
 MIN_IOS_S = 1.0
 WAITED_PERCENT = 10.0
-"""Tasks that wait so much of the time (PSI) wait for something that matters."""
+"""Tasks that wait for this percentage of the time (PSI) wait for something that matters."""
 HARDLY_USED = 0.1
 """Requests in flight on average."""
 MEMORY_PERCENT, SWAPPED_PAGES_S = 10.0, 50.0
-"""Tasks that wait so much for memory (PSI), or so many pages swapped in and out per second: memory
-is short, at least of a cgroup."""
+"""Memory is short, at least a cgroup's, if tasks wait for it for this percentage of the time (PSI),
+or this many pages per second are swapped in and out."""
 DIRECT_SHARE = 0.5
 """Write-back of less than this part of what is in flight: somebody writes directly."""
 
@@ -90,7 +90,7 @@ class AloneTime(NamedTuple):
 
 
 class HourMedian(NamedTuple):
-    """The slowest second of a minute at this hour: the median over so many other days."""
+    """The slowest second of a minute at this hour: the median over ``days`` other days."""
 
     ms: float
     days: int
@@ -109,7 +109,7 @@ class Machine:
 
     @cached_property
     def memory_percent(self) -> float | None:
-        """The same of memory."""
+        """Percent of the time in which a task waited for memory (PSI)."""
         return self._pressure("memory")
 
     def _pressure(self, source: str) -> float | None:

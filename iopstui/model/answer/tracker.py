@@ -65,8 +65,9 @@ class DiskHistory:
         return max((ms for at, ms in self._minute if at > t - MINUTE_S), default=0.0)
 
     def times_usual(self, t: float, now: Sequence[DiskRates]) -> tuple[float, float] | None:
-        """(how many times the median at this load these last seconds take, the age in seconds of
-        the oldest second that it is of); ``None`` without enough seconds."""
+        """Compare the last seconds ``now`` with earlier ones at the same load. Returns their median
+        time over that of the earlier ones, and the age of the oldest earlier one in seconds;
+        ``None`` if there are too few seconds."""
         seconds = [(at, ms) for at, ms in self._by_load.get(_load(now[-1]), ())
                    if at < t - RECENT_SECONDS]  # fmt: skip
         last = [ms for ms in map(mean_ms, now) if ms is not None]

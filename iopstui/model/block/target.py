@@ -10,7 +10,7 @@ DEVICE, FILE, DIRECTORY = "device", "file", "directory"
 NFS = ("nfs", "nfs4")
 """Types of file systems that the NFS client mounts."""
 SMB = ("cifs", "smb3")
-"""The same of the SMB client."""
+"""Types of file systems that the SMB client mounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,9 @@ class Target(TargetPath):
 
     @property
     def opened(self) -> tuple[str, ...]:
-        """The same where their sum has a meaning; empty if one of them lies below another (a
-        partition and its disk, dm and its slave): what the upper one does is counted by both."""
+        """``devices_below`` if their figures can be added up; empty if one of them lies below
+        another (a partition and its disk, dm and its slave), because both count the upper one's
+        I/O."""
         return () if self.nested is not None else self.devices_below
 
     @property

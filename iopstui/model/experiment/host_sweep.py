@@ -138,7 +138,7 @@ class SweptPoint:
 
 
 def check_host_axes(axes: Sequence[Axis], options: Mapping[str, str], hosts: int) -> None:
-    """UsageError for axes that a fleet of so many ``hosts`` can't vary."""
+    """UsageError for axes that a fleet with this number of ``hosts`` can't vary."""
     check_axes(axes, options, fleet=True)
     for axis in axes:
         if axis.kind == HOSTS:

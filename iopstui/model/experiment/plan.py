@@ -109,8 +109,8 @@ class Plan:
     within this share (0.02: 2 %), after ``repeats`` at the latest."""
 
     name: ClassVar[str] = ""
-    """Of an experiment that is no sweep and no comparison: its command. Results name it, and it is
-    part of the key."""
+    """The command of an experiment that is neither a sweep nor a comparison. Results name it, and
+    it is part of the key."""
     jobs: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()

@@ -164,7 +164,7 @@ class Figure:
         })  # fmt: skip
 
     def screen_column(self, style: Any = None, **different: Any) -> Column:
-        """The same on the screen: units of times stand next to them."""
+        """``column`` for the screen, where times have their unit right behind the number."""
         form = DENSE.get(self.form, self.form)
         return self.column(**{"form": form, "style": style, **different})
 

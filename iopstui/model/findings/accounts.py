@@ -126,7 +126,7 @@ class Account:
 
     @property
     def all_others(self) -> Flow:
-        """The same for all I/O that is not the job's."""
+        """All kinds together of the I/O that is surely not the job's."""
         return together(self.others)
 
     @property
@@ -305,8 +305,8 @@ def beyond(total: Flow, least: Flow, most: Flow, kind: str, slack: float = SLACK
     moved = max(0.0, total.bytes_s - slack * most.bytes_s)
     ios = max(0.0, total.ios_s - slack * most.ios_s)
     if kind != FLUSHES and most.ios_s:
-        # more requests with the same bytes are the job's, split, which nothing does with a page;
-        # more bytes are at least so many
+        # more requests with the same bytes are the job's, split (nothing splits a page); more bytes
+        # are at least this many requests of others
         smallest = SECTOR if least.bytes_s <= PAGE * least.ios_s else PAGE
         ios = max(min(ios, moved / smallest), moved / LARGEST_REQUEST)
     if not ios:

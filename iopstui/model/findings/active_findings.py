@@ -19,8 +19,8 @@ from iopstui.model.findings.figures import SAME_SHARE, device_figures, fio_iops,
 from iopstui.model.findings.finding import Finding
 
 END_AFTER_S = 10.0
-"""A rule that fires again within so many measured seconds goes on: of a load that comes and goes by
-the second each pause would else be an end."""
+"""A finding goes on if its rule fires again within this many measured seconds: otherwise each pause
+of a load that comes and goes would end it."""
 FIRES_WITHIN_S = 2.0
 """A rule that has not fired for a second still does."""
 

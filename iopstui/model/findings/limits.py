@@ -50,13 +50,14 @@ def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit |
                 continue
             if (rate := fmean(measured)) >= NEAR_LIMIT * limit.value:
                 reached.append((rate / limit.value, (name, limit, rate)))
-    # a partition has its disk's limits and figures that are no larger: the layer is named
+    # a partition has the limits of its disk and no larger figures: rounded they are equal, and the
+    # first one is named
     return max(reached, key=lambda entry: round(entry[0], 3), default=(0.0, None))[1]
 
 
 def binding_limit(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
-    """The same if the limit binds. A layer above its device may set a rate that is near it as well
-    (dm-delay): then most seconds have to stand at it."""
+    """``limit_reached`` if that limit binds. A layer above its device may set a rate that is near
+    it as well (dm-delay): then most seconds have to be at the limit."""
     limit = limit_reached(frames, evidence)
     if limit is None:
         return None

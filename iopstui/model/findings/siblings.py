@@ -36,11 +36,14 @@ WORTH_SAYING = log(1.2)
 SUSPICIOUS = 0.1
 """The fit that has all disks in it follows the slow one, too."""
 MANY_DEVIATIONS, LEAST_DEVIATION = 5.0, 0.02
-"""So many times as far from its siblings as they are from each other, which is at least so much."""
+"""A slow disk is at least MANY_DEVIATIONS times as far from its siblings as they are from each
+other; their spread counts as LEAST_DEVIATION at least."""
 MOST_WINDOWS, A_LITTLE = 0.75, log(1.05)
-"""In this share of the windows it must be so much slower than predicted,"""
+"""In MOST_WINDOWS of the windows (a share) it must be slower than predicted by A_LITTLE, a
+logarithm."""
 EACH_THIRD, ENOUGH_THIRDS = log(1.12), 2
-"""and in each third of the time so much (the median), of which so many can be compared."""
+"""The median of each third of the time must be slower by EACH_THIRD; of ENOUGH_THIRDS it must be
+known."""
 OTHER_MIX_TIMES = 2.0
 """A write may take this share longer than a read, or less."""
 LITTLE_GRANTED = 0.03
@@ -50,7 +53,7 @@ ENOUGH_LEVEL = 10
 COVERED_SHARE = 0.3
 """Its siblings must have had such a load in this share of its windows."""
 FEWER, MORE = 2.5, 1.5
-"""A disk whose requests per second are so many times fewer or more than any sibling's does other
+"""A disk whose requests per second are this many times fewer or more than any sibling's does other
 work: what it reads and writes may be harder, too."""
 RIDGE = 0.1
 NEAR = (0.35, 0.5, 0.35, 0.05, 0.05)
@@ -385,8 +388,8 @@ def _compared(
 
 def _granted(load: _Load, depth: float, near: Sequence[_Load]) -> float:
     """How much longer requests may take as their queue is deeper than any sibling's (``depth``),
-    and as they are larger than those of its windows, or of another mix. Requests take at most so
-    many times as long as the queue is deeper, or as they are larger."""
+    and as they are larger than those of its windows, or of another mix. A queue that is n times as
+    deep, or requests n times as large, explain at most n times as long."""
     size, writes = (median([sibling[place] for sibling in near]) for place in (_SIZE, _MIX[0]))
     other_mix = OTHER_MIX_TIMES * abs(load[_MIX[0]] - writes)
     return max(0.0, load[_DEPTH] - depth) + max(0.0, load[_SIZE] - size) + other_mix
@@ -414,7 +417,7 @@ def _row(
     write_ms: float, io_ms: float, seconds: float, seen: float, seen_busy: float,
 ) -> Row | None:  # fmt: skip
     count, size, ms = reads + writes, read_bytes + write_bytes, read_ms + write_ms
-    # nor is it so of a sum that is no number
+    # also true if a sum is NaN
     if not (count >= MIN_REQUESTS and ms >= MIN_MS and size > 0 and io_ms > 0):
         return None
     load = (

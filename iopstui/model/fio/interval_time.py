@@ -42,7 +42,8 @@ MAX_LAG_S = 10.0
 SAME_WINDOW = 0.05
 """Two windows are called the same if they differ by no more than this share."""
 MIN_BLOCKS = 100
-"""The lag is found by I/Os that came between the two moments if so many set their rate."""
+"""The lag is found by I/Os that came between the two moments, if at least this many blocks set
+their rate."""
 ENDED_SHARE = 0.2
 """A row that shows so much less of the lag than another one may have ended meanwhile."""
 _COPIES_BYTES_LATE = (3, 42)

@@ -26,8 +26,8 @@ def fixed_block_size(options: Mapping[str, str]) -> int | None:
 
 
 def fixed_block_sizes(options: Mapping[str, str]) -> dict[str, int | None]:
-    """The size of every I/O of a job by direction, of those that its ``rw`` has; ``None`` for one
-    that is no number."""
+    """The size of every I/O of a job by direction, of those that its ``rw`` has; ``None`` for a
+    size that is not a number."""
     if not _VARYING_SIZES.isdisjoint(options) or options.get("ioengine") == _ENGINE_WITHOUT_IO:
         return {}
     text = options.get("bs", options.get("blocksize", DEFAULT))
@@ -55,9 +55,9 @@ def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | Non
     """A size ("4k", "1MiB", "200g") in bytes; ``None`` for percentages and nonsense.
 
     With the ``options`` of a job it is what fio makes of it: where k means 1024 (kb_base=1024, the
-    default) KiB means 1000, and the other way round; letters that are no unit mean nothing (4x is
-    4). Without, it is a user's word to iopstui: k, kB and KiB are 1024 bytes, anything else none.
-    """
+    default) KiB means 1000, and the other way round; letters that are not a unit mean nothing (4x
+    is 4). Without, it is a user's word to iopstui: k, kB and KiB are 1024 bytes, anything else
+    none."""
     size = text.strip().lower()
     if options is None:
         match = re.fullmatch(r"(\d{1,19})([kmgtp]?)(?:i?b)?", size, re.ASCII)

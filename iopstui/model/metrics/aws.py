@@ -113,8 +113,8 @@ VOLUME: Rows = (
 
 
 def most_exceeded(volumes: Sequence[VolumeGrowth]) -> dict[str, float]:
-    """Milliseconds of each second, at least so many of all these, in which the demand exceeded a
-    limit, by limit; those with few are left out."""
+    """For each limit, the least milliseconds of a second in which the demand exceeded it, over all
+    these seconds; limits below MUCH_EXCEEDED_MS are left out."""
     seconds = [volume.exceeded_ms for volume in volumes]
     least = {limit: min(ms[limit] for ms in seconds)
              for limit in LIMITS if seconds and all(limit in ms for ms in seconds)}  # fmt: skip

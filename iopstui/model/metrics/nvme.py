@@ -170,7 +170,7 @@ DRIVE_ROWS: Rows = (
 
 
 class RunDrives:
-    """The drives' figures over a run: the last reading, and the worst value of figures that are no
+    """The drives' figures over a run: the last reading, and the worst value of figures that are not
     counters."""
 
     def __init__(self) -> None:

@@ -70,7 +70,7 @@ class RunFigures(Totals):
         self._all_hosts = self._idle = False
 
     def add(self, frame: Frame, layers: Sequence[str] = ()) -> bool:  # type: ignore[override]
-        """Add an interval; whether the kernel's figures of it count."""
+        """Add an interval. Returns whether its kernel figures were counted."""
         counted = not UNCOUNTED & frame.flags
         fio = frame.fio if counted else None
         seconds = fio.seconds if fio is not None else None

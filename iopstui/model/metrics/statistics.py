@@ -195,7 +195,7 @@ def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CON
 
 
 def _power_over_spreads(freedom: int, limit: float, shift: float) -> float:
-    """Integrated over the estimated spread: of each, how often the mean lies beyond the limit."""
+    """Integrated over the estimated spread: for each, how often the mean is beyond the limit."""
     total = 0.0
     for share, weight in _spreads(freedom):
         # half of erfc(-x / sqrt(2)) is the share of a normal distribution below x
@@ -205,9 +205,9 @@ def _power_over_spreads(freedom: int, limit: float, shift: float) -> float:
 
 
 def _power_over_means(freedom: int, limit: float, shift: float) -> float:
-    """The same integrated over the mean: of each, how often the estimated spread is small enough.
-    With few repeats the limit is far out, and what lies beyond it comes from the smallest spreads,
-    among which steps by spread would have to be tiny."""
+    """Integrated over the mean: for each, how often the estimated spread is small enough. With few
+    repeats the limit is far out, and what lies beyond it comes from the smallest spreads, among
+    which steps by spread would have to be tiny."""
     below = _BELOW[freedom]
     # there the integrand has a corner
     ends = sorted(

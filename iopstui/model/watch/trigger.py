@@ -28,8 +28,8 @@ _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """The concrete ``path`` of a figure, and the ``limit`` in its ``unit`` that it has to be
-    beyond (``op`` is ">", ">=", "<" or "<=") for so many ``seconds``."""
+    """The concrete ``path`` of a figure, and the ``limit`` in its ``unit`` that it has to be beyond
+    (``op`` is ">", ">=", "<" or "<=") for ``seconds``."""
 
     text: str
     path: tuple[str, ...]

@@ -18,7 +18,7 @@ from iopstui.tables import aligned
 _KELVIN = 273
 MOST_QUEUES = 32
 PATH = (DiskRates.r_s, DiskRates.w_s, DiskRates.r_await, DiskRates.w_await, DiskRates.n_in_flight)
-"""What is told of a path, in JSON."""
+"""Figures of a path, in JSON."""
 Devices = Mapping[str, BlockDevice]
 Rates = Mapping[str, DiskRates]
 

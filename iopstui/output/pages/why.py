@@ -20,7 +20,7 @@ from iopstui.model.block.target import Target
 from iopstui.text import printable
 
 ANSWER = ("disk", "rule", "state", "verdict", "text", "who", "next")
-"""What is told of each answer, in JSON."""
+"""Attributes of each answer, in JSON."""
 MAX_DISKS = 3
 """Disks that keep nobody waiting and are named nevertheless."""
 

@@ -20,7 +20,7 @@ NAME_WIDTH = 16
 MAX_GROUPS, GROUP_WIDTH = 10, 34
 NOT_OF_DISKS = "* longer than these disks' requests: another disk, a limit, a server, io_uring"
 MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
-"""A task that waits so many times longer than all requests of the disks take does not wait for
+"""A task that waits this many times longer than all requests of the disks take does not wait for
 them alone: for another disk, a limit, a server, or it sleeps in io_uring."""
 _MEANS = (DiskRates.r_await, DiskRates.w_await, DiskRates.util)
 GROUP_COLUMNS = tuple(row.column(width=5) for row in USE)

@@ -97,7 +97,7 @@ class Context:
             self.notice("warning", text)
 
     def device(self, name: str) -> BlockDevice:
-        """A device by its kernel name; one of which nothing is known if there is none."""
+        """A device by its kernel name. For an unknown name: a disk without any details."""
         device = self.devices.get(name)
         return device or BlockDevice(name, f"/dev/{name}", 0, 0, "disk", None)
 

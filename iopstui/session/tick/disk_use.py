@@ -20,11 +20,11 @@ MAX_CPU_SHARE = 0.002
 """Of a CPU: a reading that takes 4 ms is made every 2 s."""
 MIN_INTERVAL_S = 1.0
 QUICK_READINGS = 4
-"""So many are made each second when a disk begins to be used, whatever they cost: who does it
-should be known at once."""
+"""When a disk begins to be used, this many readings are made, one a second, whatever they cost, to
+know at once who does it."""
 PAUSE_S = 20.0
 TASKS_EVERY = 4
-"""Tasks that wait are looked for in each so many of the later readings."""
+"""Waiting tasks are looked for in one of this many later readings."""
 
 
 class UseWatch:

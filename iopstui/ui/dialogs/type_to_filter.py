@@ -1,7 +1,7 @@
 """Filter a list by typing, for every list without an input field.
 
-A letter that is no key of the list starts the filter; "/" does, too, and then every letter is text.
-Esc clears the filter, Backspace removes the last letter."""
+A letter that is not a key of the list starts the filter; "/" does, too, and then every letter is
+text. Esc clears the filter, Backspace removes the last letter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TypeToFilter:
 
     filter_text = ""
     letters_filter = True
-    """Whether a letter that is no key begins it, as / does."""
+    """Whether a letter that is not a key begins it, as / does."""
     typing_from_start = False
     """Whether every letter is text from the start; Esc without text then closes the screen."""
     _typing = False

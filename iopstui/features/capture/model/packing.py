@@ -15,8 +15,8 @@ REGION_SECTORS_BITS = 11
 PID_AT, KIND_AT = 32, 30
 LOW_BITS = (1 << KIND_AT) - 1
 METADATA = 1 << 30
-"""Added to the process of a request for the file system's metadata: that is no I/O that the
-application asked for. Linux has no such process numbers (PID_MAX_LIMIT)."""
+"""Added to the process of a request for the file system's metadata: the application did not ask for
+this I/O. Linux has no such process numbers (PID_MAX_LIMIT)."""
 METADATA_PROCESS = "file system metadata"
 """The name of these requests, whoever sent them."""
 # a request's shape: flags, then its length in sectors

@@ -129,7 +129,7 @@ def trace_lines(trace: Trace) -> Iterator[str]:
 
 
 def parse_trace(lines: Iterable[str]) -> Trace:
-    """Read a trace of one file, whatever its name, which is not kept. Raises InvalidTrace."""
+    """Read a trace of one file; its name is not kept. Raises InvalidTrace."""
     numbered = enumerate((line.strip() for line in lines), 1)
     if next(numbered, (1, ""))[1] != HEADER:
         raise InvalidTrace(f"line 1 is not {HEADER!r}")

@@ -182,8 +182,8 @@ def _result_by_share(
 # What share of all syncs is slow, those of seconds that did not occur in the run included?
 #
 # The seconds of an uneven disk differ, and a short run may have missed the slow ones. So the
-# seconds that were measured are taken as a sample: each is so many times as slow as the others (by
-# its 90th percentile), by a ln-normal factor whose mean and spread are known only roughly.
+# seconds that were measured are taken as a sample: each is slower or faster than the others (by its
+# 90th percentile) by a log-normal factor whose mean and spread are known only roughly.
 
 
 SCALE_PERCENT = 90.0

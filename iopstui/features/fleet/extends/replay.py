@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int | None:
-    """Play a recording of many hosts on the screen; ``None``: it is none."""
+    """Play a recording of many hosts on the screen; ``None``: it is another kind of file."""
     if arguments.follow or not is_fleet(Path(arguments.file)):
         return None
     refuse_theme(arguments)

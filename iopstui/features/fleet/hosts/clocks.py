@@ -57,13 +57,13 @@ class ClockOffset:
         return self.error_ns + int(MAX_DRIFT * abs(now_ns - self.at_ns))
 
     def take_answer(self, row: dict[str, Any], now_ns: int) -> bool:
-        """Take the answer, received at ``now_ns``; False if it is none to what was asked."""
+        """Take the answer, received at ``now_ns``; False if it answers no pending question."""
         number, mono, wall = row.get("id"), row.get("mono_ns"), row.get("wall_ms")
         if not isinstance(number, int) or not isinstance(mono, int):
             return False
         if not isinstance(wall, int | float) or number not in self.pending:
             return False
-        # also false for what is no number (NaN)
+        # also false for NaN
         if not (abs(mono) < MAX_MONOTONIC_NS and 0 <= wall < MAX_WALL_MS):
             return False
         sent_ns, sent_ms = self.pending.pop(number)

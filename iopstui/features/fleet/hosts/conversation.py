@@ -89,7 +89,7 @@ class Conversation:
 
 
 def parse_order(line: bytes) -> Object | None:
-    """The order that a line is; ``None`` if it is none."""
+    """The order in a line; ``None`` if the line is not an order."""
     order = parse_object(line, exact=True)
     return order if order is not None and is_order(order) else None
 

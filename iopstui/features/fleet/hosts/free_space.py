@@ -190,9 +190,9 @@ def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
 def join_shared(
     hosts: Needs, seen_marks: Mapping[str, Sequence[str]]
 ) -> dict[str, list[SpaceNeed]]:
-    """The same with one name for file systems that are one: a host that was asked saw the mark of
-    another one beside its own. One with several file systems saw it in any of them: all are taken
-    for that one."""
+    """The needs, with one name for file systems that are one: a host that was asked saw the mark
+    of another host beside its own. If it has several file systems, all of them are taken for that
+    one."""
     systems = _EqualNames()
     marks = {need.mark: need.system for _, need in _mountable(hosts) if need.mark}
     for host, names in seen_marks.items():

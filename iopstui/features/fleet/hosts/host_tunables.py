@@ -156,7 +156,7 @@ def _printable_value(value: object) -> str:
 
 
 def _text_rows(value: object, length: int) -> list[list[str]]:
-    """Lists of so many words; [] for anything else."""
+    """Lists of ``length`` words; [] for anything else."""
     if not isinstance(value, list):
         return []
     lists = [

@@ -16,8 +16,8 @@ _FRAME, _SUMS, _END = b'{"event":"frame",', b',"sums":"', b"}"
 
 
 def parse_object(line: bytes, exact: bool = False) -> Object | None:
-    """The object that a line is; ``None`` if it is none, or too large. Its texts are safe to print,
-    unless they are to be ``exact``."""
+    """The JSON object in a line; ``None`` if it has none, or a too large one. Its texts are safe to
+    print, unless they are to be ``exact``."""
     if line.startswith(_FRAME):
         row = _with_sums(line)
         if row is not None:
@@ -30,9 +30,8 @@ def parse_object(line: bytes, exact: bool = False) -> Object | None:
 
 
 def _with_sums(line: bytes) -> Object | None:
-    """The same of a frame whose last field is the text of its sums, which is long and needs no
-    look at each of its letters (encoded_frame.py refuses what is none); ``None``: read it as any
-    other line."""
+    """Parse a frame whose last field is the text of its sums without looking at each letter of that
+    long text (encoded_frame.py refuses a malformed one). ``None``: parse it as any other line."""
     key_start = line.find(_SUMS)
     start = key_start + len(_SUMS)
     # the first quote ends the text, and the text the line

@@ -149,9 +149,9 @@ def has_ranges(word: str) -> bool:
 
 
 def expand_node_set(text: str) -> list[str]:
-    """The hosts of a set in ClusterShell's order. UsageError if it is none, names too many, or if
-    one of its groups has no host: a group that nobody knows is empty for ClusterShell. Missing
-    where nobody can be asked."""
+    """The hosts of a set in ClusterShell's order. UsageError if the text is not a set, names too
+    many, or if one of its groups has no host: a group that nobody knows is empty for ClusterShell.
+    Missing where nobody can be asked."""
     _check_size(text)
     expand = _package_expander() or _expand_by_program
     for match in _GROUP.findall(text):

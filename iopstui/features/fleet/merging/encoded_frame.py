@@ -129,9 +129,9 @@ class EncodedFrame:
 
 @lru_cache(maxsize=4096)
 def _planes(layout: bytes) -> tuple[tuple[int, int, int, int, int], ...]:
-    """The planes that stand there: the number of each one's histogram (of ``_KINDS``), which bytes
-    of the counts they are, from which bucket on, and where it begins and ends. Kept, as hosts with
-    one job have few. ValueError or struct.error for what is none."""
+    """The planes of a layout: the number of each one's histogram (of ``_KINDS``), which bytes of
+    the counts they are, from which bucket on, and where it begins and ends. Kept, as hosts with one
+    job have few. ValueError or struct.error for a malformed layout."""
     planes, previous, begin = [], -1, 0
     for plane_index, count in _PLANE.iter_unpack(layout):
         rest, step = divmod(plane_index, _STEPS)

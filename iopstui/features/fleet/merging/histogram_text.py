@@ -41,7 +41,8 @@ _INDEX = {key: index for index, key in enumerate(KEYS)}
 
 
 def planes_of(bins: Mapping[int, int]) -> list[bytes]:
-    """Its planes, each from the lowest bucket on. KeyError or struct.error for what is none."""
+    """The planes of a histogram, each from the lowest bucket on. KeyError or struct.error for
+    impossible buckets or counts."""
     counts = [0] * (1 + max(map(_INDEX.__getitem__, bins), default=-1))
     for key, count in bins.items():
         counts[_INDEX[key]] = count

@@ -133,7 +133,7 @@ def _finding(row: Mapping[str, Any]) -> Finding:
 
 
 def read_answer(row: Mapping[str, Any]) -> Answer | None:
-    """The answer in a host's line; ``None`` if it is none."""
+    """The answer in a host's line; ``None`` if the line is not an answer."""
     values = row.get("answer")
     if not isinstance(values, dict):
         return None

@@ -171,7 +171,7 @@ class DirectionSum:
             self.latencies.setdefault(kind, LatencySum()).add(latencies, with_bins)
 
     def set_rates(self, seconds: float) -> None:
-        """Return rates for the counts of a single host in so many seconds."""
+        """Set the rates from the counts of a single host and their ``seconds``."""
         self.iops_m = scaled_integer(self.ios / seconds, MILLI) if seconds else 0
         self.bw_m = scaled_integer(self.bytes / seconds, MILLI) if seconds else 0
 

@@ -181,7 +181,7 @@ class TotalLines:
 
 
 class _TextSink:
-    """Prints what is no second as text."""
+    """Prints everything except seconds as text."""
 
     _messages: _LossMessages
 

@@ -198,8 +198,9 @@ class FleetRunPlanner:
 def judge_point(
     fleet: Fleet, merger: Merger, hosts: int, min_hosts: int, met: bool | None
 ) -> tuple[HostPoint | None, list[str]]:
-    """The point of a finished run on ``hosts``, of which ``min_hosts`` are enough; ``None`` if it
-    does not count, and why. ``met``: whether its expectations were."""
+    """The point of a finished run on ``hosts``, of which ``min_hosts`` must have finished, and
+    messages. The point is ``None`` if it does not count; a message says why. ``met``: whether its
+    expectations were met."""
     began = sum(member.executed_ns is not None for member in fleet.members.values())
     finished = certify_merge(merger).finished
     if finished < max(began, min_hosts) or fleet.stop_reason:

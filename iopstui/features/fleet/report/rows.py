@@ -75,7 +75,7 @@ class FleetRows:
             print(f"iopstui: {title}: {entries}", file=sys.stderr)
 
     def _slot(self, host: str, slot: HostInterval, in_totals: bool) -> None:
-        """A host's second is told before the totals that it is in."""
+        """A host's second comes before the totals that include it."""
         self._runs[slot.number] = self._reading.run
         if in_totals:
             self._slots.setdefault(slot.number, {})[host] = slot

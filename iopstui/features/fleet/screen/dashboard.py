@@ -50,7 +50,7 @@ _BY_NAME = {panel.name: panel for panel in PANELS}
 
 
 class FleetDashboard(TypeToFilter, Dashboard):
-    """Letters that are no key narrow the hosts; Enter shows the one under the cursor."""
+    """Letters that are not keys narrow the hosts; Enter shows the one under the cursor."""
 
     allows_fullscreen = has_heat_cells = False
     regions = ("iops", "latency", "fio", "hosts")

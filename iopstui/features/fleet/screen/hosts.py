@@ -105,7 +105,8 @@ def _matches_term(name: str, term: str) -> bool:
 
 @lru_cache(maxsize=16)
 def _expand_nodes(term: str) -> frozenset[str] | None:
-    """The hosts of a node set; ``None`` if it is none. Groups are not looked up while typing."""
+    """The hosts of a node set; ``None`` if the text is not one. Groups are not looked up while
+    typing."""
     if not has_ranges(term) or {*term} & {*"@*?!&^"}:
         return None
     try:
@@ -164,7 +165,7 @@ class HostsView:
         return self.sort_by(orders[(orders.index(self.order) + 1) % len(orders)], fio)
 
     def sort_by(self, order: str, fio: bool) -> str:
-        """Sort in this order, from its usual end; return its text."""
+        """Sort in this order, not reversed; return its name for people."""
         self.order, self.reverse = order, False
         self.move_to_top()
         return order_text(order, fio)

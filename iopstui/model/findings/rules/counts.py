@@ -44,7 +44,7 @@ from iopstui.model.sizes import size_text
 LONG_AWAIT_MS = 5.0
 DEEP_QUEUE = 4.0
 BUSY_UTIL = 90.0
-# fio and the kernel have to be apart for so many seconds
+# fio and the kernel have to be apart for this many seconds
 SECONDS_APART = 4
 
 # engines that do no I/O

@@ -172,8 +172,8 @@ def slow_member(evidence: Evidence) -> Finding | None:
 
 
 def slow_sibling(evidence: Evidence) -> Finding | None:
-    """The same of like disks that are in no array: they may have harder requests than others, which
-    the kernel's counters do not show."""
+    """One of several like disks outside of arrays takes longer than the others at such a load. Its
+    requests may be harder, which the kernel's counters do not show."""
     odd = evidence.odd_disk
     if odd is None or odd.array:
         return None

@@ -135,7 +135,7 @@ def _iocost_cause(evidence: Evidence) -> tuple[str, Advice] | None:
 
 
 def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, Advice] | None:
-    """The same where the jobs wait inside the system call that submits."""
+    """As ``_iocost_cause``, where the jobs wait inside the system call that submits."""
     shape = evidence.shape
     totals = [frame.fio.total for frame in frames if frame.fio is not None]
     slat_s = [t.iops * t.slat_ns / 1e9 for t in totals if t.iops and t.slat_ns is not None]
@@ -170,7 +170,8 @@ def _seen_blocked(evidence: Evidence) -> bool:
 
 
 def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, Advice] | None:
-    """The same where nothing counts it; ``None`` where something else may be the cause."""
+    """As ``_iocost_cause``, where no counter shows the cause; ``None`` if it may be something
+    else."""
     # I/Os that wait for the job's own fsync wait inside fio
     if evidence.shape.syncs or tag_shortage(evidence) is not None:
         return None

@@ -37,13 +37,13 @@ MAX_ODDS = 1_000_000
 MIN_SHARE = 0.6
 """A property of fewer of the slow requests explains too little."""
 REGION_SHARES = (1.0, 0.8)
-"""A region holds so many of the slow requests' events."""
+"""Shares of the slow requests' events that a region holds."""
 
 PAUSE_NS = 20_000_000
 PAUSE_TIMES = 10
 """A pause is reported if the median of its requests is at least ``PAUSE_NS`` and ``PAUSE_TIMES``
-the median of the random ones. On a quiet machine a late CPU delays a queue of a few requests by
-1 to 19 ms several times a second, which is no pause of the disk."""
+the median of the random ones. On a quiet machine a late CPU delays a queue of a few requests by 1
+to 19 ms several times a second, which is not a pause of the disk."""
 
 Property = Callable[[Exemplar], "object | None"]
 _PROPERTIES: Mapping[str, tuple[Property, Callable[[object], str]]] = {
@@ -288,7 +288,7 @@ def _region(
 
 
 def _answerable(least: Iterable[float]) -> int:
-    """How many questions can be answered: a rare property could never pass, so it is no question
+    """How many questions can be answered: a rare property could never pass, so it does not count
     (Tarone, 1990)."""
     sorted_least = sorted(least)
     for count in range(1, len(sorted_least) + 1):

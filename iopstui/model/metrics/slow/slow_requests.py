@@ -156,8 +156,8 @@ def _count(probe: ProbeInterval, kind: str) -> int:
 def _sampling_key(request: Exemplar, count: int) -> float:
     """A number as good as random, and the same whenever it is asked for: those with the lowest are
     a random sample of all requests, in whatever order they come. Each second has as many in its own
-    sample, so that of a second with ``count`` requests counts for so many (Efraimidis and Spirakis,
-    2006; Fibonacci hashing of the time)."""
+    sample, so a request of a second with ``count`` requests counts for that many (Efraimidis and
+    Spirakis, 2006; Fibonacci hashing of the time)."""
     hash_value = request.completed_ns * 0x9E3779B97F4A7C15 & 0xFFFF_FFFF_FFFF_FFFF
     return -log((hash_value + 1) / 2**64) / count
 

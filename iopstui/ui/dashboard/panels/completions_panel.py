@@ -18,7 +18,7 @@ from iopstui.ui.state.live import LiveState
 HEIGHT = 9
 LABEL = 8
 FRAME_ROWS = 3
-"""Rows that are no CPU's: title, marks, time."""
+"""Rows without CPUs: title, marks, time."""
 SHARES = (0.0, 0.05, 0.2, 0.5, 0.8)
 LEGEND = ("any", "5", "20", "50", "80 %")
 EMPTY = "no completions counted yet"
