@@ -41,6 +41,7 @@ from iopstui.model.findings.advice import NO_ADVICE, advise
 from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
+from iopstui.model.findings.headlines import WARNING as WARNING_FINDING
 
 SILENT_S = 2.0
 ENDED, ENDED_SECONDS = "ended", 3
@@ -588,18 +589,21 @@ def _works_below(s: Situation) -> bool:
 
 def job_finding(s: Situation) -> Answer | None:
     """What the rules found of the run, the most telling first."""
-    # what was before the run says less of it than what is now
-    for found in sorted(s.findings, key=lambda one: one.rule == "background"):
-        severity = severity_of(found)
-        if severity != INFO:
-            state = CRITICAL if severity == CRITICAL_FINDING else WARNING
-            # it goes on being active for a while, with the figures of these seconds
-            when = f" ({period_text(found)})" if period_text(found) else ""
-            return Answer(s.disk, f"{FINDING}{found.rule}", state,
-                          f"{headline_of(found)}{when}: {found.text}",
-                          WAITS if found.rule in _WAIT_RULES else NOTHING,
-                          next=found.advice)  # fmt: skip
-    return None
+    found = min(s.findings, key=_job_rank, default=None)
+    if found is None or _job_rank(found) == _SAYS_LITTLE:
+        return None
+    # it goes on being active for a while, with the figures of these seconds
+    when = f" ({period_text(found)})" if period_text(found) else ""
+    return Answer(s.disk, f"{FINDING}{found.rule}", _JOB_STATES[severity_of(found)],
+                  f"{headline_of(found)}{when}: {found.text}",
+                  WAITS if found.rule in _WAIT_RULES else NOTHING, next=found.advice)  # fmt: skip
+
+
+def _job_rank(found: Finding) -> int:
+    """What was before the run says less of it than what is now."""
+    if severity_of(found) != INFO:
+        return int(found.rule == "background")
+    return 2 if found.rule in _EXPLAINING_RULES else _SAYS_LITTLE
 
 
 def job(s: Situation) -> Answer:
@@ -652,3 +656,7 @@ TABLE: Sequence[Row] = (
 
 JOB_TABLE: Sequence[Row] = (gone, too_short, suspended, silent, job_finding, job)
 _WAIT_RULES = ("above", "neighbour", "layer", "tags", "busy", "starved")
+_EXPLAINING_RULES = ("layer", "slow-direction", "flush", "write-back", "first-write")
+"""No faults, but they say what the job's I/Os wait for."""
+_SAYS_LITTLE = 3
+_JOB_STATES = {CRITICAL_FINDING: CRITICAL, WARNING_FINDING: WARNING, INFO: GOOD}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 from iopstui import events
 from iopstui.events import LAYOUT
@@ -98,7 +99,7 @@ class Sampling:
         self._use = UseWatch(context.roots, min_interval_s=self._judge_every_s)
         self.disk_use: DiskUse | None = None
         """Who used the disks in the last reading; None while a job runs, or not read yet."""
-        self._conditions_due_at = 0.0
+        self._conditions_asked_at = -inf
         self._io_counts: object = None
         self._handover = self._handover_ends = False
         self.probe = SessionProbe(context, viewer.on_screen)
@@ -324,11 +325,11 @@ class Sampling:
             self.findings.note_conditions(conditions)
         processes = measuring and self.findings.asks_for_processes
         groups = self.findings.asks_for_groups and frame.groups is None
-        if frame.t >= self._conditions_due_at or processes:
-            # an unattended recorder of many disks has the state of each of them read
-            often = measuring or (groups and self._viewer.judge_every == 1)
-            every_s = CHECK_EVERY_S if often else max(IDLE_CHECK_EVERY_S, self._judge_every_s)
-            self._conditions_due_at = frame.t + every_s
+        # an unattended recorder of many disks has the state of each of them read
+        often = measuring or (groups and self._viewer.judge_every == 1)
+        every_s = CHECK_EVERY_S if often else max(IDLE_CHECK_EVERY_S, self._judge_every_s)
+        if frame.t >= self._conditions_asked_at + every_s or processes:
+            self._conditions_asked_at = frame.t
             cpus = sorted({job.cpu for job in frame.jobs})
             job_pids = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
             tree, devices = self._context.target.tree, self._context.devices

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame, rates
 
-from iopstui.model.answer.answer import CRITICAL, GOOD, NOTHING, UNKNOWN, WAITS, Answer
+from iopstui.model.answer.answer import (
+    CRITICAL,
+    GOOD,
+    NOTHING,
+    UNKNOWN,
+    WAITS,
+    WARNING,
+    Answer,
+)
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
 from iopstui.model.answer.judge import Seen, combined_verdict, judge
 from iopstui.model.answer.situation import Situation
@@ -1084,3 +1092,15 @@ def test_what_was_before_a_run_comes_after_what_is_now() -> None:
     for findings, rule in (((before, now), "finding-cpu-wait"), ((before,), "finding-background")):
         answer = job_finding(Situation("vda", (), ("vda",), findings=findings))
         assert answer is not None and answer.rule == rule
+
+
+def test_what_a_job_waits_for_is_its_answer_even_if_nothing_is_at_fault() -> None:
+    """A dm-delay of 20 ms on reads: 6.6 of the job's 7.9 I/Os were in it."""
+    held = Finding("layer", "6.6 of 7.9 I/Os in flight are in dm-0", advise("table", "/dev/dm-0"))
+    odd, fault = Finding("disagree", "fio does 9 IOPS, vda 8"), Finding("cpu-wait", "2 of 4 wait")
+    answer = job_finding(Situation("dm-0", (), ("dm-0",), findings=(odd, held)))
+    assert answer is not None and (answer.state, answer.verdict) == (GOOD, WAITS)
+    assert "layer above the disk: 6.6 of 7.9" in answer.text and "dmsetup" in answer.next
+    assert job_finding(Situation("dm-0", (), ("dm-0",), findings=(odd,))) is None
+    answer = job_finding(Situation("dm-0", (), ("dm-0",), findings=(held, fault)))
+    assert answer is not None and answer.state == WARNING

@@ -13,9 +13,12 @@ from iopstui.model.findings.cpu_accounts import has_spare_cpus, jobs_wait_for_cp
 from iopstui.model.findings.evidence import (
     BLOCKED,
     LONG_ENOUGH,
+    NO_CONDITIONS,
     SYNCHRONOUS,
     Evidence,
     device_state,
+    frame_start_s,
+    newest_frames_while,
     recent_job_frames,
 )
 from iopstui.model.findings.figures import device_figures, fio_iops, ios_in_flight
@@ -185,10 +188,27 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, A
             "wait",
             advise("iocost"),
         )
+    if not _limits_are_known(evidence):
+        return None
+    if not any(device.mounts for device in evidence.devices):
+        return ": a cgroup's limit that can't be seen from here may hold them", advise("held")
     return (
         ": it may be a file system's lock or journal, or a limit that can't be seen from here",
         advise("only-reading"),
     )
+
+
+def _limits_are_known(evidence: Evidence) -> bool:
+    """Whether the limits of cgroups were read since I/Os began to wait: one may be new."""
+    waiting = newest_frames_while(evidence, _most_wait_above)
+    conditions = evidence.conditions
+    return conditions is NO_CONDITIONS or conditions.t >= frame_start_s(waiting[0])
+
+
+def _most_wait_above(frame: Frame) -> bool:
+    waits = frame.waits
+    least = 0.0 if waits is None else max(MANY_WAITING, MANY_WAITING_SHARE * waits.ios)
+    return waits is not None and (waits.above or 0.0) >= least
 
 
 def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
@@ -234,7 +254,7 @@ def tag_shortage(evidence: Evidence) -> Finding | None:
     ):
         return None
     if len(devices) == 1 and (
-        finding := _queue_depth_exceeded(devices[0], device_io.aqu_sz, evidence)
+        finding := _queue_depth_exceeded(devices[0], device_io.aqu_sz, evidence, frames)
     ):
         return finding
     expected = ios_in_flight(frames) or (0.0 if shape.paced else float(shape.depth))
@@ -261,14 +281,20 @@ def tag_shortage(evidence: Evidence) -> Finding | None:
     )
 
 
-def _queue_depth_exceeded(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding | None:
+def _queue_depth_exceeded(
+    device: BlockDevice, aqu: float, evidence: Evidence, frames: Sequence[Frame]
+) -> Finding | None:
     """Finding: a SCSI disk's queue depth is below the number of requests queued for it."""
     depth = device_state(device, evidence).queue_depth
     if depth is None or aqu < GAIN_FACTOR * depth + 0.5:
         return None
+    waits = mean_waits(frames)
+    above = (waits.above or 0.0) if waits is not None else 0.0
     return Finding(
         "tags",
         f"{device.name} accepts {depth} requests at once (device/queue_depth), and {aqu:.1f} are "
-        f"in its queue (aqu-sz): {aqu - depth:.1f} wait in the kernel",
+        f"in its queue (aqu-sz): {aqu - depth:.1f} wait in it"
+        + f", and {above:.1f} before it"
+        * (above >= MIN_WAITING),
         advise("scsi-depth", device.name),
     )

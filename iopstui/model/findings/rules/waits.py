@@ -17,6 +17,7 @@ from iopstui.model.findings.accounts import (
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.conditions import ProcessLoad
 from iopstui.model.findings.cpu_accounts import (
+    cpu_loads,
     cpu_wait_percent,
     cpu_wait_share,
     cpus_have_time,
@@ -47,6 +48,9 @@ from iopstui.model.metrics.waits import CACHED, PARITY_RAID
 # of all I/Os in flight, and percent of the time for each job
 CPU_WAIT_SHARE = 0.15
 CPU_WAIT_PERCENT = 20.0
+BUSY_WHILE_WAITING = 120.0
+"""A job waits on a CPU that does something else: its percent of waiting and the CPU's of idling
+make less than this, with what readings at different moments may add."""
 # held by one layer and not below it
 MIN_LAYER_IOS = 2.0
 MIN_LAYER_SHARE = 0.5
@@ -100,7 +104,15 @@ def _cpu_wait_cause(frames: Sequence[Frame], evidence: Evidence) -> tuple[str, A
     nice = max((job.nice or 0 for job in jobs), default=0)
     if nice > 0:
         return f"the job runs at nice {nice}, and {usage}", advise("priority", "nice")
-    if own_percent >= 2 * other_percent:
+    waited = fmean([cpu_wait_percent(frame) or 0.0 for frame in frames])
+    loads = [load for cpu in cpus for load in cpu_loads(frames, cpu)]
+    idle = fmean([load.idle + load.iowait for load in loads]) if loads else 0.0
+    if waited + idle > BUSY_WHILE_WAITING:
+        return (
+            f"{cpus_text(cpus)} had {idle:.0f} % left: a limit of their cgroup may stop them",
+            advise("cpu-max"),
+        )
+    if own_percent >= 2 * other_percent and evidence.shape.jobs > 1:
         return "its own jobs share the CPUs", fewer_jobs("fewer jobs", evidence)
     if jobs and all(job.pinned for job in jobs):
         return f"it is pinned, and {usage}", advise("pin")

@@ -225,7 +225,20 @@ def test_at_depth_1_a_known_limit_is_enough() -> None:
 @pytest.mark.parametrize("value", [2_000, 1_300])
 def test_a_limit_that_is_not_reached_is_not_blamed(value: int) -> None:
     far = {"vda": DeviceState(limits=(replace(LIMIT, value=value),))}
-    assert "may be a file system's" in fired(waits_above_device(waiting(states=far))).text
+    found = fired(waits_above_device(waiting(states=far)))
+    assert "limit that can't be seen from here may hold them" in found.text
+    assert "file system" not in found.text and "io.latency" in found.advice
+    mounted = replace(device(), mounts=("/data",))
+    found = fired(waits_above_device(waiting(states=far, on=mounted)))
+    assert "may be a file system's" in found.text and "on the device itself" in found.advice
+
+
+def test_a_cause_is_not_named_until_the_limits_were_read_again() -> None:
+    """io.max was set while a job ran: for some seconds its limit was not known."""
+    evidence = waiting()
+    later = replace(evidence, frames=tuple(replace(one, t=one.t + 5) for one in evidence.frames))
+    assert waits_above_device(replace(later, conditions=Conditions(4.9))) is None
+    assert waits_above_device(replace(later, conditions=Conditions(5.1))) is not None
 
 
 def test_a_limit_in_bytes() -> None:

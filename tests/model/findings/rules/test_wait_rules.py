@@ -45,6 +45,19 @@ def test_a_job_beside_a_hog_waits_for_its_cpu() -> None:
     assert "other programs use 70 % of a CPU on CPU 1" in found.text
 
 
+def test_a_cgroup_may_stop_a_job_whose_cpus_have_time() -> None:
+    """fio in a cgroup with a cpu.max of 20 %, on CPUs that others used for 30 % of the time."""
+    found = fired(waits_for_cpu(hungry(own=20.0, wait=79.0, busy=40.0)))
+    assert "CPU 1 had 60 % left: a limit of their cgroup may stop them" in found.text
+    assert found.advice.startswith("raise cpu.max")
+
+
+def test_one_job_does_not_share_the_cpu_with_itself() -> None:
+    assert "share" not in fired(waits_for_cpu(hungry(own=80.0, wait=25.0))).text
+    shared = replace(hungry(jobs=4, own=24.0, wait=76.0), shape=replace(DIRECT, jobs=4))
+    assert "its own jobs share the CPUs" in fired(waits_for_cpu(shared)).text
+
+
 def test_ios_that_are_hardly_ever_in_flight_are_not_counted() -> None:
     frames = seconds(
         3, interval=fio(1_000, lat_ns=20e3), jobs=((1, 30.0),), cpu_wait=60.0,
@@ -60,7 +73,7 @@ def test_ios_that_are_hardly_ever_in_flight_are_not_counted() -> None:
         ({"policy": 5}, "SCHED_IDLE"),
         ({"nice": 19}, "nice 19"),
         ({"pinned": True}, "it is pinned"),
-        ({"own": 90.0}, "its own jobs share"),
+        ({"own": 45.0, "jobs": 2}, "its own jobs share"),
     ],
 )
 def test_why_it_gets_none(more: dict[str, object], words: str) -> None:
