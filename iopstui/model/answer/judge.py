@@ -147,8 +147,10 @@ def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> 
     """The lowest devices that are at fault; the top one where none is."""
     faults = [by_name[name] for name in reversed((top, *stack))
               if name in by_name and by_name[name][1].state != GOOD]  # fmt: skip
-    below = [pair for pair in faults
-             if pair[1].disk != top and pair[1].rule not in OF_THE_MACHINE]  # fmt: skip
+    # a finding on a job is the answer on each disk that the job reaches
+    same = by_name[top][1].text if top in by_name and by_name[top][0].has_job else ""
+    below = [pair for pair in faults if pair[1].disk != top and pair[1].text != same
+             and pair[1].rule not in OF_THE_MACHINE]  # fmt: skip
     if below:
         rules = [pair[1].rule for pair in below]
         # all members of an array wait for the slow one

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EXCLUDED_CAUSES: Mapping[str, str] = {
-    "above": "jobs that wait for a CPU, busy CPUs, tags, limits that are near and do not bind",
+    "above": "jobs that wait for a CPU, busy CPUs, tags, limits that are near and do not bind, or "
+    "were not read since",
     "amplification": "runs that write less than 1 GiB",
     "background": "writes left by an earlier run",
     "burst": "other programs; busy CPUs; memory; page cache; sections that end or change; jobs "

@@ -1104,3 +1104,11 @@ def test_what_a_job_waits_for_is_its_answer_even_if_nothing_is_at_fault() -> Non
     assert job_finding(Situation("dm-0", (), ("dm-0",), findings=(odd,))) is None
     answer = job_finding(Situation("dm-0", (), ("dm-0",), findings=(held, fault)))
     assert answer is not None and answer.state == WARNING
+
+
+def test_a_finding_of_a_run_is_about_its_target_not_the_lowest_disk() -> None:
+    """Parity of a raid5: the answer's disk was the array's last member."""
+    found = Finding("parity", "dm-0 (raid5): 957 writes/s cost 952 reads/s on its members")
+    for step, disk in ((1, "dm-0"), (0, "vda")):
+        seconds = [replace(one, step=step) for one in frames([{"dm-0": SLOW, "vda": SLOW}] * 5)]
+        assert judge(Seen(STACK, seconds, DEVICES, findings=[found]))[0][1].disk == disk
