@@ -93,7 +93,7 @@ def error_for_exit_code(exit_code: int, message: str, hint: str = "") -> Iopstui
 
 
 def session_ended_error(exit_code: int) -> IopstuiError:
-    """The error of a run of which a session that ended with this exit code has told no end."""
+    """The error of a run whose session ended with ``exit_code`` without reporting the run's end."""
     return error_for_exit_code(
         exit_code, "The session ended before the job did; see the message above."
     )

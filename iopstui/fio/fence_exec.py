@@ -270,7 +270,8 @@ def _name(fd: int) -> str:
 
 
 def _bind_fd(fd: int) -> str:
-    """A mount of its own over what is open, by descriptor: nobody can swap the path meanwhile."""
+    """Bind-mount the open file or directory over itself by its descriptor: nobody can swap the path
+    meanwhile."""
     path = _name(fd)
     _mount(f"/proc/self/fd/{fd}", f"/proc/self/fd/{fd}", None, MS_BIND)
     return path

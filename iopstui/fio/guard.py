@@ -349,7 +349,7 @@ def main(argv: list[str]) -> None:
         at, orphaned = wait_for_start()
         if at is None:
             if orphaned:
-                # iopstui is gone: nobody needs what was made for this run
+                # iopstui is gone: nobody needs this run's files any more
                 remove([private, *scratch])
             report_line("over")
             return

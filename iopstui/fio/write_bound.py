@@ -23,7 +23,8 @@ SizeOf = Callable[[str], "int | None"]
 _UNBOUNDED_OPTIONS = ("read_iolog", "fill_device", "fill_fs", "profile")
 _RATE_PROCESS = "rate_process"
 RAMPS = 2
-"""Seconds of the pace that are allowed for on top: fio makes up for what it was late."""
+"""Seconds of writes at the job's rate that are allowed in addition: fio catches up when it was
+late."""
 
 
 @dataclass(frozen=True, slots=True)

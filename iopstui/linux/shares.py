@@ -18,9 +18,8 @@ from iopstui.text import printable
 
 # Whether a path's file system answers, asked with a time limit before anything else touches it.
 #
-# A file system whose server is gone may keep every call that looks at it waiting for ever, so it
-# is
-# a process of its own that looks, and one that never returns is left behind.
+# A file system whose server is gone may block every call that touches it for ever. So a separate
+# process does that; if it never returns, it is left behind.
 
 
 ANSWER_TIMEOUT_S = 5.0
@@ -223,7 +222,7 @@ class _Task(Generic[T]):
         return not self._thread.is_alive()
 
     def result(self) -> T:
-        """What it has returned; raises what it has raised."""
+        """The call's result; raises the call's exception."""
         if self._error is not None:
             raise self._error
         return self._results.pop()

@@ -127,8 +127,7 @@ def session_columns(
 ) -> Iterator[tuple[str, ...]]:
     """The columns of a session with these devices: the sum if there are several, then each device;
     the flags are one column. ``layers`` are the devices in which I/Os may wait; ``share_source``:
-    "nfs" or
-    "smb" if the target is on such a mount, ``on_nvme``: on an NVMe drive."""
+    "nfs" or "smb" for a target on such a mount, ``on_nvme``: on an NVMe drive."""
     yield from ((name,) for name in _FIRST_COLUMNS)
     for part in (READ, WRITE, TRIM, TOTAL, "sync"):
         yield from _paths("fio", part)

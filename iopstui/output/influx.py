@@ -141,8 +141,8 @@ def line(
 
 
 def _key(text: str) -> str:
-    """Fit for a name or a tag. A backslash can't be escaped there, and would escape what comes
-    behind it."""
+    """The text as a name or tag. A backslash can't be escaped there, and would escape the next
+    character."""
     escaped = printable(text).replace("\\", "/")
     for special in (",", "=", " "):
         escaped = escaped.replace(special, "\\" + special)

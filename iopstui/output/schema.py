@@ -233,7 +233,7 @@ def _value(row: Figure, about: str) -> Schema:
     if row.name == "event":
         return {"const": "frame", "description": description}
     leaf: Schema = {"type": row.kind}
-    # what stands in a list, or under a key that is data, is there
+    # an item of a list, and a value under a key that is data, is never null
     leaf = {**(leaf if row.always or row.keys else or_null(leaf)), "description": description}
     if row.name == "flags":
         return array(leaf)

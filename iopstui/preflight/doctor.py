@@ -273,7 +273,7 @@ def _energy(roots: Roots) -> Check:
 
 
 def _shares(roots: Roots) -> Check | None:
-    """File systems of servers and programs; to ask autofs would mount what nobody uses."""
+    """File systems of servers and programs; not autofs, because asking would mount unused ones."""
     mounts = {Path(mount.mountpoint): mount for mount in read_own_mounts(roots)
               if is_network_mount(mount) and mount.fstype != "autofs"}  # fmt: skip
     if not mounts:

@@ -192,7 +192,7 @@ def passthrough_options(text: str, target: Target, roots: Roots) -> Mapping[int,
         else:
             _check_ordinary(job.name, engine(job.options), target.places)
     for index, job in enumerate(jobs if per_section else ()):
-        # what is set for one section has to be set for all
+        # an option that one section sets must be set for all
         per_section.setdefault(
             index, {name: job.options[name] for name in _DIRECT if name in job.options}
         )

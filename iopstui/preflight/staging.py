@@ -90,7 +90,8 @@ class Staging:
         return sum(scratch.used_bytes() for scratch in self.directories)
 
     def publish(self) -> list[str]:
-        """Move what fio has made to where it belongs; what could not be moved, in words."""
+        """Move the files that fio has made to their places. Returns in words what could not be
+        moved."""
         messages = []
         for path in self._staged_paths:
             parent, name = os.path.split(path)

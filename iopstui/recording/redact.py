@@ -17,7 +17,7 @@ PRIVATE = frozenset(
     {"host", "path", "paths", "files", "serial", "dm_name", "backing_file", "mountpoint", "comm",
      "group", "share", "who"}
 )  # fmt: skip
-"""Fields of what is recorded that are left out whole."""
+"""Fields of recorded objects that are left out completely."""
 OPTIONS = (
     "filename", "filename_format", "directory", "opendir", "hostname", "include", "cgroup",
     "read_iolog", "write_iolog", "replay_redirect", "merge_blktrace_file", "write_bw_log",
@@ -38,7 +38,7 @@ _NOT_PRIVATE = frozenset(
      "readwrite", "mixed", "randread", "randwrite", "randrw", "trimwrite", "data", "test", "file",
      "job", "run", "disk", "device", "total", "host", "hosts"}
 )  # fmt: skip
-"""Words that reports are made of: no name is told by them."""
+"""Words that reports are made of: they reveal no name."""
 # a mount's options that name machines and people
 _MOUNT_OPTION = re.compile(
     r"\b((?:client|mount|local)?addr|user(?:name)?|domain|ip|servern|prefixpath|credentials|cred)"

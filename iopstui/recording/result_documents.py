@@ -145,8 +145,8 @@ def has_document(head: bytes) -> bool:
 
 
 class ResultReader:
-    """The documents of a file, and the text between them. ``notes``: what had to be read otherwise
-    than it stands there, in words."""
+    """The documents of a file, and the text between them. ``notes``: in words, what was read
+    differently from how it is written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -34,7 +34,7 @@ _SUBSTITUTES: tuple[tuple[bytes, bytes, bytes], ...] = (
     # no text of JSON has a line end in it
     (rb"\A[\s\S]*?,[ \t]*\r?\n[ \t]*[}\]]", rb",(?=[ \t]*\r?\n[ \t]*[}\]])", b""),
 )
-"""What shows a spelling, what is replaced where it is one, and by what."""
+"""For each spelling: the pattern that shows it, the pattern to replace, and the replacement."""
 MAX_LAYERS = 3
 """Such as a cell of CSV in HTML."""
 

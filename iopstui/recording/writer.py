@@ -80,8 +80,8 @@ class Recorder:
         self._queue.put(chunks)
 
     def give_up(self) -> None:
-        """Take nothing more; what is queued is written when the disk takes it, without anybody
-        waiting for that."""
+        """Accept no more data. Queued data is still written when the disk takes it, but nobody
+        waits for it."""
         self._queue.put(None)
 
     def close(self) -> None:

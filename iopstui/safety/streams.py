@@ -41,7 +41,7 @@ class _Stdout(io.FileIO):
                 raise
             except OSError as error:
                 raise OutputLost(error.errno, error.strerror or "it fails") from error
-            # None is said where typing knows only numbers: it would have to wait
+            # ``None``, which the types do not know: the write would have to wait
             if written is not None:
                 return written
             select.select([], [self], [])

@@ -168,7 +168,7 @@ class WriteGuard:
         self, target: Target, device: BlockDevice, stack: Stack
     ) -> Iterator[tuple[str, BlockDevice]]:
         yield str(self._roots.dev / device.name) if target.passthrough else target.path, device
-        # nobody may mount what lies below meanwhile, either
+        # nobody may mount the lower devices meanwhile, either
         for lower in safety.lower_loops(device.name, stack):
             yield str(self._roots.dev / lower.name), lower
 

@@ -442,7 +442,8 @@ class LiveSession:
             runs.end_steady()
 
     def _try(self, call: Callable[[], object]) -> None:
-        """Whatever goes wrong in it, what comes behind it is done: somebody waits for the end."""
+        """Call it, and report any exception instead of raising it, so that the steps after it are
+        done: somebody waits for the end."""
         try:
             call()
         except Exception as error:

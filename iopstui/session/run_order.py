@@ -1,4 +1,4 @@
-"""A run as a session is told to make it, until it has begun."""
+"""The order to start a run, until the run has begun."""
 
 from __future__ import annotations
 

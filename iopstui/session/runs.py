@@ -462,8 +462,8 @@ class Runs:
         return self.run is not None and self.run.phase != ENDED
 
     def leave_behind(self) -> None:
-        """A process that hangs in the kernel ends with the device's answer, not before; its
-        guard waits for that, nobody else."""
+        """Leave a process that hangs in the kernel: it ends when the device answers, and only its
+        guard waits for that."""
         run = self.run
         assert run is not None
         self._handovers.drop()

@@ -23,4 +23,4 @@ class Viewer:
 
 
 NOBODY = Viewer(idle_frames=False)
-"""The runs are followed, and what is between them is of no interest."""
+"""Follow the runs only, not the time between them."""

@@ -192,7 +192,7 @@ class Actions:
         return (entry for entry in self.by_id.values() if entry[0].id not in hidden)
 
     def footer(self, mode: str) -> list[KeyHint]:
-        """The keys that matter in ``mode``, now; each once, with what it does first."""
+        """The keys that matter in ``mode`` now; each once, with its most important action."""
         hints: list[tuple[int, KeyHint]] = []
         for action, part in self._visible():
             for footer in action.footer:

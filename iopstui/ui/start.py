@@ -182,7 +182,7 @@ class _Sessions:
         return BackgroundExperiments(controller, self._job_targets[controller], conditions)
 
     def conditions(self, controller: Controller) -> tuple[Target | None, RunRequest]:
-        """The target of a session's jobs, and what was asked for."""
+        """The target of a session's jobs, and the request of the command line."""
         return self._job_targets[controller], self._request
 
     def keep_runs(self, runs: Sequence[SessionRuns]) -> None:

@@ -22,7 +22,7 @@ TITLE, SUBJECT = "Workload", "what they ask for"
 
 
 def open_page(port: Port) -> tuple[Modal[None], Callable[[], None]]:
-    """The page, and what ends what it has begun."""
+    """Open the page. Returns the page and a function that ends what it started."""
     from iopstui.features.capture.kernel.workload_capture import LiveCapture
     from iopstui.linux.roots import Roots
     from iopstui.ui.dialogs.live_rows import LiveRows

@@ -114,7 +114,7 @@ def _is_ours(begin: bytes) -> bool:
 
 
 CLOSE_WITHIN_S = 2.0
-"""A directory that hangs (NFS) holds nobody up for longer."""
+"""The longest wait for a directory that hangs (NFS)."""
 
 Reporter = Callable[[str], None]
 Sink = Callable[[Event], None]

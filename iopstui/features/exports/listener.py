@@ -28,8 +28,8 @@ PATH = "/metrics"
 REQUEST_TIMEOUT_S = 2.0
 MAX_OPEN = 16
 LOCAL_NAMES = ("127.0.0.1", "localhost")
-"""What a request may call us: a name that somebody else's page has given the loopback address is
-none of these."""
+"""Host names allowed in a request. A page of somebody else may point its own name to the loopback
+address; such a name is not among these."""
 
 
 class Listener:

@@ -226,7 +226,7 @@ class Metrics:
         self._host = host
         self._target = ""
         self._totals: dict[str, dict[Labels, float]] = {row.name: {} for row in COUNTERS}
-        # a counter that begins later than its exporter is taken for one that was never less
+        # begin at 0: the first value of a counter that appears later is no increase for Prometheus
         for name in ("frames", "runs", "runs_failed"):
             self._count(name, 0)
         for rule in HEADLINES:

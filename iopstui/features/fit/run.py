@@ -158,7 +158,7 @@ class FitRunner:
         finished = self.loop.run(lambda: session.run_request(request, lent), meters.take)
         if not self.loop.complete(finished):
             return False
-        # what it has not synced is not written any more
+        # remove the file now, so that its unsynced data is never written
         file.unlink(missing_ok=True)
         around.watch("after")
         disk = session.target.device or "the disk"

@@ -1,4 +1,4 @@
-"""Keys of the configuration that only a fleet has: check, commands, and what is shown without."""
+"""Keys of the configuration that only a fleet has: their checks, commands and defaults."""
 
 from __future__ import annotations
 

@@ -73,7 +73,8 @@ class Deduplicator:
         return name in self._sessions
 
     def origin(self, source: int, name: str) -> int:
-        """The stream of which ``source`` has a copy as far as this host goes; itself if of none."""
+        """The stream of which ``source`` is a copy as far as this host goes; ``source`` itself if
+        it is not a copy."""
         return self._origins.get((source, name), source)
 
     def _begin_session(self, source: int, name: str) -> _SessionFrames:

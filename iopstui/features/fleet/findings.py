@@ -131,7 +131,7 @@ def find_start_spread(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_common_limit(evidence: FleetEvidence) -> Finding | None:
-    """The sum stands still while each host's share moves: what one gains another loses."""
+    """The sum stays the same while the hosts' shares vary: one gains what another loses."""
     if not evidence.fio or len(evidence.hosts) < 2:
         return None
     for figure in (BW, IOPS):
@@ -192,7 +192,7 @@ def find_own_limit(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_shared_path(evidence: FleetEvidence) -> Finding | None:
-    """Two slow hosts of which one gains what the other loses share what is between."""
+    """Two slow hosts, of which one gains what the other loses, share a path."""
     if evidence.cached(find_common_limit) is not None:
         return None
     pairs = evidence.cached(_opposite_pairs)

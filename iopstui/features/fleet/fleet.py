@@ -194,14 +194,14 @@ class Fleet:
                 self._member_by_fd[fd] = member
 
     def _all_planned(self) -> bool:
-        """Every host has said what it would lay out; or takes no part."""
+        """Whether every host is ready, has said which files it needs, or takes no part."""
         return all(
             member.state in (ARMED, OVER) or member.needs is not None
             for member in self.members.values()
         )
 
     def _lay_out_files(self) -> None:
-        """Have the files laid out. Raises where they may not be: then there is none yet."""
+        """Let the hosts lay out their files. Raises before any file is made if they may not."""
         self._check_host_count()
         self._refuse(overcommit_messages(self._space_needs()), SMALLER_SIZE_ADVICE)
         marks = marks_to_find(self._space_needs())

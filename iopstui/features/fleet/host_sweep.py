@@ -126,8 +126,8 @@ class HostSweep:
         self._events = SweepEvents(plan, emit, lambda: time.monotonic() - began)
 
     def run(self) -> None:
-        """Run them all; what was measured before one that can't be run stays. Raises what
-        ``run_point`` raises."""
+        """Run all points. If one can't be run, the earlier results stay. Raises what ``run_point``
+        raises."""
         error, is_stopped = INTERNAL_ERROR, False
         try:
             while (step := self._events.next()) is not None:

@@ -148,7 +148,7 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
 
 
 class _RunMerging:
-    """Feeds lines to mergers, a new one with each run, and tells what comes of it."""
+    """Feeds lines to mergers, a new one for each run, and emits the results."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ def only_file(paths: Sequence[Path]) -> Path:
 
 
 def judged(path: Path, expected: Expected) -> Judged:
-    """Whether the runs in the file met expectations. UsageError for what it has no figure of."""
+    """Whether the runs in the file met expectations. UsageError for a figure that it lacks."""
     from iopstui.features.fleet.report.data import judge
 
     return judge(path, expected)

@@ -237,7 +237,7 @@ class FleetSession(FleetRuns):
         self._report_host_states()
 
     def _sweep(self, plan: Plan) -> None:
-        """A run after another; what was measured before one that fails or is stopped stays."""
+        """Run one point after another. If one fails or is stopped, the earlier results stay."""
         self._sweeping, self._sweep_stopped = True, False
 
         def run(step: PlannedPoint) -> RunVerdict:

@@ -34,7 +34,8 @@ from iopstui.session.tick.sampling import LATE_FACTOR
 from iopstui.text import printable
 
 LATE_S = 3.0
-"""An answer begins and ends so much later than what it is of: most of five seconds must be so."""
+"""An answer begins and ends this much later than its cause: the cause must hold in most of five
+seconds."""
 MAX_LINES = 12
 MAX_GROUPS = 3
 

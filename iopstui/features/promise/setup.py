@@ -90,7 +90,8 @@ class PromiseSetup:
 
 
 def target_disk(texts: tuple[str, ...], devices: Mapping[str, BlockDevice]) -> BlockDevice | None:
-    """The disk that a target is (on), for its size and what it shows; ``None``: none is seen."""
+    """The disk that a target is, or is on, for its size and model; ``None`` if no disk is
+    visible."""
     target, _ = choose_targets(texts, JOB, devices, Roots())
     device = devices.get(target.device or "")
     if device is not None and target.kind != kinds.DEVICE and device.disk in devices:

@@ -230,7 +230,7 @@ def _helper(
 
 @contextlib.contextmanager
 def _no_signals() -> Iterator[None]:
-    """They wait, in a process that is forked here until it has said what they do to it."""
+    """Block stop signals, also in a process that is forked here, until it has set its handlers."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     try:
         yield

@@ -66,7 +66,7 @@ MAX_OPEN = 3
 
 
 def markdown(reports: Sequence[ReportData]) -> str:
-    """One recording after the other; of several, what they have in common stands first."""
+    """One recording after the other; several begin with their comparison."""
     blocks = [*comparison(reports, None)] if len(reports) > 1 else []
     blocks += [block for data in reports for block in report_blocks(data, None)]
     return markdown_of(blocks, _names(reports))

@@ -229,7 +229,7 @@ def _add_message(data: ReportData, event: events.Event) -> None:
         case events.TunableChanged() if len(data.changes) < MAX_EVENTS:
             data.changes.append(event)
         case events.FindingReported() if len(data.findings) < MAX_EVENTS:
-            # a finding is said again while it lasts: the report says the newest words of each once
+            # a finding is repeated while it lasts: the report shows each once, in its newest words
             step = data.runs[-1].step if data.runs else 0
             for place, before in enumerate(data.findings):
                 is_same_rule = before.finding.rule == event.finding.rule

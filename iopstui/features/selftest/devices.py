@@ -63,7 +63,7 @@ def read_only_loop(backing: Path) -> Iterator[str]:
 LOOP_BYTES = 32 << 20
 TUNABLE = "read_ahead_kb"
 LATENCY_NS = 10_000_000
-"""Long against what fio and the kernel themselves take for an I/O."""
+"""Much longer than fio and the kernel themselves need for an I/O."""
 NOT_ROOT = "needs root"
 
 

@@ -110,7 +110,7 @@ class Framer:
             return (), None
         line = bytes(buffer[at:end])
         if line.rstrip(b"\r") == b"{":
-            # the brace stays, so that a document is what stands between two line ends
+            # keep the brace, so that a document always begins and ends at a line end
             self._in_document, self._scanned = True, end
             return (), at
         brace = _MAYBE_OPENING.search(line)
@@ -251,7 +251,7 @@ _LINE = re.compile(
     rb"(?:[\[{]|[\[{][ ]*[\]}],?|[\]}],?|(?:-?[0-9][0-9.eE+-]*|true|false|null),?)?"
     rb"[ \t]*\r*(?:\n|\Z)"
 )
-# a line of JSON without free text: what stands before it on its line is surely a message
+# a line of JSON without free text: any text before it on the same line is a message
 _CERTAIN_JSON = re.compile(
     rb'[ \t]*"[\w.>= -]{1,40}"[ ]*:[ ]*(?:[\[{]|-?[0-9.]+,?)[ \t]*\r*(?:\n|\Z)'
 )

@@ -224,8 +224,8 @@ def _rate(stated: object, count: object, row: Mapping[str, Any]) -> float:
 
 
 def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
-    """The histogram and what it is of: clat where there is one, else lat (``None`` if neither: then
-    what fio's percentiles are of)."""
+    """The histogram and its kind: clat if there is one, else lat (``None`` without either: then the
+    kind of fio's percentiles)."""
     for kind in ("clat", "lat"):
         block = row.get(f"{kind}_ns")
         raw = block.get("bins") if isinstance(block, dict) else None

@@ -207,7 +207,7 @@ def _groups(top: Path) -> Iterator[tuple[str, str]]:
             continue
         groups += 1
         if groups > MAX_CGROUPS:
-            continue  # what it does is then the group's above it
+            continue  # its I/O then counts as the group's above it
         waiting.append((path, place, True))
         if path != "/" and group_name(path).whole:
             continue

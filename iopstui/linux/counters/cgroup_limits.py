@@ -22,7 +22,7 @@ from iopstui.model.findings.conditions import READ_BYTES, READ_IOPS, WRITE_BYTES
 from iopstui.text import printable
 
 NEAR = 0.8
-"""A second of a group that is held back may have so little of what is allowed."""
+"""A second of a group that is held back may have as little as this share of its limit."""
 LOOK_EVERY = 8
 """Readings after which all groups are asked again whether they have a limit."""
 MAX_GROUPS = 2000

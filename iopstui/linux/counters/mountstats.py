@@ -16,7 +16,7 @@ _NAMES = ("ops", "transmissions", "timeouts", "sent", "received", "queue_ms", "r
 _PLACES = {b"tcp": (7, 8, 11), b"rdma": (7, 8, 10), b"udp": (4, 5, 8)}
 """Where an xprt line has sends, receives and the sum of the backlog's length, by transport."""
 FULL_READ_EVERY = 30
-"""So often all of the file is read, to find what was mounted on top of a mount point."""
+"""Every this many readings the whole file is read, to find mounts on top of a mount point."""
 
 
 class NfsCounters:
@@ -61,9 +61,8 @@ class NfsCounters:
 
     def _sections(self, chunks: Iterable[bytes]) -> dict[bytes, bytes]:
         """The section of each mount point; if several mounts are there, of the last one, which
-        hides the others. A machine may have many mounts, and the kernel prints those behind for
-        nothing,
-        so it is mostly read only up to the last one wanted."""
+        hides the others. A machine may have many mounts, so the file is mostly read only up to the
+        last one needed."""
         read_all = self._hidden or self._readings % FULL_READ_EVERY == 1
         self._readings += 1
         sections: dict[bytes, bytes] = {}

@@ -24,7 +24,8 @@ _MAPPING = re.compile(
     re.M,
 )
 _PROGRAMS = (b"/usr/", b"/lib")
-"""Programs, and what they come with, are no data; else each had files on the root disk."""
+"""Programs and their libraries do not count as data; otherwise every process had files on the root
+disk."""
 _FLAGS, _MOUNT = (
     re.compile(rb"^flags:\s*([0-7]{1,20})$", re.M),
     re.compile(rb"^mnt_id:\s*(\d+)$", re.M),

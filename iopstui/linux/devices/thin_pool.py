@@ -16,7 +16,7 @@ _HEADER = struct.Struct("=3I3Ii3IQ128s129s7x")
 _TARGET = struct.Struct("=QQiI16s")
 _SIZE = 4096
 STATES = ("out_of_data_space", "ro", "Fail")
-"""In which a pool has no room for data, or none for metadata, or does not work."""
+"""States in which a pool has no room for data or metadata, or does not work."""
 
 
 def read_pool_state(dm_name: str, roots: Roots) -> str:

@@ -121,7 +121,7 @@ class CpuStates:
 
 
 def _wake(files: _Files) -> int | None:
-    """The longest that is not disabled: what is deeper matters no more, so it isn't read."""
+    """The wake-up time of the deepest C-state that is not disabled; shallower ones are not read."""
     return next((latency for latency, off in files.sleeps if not read_count(off)), None)
 
 

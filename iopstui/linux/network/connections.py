@@ -34,7 +34,7 @@ _INFO = {
     "unsent": (144, "I"), "min_rtt_us": (148, "I"), "busy_us": (168, "Q"),
     "rwnd_limited_us": (176, "Q"), "sndbuf_limited_us": (184, "Q"), "sent": (200, "Q"),
 }  # fmt: skip
-"""Where struct tcp_info has what is used of it."""
+"""Offsets of the used fields in struct tcp_info."""
 
 
 @dataclass(frozen=True, slots=True)

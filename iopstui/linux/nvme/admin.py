@@ -37,7 +37,8 @@ ALLOWED = frozenset(
     | {(GET_FEATURES, feature) for feature in (POWER_STATE, AUTONOMOUS_POWER, HOST_MEMORY,
                                              PLACEMENT)}
 )  # fmt: skip
-"""Pairs of opcode and what is asked for; nothing else reaches a drive."""
+"""Pairs of an opcode and its log page, structure or feature; no other command is sent to a
+drive."""
 WHOLE_DRIVE = 0xFFFFFFFF
 # leave pending events as they are, so that who waits for them still gets them
 _RETAIN_EVENT = 1 << 15

@@ -38,8 +38,8 @@ def read_nvme_counters(roots: Roots, device: BlockDevice) -> dict[str, Mapping[s
 def counter_reader(
     roots: Roots, devices: Iterable[BlockDevice]
 ) -> Callable[[], dict[str, int] | None]:
-    """What reads the counters of all these by model/metrics/nvme.py's names; ``None`` where
-    there are none."""
+    """A function that reads the counters of all these, by the names of model/metrics/nvme.py;
+    ``None`` if there are none."""
     disks = [device for device in devices if device.kind == "nvme" and not device.hidden]
 
     def read() -> dict[str, int] | None:

@@ -1,4 +1,4 @@
-"""Bins of the counts: which one a value is in, and what it stands for."""
+"""Bins of the counts: which bin a value is in, and which value a bin stands for."""
 
 from __future__ import annotations
 

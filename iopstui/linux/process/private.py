@@ -120,7 +120,7 @@ def remove(private: Path) -> None:
 
 
 def _removed(private: Path) -> bool:
-    """Whether it is gone. False with what has directories in it."""
+    """Whether it is gone. False if it contains directories."""
     try:
         with _open_directory(private) as directory:
             for name in os.listdir(directory):
@@ -155,9 +155,8 @@ def check_place(place: str | Path, write_bits: int = stat.S_IWGRP | stat.S_IWOTH
 
 
 def read_trusted(path: Path, most: int, anyones: bool = False) -> str:
-    """The text of a file of at most ``most`` bytes. Raises OSError also for a file that may not be
-    trusted: root
-    reads only what nobody else can change, except for ``anyones`` files."""
+    """The text of a file of at most ``most`` bytes. Also raises OSError for a file that may not be
+    trusted: root reads only what nobody else can change, except for ``anyones`` files."""
     # not to wait for a pipe's writer
     with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
         info = os.fstat(file.fileno())

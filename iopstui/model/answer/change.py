@@ -9,7 +9,7 @@ from iopstui.model.metrics.run_history import RunRow
 ENOUGH_S = 1.9
 """Seconds that were measured with the new value."""
 NEWS_S = 10.0
-"""For so long the change is said, unless something is worse."""
+"""The change is shown for this long, unless something is worse."""
 
 
 def change_answer(before: RunRow, now: RunRow) -> Answer | None:

@@ -62,7 +62,8 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
 
 
 def _in_other_seconds(s: Situation) -> str:
-    """What the disk did while it was read who uses it, where that is not what it did here."""
+    """What the disk did in the seconds in which its users were read; "" if that is about what it
+    did in these seconds."""
     did_s = moved_s(s.disk, s.below, s.use, s.parts_of_below)
     return "" if are_alike(s.bytes_s, did_s) else f", while {s.disk} did {units.size(did_s)}/s"
 

@@ -26,7 +26,7 @@ MIN_INTERVAL_S = 0.5
 """Shorter intervals say nothing: of an I/O that takes long, hardly any completes in them."""
 
 MOST_SECONDS, FEW_SECONDS = 0.6, 0.3
-"""What is true in this share of the seconds is so; in fewer than the second, it is not. Between
+"""Something is true if it is in the first share of the seconds, and false below the second. Between
 them nobody can tell."""
 FEW, FEW_SHARE = 5, 0.5
 """Of fewer seconds than these it must be true in all."""

@@ -45,7 +45,7 @@ from iopstui.model.findings.headlines import WARNING as WARNING_FINDING
 
 SILENT_S = 2.0
 ENDED, ENDED_SECONDS = "ended", 3
-"""So many seconds without I/O, and what came before has ended."""
+"""After this many seconds without I/O, the earlier I/O has ended."""
 MUCH_PRESSURE = 20.0
 """Percent of the time in which a task waited for I/O that must have a place."""
 NO_IO_SHARE = 0.1
@@ -223,7 +223,7 @@ def idle_seconds(s: Situation) -> int:
 
 
 def ended(s: Situation) -> Answer | None:
-    """The I/O has ended: what is true of the seconds before is no longer so."""
+    """The I/O has ended: what was true of the seconds before no longer holds."""
     count = len(s.seconds) - idle_seconds(s)
     rest = s.seconds[count:]
     if len(rest) < ENDED_SECONDS or not count:

@@ -207,7 +207,7 @@ class AnswerTracker:
         return answer
 
     def _contradict(self, idle: bool, iops: float) -> bool:
-        """Whether what was said is wrong by now, not merely some seconds old."""
+        """Whether the last answer is wrong by now, not merely some seconds old."""
         was_idle, iops_before = self._figures
         return idle != was_idle or abs(iops - iops_before) > NEWS_SHARE * iops_before
 

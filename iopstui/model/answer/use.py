@@ -199,7 +199,7 @@ def _reached(uses: Sequence[DiskUse]) -> tuple[LimitUse, ...]:
 def _reached_at_times(
     uses: Sequence[DiskUse], reached: Sequence[LimitUse]
 ) -> tuple[LimitUse, ...]:  # fmt: skip
-    """The others, that may have kept somebody waiting: which nobody can tell."""
+    """The other limits, reached at times: they may have kept somebody waiting."""
     least = 0.0 if len(uses) < FEW_READINGS else REACHED
     counts = Counter(one for use in uses for one in use.limits if one.share >= least)
     return tuple(one for one, count in counts.items()

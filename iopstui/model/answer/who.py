@@ -82,8 +82,8 @@ def combined_shares(
     disks: Mapping[str, Collection[str]], use: DiskUse | None,
     seconds: Sequence[Mapping[str, DiskRates]] = (),
 ) -> tuple[Share, ...]:  # fmt: skip
-    """The processes that use several disks together; ``disks`` are those that count each byte once,
-    with what is below each. ``seconds`` are the rates of all of them."""
+    """The processes that use several disks together. ``disks`` count each byte once; each has the
+    names of the devices below it. ``seconds`` are the rates of all of them."""
     if use is None:
         return ()
     parts = {disk: parts_of_below(disk, below, use, seconds) for disk, below in disks.items()}
@@ -147,9 +147,9 @@ def _moved(
 def _at_least(
     disk: str, user: DiskUser, side: int, moved: float, same: Collection[str], use: DiskUse
 ) -> float:
-    """Bytes per second in one direction that this process must do on the disk: what is left when
-    the other disks on which it has files open for that did all that they did for it alone; those in
-    ``same`` are no others. What a server did for it nobody counts."""
+    """Bytes per second in one direction that this process must do on the disk: its bytes less all
+    that the other disks on which it has files open for that did, as if they did it for this process
+    alone. Those in ``same`` are not other disks. Nobody counts what a server did for it."""
     usable = _usable(user, side)
     if ELSEWHERE[side] in user.devices or disk not in usable:
         return 0.0

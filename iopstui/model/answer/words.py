@@ -22,7 +22,7 @@ from iopstui.model.findings.conditions import Array
 IN_USE = 1.0
 LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
 SOME_WAIT_PERCENT = 0.5
-"""Of the time; less is nothing, and 0 % where it is shown."""
+"""Percent of the time; less counts as nothing, and would be shown as 0 %."""
 LOWER_SHARE = 0.25
 """A layer holds the requests if the devices below it have less than this part of them."""
 NOTHING_WAITS = "nothing waits"

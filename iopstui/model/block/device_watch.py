@@ -22,7 +22,8 @@ class DeviceWatch:
         self._empty = 0
 
     def follow(self, earlier: DeviceWatch) -> None:
-        """Go on from the watch of a run that this one replaces: what was there then is missed."""
+        """Continue the watch of the run that this one replaces: devices seen by that one count as
+        missing if they are gone."""
         self._seen |= earlier._seen
 
     def feed(self, raw: RawSample) -> str:

@@ -95,8 +95,9 @@ class Stack:
         ]
 
     def overlapping(self, name: str) -> dict[str, str]:
-        """Other devices with blocks of this one, each with the device below that both have:
-        everything on what lies below it that is not shared out, and on loop devices of one file."""
+        """Other devices that may use the same blocks as this one, each with the device below that
+        both have: devices on the same lower device, unless that gives each its own blocks, and loop
+        devices of one file."""
         overlaps: dict[str, str] = {}
         related = {*self.above(name), *self.below(name)}
         for current in (name, *self.below(name)):

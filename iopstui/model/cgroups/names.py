@@ -48,7 +48,7 @@ class GroupName:
 
     @property
     def text(self) -> str:
-        """The name with what it is, unless the name says so itself ("nginx.service")."""
+        """The name and its kind, unless the name says the kind itself ("nginx.service")."""
         return self.name if self.kind in (UNIT, SLICE, GROUP, ROOT) else f"{self.kind} {self.name}"
 
 

@@ -197,7 +197,8 @@ def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCur
 
 
 def curve_text(curve: LoadCurve[PointT]) -> str:
-    """Which load to take, what it brings and costs, and how sure that is; "" of a single point."""
+    """The recommended load, its gain and its cost, and how certain that is; "" for a single
+    point."""
     if len(curve.points) < 2:
         return ""
     points, names = [event.point for event in curve.points], curve.names
@@ -323,7 +324,7 @@ def failure_lines(plan: Plan, failed: Sequence[_Failed]) -> list[str]:
 
 
 def disturbed_line(points: Sequence[_Measured]) -> str:
-    """Name the disturbed points, and by what they were; "" if none was."""
+    """Name the disturbed points and the disturbances; "" without any."""
     text = disturbance_text([event.point for event in points], "point")
     disturbed = [event for event in points if event.point.disturbed]
     which = "" if len(disturbed) in (0, len(points)) else f"{_numbers(disturbed)}: "

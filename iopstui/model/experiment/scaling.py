@@ -22,7 +22,8 @@ MIN_POINTS = 4
 MAX_FIT_ERROR = 0.10
 """A fit that is off by more at any point is none."""
 KNEE_FACTOR = 2.0
-"""By this factor the knee may move without any one point, and be past what was measured."""
+"""The knee may move by this factor at most if one point is left out; it and the limit may be at
+most this many times the largest that was measured."""
 
 Points = Sequence[tuple[int, float]]
 

@@ -23,7 +23,7 @@ NUMBER, TEXT, BOOLEAN = "number", "string", "boolean"
 ANY = "*"
 """Any key there: a device, a CPU, a job."""
 OF = "{of}"
-"""In a meaning: what the part is about that the figure stands in."""
+"""Placeholder in a meaning for the subject of the part that contains the figure."""
 ONE, BY_KEY, IN_LIST = "one", "by key", "in a list"
 Row = TypeVar("Row")
 
@@ -182,7 +182,7 @@ class Part:
     """An object within another: its ``rows``, and where it is read from (``part``, else its name):
     ``ONE`` object, several ``BY_KEY``, or ``IN_LIST``. ``about`` says what it is of, in the
     meanings of its figures; ``source`` where these come from. ``always``: it is there, perhaps
-    empty, where what it stands in is. ``none`` stands for one that is not there in the figures of a
+    empty, whenever the object around it is. ``none`` replaces a missing one in the figures of a
     run: nothing was done, so it was 0."""
 
     name: str
@@ -257,8 +257,8 @@ class Totals:
         return part / whole if whole else None
 
     def most(self, figure: Figure) -> float | None:
-        """The highest of one whole interval; where those that were not whole had more, at least
-        the mean."""
+        """The highest value of a whole interval; at least the mean, which partial intervals may
+        have raised."""
         mean = self.mean(figure)
         return None if mean is None else max(self._most[figure.name], mean)
 

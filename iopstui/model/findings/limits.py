@@ -37,8 +37,8 @@ ReachedLimit = tuple[str, IoLimit, float]
 
 
 def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
-    """The cgroup limit that these frames reach; of several the one that binds: the I/Os stand
-    closest to it."""
+    """The cgroup limit that these frames reach; of several the one that binds, which the I/Os are
+    closest to."""
     reached: list[tuple[float, ReachedLimit]] = []
     for name, state in evidence.conditions.devices.items():
         disks = [frame.disks[name] for frame in frames if name in frame.disks]

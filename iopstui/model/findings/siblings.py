@@ -47,7 +47,8 @@ known."""
 OTHER_MIX_TIMES = 2.0
 """A write may take this share longer than a read, or less."""
 LITTLE_GRANTED = 0.03
-"""For being beyond what was seen; a window with more may be as slow as it looks, or not."""
+"""A window is skipped if it is granted at least this much (a logarithm), and only that decides
+whether it is slow."""
 ENOUGH_LEVEL = 10
 """Windows of which a level is the median."""
 COVERED_SHARE = 0.3

@@ -108,8 +108,8 @@ def effect_text(
 def _completions_text(
     before: Sequence[Frame], after: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> str:
-    """BLOCK softirqs are those of all disks: where they are more than these devices' I/Os, nobody
-    can tell which are theirs."""
+    """How the CPUs of BLOCK softirqs changed. They are counted for all disks together: if they are
+    more than these devices' I/Os, nobody can tell which are theirs."""
     counts = [_softirqs_by_cpu(frames, devices) for frames in (before, after)]
     if None in counts:
         return "most BLOCK softirqs are other disks', so this disk's cannot be counted"

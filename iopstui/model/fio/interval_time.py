@@ -435,7 +435,7 @@ def begins_ms(jobs: Sequence[JobStatus]) -> Iterator[float]:
 
 
 def _verifies_later(job: JobStatus) -> bool:
-    """Whether its reads are those that verify what it wrote, when all is written."""
+    """Whether its reads verify its writes after all of these are done."""
     options = job.options
     issued = {name for name, part in job.directions.items() if part.issued and name != MIXED}
     return (

@@ -56,7 +56,7 @@ APART = "APART"
 """fio's and the kernel's figures are of clearly different seconds: they are not compared."""
 _UNSURE = frozenset({RAMP, PARTIAL, LATE, RESET, APPROX_IOPS})
 SOME_HOSTS = "SOME_HOSTS"
-"""Of totals of many hosts: not all that take part are in them."""
+"""Flag of a total of many hosts: some that take part are missing in it."""
 HANDOVER = "HANDOVER"
 """Around a change from one run to the next without a pause: another run worked in it, too."""
 UNCOUNTED = frozenset({RAMP, HANDOVER})

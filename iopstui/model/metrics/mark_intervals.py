@@ -24,7 +24,7 @@ MAX_INTERVALS = 500
 @dataclass(frozen=True, slots=True)
 class MarkInterval:
     """From ``start`` to ``end`` (seconds of the session), called by the mark at its beginning. It
-    ends with what was measured: with its job, if one ran, though nothing follows for minutes.
+    ends with the measurement: with its job, if one ran, even if nothing follows for minutes.
     ``seconds`` of it were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, else,
     where no job ran (``by_fio`` False), the device's; ``p99_ns`` is of all latencies of fio in one
     histogram. What was not measured is ``None``."""

@@ -17,9 +17,8 @@ from iopstui.model.sizes import KIB
 # meaning.
 #
 # An RPC first waits in the client's queue, then for the server's answer (RTT); its execution time
-# is
-# both and what the client needs besides. The kernel counts an RPC when it is finished, so one that
-# waits for a server that is gone is in no figure until the server is back.
+# is the sum of both and of the client's own work. The kernel counts an RPC when it is finished, so
+# one that waits for a server that is gone is in no figure until the server is back.
 
 
 NFS = "nfs"

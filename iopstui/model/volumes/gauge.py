@@ -20,7 +20,7 @@ from iopstui.model.volumes.promised import (
 from iopstui.model.volumes.volume import IOPS, READ, THROUGHPUT, WRITE
 
 BURST_FACTOR = 1.1
-"""From this multiple of the baseline on a second uses credits that can be told from noise."""
+"""A second above this multiple of the baseline uses credits; less could be noise."""
 NEAR_BASELINE = 0.05
 BASELINE_SECONDS = 3
 """Seconds at the baseline, with I/Os waiting, after which the credits were used up."""

@@ -51,8 +51,7 @@ class ReportSource(Protocol):
         """The file of a report. UsageError for files that it can't combine."""
 
     def judged(self, path: Path, expected: Expected) -> Judged:
-        """Whether the runs in the file met expectations. UsageError for what it has no figure
-        of."""
+        """Whether the runs in the file met expectations. UsageError for a figure that it lacks."""
 
     def rendered(
         self, path: Path, kind: str, redact: bool, outcomes: Sequence[ExpectationChecked]

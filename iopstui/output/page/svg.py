@@ -39,7 +39,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The seconds that an axis reaches over; before 0 is what came before what is compared."""
+    """The seconds that an axis covers; 0 is where the compared runs begin."""
 
     begin: float
     end: float

@@ -22,7 +22,7 @@ from iopstui.text import printable
 ANSWER = ("disk", "rule", "state", "verdict", "text", "who", "next")
 """Attributes of each answer, in JSON."""
 MAX_DISKS = 3
-"""Disks that keep nobody waiting and are named nevertheless."""
+"""How many disks are named although nothing waits for them."""
 
 
 @dataclass(frozen=True, slots=True)

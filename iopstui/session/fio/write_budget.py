@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from iopstui.preflight.prepared_job import PreparedJob
 
 STOP_TIME_S = 0.5
-"""What fio may still write after it was told to end, at the highest rate seen: looks are up to a
-tenth of a second apart, and its jobs finish what is under way."""
+"""Seconds for which fio may still write at the highest rate seen after it was told to end: it is
+checked every tenth of a second, and its jobs finish I/Os in flight."""
 CHECK_EVERY_S = 0.25
 EXAMPLE = 1_000_000_000
 """Bytes/s, to make a time without a limit imaginable."""

@@ -72,8 +72,8 @@ class ConditionsReader:
         return self._results.pop() if self._results and not self._closed else None
 
     def close(self) -> None:
-        """Forget what was read. A reading that is under way is not waited for: nothing is left open
-        behind it."""
+        """Forget the readings. Does not wait for one that is under way, which leaves nothing
+        open."""
         self._closed = True
         if self._files is not None and not (self._thread and self._thread.is_alive()):
             self._files.close()

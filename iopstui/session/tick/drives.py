@@ -37,7 +37,7 @@ class DriveReader:
         self._closed = False
 
     def begin(self) -> None:
-        """A run begins: what is read from now on is compared with the next reading."""
+        """A run begins: later readings are compared with the next one."""
         with self._lock:
             self._run += 1
             self._readings, self._first_counts = {}, {}

@@ -9,7 +9,8 @@ from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
 
 CPU_LIMIT = 5.0
-"""Percent of one CPU. The live screen takes about 2 with a job, which every run would be told."""
+"""Percent of one CPU. The live screen takes about 2 with a job; a lower limit would warn in every
+run."""
 SKEW_LIMIT_MS = 50.0
 FRAMES = 10
 WARN_AGAIN_S = 120.0

@@ -14,7 +14,7 @@ from iopstui.model.block.target import DEVICE, DIRECTORY, Target, TargetPath
 from iopstui.ui.core.list_table import ListTable
 
 MAX_CHARACTERS = 50_000
-"""Terminals drop what is longer: most take about 75 kB of base64."""
+"""Terminals drop longer texts: most take about 75 kB of base64."""
 
 
 def text_of(screen: Screen[Any]) -> str:
@@ -71,7 +71,7 @@ def _place_text(place: TargetPath, devices: Mapping[str, BlockDevice]) -> str:
 
 
 def _place_facts(place: TargetPath, devices: Mapping[str, BlockDevice]) -> Iterator[str]:
-    """What it is, and what it lies on, down to the last disk."""
+    """Facts about a place: its type or size and model, then the devices below it."""
     device = devices.get(place.device or "")
     if place.kind != DEVICE:
         yield f"{place.fstype or ''} {place.share}".strip()

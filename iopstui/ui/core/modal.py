@@ -47,7 +47,8 @@ SCROLL_KEYS: tuple[BindingType, ...] = (
     Binding("home", "scroll(-1000000)", show=False),
     Binding("end", "scroll(1000000)", show=False),
 )
-"""For what has more rows than are seen. Page down is bound beside them: Space may do it, too."""
+"""For dialogs with more rows than fit. Page down is bound separately, because Space may do it,
+too."""
 
 
 @dataclass(frozen=True, slots=True)

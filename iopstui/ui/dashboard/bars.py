@@ -457,7 +457,7 @@ def answer_of(
     last = [entry.frame for entry in state.recent_seconds if entry.t <= state.frame.t][-WINDOW:]
     frames = [frame for frame in last if frame.seconds and frame.step == state.frame.step]
     if len(frames) > 1 and max(frame.seconds or 0.0 for frame in frames) < MIN_INTERVAL_S:
-        return None  # parts of seconds, of which nothing can be told
+        return None  # parts of seconds are too short to judge
     findings = [entry.finding for entry in state.current_findings()]
     pairs = judge(Seen(target, frames, devices, findings=findings)) if frames else []
     return pairs[0][1] if pairs else None

@@ -16,7 +16,7 @@ LEFT = 3
 
 
 def answer_row(answer: Answer | None, width: int, charset: Charset) -> Row:
-    """State, what, and who; where there is no room for all of it, in fewer words."""
+    """State, answer and user of the disk; in fewer words if they do not fit."""
     if answer is None:
         return message(width, charset, "")
     text, who = (charset.sentence(printable(part)) for part in (answer.text, answer.who))

@@ -177,7 +177,7 @@ class CanvasScreen(Screen[None]):
         self._compositor = _CanvasCompositor(self.canvas)
 
     def compose(self) -> ComposeResult:
-        """Compose one widget; a resize only moves what it shows."""
+        """Compose one widget; a resize only moves its contents."""
         yield self.canvas
 
     def paint_below(self) -> None:

@@ -206,7 +206,7 @@ def device_tree(
 
 
 def model_text(device: BlockDevice) -> str:
-    """Its model, or what it is made of."""
+    """Its model, or the devices that it is made of."""
     slaves = ", ".join(device.slaves)
     kind = " ".join(part for part in (device.layer or "", f"on {slaves}" if slaves else "") if part)
     return device.model or device.backing_file or kind or device.kind

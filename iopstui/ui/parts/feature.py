@@ -19,7 +19,7 @@ class FeaturePart(Part):
     session measures; ``first`` is what the command line begins with."""
 
     HELP: ClassVar[tuple[str, tuple[tuple[str, str], ...]]] = ("", ())
-    """Its section of the help: a title ("": none), and rows of keys with what they do."""
+    """Its section of the help: a title ("": no section), and rows of keys and their meaning."""
     HOME_ACTION: ClassVar[tuple[str, str, str] | None] = None
     """The home screen's action that calls ``choose``: key, title and name."""
 

@@ -197,7 +197,7 @@ class ViewKeys(Part):
         self.port.push(page.with_tabs(tabs), lambda _: when_closed())
 
     def _user_page(self, index: int) -> tuple[Modal[None], Callable[[], None]]:
-        """A page, and what ends what it has begun."""
+        """A page, and a function that ends what it started."""
         match tuple(WHO_PAGES)[index]:
             case "Processes":
                 return self._processes_page(), _nothing

@@ -313,7 +313,7 @@ def _load_submitter(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
 
 
 def _store_length(p: Program, register: int) -> None:
-    """Keep the length in sectors; what has none is left out."""
+    """Store the length in sectors; leave out requests of length 0."""
     p.jump(register, "==", 0, "out")
     p.do(">>", register, 9)
     p.do("&", register, MAX_SECTORS)

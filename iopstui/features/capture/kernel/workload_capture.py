@@ -27,7 +27,7 @@ from iopstui.text import printable
 
 MAX_CACHED = 8192
 ENDED = "ended processes"
-"""Of those that had ended before anybody asked for their names."""
+"""Name of processes that had ended before their names were looked up."""
 _MAX_PARENTS = 64
 
 
@@ -156,7 +156,7 @@ class WorkloadCapture:
         self._lost, self._missed = 0, self._capture.counts()
 
     def poll(self, last: bool = False) -> int:
-        """Count what has come; how many requests there were."""
+        """Count the requests that have arrived. Returns their number."""
         if self._choice.cgroup and self._polls % _CGROUPS_EVERY == 0:
             self._cgroups = cgroups_below(Path(self._choice.cgroup))
         self._polls += 1

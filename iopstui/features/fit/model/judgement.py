@@ -109,7 +109,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All that is said of a program. ``disturbed`` are sentences on what else went on."""
+    """The result for a program. ``disturbed`` are sentences on other activity meanwhile."""
 
     program: Program
     rows: tuple[Row, ...]

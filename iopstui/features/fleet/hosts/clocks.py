@@ -17,15 +17,15 @@ from typing import Any
 from iopstui.features.fleet.hosts.conversation import MAX_MONOTONIC_NS, MAX_WALL_MS
 
 MAX_DRIFT = 500e-6
-"""Of the time that has passed two clocks may drift apart: the most by which the kernel slews one
-(adjtimex(2)), of which quartz is a tenth."""
+"""Two clocks may drift apart by this share of the time: the kernel's maximum when it slews a clock
+(adjtimex(2)); quartz alone drifts a tenth of it."""
 CLOCK_SET_MS = 1.0
 """A wall clock is set by more; it is read a moment before or after the other one."""
 
 
 def start_spread(starts: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """How far apart instants are that several clocks have told, and how wrong that can be: each is
-    (when, give or take). The first and the last can both be wrong."""
+    """How far apart these instants of several clocks are, and the error of that. Each instant is
+    (time, its error); the first and the last may both be wrong."""
     times = [start for start, _ in starts]
     return max(times) - min(times), sum(nlargest(2, (error for _, error in starts)))
 
@@ -78,7 +78,8 @@ class ClockOffset:
         return True
 
     def _is_better(self, mono_ns: int, wall_ms: float, half_ns: int, now_ns: int) -> bool:
-        """Whether this says more than what is known by now, or that a clock was set meanwhile."""
+        """Whether this answer is more precise than the known ones, or shows that a clock was
+        set."""
         known_ns = self.error_at(now_ns)
         both_ns = half_ns + known_ns
         was_set = abs(mono_ns - self.mono_ns) > both_ns

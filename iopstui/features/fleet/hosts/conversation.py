@@ -124,7 +124,7 @@ CAPABILITIES = (HEARTBEAT, SUMS)
 
 
 def is_order(row: Row) -> bool:
-    """Whether it has the form of an order. One that nobody knows is passed over later."""
+    """Whether it has the form of an order. Unknown orders are ignored later."""
     op = row.get("op")
     if op == "begin":
         return _is_begin_order(row)

@@ -88,7 +88,7 @@ def _shared_disk_conflicts(
 
 
 def _same_area(disk: Object, other: Object) -> bool:
-    """Whether both are the same bytes of one disk: what is then divided is the same on both."""
+    """Whether both are the same bytes of one disk."""
     return disk.get("area") is not None and disk.get("area") == other.get("area")
 
 

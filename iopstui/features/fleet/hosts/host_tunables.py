@@ -19,7 +19,7 @@ from iopstui.text import printable
 
 Object = dict[str, Any]
 ANSWER_TIMEOUT_S = 5.0
-"""After which a host that has not answered is said to have changed nothing."""
+"""Time after which a host that has not answered is reported as having changed nothing."""
 MAX_TUNABLES, MAX_DISKS, MAX_TEXT = 64, 256, 400
 NO_ANSWER = "no answer; it restores its changes when its session ends"
 MAX_NAMED = 5
@@ -167,8 +167,8 @@ def _text_rows(value: object, length: int) -> list[list[str]]:
 
 
 def merged_tunables(hosts: Mapping[str, Mapping[str, TunableState]]) -> list[TunableState]:
-    """All hosts' tunables as one list. ``values`` are those that any of them takes; it is refused
-    only if all of them refuse."""
+    """All hosts' tunables as one list. ``values`` are those that any host accepts; a tunable is
+    refused only if all hosts refuse it."""
     states = []
     for name in dict.fromkeys(name for tunables in hosts.values() for name in tunables):
         by_host = {host: tunables[name] for host, tunables in hosts.items() if name in tunables}

@@ -84,7 +84,7 @@ class Member:
 
     @property
     def since_start_signal_s(self) -> float | None:
-        """Since the instant at which it is to start; ``None``: it was told none."""
+        """Seconds since the instant at which it should start; ``None``: it has no such order."""
         return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
 
     def send_order(self, order: Object) -> None:
@@ -116,7 +116,7 @@ class Member:
         return (time.monotonic_ns() - self._compare_start_ns) / 1e9
 
     def compare_clock(self) -> None:
-        """Ask for its time some times more: what was known is old."""
+        """Ask for its time again, several times: the known offset is old."""
         self._compare_start_ns = time.monotonic_ns()
         self._expected_answers = self.offset.answers + START_CLOCK_ANSWERS
         self.ask_time()
@@ -426,7 +426,8 @@ class Link:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def kill(self) -> None:
-        """Tell it to end; what it launched notices by its closed pipes. ``close`` insists."""
+        """Tell it to end; its children notice by their closed pipes. ``close`` kills it if it does
+        not end."""
         self.hang_up()
         with contextlib.suppress(OSError):
             self.process.terminate()

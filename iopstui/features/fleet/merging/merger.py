@@ -30,7 +30,7 @@ HOST_EVENTS = frozenset({"frame", "session", "step_finished", "ended"})
 LAG = 5
 """Seconds that a second waits for hosts that are behind."""
 LONGEST_GAP = 3600
-"""Seconds; a longer pause in which nobody says anything has no rows."""
+"""Seconds; a longer pause without data has no rows."""
 MAX_NAMES = 100_000
 MAX_HOSTS = 50_000
 """Of a single merger; each takes some kB whatever it says."""

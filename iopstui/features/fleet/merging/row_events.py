@@ -207,7 +207,7 @@ def _bins(row: Mapping[str, Any]) -> Bins:
 
 
 def _frame_of_sums(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
-    """A frame of which only the sums were sent: what has none is not known."""
+    """A frame of which only the sums were sent; figures without a sum are unknown."""
     sums = EncodedFrame(row["sums"]).sums("")
     seconds = float(row["seconds"])
     bare = frame_of({**row, "sums": None}, devices)

@@ -310,7 +310,7 @@ class DeviceSum:
             part.iops_m = round(part.ios * MILLI * MICRO / self.us) if self.us else 0
 
     def part(self, kind: str) -> DirectionSum | None:
-        """A direction, or all of them as "total"; ``None`` if nobody's probe counted."""
+        """A direction, or all of them as "total"; ``None`` if no probe counted."""
         if not self.hosts:
             return None
         total = DirectionSum()

@@ -72,7 +72,7 @@ def missing_hosts(second: MergedInterval) -> str:
 
 
 def is_last(second: MergedInterval) -> bool:
-    """Whether it is only what was left for the last samples: nobody has all of it."""
+    """Whether it is the incomplete rest after the last whole second: no host has all of it."""
     return not second.counted and not second.missing
 
 

@@ -81,8 +81,8 @@ class Reading:
         return sum(self._deduplicator.repeat_counts.values())
 
     def _correct(self, name: str, row: Object) -> None:
-        """By how much a host's clock is ahead, as it was told at its start: live its seconds were
-        put where they belong by that."""
+        """Note by how much a host's clock is ahead (it says so at its start), to place its seconds
+        as during the run."""
         offset: Any = row.get("offset_ms")
         host = self.merger.hosts.get(name)
         is_valid = type(offset) in (int, float) and abs(offset) < MAX_WALL_MS
@@ -176,7 +176,8 @@ class FleetRun:
 def runs_of(
     rows: Iterable[tuple[str, Object]], interval_s: float, keep_bins: bool = False
 ) -> Iterator[tuple[FleetRun, Merger]]:
-    """Runs in labelled lines, each from its beginning, with what added it up."""
+    """Yield each run in labelled lines with its merger, when the next run begins or the lines
+    end."""
     run: FleetRun | None = None
     merger = Merger(interval_s, keep_bins=keep_bins)
     for name, row in rows:
@@ -353,7 +354,7 @@ class FleetReportData:
         )
 
     def slot(self, host: str, slot: HostInterval, in_totals: bool) -> None:
-        """A host's second, told before the totals that it is in."""
+        """A host's second, which comes before the totals that include it."""
         if in_totals and slot.util is not None:
             self._utils.setdefault(slot.number, []).append(slot.util)
 

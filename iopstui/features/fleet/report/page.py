@@ -140,7 +140,7 @@ def totals_title(data: FleetReportData) -> str:
 
 
 def run_rows(data: FleetReportData) -> list[Object]:
-    """A row for each of several runs, with what was said of it."""
+    """A row for each of several runs, with its messages."""
     return [
         {"run": row.number, "job": data.names.text(row.job), "hosts": f"{row.finished}/{row.hosts}",
          # what was said names hosts
@@ -394,7 +394,7 @@ def _measured(data: FleetReportData) -> str:
 
 
 def _apart(data: FleetReportData) -> str:
-    """Says of rates that they add up what was not measured at one time."""
+    """A note that the rates are sums of figures that were not measured at the same time."""
     certificate = data.certificate
     shared = certificate.shared_seconds >= LEAST_SHARED * certificate.seconds
     return "" if shared else ", which did not all run at one time,"
@@ -413,7 +413,7 @@ def _of_hosts(data: FleetReportData) -> Iterator[Reason]:
 
 
 def _answers(data: FleetReportData) -> list[AnswerGiven]:
-    """What differs between hosts, and then the gravest of what they said of themselves."""
+    """Findings that compare hosts, then the gravest answers of single hosts."""
     worst = {name: worst_answer(told) for name, sessions in data.answers.items()
              if (told := [given for answers in sessions for given in answers.values()])
              }  # fmt: skip

@@ -14,7 +14,8 @@ from iopstui.model.samples import ProbeSample, RawSample
 STEPS_BITS = 3
 """8 buckets for each power of two, so a percentile is within 6 % of the request's latency."""
 MAX_BUCKETS = 6000
-"""Of the probe; where there are more (many busy disks), only each Nth sample has its counts."""
+"""Buckets of the probe. If there are more (many busy disks), only each Nth sample has its
+counts."""
 MAX_STRIDE_S = 30.0
 MAX_EXEMPLARS = 8
 Histograms = Mapping[str, Mapping[str, Mapping[int, int]]]

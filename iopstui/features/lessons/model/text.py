@@ -163,8 +163,8 @@ def _parse_paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
 def visible_paragraphs(
     paragraphs: Sequence[Paragraph], lookup: Lookup, unit_of: UnitOf
 ) -> tuple[list[VisibleParagraph], frozenset[str]]:
-    """The paragraphs that hold, filled; and the figures that were missing in those that can't
-    be told."""
+    """The paragraphs whose conditions hold, with their figures filled in; and the figures that were
+    missing in those that could not be decided or filled."""
     out: list[VisibleParagraph] = []
     missing: set[str] = set()
     none_held: bool | None = True

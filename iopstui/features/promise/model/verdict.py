@@ -341,7 +341,7 @@ def without_refuted_limits(rows: Sequence[Verdict], tolerance: float) -> list[Ve
 
 
 def without_volume_limits(rows: Sequence[Verdict]) -> list[Verdict]:
-    """The rows of numbers that the user named: nobody limits the volume to them."""
+    """Rows for figures that the user named: the volume is never what limits them."""
     return [
         replace(row, binding="") if row.binding in (VOLUME_IOPS, VOLUME_BW) else row for row in rows
     ]

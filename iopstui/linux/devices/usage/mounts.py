@@ -158,7 +158,8 @@ def _other_namespaces(roots: Roots) -> Iterator[str]:
 
 
 def _namespace(process: str) -> str | None:
-    """``None`` where that may not be told. FileNotFoundError where there is none."""
+    """The mount namespace of a process; ``None`` without the right to read it. FileNotFoundError if
+    it is in none."""
     try:
         return os.readlink(f"{process}/ns/mnt")
     except FileNotFoundError:

@@ -102,7 +102,7 @@ def throughput_limit(evidence: Evidence) -> Finding | None:
 
 
 def _bought_limit_reached(now: SteadyRun, evidence: Evidence, inside: float) -> Finding | None:
-    """One reading is enough where the user says what was bought, and the figure stands there."""
+    """The rate is at a limit of the volume that the user has named: one reading is enough then."""
     limit = _limit_text(evidence, now, _counted_limits(evidence))
     if not limit or inside < MIN_IN_FLIGHT:
         return None

@@ -264,7 +264,7 @@ def degraded_array(evidence: Evidence) -> Finding | None:
         of_members = f" of {md.members}" if md.members else ""
         missing = f"{md.degraded}{of_members} members missing {DEGRADED}" if md.degraded else ""
         doing = f"{md.action} under way" if md.is_syncing else ""
-        # one that lies above what is measured is named with its member
+        # an array above the measured devices is named together with its member
         member = next((device.name for device in evidence.tree if name in device.holders), "")
         if member and all(device.name != name for device in evidence.tree):
             name = f"{name}, of which {member} is a member"
