@@ -29,6 +29,8 @@ BINDING_SHARE, BINDING_SECONDS = 0.93, 5
 kernel lets 97 of 100 through."""
 DECIDING_SECONDS = 8
 """So many seconds show whether it does."""
+OVERFULL = 1.05
+"""Queues with so many more requests than they hold, by the mean, are not all that are in use."""
 PASSING_LAYERS = ("LVM", "dm-multipath")
 """Layers that hold no I/O themselves."""
 
@@ -105,15 +107,21 @@ class ReachedTags:
 
 
 def reached_tags(device: BlockDevice, frames: Sequence[Frame]) -> ReachedTags | None:
-    """The queues of a device that the jobs reach; ``None`` if it has none, or hides their sizes."""
+    """The queues of a device that the jobs reach; ``None`` if it has none, or hides their sizes.
+    More requests than those of the jobs' CPUs hold show that the jobs reach others as well."""
     nr_requests = device.queue.nr_requests if device.queue is not None else None
     if nr_requests is None or not device.hctxs:
         return None
-    reached = reached_queues(device, frames)
     plain = device.queue is not None and device.queue.scheduler in (None, "none")
-    capacity = sum(
-        min(nr_requests, hctx.nr_tags or nr_requests) if plain else nr_requests for hctx in reached
-    )
+    rooms = {
+        hctx: min(nr_requests, hctx.nr_tags or nr_requests) if plain else nr_requests
+        for hctx in device.hctxs
+    }
+    reached, figures = reached_queues(device, frames), device_figures(frames, [device])
+    held = (figures.aqu_sz or 0.0) if figures is not None else 0.0
+    if held > OVERFULL * sum(rooms[hctx] for hctx in reached):
+        reached = [*device.hctxs]
+    capacity = sum(rooms[hctx] for hctx in reached)
     hold = f"{'hold' if len(reached) > 1 else 'holds'} {capacity} requests (nr_requests)"
     if len(device.hctxs) == 1:
         return ReachedTags(capacity, 1, f"{device.name} has one queue, which {hold}")

@@ -250,7 +250,8 @@ def _split_cause(evidence: Evidence, size: float, request: float) -> Cause:
             return f", at the chunks of {device.name} ({chunk})", advise("chunks", chunk)
     for device in evidence.devices:
         most = device.queue.max_sectors_kb if device.queue is not None else None
-        if most is not None and request <= 1024 * most < size and device.kind != "md":
+        # a reading may have counted a request's bytes, and not yet the request
+        if most is not None and request <= 1025 * most < size and device.kind != "md":
             return (
                 f"; max_sectors_kb of {device.name} allows {most} KiB",
                 advise("max-sectors", device.disk or device.name),

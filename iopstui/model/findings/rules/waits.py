@@ -91,13 +91,12 @@ def waits_for_cpu(evidence: Evidence) -> Finding | None:
 
 def _cpu_wait_cause(frames: Sequence[Frame], evidence: Evidence) -> tuple[str, Advice]:
     """Why jobs get no CPU, and what to do."""
-    # layers may have threads of their own, as for encryption
-    layered = any(link.below for link in evidence.links)
     jobs = [job for frame in frames for job in frame.jobs]
     cpus = sorted(job_cpus(frames))
     own_percent = job_percent(frames)
     other_percent = max(0.0, used_percent(frames, cpus) - own_percent)
-    others = "other programs or the threads of a layer" if layered else "other programs"
+    # completions, kblockd and a layer's threads are work for the job as well
+    others = "other programs or threads of the kernel"
     usage = f"{others} use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
         return f"the job has policy SCHED_IDLE, and {usage}", advise("priority", "chrt --idle")

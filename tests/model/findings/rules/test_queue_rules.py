@@ -15,6 +15,7 @@ from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.rules.queues import tag_shortage, waits_above_device
 from iopstui.model.findings.rules.waits import waits_in_layer
+from iopstui.model.metrics.frame import JobFrame
 from iopstui.model.metrics.waits import Waits
 
 DEEP = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True)
@@ -328,6 +329,17 @@ def test_near_a_limit_nothing_else_is_named() -> None:
 
 
 # -- tags
+
+
+def test_queues_hold_no_more_than_they_have_room_for() -> None:
+    """24 threads that sleep most of the time were seen on three CPUs, and had 13.6 in flight."""
+    four = device(((0,), (1,), (2,), (3,)), nr_requests=4)
+    evidence = waiting(inside=24.0, aqu=13.6, on=four, shape=replace(DEEP, in_flight=24))
+    jobs = tuple(JobFrame(n, n % 3, False, 1.0) for n in range(24))
+    seen = [replace(one, jobs=jobs) for one in evidence.frames]
+    found = fired(tag_shortage(replace(evidence, frames=tuple(seen))))
+    assert "reach 4 of vda's 4 queues, which hold 16 requests" in found.text
+    assert found.advice.startswith("raise nr_requests")
 
 
 def test_one_job_reaches_one_queue() -> None:
