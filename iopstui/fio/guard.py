@@ -38,7 +38,8 @@ from types import ModuleType
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 1.3
-# in state D (uninterruptible sleep, proc(5)) so long after SIGKILL, or in any state so long
+# processes are stuck after the first time in state D (uninterruptible sleep, proc(5)), or in any
+# state after the second since SIGKILL
 STUCK_AFTER_S = 1.0
 SLOW_AFTER_S = 5.0
 KILL_TIMEOUT_S = 30.0

@@ -52,11 +52,12 @@ are read together. Not while clocks are compared."""
 LATE_AFTER_S, LOST_AFTER_S = 2.5, 12.0
 CONNECT_TIMEOUT_S = 60.0
 LAUNCH_NOTICE_S = 5.0
-"""A launcher that has said nothing for so long is shown to be waited for: it may queue (srun)."""
+"""A launcher that has printed nothing for this long is shown as waiting: it may be queued
+(srun)."""
 START_TIMEOUT_S = 10.0
 CLOCK_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 10.0
-# seconds are closed so long after their end at the latest, so that a late host is seen in 3 s
+# seconds are closed this long after their end at the latest, so that a late host is seen in 3 s
 CLOSE_AFTER_S = 1.5
 MIN_START_DELAY_S = 0.3
 # different messages of one host; later ones are not shown

@@ -253,7 +253,7 @@ class FleetSession(FleetRuns):
             self._sweeping = False
 
     def _tick_point(self, fleet: Fleet) -> None:
-        # what ends a sweep may have come when there was no fleet to interrupt yet
+        # the order that ends a sweep may have come before there was a fleet to interrupt
         if self._sweep_stopped or not self._requests.empty():
             fleet.interrupt()
         self._report_host_states()

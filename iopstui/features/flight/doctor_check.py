@@ -15,7 +15,7 @@ STATE = str(SERVICE_DIRECTORY).lstrip("/")
 ENABLE = "sudo systemctl enable --now iopstui-flight"
 NAME, OK, LACKS = "flight recorder", "ok", "lacks"
 LATE_S = 60.0
-"""A recorder that writes nothing for so long does not record."""
+"""A recorder that writes nothing for this long does not record."""
 
 
 def check(roots: Roots) -> Check | None:

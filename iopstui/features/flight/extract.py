@@ -63,8 +63,8 @@ class _Copy:
         self._open_findings: set[str] = set()
 
     def add(self, file: StoredFile) -> str:
-        """Copy what the file has of the span, and return why not all of it. Its first sample is
-        only subtracted from."""
+        """Copy the file's part of the span. Returns why the file could not be read completely, ""
+        if it could. Its first sample is only a baseline."""
         with checking_figures([file.path]), Recording(file.path) as recording:
             base_s = recording.header.started_ms / 1e3
             index = recording.index()

@@ -502,7 +502,8 @@ def targets_of(data: ReportData, job_run: form.JobRun) -> list[str]:
 
 
 def job_of(job_run: form.JobRun) -> str:
-    """JOB likewise. A DISKSPD command's file is gone: what fio was given takes its place."""
+    """The JOB of a command that repeats a run. The file made for a DISKSPD command is gone; the
+    report says to save its text as job.fio."""
     return "job.fio" if job_run.job.endswith("/diskspd.fio") else job_run.job
 
 

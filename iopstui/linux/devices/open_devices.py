@@ -18,7 +18,7 @@ from iopstui.model.block.device import BlockDevice
 
 MAX_FILES = 2000
 MAX_MAPS_BYTES = 64 << 10
-"""Of the mappings so much is read: the kernel lists the newest before the libraries."""
+"""Only this much of the mappings is read: the kernel lists the newest before the libraries."""
 _MAPPING = re.compile(
     rb"^[0-9a-f]+-[0-9a-f]+ [r-]([w-])([x-])([ps]) [0-9a-f]+ ([0-9a-f]+):([0-9a-f]+) (\d+) +(/.*)$",
     re.M,

@@ -14,7 +14,8 @@ DISK, SERVER, MEMORY, LOCK, CHILD, FROZEN, EVENT, UNKNOWN_WAIT = (
 )  # fmt: skip
 MIN_PERCENT = 10.0
 BUSY_PERCENT = 70.0
-"""A process that runs or wants to for so much of its time has little left to wait in."""
+"""A process that runs, or is ready to, for this percentage of the time has little left to wait
+in."""
 MIN_LOOKS = 20
 """Fewer looks at a process are chance. There are 20 a second, and fewer where CPUs are full."""
 WAITS_PERCENT = 30.0

@@ -49,14 +49,16 @@ ENDED, ENDED_SECONDS = "ended", 3
 MUCH_PRESSURE = 20.0
 """Percent of the time in which a task waited for I/O that must have a place."""
 NO_IO_SHARE = 0.1
-"""Tasks that wait so much more than requests are in flight wait for something else."""
+"""If requests are in flight for less than this share of the time in which tasks wait, the tasks
+wait for something else."""
 BUSY = 80.0
 FULL_SHARE = 0.75
 """A queue is full at times if this part of it is in use on average."""
 WAIT_SHARE = 0.5
-"""A program that waits for the disk most of the time has a request in flight so long at least."""
+"""A program that waits for the disk most of the time has a request in flight for at least this
+share of the time."""
 MUCH_SLOWER, SLOWER_MS = 4.0, 1.0
-"""So many times the usual, and at least so long, is worth a warning."""
+"""This many times the usual time, and at least this long, is worth a warning."""
 SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths", "thermal",
             "nfs-stalled", "smb-stalled", "nfs-retrans", "nfs-server", "nfs-queue", "smb-server",
             "net-loss", "net-window", "net-full", "iostats", "hot", "volume-limit")  # fmt: skip

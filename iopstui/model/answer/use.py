@@ -219,7 +219,7 @@ def _often_blocked(readings: Sequence[Sequence[BlockedTask]]) -> tuple[BlockedTa
     waits in several in turn."""
     places: dict[BlockedTask, Counter[str]] = {}
     for task in (task for reading in readings for task in reading):
-        # one that just wakes up has no function any more
+        # a task that is just waking up is in no kernel function any more
         places.setdefault(replace(task, place=""), Counter())[task.place] += bool(task.place)
     often = _often([[replace(task, place="") for task in reading] for reading in readings])
     return tuple(replace(task, place=places[task].most_common(1)[0][0]) for task in often)

@@ -44,7 +44,7 @@ SYNC_FLUSHES, SYNC_WRITES, SYNC_BYTES = 3.0, 4.0, 64 << 10
 """What one sync may add: flushes around a journal's commit, its writes, and their bytes."""
 OTHER_FLUSHES_S = 2.0
 METADATA_SHARE, METADATA_IOS, METADATA_BYTES = 0.25, 50.0, 2 << 20
-"""What a file system may write for a job's writes: a share of them, and so much a second."""
+"""What a file system may write for a job's writes: a share of them, and this much per second."""
 DIRECT_LAYERS = ("LVM", "dm-multipath", "dm-crypt")
 """Layers of device-mapper that write no journal."""
 MOVE_DATA = ("btrfs", "bcachefs", "f2fs", "nilfs2", "zfs")
@@ -298,8 +298,8 @@ def _divided(name: str, total: Flows, least: Flows, most: Flows) -> Account:
 
 
 def beyond(total: Flow, least: Flow, most: Flow, kind: str, slack: float = SLACK) -> Flow:
-    """What a device did beyond the ``most`` that the job can have caused, who asked for the
-    ``least``."""
+    """What a device did beyond the ``most`` that the job can have caused. ``least`` is what the job
+    itself asked for."""
     if not total.ios_s:
         return NOTHING
     moved = max(0.0, total.bytes_s - slack * most.bytes_s)

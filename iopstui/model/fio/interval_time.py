@@ -45,7 +45,7 @@ MIN_BLOCKS = 100
 """The lag is found by I/Os that came between the two moments, if at least this many blocks set
 their rate."""
 ENDED_SHARE = 0.2
-"""A row that shows so much less of the lag than another one may have ended meanwhile."""
+"""A row that shows less of the lag than another one by this share may have ended meanwhile."""
 _COPIES_BYTES_LATE = (3, 42)
 _VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 

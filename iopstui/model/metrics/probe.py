@@ -108,7 +108,7 @@ class ProbeInterval:
     ``disks`` has the requests by disk and direction. ``matrix`` are completed requests per second
     by the CPU that allocated them and the one that completed them. ``missed`` is the percentage of
     completions that could not be matched with their beginning, ``skipped`` counts events of any
-    disk at which another probe ran on that CPU (at most so many are missing), ``lost`` events the
+    disk at which another probe ran on that CPU (at most this many are missing), ``lost`` events the
     kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
     reading the maps, ``run_ns`` the probes' own run time for each request, as the kernel counts it.
     ``groups`` are the ``tasks`` by cgroup, ``left_out`` the requests that are in neither (too many

@@ -345,8 +345,8 @@ class _ComparedRow:
 
     @property
     def within_ramp(self) -> bool:
-        """Whether what differs can have been under way when the ramp ended: fio counts such an I/O
-        as completed without having counted it as submitted, or its bytes alone."""
+        """Whether the difference can be I/Os that were in flight when the ramp ended: fio counts
+        these as completed but not as submitted, or only their bytes."""
         deviation = max(abs(self.more), abs(self.more_bytes) / (self.block_size or 1))
         return self.ramp and deviation <= self.depth
 

@@ -200,8 +200,9 @@ class WorkloadCapture:
         return workload
 
     def disk_counted(self) -> int | None:
-        """Requests that the disks' own counters (/sys/block/*/stat) have grown by: those with data,
-        and a write for each flush without. ``None`` if a disk's can't be read (any more)."""
+        """By how many requests the disks' own counters (/sys/block/*/stat) have grown: requests
+        with data, and one write for each flush without data. ``None`` if a disk's can't be read
+        (any more)."""
         now, before = self._completed(), self._disk_began
         return None if now is None or before is None else now - before
 

@@ -100,7 +100,7 @@ def _cut_zones(counts: Sequence[int]) -> list[tuple[int, int]]:
             weights.append(sum(counts[begin:end]))
             begin, covered = end, upto
     parts = percentages(weights)
-    # fio takes no zone of 0 %: what is used so little goes to the zone before
+    # fio takes no zone of 0 %: regions used that little join the zone before
     pairs: list[tuple[int, int]] = []
     for part, size in zip(parts, sizes, strict=True):
         if part or not pairs:

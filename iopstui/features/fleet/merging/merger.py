@@ -377,7 +377,7 @@ class Merger:
 
     def _close(self, number: int) -> MergedInterval:
         for host in self.hosts.values():
-            # it has said no more for so long that this is all of it
+            # it has been silent for long enough: this is all of it
             for interval in host.flush() if host.last == number else ():
                 self._add_interval(host, interval)
         second = self._open_seconds.pop(number, None) or _OpenSecond()

@@ -9,7 +9,7 @@ from itertools import pairwise
 from iopstui.model.answer.answer import GOOD, RANKS, Answer
 
 GAP_S = 2.0
-"""From the last sample of a file to the first one of the next it is at most so long."""
+"""The longest time from the last sample of a file to the first one of the next."""
 
 
 @dataclass(frozen=True, slots=True)

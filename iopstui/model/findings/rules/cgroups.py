@@ -20,7 +20,7 @@ USED_UTIL, USED_QUEUE = 50.0, 1.0
 NEAR_LIMIT = 95.0
 """Percent of a limit: the kernel lets through a little less than it allows."""
 MAX_READING_AGE_S = 15.0
-"""Readings beside the samples are believed for so long."""
+"""Readings that are not part of samples are used for this long."""
 
 
 def dominant_cgroup(evidence: Evidence) -> Finding | None:

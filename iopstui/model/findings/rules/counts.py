@@ -40,7 +40,7 @@ from iopstui.model.metrics.frame import APART, SUBMITTED
 from iopstui.model.samples import READ, WRITE
 from iopstui.model.sizes import size_text
 
-# another program's queue: so long, so full, so much of the time
+# another program's queue: the least await, depth and use of the disk
 LONG_AWAIT_MS = 5.0
 DEEP_QUEUE = 4.0
 BUSY_UTIL = 90.0

@@ -188,9 +188,9 @@ def _directions_text(slow: Direction, fast: Direction) -> str:
 def _uneven_directions(
     evidence: Evidence, least_ms: float
 ) -> Iterator[tuple[BlockDevice, Direction, Direction, float]]:
-    """Devices of which one direction takes at least so long and much longer than the other, with
-    the slow and the fast one and the requests in the device at a time. Bursts of swapping are left
-    out: all of their pages wait for each other. Of a job's devices it is I/O of the job."""
+    """Devices of which one direction takes at least ``least_ms`` and much longer than the other,
+    with the slow and the fast one and the requests in the device at a time. Bursts of swapping are
+    left out: all of their pages wait for each other. Of a job's devices it is I/O of the job."""
     frames = recent_frames(evidence, STARVED_FRAMES) or recent_frames(evidence)
     if any(memory_wait_percent(frame) >= MEMORY_WAIT_PERCENT for frame in frames):
         return

@@ -50,7 +50,8 @@ MANY_WAITING = 4.0
 MANY_WAITING_SHARE = 0.5
 """At least ``MANY_WAITING`` I/Os and this share of those in flight: most of them wait."""
 BLOCKED_PERCENT = 30.0
-"""Jobs that wait in io_submit for so much of the time submit as if they were synchronous."""
+"""Jobs that wait in io_submit for this percentage of the time submit as if they were
+synchronous."""
 BLOCKED_SHARE = 0.2
 """So many of the states that were read."""
 OVER_LIMIT = 1.1
