@@ -46,7 +46,7 @@ def respell(head: bytes) -> list[Respell]:
     while len(steps) < MAX_LAYERS:
         for pattern, make in _SPELLINGS:
             match = pattern.search(head) if pattern not in steps else None
-            # of plain JSON before it nothing may change
+            # no plain JSON before it may change
             if match is not None and _PLAIN.search(head, 0, match.start()) is None:
                 steps[pattern] = make(match)
                 head = steps[pattern](head)

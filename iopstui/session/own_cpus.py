@@ -38,7 +38,8 @@ def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozense
     cpus = set(jobs)
     for disk in disks:
         used_queues = {hctx.index for hctx in disk.hctxs if cpus & set(hctx.cpus)}
-        # beside queues that are known the rest is configuration and administration: silent
+        # if the queues' interrupts are known, the other ones (configuration, administration) are
+        # silent
         queues_known = any(vector.hctx is not None for vector in disk.irqs)
         for vector in disk.irqs:
             of_all = vector.shared or (vector.hctx is None and not queues_known)

@@ -81,8 +81,8 @@ class ReachedLimits:
 
     @property
     def outer_groups(self) -> bool:
-        """Whether the top group that can be seen lies in others, whose limits cannot be read: only
-        the machine's top group has no type."""
+        """Whether the top visible group is inside others, whose limits cannot be read: only the
+        machine's top group has no cgroup.type."""
         return self._unified is not None and (self._unified / "cgroup.type").exists()
 
     @property

@@ -63,8 +63,8 @@ class TriggerFired:
 
 
 def parse_duration(text: str) -> float | None:
-    """ "30s", "30", "10m", "8h" or "2d" in seconds; ``None`` for anything else, also for no time at
-    all or more than ten years."""
+    """ "30s", "30", "10m", "8h" or "2d" in seconds; ``None`` for anything else, and for 0 or more
+    than ten years."""
     match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
     return seconds if 0 < seconds <= MAX_DURATION_S else None

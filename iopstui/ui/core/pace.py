@@ -26,7 +26,7 @@ class Pace:
 
     def note_late_frame(self) -> None:
         """Note that a frame could not be painted because the terminal is behind. ``paint_pending``
-        until something is."""
+        is True until the next paint."""
         self.paint_pending = True
 
     def wait(self, now: float) -> float:

@@ -104,7 +104,8 @@ class LiveRows(TypeToFilter, Modal[None]):
         self.action_scroll(-1_000_000)
 
     def action_sort(self, by: int) -> None:
-        """Sort by the next column or the one before, after the last one as the rows come."""
+        """Sort by the next or the previous column; after the last one keep the order of the
+        rows."""
         orders = ("", *self._orders())
         index = orders.index(self.order) if self.order in orders else 0
         self.order = orders[(index + by) % len(orders)]

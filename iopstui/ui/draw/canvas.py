@@ -63,8 +63,8 @@ class Canvas(Widget):
         if self._is_embedded:
             self.refresh(*regions)
             return
-        # those that it keeps from when another screen lay over this one are sent with all of it,
-        # and Textual doesn't forget them then
+        # Textual keeps regions that were noted while another screen was on top: it repaints the
+        # whole widget later, but does not forget them
         covered = self.is_attached and self.app.screen is not self.screen
         if not covered and not (self._changed and self._repaint_regions):
             self.refresh(regions[0])

@@ -135,7 +135,8 @@ class Reading:
 
 
 def interval_of(path: Path) -> float:
-    """The length of a row's second: that of the totals in it, or what holds its frames."""
+    """The interval of the rows in seconds: as totals in the file say it, else from the length of
+    its frames."""
     intervals = []
     for _, row in file_rows(path, "", lambda message: None):
         interval: Any = row.get("interval_s")

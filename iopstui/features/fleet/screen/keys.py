@@ -62,7 +62,7 @@ class FleetKeys(Part):
         return refused
 
     def does_nothing(self, action: Action) -> bool:
-        """Whether it is for all hosts while one is shown, or about jobs where none was named."""
+        """Whether the action needs all hosts while one is shown, or a job where none was named."""
         for_all = action.measures or action.id == "sweep"
         return (self.on_host and for_all) or (self._watch_only and action.id in ABOUT_JOBS)
 
