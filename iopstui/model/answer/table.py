@@ -42,6 +42,7 @@ from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
 from iopstui.model.findings.headlines import WARNING as WARNING_FINDING
+from iopstui.model.metrics.frame import WRONG_LATENCY
 
 SILENT_S = 2.0
 ENDED, ENDED_SECONDS = "ended", 3
@@ -66,6 +67,8 @@ SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths"
 NO_WAIT = ("iostats", "hot", "media-errors", "scsi-errors", "kernel-errors")
 """Those of them that make no I/O wait by themselves: a command that failed may be a monitor's."""
 SLOW_MEMBER = "slow-member"
+ONE_AT_A_TIME = 0.85, 1.1
+"""I/Os in flight on average of a job that waits for each before the next one."""
 LONG_SAMPLE_S = 3.0
 """A sample that is longer is not called a second."""
 
@@ -614,7 +617,10 @@ def job(s: Situation) -> Answer:
     total = fio.total if fio is not None else None
     if total is None or total.iops is None:
         return Answer(s.disk, OF_A_SECOND, GOOD, f"no report from fio yet; {words.quiet_text(s)}")
-    parts = [f"fio does {units.number(total.iops)} IOPS"]
+    parts, next_step = [f"fio does {units.number(total.iops)} IOPS"], NO_ADVICE
+    if WRONG_LATENCY in s.frames[-1].flags:
+        total = replace(total, lat_ns=None, percentiles={})
+        parts.append("its latencies are impossible")
     if total.lat_ns is not None:
         parts.append(f"{units.latency(total.lat_ns)} on average")
     if total.percentiles.get("p99") is not None:
@@ -623,7 +629,9 @@ def job(s: Situation) -> Answer:
     if waits is not None and waits.above is not None and waits.ios:
         held = min(waits.ios, sum(waits.layers.values()))
         text += f"; {words.count(held)} of its {words.count(waits.ios)} I/Os are in the device"
-    return Answer(s.disk, OF_A_SECOND, GOOD, text)
+        if ONE_AT_A_TIME[0] <= waits.ios <= ONE_AT_A_TIME[1] and held >= MOST_SECONDS * waits.ios:
+            next_step = advise("deeper")
+    return Answer(s.disk, OF_A_SECOND, GOOD, text, next=next_step)
 
 
 Row = Callable[[Situation], "Answer | None"]

@@ -46,6 +46,7 @@ HINTS: Mapping[str, str] = {
     # the job
     "numjobs": "compare with more jobs (numjobs)",
     "larger-blocks": "compare with larger blocks (bs): each byte may cost less CPU",
+    "deeper": "compare with a larger iodepth or more jobs: one I/O at a time waits for each answer",
     "submitters": "compare with more jobs (numjobs) and a smaller iodepth",
     "only-reading": "compare with the same job, only reading, on the device itself",
     "one-direction": "compare with the same job with {0} alone: a limit or a slow path for {0} may "

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from disks import changed
+from evidence_frames import fio
 from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame, rates
@@ -38,8 +39,9 @@ from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.finding import Finding
-from iopstui.model.metrics.frame import CpuFrame, Frame
+from iopstui.model.metrics.frame import WRONG_LATENCY, CpuFrame, Frame
 from iopstui.model.metrics.probe import LatencyStats, ProbeInterval, RequestStats, TaskIo
+from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad
 
 MIB = 1 << 20
@@ -1112,3 +1114,32 @@ def test_a_finding_of_a_run_is_about_its_target_not_the_lowest_disk() -> None:
     for step, disk in ((1, "dm-0"), (0, "vda")):
         seconds = [replace(one, step=step) for one in frames([{"dm-0": SLOW, "vda": SLOW}] * 5)]
         assert judge(Seen(STACK, seconds, DEVICES, findings=[found]))[0][1].disk == disk
+
+
+def of_a_run(waits: Waits, *flags: str) -> Answer:
+    """The answer of seconds in which fio does 543 IOPS."""
+    total = fio(543.0, lat_ns=1.79e6)
+    total = replace(total, total=replace(total.total, percentiles={"p99": 4_750_000}))
+    seconds = [
+        replace(one, step=1, fio=total, waits=waits, flags=frozenset(flags))
+        for one in frames([{"vda": HOG}] * 5)
+    ]
+    return judge(Seen(ONE, seconds, DEVICES))[0][1]
+
+
+@pytest.mark.parametrize(("ios", "held", "is_said"), [
+    (1.0, 0.9, True), (4.0, 3.9, False), (0.1, 0.1, False), (1.0, 0.2, False)
+])  # fmt: skip
+def test_one_io_at_a_time_leaves_a_disk_that_may_do_more(
+    ios: float, held: float, is_said: bool
+) -> None:
+    answer = of_a_run(Waits(ios, 0.0, ios - held, {"vda": held}, None, None, 0.0))
+    assert "fio does 543 IOPS, 1.79 ms on average, p99 4.75 ms" in answer.text
+    assert answer.next.startswith("compare with a larger iodepth") == is_said
+
+
+def test_impossible_latencies_of_fio_are_not_repeated() -> None:
+    """sqthread_poll of fio 3.33: p99 was 17.1 s, in a run of 9 s."""
+    answer = of_a_run(Waits(8.0, 0.0, 6.0, {"vda": 2.0}, None, None, 0.0), WRONG_LATENCY)
+    assert "543 IOPS, its latencies are impossible; 2 of its 8" in answer.text
+    assert "ms" not in answer.text
