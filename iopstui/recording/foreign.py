@@ -28,6 +28,7 @@ from iopstui.recording import layout as form
 from iopstui.recording.result_documents import (
     GZIP,
     ResultReader,
+    broken_place,
     has_document,
     text_blocks,
     text_head,
@@ -213,27 +214,28 @@ def read_results(path: Path) -> list[FioResult]:
         elif _FIO_PREFIX.match(item.text) and len(messages) < MAX_MESSAGES:
             messages.append(item.text)
     if not results:
-        _check_form(path)
-        message = f" It said: {printable(messages[0])}" if messages else ""
-        raise UsageError(
-            f"{_name(path)} contains no complete fio JSON. It was cut off or changed, or fio ended "
-            "before it measured anything." + message, JSON_ADVICE,
-        )  # fmt: skip
+        raise _no_result(path, messages)
     last = results[-1]
     last.messages, last.broken_documents = tuple(dict.fromkeys(messages)), broken
     last.notes = tuple(reader.notes)
     return results
 
 
-def _check_form(path: Path) -> None:
-    """UsageError where fio's figures are there in another form than JSON."""
+def _no_result(path: Path, messages: Sequence[str]) -> UsageError:
+    """Why a file has no document of fio that is whole, and what to do."""
     form = not_json(text_head(path))
     if form is not None:
         name, command = form
-        raise UsageError(
+        return UsageError(
             f"{_name(path)} has fio's result as {name}, which is not read.",
             f"Make JSON of it: {command.format(_name(path))} > RESULT.json",
         )
+    message = f" It said: {printable(messages[0])}" if messages else ""
+    place = broken_place(path)
+    why = f": {place}." if place else (
+        ". It was cut off or changed, or fio ended before it measured anything."
+    )  # fmt: skip
+    return UsageError(f"{_name(path)} contains no complete fio JSON{why}{message}", JSON_ADVICE)
 
 
 def read_result(path: Path) -> FioResult:

@@ -42,12 +42,13 @@ MAX_OTHER_LAYOUT = 32 << 20
 """Bytes; JSON in another layout than fio's is parsed as a whole."""
 MAX_PREFIXES = 64
 LONGEST_LINE = 1 << 20
+LONGEST_QUOTE = 40
 MAX_STRING_DEPTH = 2
 """JSON in a string of JSON in a string of JSON."""
 _STEP = 1 << 18
 GZIP = b"\x1f\x8b"
 _VERSION = re.compile(rb'"fio version"')
-_VERSION_IN_STRING = re.compile(rb'\\+"fio version\\+"')
+_VERSION_IN_STRING = re.compile(rb"""(?:\\+"|')fio version(?:\\+"|')""")
 _VERSION_NAME = "fio version"
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
 """What colours a terminal, or names its window."""
@@ -142,6 +143,31 @@ def has_document(head: bytes) -> bool:
     if match is not None:
         return b"{" in head[: match.start()]
     return _VERSION_IN_STRING.search(head) is not None
+
+
+def broken_place(path: Path) -> str:
+    """Where the first document of a file is no JSON any more, in words; "" where that is not known,
+    as with a prefix on each line."""
+    if path.stat().st_size > MAX_RESPELLED_BYTES:
+        return ""
+    data = b"".join(text_blocks(path))
+    text = respelled(data, respell(data[:HEAD_BYTES])).decode("utf-8", "replace")
+    begin = text.rfind("{", 0, max(0, text.find('"fio version"')))
+    if begin < 0:
+        return ""
+    try:
+        json.JSONDecoder(strict=False).raw_decode(text, begin)
+    except json.JSONDecodeError as error:
+        first = text.count("\n", 0, begin) + 1
+        if error.lineno <= first + 1:
+            return ""
+        if not text[error.pos :].strip():
+            return f"it ends in line {error.lineno}, before the end of its JSON"
+        line = text.split("\n")[error.lineno - 1].strip()
+        return f"it is no JSON from line {error.lineno} on: {printable(line[:LONGEST_QUOTE])}"
+    except RecursionError:
+        pass
+    return ""
 
 
 class ResultReader:
@@ -279,7 +305,7 @@ def _message(line: bytes, key: str) -> bytes:
     text = _json_in_line(line).get(key)
     if not isinstance(text, str):
         return b""
-    return text.removesuffix("\n").encode("utf-8", "replace") + b"\n"
+    return _ESCAPE.sub(b"", text.removesuffix("\n").encode("utf-8", "replace")) + b"\n"
 
 
 def _json_in_line(line: bytes) -> dict[str, Any]:
@@ -335,7 +361,8 @@ class _Framed:
             raise _too_large(self._path, str(error)) from error
         for number, text in enumerate(dict.fromkeys(texts) if self._depth else (), 1):
             inner = _Framed(self._path, self._pairs_hook, self._depth - 1)
-            for item in inner.feed(text.encode("utf-8", "replace")):
+            data = _ESCAPE.sub(b"", text.encode("utf-8", "replace"))
+            for item in inner.feed(respelled(data, respell(data[:HEAD_BYTES]))):
                 yield f" string {number}", item
             yield from ((f" string {number}{part}", item) for part, item in inner.close())
 

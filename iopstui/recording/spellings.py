@@ -1,11 +1,13 @@
-"""JSON as other formats spell it: in a cell of CSV, HTML, a literal of Python, a URL, logfmt, with
-line numbers, a table of psql, the quotes of a word processor, commas behind the last of a list.
+"""JSON as other formats spell it: in a cell of CSV, HTML, e-mail, literals of Python, JavaScript,
+Ruby, a URL, logfmt, with line numbers, in a box, with the quotes of a word processor, with commas
+behind the last of a list.
 
 Each of them escapes quotes or line ends in its own way. Undoing that gives the text that fio wrote,
 which is then looked for as in any other file."""
 
 from __future__ import annotations
 
+import binascii
 import html
 import json
 import re
@@ -23,13 +25,27 @@ _PYTHON = re.compile(
 word."""
 _WORDS = {b"True": b"true", b"False": b"false", b"None": b"null"}
 _PYTHON_ESCAPE = re.compile(rb'\\x([0-9a-fA-F]{2})|\\.|"')
+_KEY = re.compile(rb'"(?:[^"\\\n]|\\.)*"|(?<![\w$.])([A-Za-z_$][\w$]*)(?=[ \t]*:)')
+_CRI = re.compile(rb"^\S+ std(?:out|err) ([PF]) ([^\n]*)\n?", re.MULTILINE)
 _FOLD = re.compile(rb"\\\r?\n[ \t]*(?:\\(?= ))?")
-_NUMBER = rb"^[ \t]*(?:[\w./-]+:)?\d{1,9}(?:\t|:| {2})"
-"""What cat -n, nl and grep -n have before each line."""
+_BAR = rb"(?:\||\xe2\x94[\x82\x83]|\xe2\x95\x91)"
+"""The side of a box, also in its four kinds of Unicode."""
+_NUMBER = rb"^[ \t]*(?:%s[ \t]*)?(?:[\w./-]+:)?\d{1,9}(?:\t|:| +%s ?| )" % (_BAR, _BAR)
+"""What cat -n, nl, grep -n, vim and bat have before each line."""
+_TAG = rb"</?(?:span|code|pre|div|p|b|i|em|td|tr|table)\b[^<>]*>"
 _SUBSTITUTES: tuple[tuple[bytes, bytes, bytes], ...] = (
     (_NUMBER + rb"[ \t]*\{\s*" + _NUMBER + rb'[ \t]*"fio version"', _NUMBER, b""),
     (rb'\{[ \t]*\+\r?\n[ \t]*"fio version"[^\n]*\+\r?$', rb"(?<![ \t])[ \t]*\+(?=\r?$)", b""),
-    (rb"\xe2\x80[\x9c\x9e]fio version\xe2\x80[\x9c\x9d]", rb"\xe2\x80[\x9c-\x9e]", b'"'),
+    (rb'"fio version"[^\n]*%s[ \t]*\r?$' % _BAR, rb"[ \t]*%s[ \t]*(?=\r?$)" % _BAR, b""),
+    (rb"\xe2\x80[\x9c-\x9e]fio version\xe2\x80[\x9c-\x9e]", rb"\xe2\x80[\x9c-\x9e]", b'"'),
+    # colours whose first character was lost, or made visible
+    (rb'\[\d[\d;]*m"fio version"', rb"(?:\^\[)?\[(?:\d{1,3};)*\d{1,3}m", b""),
+    (rb'<br ?/?>\s*"fio version"', rb"<br ?/?>", b"\n"),
+    (_TAG + rb'\s*"fio version"', _TAG, b""),
+    # Jira and Markdown
+    (rb'\\\{\s*"fio version"', rb"\\([{}\[\]_])", rb"\1"),
+    (rb'\A[\s\S]*?"\w+\\_\w', rb"(?<!\\)\\([_{}\[\]*#])", rb"\1"),
+    (rb'"fio version"\s*=>', rb'"\s*=>\s*(?:nil\b(\s*))?', rb'": \1'),
     (rb'\xc2\xa0[ \t]*"fio version"', rb"\xc2\xa0", b" "),
     # no text of JSON has a line end in it
     (rb"\A[\s\S]*?,[ \t]*\r?\n[ \t]*[}\]]", rb",(?=[ \t]*\r?\n[ \t]*[}\]])", b""),
@@ -94,6 +110,25 @@ def _yaml(text: bytes) -> bytes:
     )
 
 
+def _quoted_keys(text: bytes) -> bytes:
+    """Names without quotes, as JavaScript prints them."""
+    return _KEY.sub(lambda match: b'"%s"' % match[1] if match[1] else match[0], text)
+
+
+def _cri(text: bytes) -> bytes:
+    """Lines of a container's log, of which Kubernetes divides the long ones."""
+    return _CRI.sub(lambda match: match[2] + (b"" if match[1] == b"P" else b"\n"), text)
+
+
+def _folded(match: re.Match[bytes]) -> Respell:
+    """A line that was divided at one width."""
+    width = len(match[1])
+    lines = match.string[match.start() :].split(b"\n")
+    if any(len(line) != width for line in lines[:-2]) or len(lines[-2]) > width:
+        return lambda text: text
+    return lambda text: text.replace(b"\n", b"")
+
+
 def _substitute(replaced: bytes, by: bytes) -> Callable[[re.Match[bytes]], Respell]:
     pattern = re.compile(replaced, re.MULTILINE)
     return lambda _: lambda text: pattern.sub(by, text)
@@ -117,7 +152,12 @@ def _field(name: bytes) -> Respell:
 
 
 _SPELLINGS: tuple[tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], Respell]], ...] = (
-    (re.compile(rb"&(?:quot|#34|#x22);fio version&"), lambda _: _html),
+    (re.compile(rb"^\S+ stdout P ", re.MULTILINE), lambda _: _cri),
+    # a soft line end of an e-mail
+    (re.compile(rb'"fio version"[^\n]{0,75}=\r?$', re.MULTILINE), lambda _: binascii.a2b_qp),
+    (re.compile(rb"&(?:amp;)+(?:quot|#0?3[49]|#x2[27]);fio version&"),
+     lambda _: lambda text: _html(_html(text))),
+    (re.compile(rb"&(?:quot|apos|#0?3[49]|#x2[27]);fio version&"), lambda _: _html),
     (re.compile(rb"%22fio(?:%20|\+)version%22"),
      lambda _: lambda text: unquote_to_bytes(text.replace(b"+", b" "))),
     (re.compile(rb'""fio version""'), lambda _: lambda text: text.replace(b'""', b'"')),
@@ -132,16 +172,25 @@ _SPELLINGS: tuple[tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], Respell]]
      lambda _: _yaml),
     (re.compile(rb'(?:^|(?<=\s))([\w.\-]{1,64})="[ \t]*\\"fio version\\"[^\n{]*$', re.MULTILINE),
      lambda match: _field(match[1])),
+    (re.compile(rb'"fio version"\s*:\s*"[^"\n]*",\s*timestamp\s*:'), lambda _: _quoted_keys),
+    (re.compile(rb'^(\{"fio version"[^\n]{25,200})\n(?=[^\n]{39})', re.MULTILINE), _folded),
     *((re.compile(shown, re.MULTILINE), _substitute(replaced, by))
       for shown, replaced, by in _SUBSTITUTES),
 )  # fmt: skip
 """What shows a spelling, and what undoes it."""
 
+_FROM_MAIL = (
+    "import email, sys; [print(part.get_payload(decode=True).decode()) for part in "
+    "email.message_from_file(sys.stdin).walk() if not part.is_multipart()]"
+)
 _FROM_YAML = "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin)))"
 _NOT_JSON = (
     (re.compile(rb"^[ \t-]*fio version:[ \t]|\{fio version:[ \t]", re.MULTILINE),
      "YAML", f"python3 -c '{_FROM_YAML}' < {{}}"),
     (re.compile(rb"\A\s*(?:eyJmaW8gdmVyc2lvbi|ewogICJmaW8gdmVyc2lvbi)"), "base64", "base64 -d {}"),
+    (re.compile(rb"^content-transfer-encoding:[ \t]*base64\s(?:.*\n)*?(?:eyJmaW8|ewog|ewoJ|ew0K)",
+                re.IGNORECASE | re.MULTILINE),
+     "base64 in an e-mail", f"python3 -c '{_FROM_MAIL}' < {{}}"),
 )  # fmt: skip
 
 

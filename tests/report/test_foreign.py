@@ -122,6 +122,11 @@ def test_a_redacted_report_has_no_path(kind: str) -> None:
         (
             "x.json",
             '{\n  "fio version" : "fio-3.33",\n  "jobs" : [',
+            "contains no complete fio JSON: it ends in line 3, before the end of its JSON",
+        ),
+        (
+            "x.json",
+            'fio: a message\n{"fio version" : "fio-3.33"',
             "contains no complete fio JSON. It was cut off or changed, or fio ended before "
             "it measured anything",
         ),

@@ -11,9 +11,11 @@ import io
 import json
 import lzma
 import pprint
+import quopri
 import re
 import subprocess
 from collections.abc import Callable, Mapping
+from email.mime.text import MIMEText
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -225,6 +227,37 @@ def numbered(text: str, form: str) -> str:
     return "".join(f"{form.format(n)}{line}\n" for n, line in enumerate(text.splitlines(), 1))
 
 
+def boxed(text: str, side: str) -> str:
+    width = max(map(len, text.splitlines()))
+    rows = "".join(f"{side} {line:{width}} {side}\n" for line in text.splitlines())
+    return f"+{'-' * width}+\n{rows}+{'-' * width}+\n"
+
+
+def colored(text: str) -> str:
+    """As jq -C."""
+    key = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)')
+    return key.sub("\x1b[34;1m\\1\x1b[0m\x1b[1;39m\\2\x1b[0m", text)
+
+
+def of_kubernetes(text: str) -> str:
+    """A log of a container, in which a long line is divided."""
+    line, head = json.dumps(json.loads(text)), "2026-11-28T10:11:12.000000001Z stdout"
+    parts = [line[at : at + 90] for at in range(0, len(line), 90)]
+    return f"{head} F fio: start\n" + "".join(
+        f"{head} {'P' if part is not parts[-1] else 'F'} {part}\n" for part in parts
+    )
+
+
+def of_node(text: str) -> str:
+    """As console.dir prints an object."""
+    text = re.sub(r'"([A-Za-z_]\w*)"(?= ?:)', r"\1", text)
+    return re.sub(
+        r'"((?:[^"\\]|\\.)*)"',
+        lambda match: "'" + match[1].replace("'", r"\'").replace(r"\"", '"') + "'",
+        text,
+    )
+
+
 @pytest.mark.parametrize(
     "spell",
     [
@@ -253,6 +286,30 @@ def numbered(text: str, form: str) -> str:
         lambda text: "".join(f" {line:<60}+\n" for line in text.splitlines()) + "(1 row)\n",
         lambda text: text.replace("  ", "\u00a0 "),
         lambda text: re.sub(r"(?m)(?<=[]}])$(?=\n *[]}])", ",", text),
+        lambda text: numbered(text, "{:4} "),
+        lambda text: numbered(text, "{:4}   \u2502 "),
+        lambda text: boxed(text, "|"),
+        lambda text: boxed(text, "\u2502"),
+        lambda text: boxed(text, "\u2551"),
+        lambda text: boxed(numbered(text, "{:4} \u2502 "), "\u2502"),
+        lambda text: colored(text).replace("\x1b", "^["),
+        lambda text: colored(text).replace("\x1b", ""),
+        lambda text: json.dumps({"log": colored(text), "stream": "stdout"}),
+        lambda text: json.dumps({"out": [{"text": colored(text)}]}),
+        lambda text: html.escape(html.escape(text)),
+        lambda text: html.escape(text).replace("\n", "<br/>\n"),
+        lambda text: html.escape(text).replace("\n", "<br>").replace("  ", "&nbsp; "),
+        lambda text: re.sub("(&quot;.*?&quot;)", r"<span class='s'>\1</span>", html.escape(text)),
+        lambda text: f"<p>{html.escape(repr(json.loads(text)))}</p>",
+        lambda text: re.sub(r"([{}\[\]])", r"\\\1", text),
+        lambda text: re.sub(r"(?<=[a-z])_", r"\_", text),
+        lambda text: re.sub(r'" ?: ', '" => ', text).replace("null", "nil"),
+        lambda text: quopri.encodestring(json.dumps(json.loads(text)).encode()).decode(),
+        lambda text: re.sub("(.{72})", r"\1\n", json.dumps(json.loads(text))) + "\n",
+        lambda text: json.dumps({"data": {"text/plain": [repr(json.loads(text))]}}),
+        lambda text: json.dumps({"data": {"text/plain": [repr(text)]}}),
+        of_kubernetes,
+        of_node,
     ],
 )
 def test_json_in_the_spelling_of_another_format_is_read(
@@ -263,7 +320,7 @@ def test_json_in_the_spelling_of_another_format_is_read(
     assert rows(path) == [(1, AWKWARD, 2000)]
 
 
-@pytest.mark.parametrize("quotes", ["“”", "„“"])
+@pytest.mark.parametrize("quotes", ["“”", "„“", "””"])
 def test_the_quotes_of_a_word_processor_are_read(quotes: str, tmp_path: Path) -> None:
     path = tmp_path / "mail.txt"
     text = re.sub('"([^"]*)"', rf"{quotes[0]}\1{quotes[1]}", fio_layout(document("job")))
@@ -314,6 +371,11 @@ def test_rows_that_are_not_in_order_are_no_result(tmp_path: Path) -> None:
         (yaml.safe_dump(document(), default_flow_style=True), "YAML", "python3 -c "),
         (base64.encodebytes(fio_layout(document()).encode()).decode(), "base64", "base64 -d "),
         (base64.b64encode(json.dumps(document()).encode()).decode(), "base64", "base64 -d "),
+        (
+            MIMEText(fio_layout(document()), "plain", "utf-8").as_string(),
+            "base64 in an e-mail",
+            "python3 -c 'import email, sys; ",
+        ),
     ],
 )
 def test_a_result_that_is_no_json_is_refused_with_the_command_that_makes_it(
@@ -331,6 +393,23 @@ def test_a_result_that_is_no_json_is_refused_with_the_command_that_makes_it(
     assert error.value.hint.startswith(f"Make JSON of it: {command}")
     path.write_text(made.stdout)
     assert rows(path) == [(1, "a", 2000)]
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (lambda lines: [*lines[:9], "[... 40 lines omitted ...]", *lines[20:]],
+         r"it is no JSON from line 10 on: \[\.\.\. 40 lines omitted \.\.\.\]"),
+        (lambda lines: lines[:30], r"it ends in line \d+, before the end of its JSON"),
+    ],
+)  # fmt: skip
+def test_where_a_document_is_cut_is_said(
+    change: Callable[[list[str]], list[str]], place: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "result"
+    path.write_text("\n".join(change(fio_layout(document()).splitlines())))
+    with pytest.raises(UsageError, match=f"contains no complete fio JSON: {place}"):
+        rendered([path], "md")
 
 
 @pytest.mark.parametrize(
