@@ -4,9 +4,11 @@ import os
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from iopstui.linux.activity import task_waits
 from iopstui.linux.activity.task_waits import TaskWaits
 from iopstui.linux.process.processes import cpu_s, thread_cpu_s
 from iopstui.linux.roots import Roots
@@ -93,3 +95,26 @@ def test_a_thread_that_is_asleep_was_not_ready(
             waits.look()
     assert waits.result().ready == said
     assert (waits.result().percents.get(CHILD, 0.0) == 100.0) == (asleep == 10)
+
+
+def test_a_late_second_still_has_some_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "proc/7"
+    (place / "task/7").mkdir(parents=True)
+    (place / "stat").write_text("7 (sh) S 1 " + "0 " * 40)
+    now = [100.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(task_waits, "time", clock)
+    waits = TaskWaits(7, {}, Roots.under(tmp_path))
+    waits.look_until(99.0)
+    assert waits.result().looks == 1 + task_waits.LEAST_LOOKS
+    (place / "stat").unlink()
+    waits.look_until(101.0)
+    assert now[0] == pytest.approx(101.0), "a process that is gone is looked for no longer"
+    waits.look_until(99.0)
+    assert now[0] == pytest.approx(101.0)

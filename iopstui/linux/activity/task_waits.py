@@ -20,6 +20,8 @@ from iopstui.text import printable
 
 MAX_THREADS = 64
 LOOK_S = 0.05
+LEAST_LOOKS = 5
+"""In each second."""
 MUCH_READY, MOSTLY_ASLEEP = 50.0, 90.0
 """Percent of the time that one thread was ready, and of the looks that found it asleep: both can't
 be. Seen in a starved guest, of a shell that waited for its child."""
@@ -59,11 +61,13 @@ class TaskWaits:
         return bool(self._state)
 
     def look_until(self, moment: float) -> None:
-        """Look again and again until a monotonic moment."""
+        """Look again and again until a monotonic moment, and a few times where that is over: where
+        the CPUs are full, a second's other work may take all of it."""
         reading, writing = self._open.of_process(self._place)
         self._devices |= (reading | writing).difference(ELSEWHERE)
-        while (left := moment - time.monotonic()) > 0:
-            time.sleep(min(left, LOOK_S))
+        enough = self._looks + LEAST_LOOKS
+        while (left := moment - time.monotonic()) > 0 or (self._state and self._looks < enough):
+            time.sleep(min(left, LOOK_S) if left > 0 else LOOK_S)
             self.look()
 
     def look(self) -> None:
