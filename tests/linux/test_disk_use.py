@@ -7,7 +7,7 @@ from pathlib import Path
 
 from iopstui.linux.activity.disk_use import PAGE, DiskUseReader
 from iopstui.linux.roots import Roots
-from iopstui.model.answer.use import DiskUse
+from iopstui.model.answer.use import ALL_HIDDEN, DiskUse
 from iopstui.model.block.device import BlockDevice
 
 
@@ -48,6 +48,13 @@ def test_a_process_that_only_maps_what_it_reads_is_on_its_disk(tmp_path: Path) -
         use = reader.read(1.0, {"sdx": disk}, tasks=False)
     assert use is not None and [user.devices for user in use.users] == [{"sdx"}]
     assert use.users[0].only_read == {"sdx"}
+
+
+def test_processes_that_proc_does_not_show_are_hidden(tmp_path: Path) -> None:
+    """Mounted with hidepid=2: the first process is always there."""
+    assert read(tmp_path).hidden == ALL_HIDDEN
+    (tmp_path / "proc/1").mkdir()
+    assert read(tmp_path).hidden == 0
 
 
 def test_who_looks_is_not_blocked_for_long(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ from iopstui.model.answer.process import (
     process_text,
     waits_off_cpus,
 )
-from iopstui.model.answer.use import DiskUse, LimitUse
+from iopstui.model.answer.table import decide
+from iopstui.model.answer.use import ALL_HIDDEN, DiskUse, LimitUse
 from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.metrics.frame import CpuFrame
@@ -96,7 +97,14 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
 @pytest.mark.parametrize(("waits", "text"), [
     (WAITING, "▲ postgres (812) waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, looks=19),
-     "● postgres (812) was looked at 19 times only: too few to tell what it waits for"),
+     "▲ postgres (812) waits for vdb most of its time (16 of 19 looks)"),
+    (replace(WAITING, looks=8, threads=3, percents={DISK: 100.0}),
+     "▲ postgres (812), at least one of 3 threads, waits for vdb most of its time (8 of 8 "
+     "looks)"),
+    (replace(WAITING, looks=8, threads=3, percents={DISK: 50.0, LOCK: 50.0}),
+     "● postgres (812) was looked at 8 times only: too few to tell what it waits for"),
+    (replace(WAITING, looks=4, percents={DISK: 100.0}),
+     "● postgres (812) was looked at 4 times only: too few to tell what it waits for"),
     (replace(WAITING, percents={UNKNOWN_WAIT: 60.0}, readable=False, devices=frozenset(),
              io_percent=55.0),
      "▲ postgres (812) waits in state D, most likely for I/O, 60 % of its time, runs 12 %"),
@@ -134,7 +142,7 @@ def test_a_process(waits: ProcessWaits, text: str) -> None:
     assert report(waits).sentences[0] == text
 
 
-@pytest.mark.parametrize("rule", ["limit", "iocost"])
+@pytest.mark.parametrize("rule", ["limit", "near-limit", "iocost"])
 def test_a_process_below_a_limit_waits_for_io_on_the_disk(rule: str) -> None:
     pairs = [
         (situation, replace(answer, rule=rule) if answer.disk == "vdb" else answer)
@@ -167,6 +175,13 @@ def test_what_was_not_read_in_time_is_told() -> None:
     )
     assert not any("limits" in one for one in excluded(unread, answer))
     assert not any("who uses it" in one for one in not_seen(situation))
+    assert situation.use is not None
+    hides = replace(situation, use=replace(situation.use, hidden=ALL_HIDDEN))
+    assert "the I/O of all processes of other users (root sees it)" in not_seen(hides)
+    # root in a container without that capability
+    closed = replace(situation, use=replace(situation.use, hidden=8, as_root=True), devices={})
+    assert "the I/O of 8 processes of other users (needs CAP_SYS_PTRACE)" in not_seen(closed)
+    assert decide(closed).who == "who does it cannot be seen"
 
 
 @pytest.mark.parametrize(("more", "cpu_some", "missing"), [
@@ -290,6 +305,18 @@ def test_a_thread_waits_no_longer_than_it_is_off_the_cpus(
 ])  # fmt: skip
 def test_what_a_kernel_function_waits_for(place: str, blocked: bool, kind: str) -> None:
     assert place_kind(place, blocked) == kind
+
+
+def test_a_process_that_proc_hides_is_not_said_to_be_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kill(pid: int, signal: int) -> None:
+        assert (pid, signal) == (4999999, 0)
+        raise PermissionError
+
+    monkeypatch.setattr("os.kill", kill)
+    assert main(["why", "4999999"]) == EXIT_USAGE
+    assert "/proc does not show process 4999999 to this user" in capsys.readouterr().err
 
 
 def test_a_process_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from iopstui.format import print_line
 from iopstui.linux.activity.task_waits import TaskWaits
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import device_links, device_tree
+from iopstui.linux.process.processes import is_hidden
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
 from iopstui.model.answer.judge import combined_verdict, judge, judge_share
@@ -77,6 +78,9 @@ def _process(
     if what is None or not (what.isascii() and what.isdecimal()):
         return None
     process = TaskWaits(int(what), devices, roots)
+    if not process.exists and is_hidden(process.pid):
+        raise UsageError(f"/proc does not show process {what} to this user (hidepid).",
+                         f"As root: iopstui why {what}")  # fmt: skip
     if not process.exists:
         other = f" For the file of that name: iopstui why ./{what}" if Path(what).exists() else ""
         raise UsageError(f"There is no process {what}.", f"List: ps -e.{other}")

@@ -18,7 +18,7 @@ from iopstui.linux.process.processes import command_of, task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
 from iopstui.model.answer.process import CHILD, FROZEN, RING_PLACE, place_kind
-from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, RingWaiter
+from iopstui.model.answer.use import ALL_HIDDEN, BlockedTask, DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups.names import group_name
 from iopstui.model.samples import DiskCounters
@@ -68,7 +68,8 @@ class DiskUseReader:
         write_back = vm.get("nr_writeback")
         return DiskUse(
             t=t, seconds=seconds, users=tuple(self._users(rates or [], devices)),
-            hidden=self._processes.closed, as_root=not os.geteuid(),
+            hidden=self._processes.closed if (self._roots.proc / "1").exists() else ALL_HIDDEN,
+            as_root=not os.geteuid(),
             disks=_rates(counts, before, seconds),
             with_tasks=tasks, blocked=blocked, ring_waiters=ring, limits=limits,
             outer_groups=self._limits.outer_groups, limits_readable=self._limits.readable,

@@ -124,6 +124,17 @@ def _stat(pid: int) -> list[bytes]:
     return fields if len(fields) > 19 else []
 
 
+def is_hidden(pid: int) -> bool:
+    """Whether there is such a process of another user, which ``/proc`` (hidepid) does not show."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        pass
+    return False
+
+
 def command_of(place: str, width: int = COMMAND_WIDTH) -> str:
     """The command line of the process with this directory in /proc, cut to ``width`` characters;
     "" of a kernel thread, or if the process is gone."""

@@ -48,7 +48,7 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
         yield f"{s.idle_rings[0].name} sleeps in io_uring without disk I/O, which counts as waiting"
     who = ", ".join(who_rows(s.shares, s.below, s.probes))
     if who:
-        yield f"who{_in_other_seconds(s)}: {who}"
+        yield f"who, of its bytes{_in_other_seconds(s)}: {who}"
     if s.blocked:
         names = ", ".join(f"{task.comm} ({task.pid})" for task in s.blocked[:3])
         yield f"blocked most of the time: {names}"
@@ -65,7 +65,7 @@ def _in_other_seconds(s: Situation) -> str:
     """What the disk did in the seconds in which its users were read; "" if that is about what it
     did in these seconds."""
     did_s = moved_s(s.disk, s.below, s.use, s.parts_of_below)
-    return "" if are_alike(s.bytes_s, did_s) else f", while {s.disk} did {units.size(did_s)}/s"
+    return "" if are_alike(s.bytes_s, did_s) else f" while {s.disk} did {units.size(did_s)}/s"
 
 
 def excluded(s: Situation, answer: Answer) -> list[str]:
@@ -92,9 +92,9 @@ def not_seen(s: Situation, no_probe: str = "") -> list[str]:
     missing = []
     if s.use is None:
         missing.append("who uses it, blocked tasks, limits of cgroups (not read in these seconds)")
-    if s.use is not None and s.use.hidden and not s.use.as_root:
-        hidden = units.counted(s.use.hidden, "process", "processes")
-        missing.append(f"the I/O of {hidden} of other users (root sees it)")
+    if s.use is not None and s.use.hidden:
+        needs = "needs CAP_SYS_PTRACE" if s.use.as_root else "root sees it"
+        missing.append(f"the I/O of {s.use.hidden_text} of other users ({needs})")
     if s.use is not None and not s.use.as_root and s.conditions.logged is None:
         missing.append("errors in the kernel's log (root reads it)")
     if s.use is not None and not s.use.limits_readable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 
 from iopstui.model.answer.answer import Answer
 from iopstui.model.answer.situation import Situation
@@ -16,8 +17,11 @@ MIN_PERCENT = 10.0
 BUSY_PERCENT = 70.0
 """A process that runs, or is ready to, for this percentage of the time has little left to wait
 in."""
-MIN_LOOKS = 20
-"""Fewer looks at a process are chance. There are 20 a second, and fewer where CPUs are full."""
+MIN_LOOKS, LEAST_LOOKS = 20, 5
+"""Fewer looks at a process are chance. There are 20 a second, and fewer where CPUs are full. From
+the second number on they show what is so in nearly all of them."""
+SURE = 1.96
+"""Standard errors by which a share of the looks may differ from that of the time (95 %)."""
 WAITS_PERCENT = 30.0
 """A process that waits for this percentage of its time waits for something that matters."""
 PROVEN_SHARE = 0.3
@@ -107,10 +111,18 @@ class ProcessWaits:
     def for_disk(self) -> float:
         """Percent of the time that it waits for a disk; in state D, whose reason is not known, it
         most likely does if the machine counts as waiting for I/O as long."""
-        if self.looks < MIN_LOOKS:
-            return 0.0
         proven = 0.0 if self.in_unknown else self.percents.get(UNKNOWN_WAIT, 0.0)
-        return min(100.0, self.percents.get(DISK, 0.0) + proven)
+        percent = min(100.0, self.percents.get(DISK, 0.0) + proven)
+        return percent if self.has_looks_for(percent) else 0.0
+
+    def has_looks_for(self, percent: float) -> bool:
+        """Whether chance can't explain that so much of few looks found it waiting (Wilson's lower
+        bound)."""
+        if not LEAST_LOOKS <= self.looks < MIN_LOOKS:
+            return self.looks >= MIN_LOOKS
+        share, z2 = percent / 100, SURE * SURE / self.looks
+        spread = SURE * sqrt(share * (1 - share) / self.looks + z2 / self.looks / 4)
+        return 100 * (share + z2 / 2 - spread) / (1 + z2) >= WAITS_PERCENT
 
     @property
     def in_unknown(self) -> float:
@@ -123,7 +135,7 @@ class ProcessWaits:
     @property
     def unclear(self) -> str:
         """Why nobody can tell whether it waits for a disk, in words; "" where that is known."""
-        if self.looks < MIN_LOOKS:
+        if self.looks < MIN_LOOKS and not self.for_disk:
             return f"was looked at {self.looks} times only: too few to tell what it waits for"
         if self.in_unknown >= MIN_PERCENT:
             return (f"is in state D {self.in_unknown:.0f} % of its time, for I/O or for something "
@@ -179,7 +191,9 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
                 "for its exit code; it does no I/O")  # fmt: skip
     if waits.state in STOPPED:
         return f"{waits.name} is stopped {STOPPED[waits.state]}"
-    parts = list(_parts(waits, disk)) if waits.looks >= MIN_LOOKS else [waits.unclear]
+    if waits.looks < MIN_LOOKS and waits.unclear:
+        return f"{waits.name} {waits.unclear}"
+    parts = list(_parts(waits, disk))
     if waits.threads > 1 and parts:
         return f"{waits.name}, at least one of {waits.threads} threads, {', '.join(parts)}"
     if not parts:
@@ -192,6 +206,10 @@ def _parts(waits: ProcessWaits, disk: str) -> Iterator[str]:
     if waits.for_disk >= MIN_PERCENT:
         sure = waits.percents.get(DISK, 0.0) >= waits.for_disk / 2
         what = f"for {disk or 'a disk'}" if sure else "in state D, most likely for I/O,"
+        if waits.looks < MIN_LOOKS:
+            seen = round(waits.for_disk * waits.looks / 100)
+            yield f"waits {what} most of its time ({seen} of {waits.looks} looks)"
+            return
         yield f"waits {what} {waits.for_disk:.0f} % of its time"
     for kind, text in _TEXTS.items():
         if waits.percents.get(kind, 0.0) >= MIN_PERCENT:

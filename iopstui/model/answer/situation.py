@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from iopstui.model.answer.use import BlockedTask, DiskUse, RingWaiter
-from iopstui.model.answer.who import MIN_FOR_P99, Share, parts_of_below, role, shares
+from iopstui.model.answer.who import MIN_FOR_P99, Share, moved_s, parts_of_below, role, shares
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Conditions
@@ -39,7 +39,7 @@ VERY_DEEP_FACTOR = 0.2
 QUEUE_FACTOR, QUEUED_MS = 4.0, 0.5
 """In a very deep queue requests wait, too, if they take QUEUE_FACTOR times as long as alone and at
 least QUEUED_MS."""
-BFQ_FACTOR = 1.5
+ALONE_FACTOR = 1.5
 """A disk with several requests in flight may take a little longer for each by itself."""
 SINGLE_DEPTH = 2.0
 """A time that was measured with fewer in flight is that of a request alone, nearly."""
@@ -49,6 +49,8 @@ TRANSFER_BYTES_S = 200 << 20
 """Large requests may take longer: what a disk needs to move them at this speed."""
 LONG_PART = 0.03
 """Requests that take this part of the time that was looked at make shares unsure."""
+PERHAPS_SLOW_FACTOR = 2.0
+"""And so many times as long it may be."""
 SLOW_IN_FLIGHT = 0.3
 """A slow request now and then does not make a device slow."""
 BUSY_UTIL = 40.0
@@ -65,6 +67,8 @@ HARDLY_USED = 0.1
 MEMORY_PERCENT, SWAPPED_PAGES_S = 10.0, 50.0
 """Memory is short, at least a cgroup's, if tasks wait for it for this percentage of the time (PSI),
 or this many pages per second are swapped in and out."""
+PAGE = 4096
+"""Bytes of a page, at least."""
 DIRECT_SHARE = 0.5
 """Write-back of less than this part of what is in flight: somebody writes directly."""
 
@@ -301,6 +305,16 @@ class Situation:
         return self.use is not None and (self.use.swap_s or 0.0) >= SWAPPED_PAGES_S
 
     @property
+    def swapped_share(self) -> float:
+        """Pages swapped in and out, as part of the bytes of this disk; 0 if another one has swap,
+        too."""
+        others = (d for name, d in self.devices.items() if self._whole(name) not in self.below)
+        if self.use is None or any(device.swap for device in others):
+            return 0.0
+        moved = moved_s(self.disk, self.below, self.use, self.parts_of_below)
+        return PAGE * (self.use.swap_s or 0.0) / moved if moved else 0.0
+
+    @property
     def memory_is_short(self) -> bool:
         """Whether tasks wait for memory, of the machine or of a cgroup."""
         return self.swaps or (self.memory_percent or 0.0) >= MEMORY_PERCENT
@@ -366,12 +380,27 @@ class Situation:
 
     @cached_property
     def waits_at_times(self) -> bool:
-        """Whether requests waited in some of the seconds: in many, or again and again."""
+        """Whether requests waited in some of the seconds: in many, in many of those with I/O, or
+        again and again."""
         share = max(self.queue_share, self.slow_share)
         waited = [*map(self._waits_in_queue, self.seconds, self._waited)]
         begins = sum(now and not before
                      for before, now in zip([False, *waited], waited, strict=False))  # fmt: skip
-        return share < MOST_SECONDS and (share > FEW_SECONDS or begins > 1)
+        used = sum(map(is_used, self.seconds))
+        return share < MOST_SECONDS and (
+            share > FEW_SECONDS or begins > 1 or sum(waited) > FEW_SECONDS * used
+        )
+
+    @cached_property
+    def may_be_slow(self) -> bool:
+        """Whether in most seconds what is waited for takes as long as in a queue, with few others
+        in flight, or so long that the device may be slow. Waits for libaio are in no pressure."""
+        long = self._share([
+            (in_flight >= SINGLE_DEPTH and mean_ms >= self.slow_ms and not _rests(rates))
+            or (in_flight >= SLOW_IN_FLIGHT and mean_ms >= PERHAPS_SLOW_FACTOR * self.slow_ms)
+            for rates, (in_flight, _, mean_ms) in zip(self.seconds, self._waited, strict=True)
+        ])  # fmt: skip
+        return long >= MOST_SECONDS and not self._takes_as_long_alone
 
     @property
     def stalled_seconds(self) -> int:
@@ -427,11 +456,15 @@ class Situation:
         device = self.devices.get(self.disk)
         if device is None or device.queue is None or device.queue.scheduler != "bfq":
             return False
-        mean_ms = self.mean_ms or 0.0
-        if self.in_flight < SINGLE_DEPTH or mean_ms < QUEUED_MS:
+        if self.in_flight < SINGLE_DEPTH or (self.mean_ms or 0.0) < QUEUED_MS:
             return False
-        alone = [one.ms for one in self.alone if one.is_known]
-        return not alone or mean_ms >= BFQ_FACTOR * min(alone)
+        return not self._takes_as_long_alone
+
+    @property
+    def _takes_as_long_alone(self) -> bool:
+        """Whether one alone is known to take nearly as long."""
+        known = [one.ms for one in self.alone if one.is_known]
+        return bool(known) and (self.mean_ms or 0.0) < ALONE_FACTOR * min(known)
 
     def _takes_several_times(self, mean_ms: float) -> bool:
         return bool(self.alone) and mean_ms >= QUEUE_FACTOR * min(self.alone).ms
@@ -617,6 +650,11 @@ def _kind(device: BlockDevice | None) -> str:
     if device.kind != "scsi" or device.transport not in ("sata", "sas", "ata", "usb"):
         return "unknown"
     return {True: "disk", False: "flash"}.get(bool(device.queue.rotational), "unknown")
+
+
+def is_used(rates: DiskRates) -> bool:
+    """Whether a disk had more than hardly any I/O in a second."""
+    return (rates.aqu_sz or 0.0) >= HARDLY_USED or bool(rates.in_flight)
 
 
 def _rests(rates: DiskRates) -> bool:

@@ -6,6 +6,7 @@ other, the verdict is "unknown"."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -34,8 +35,10 @@ from iopstui.model.answer.situation import (
     SLOW_IN_FLIGHT,
     WAITED_PERCENT,
     Situation,
+    is_used,
 )
 from iopstui.model.answer.use import TOP_GROUP, BlockedTask
+from iopstui.model.answer.who import MAIN_SHARE
 from iopstui.model.answer.words import IN_USE
 from iopstui.model.findings.advice import NO_ADVICE, advise
 from iopstui.model.findings.finding import Finding, period_text
@@ -66,6 +69,7 @@ SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths"
 """Findings that say more than any row below theirs."""
 NO_WAIT = ("iostats", "hot", "media-errors", "scsi-errors", "kernel-errors")
 """Those of them that make no I/O wait by themselves: a command that failed may be a monitor's."""
+MAY_BE_SLOW = "; that may be slow for it"
 SLOW_MEMBER = "slow-member"
 ONE_AT_A_TIME = 0.85, 1.1
 """I/Os in flight on average of a job that waits for each before the next one."""
@@ -219,12 +223,7 @@ def _is_about(found: Finding, s: Situation) -> bool:
 
 def idle_seconds(s: Situation) -> int:
     """How many of the last seconds had hardly any I/O."""
-    count = len(s.seconds)
-    while count and (s.seconds[count - 1].aqu_sz or 0.0) < HARDLY_USED:
-        if s.seconds[count - 1].in_flight:
-            break
-        count -= 1
-    return len(s.seconds) - count
+    return next((n for n, one in enumerate(reversed(s.seconds)) if is_used(one)), len(s.seconds))
 
 
 def ended(s: Situation) -> Answer | None:
@@ -238,12 +237,14 @@ def ended(s: Situation) -> Answer | None:
         return None
     state = "has hardly any I/O" if any(one.ios_s for one in rest) else "is idle: no I/O"
     waited = max(s.queue_share, s.slow_share) > FEW_SECONDS or s.waits_at_times
+    # who ended meanwhile did more than was seen
+    who = re.sub(r" does .* of its bytes$", " did most of it", words.who(s))
     return Answer(
         s.disk, ENDED, GOOD,
         f"{s.disk} {state} for {sum(one.seconds for one in rest):.0f} s; before that "
         f"{words.mean(before)}, {units.size(before.bytes_s)}/s, {words.count(before.in_flight)} in "
         "flight",
-        UNKNOWN if waited else NOTHING, words.who(s).replace(" does ", " did "),
+        UNKNOWN if waited else NOTHING, who.replace(" does ", " did "),
         advise("longer", s.disk) if waited else NO_ADVICE,
     )  # fmt: skip
 
@@ -338,16 +339,21 @@ def _load_text(s: Situation) -> str:
 
 
 def memory(s: Situation) -> Answer | None:
-    """The machine is short of memory, and swaps on this disk."""
-    if not s.swaps or (s.memory_percent or 0.0) < MEMORY_PERCENT or s.in_flight < SLOW_IN_FLIGHT:
+    """The machine is short of memory, and swaps on this disk. Who waits for a page of its own that
+    was swapped out counts as waiting for I/O, and not always as waiting for memory."""
+    if not s.swaps or s.in_flight < SLOW_IN_FLIGHT:
         return None
     if not any(words.is_swap(s, name) for name in s.below):
         return None
-    return Answer(
-        s.disk, "memory", WARNING,
-        f"Memory is short, and swap is on {s.disk}: tasks wait for memory "
-        f"{s.memory_percent or 0.0:.0f} % of the time", WAITS, next=advise("memory-users"),
-    )  # fmt: skip
+    if (s.memory_percent or 0.0) >= MEMORY_PERCENT:
+        waits = (f"Memory is short, and swap is on {s.disk}: tasks wait for memory "
+                 f"{s.memory_percent or 0.0:.0f} % of the time")  # fmt: skip
+    elif s.may_have_pressure and s.swapped_share >= MAIN_SHARE:
+        waits = (f"Memory is short: most of the I/O of {s.disk} is swap, and tasks wait for I/O "
+                 f"{s.waited_percent:.0f} % of the time")  # fmt: skip
+    else:
+        return None
+    return Answer(s.disk, "memory", WARNING, waits, WAITS, next=advise("memory-users"))
 
 
 def slow_member(s: Situation) -> Answer | None:
@@ -549,11 +555,12 @@ def busy(s: Situation) -> Answer | None:
     if queue == "" and not quick and s.busy is not None and s.busy < BUSY_UTIL:
         queue = f", none for {100 - s.busy:.0f} % of the time"
     others, end = _more_than_in_flight(s), ""
-    bursts = s.in_flight >= DEEP_QUEUE and (s.mean_ms or 0.0) >= s.slow_ms and s.may_have_pressure
     if others:
         end = f"; more programs than that are blocked: {words.names_text(s.blocked)}"
-    elif bursts:
+    elif s.may_be_slow and s.may_have_pressure:
         end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time"
+    elif s.may_be_slow:
+        end = MAY_BE_SLOW
     return Answer(
         s.disk, "busy", GOOD,
         f"{s.disk}{s.layer} is in use{' and quick' * quick}: {words.mean(s)}, "
@@ -582,7 +589,10 @@ def quiet(s: Situation) -> Answer:
     stuck = rest and (
         _more_than_in_flight(s) or (not s.ios_s and (of_disks or _waits_in_block_layer(s)))
     )
-    return Answer(s.disk, "quiet", GOOD, words.quiet_text(s), UNKNOWN if stuck else NOTHING, who)
+    text = words.quiet_text(s)
+    if s.may_be_slow:
+        text, stuck = f"{text.partition(';')[0]}{MAY_BE_SLOW}", True
+    return Answer(s.disk, "quiet", GOOD, text, UNKNOWN if stuck else NOTHING, who)
 
 
 def _works_below(s: Situation) -> bool:

@@ -7,12 +7,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from iopstui.format import counted
 from iopstui.model.means import fmean
 
 ELSEWHERE = ("(reads elsewhere)", "(writes elsewhere)")
 """Among a process's devices: it has files open for that on a server, or in a file system of a
 program."""
 
+ALL_HIDDEN = -1
+"""As the number of processes that did not let us look: /proc hides those of other users."""
 WITH_CHILDREN = " with its children"
 
 
@@ -118,9 +121,18 @@ class DiskUse:
     """How many were in flight while at least one was, on average since boot."""
     up_s: float | None = None
 
+    @property
+    def hidden_text(self) -> str:
+        """ "3 processes", "all processes"."""
+        return "all processes" if self.hidden == ALL_HIDDEN else counted(
+            self.hidden, "process", "processes"
+        )  # fmt: skip
+
 
 REACHED = 0.97
 """The kernel lets through a little less than it allows; a group that does less is not held back."""
+NEARLY = 0.92
+"""The mean of a group that is held back all the time, on a busy machine."""
 AT_TIMES, FEW_READINGS = 0.3, 3
 OFTEN = 0.6
 """What is seen in this part of the readings is so; once may be chance."""
@@ -187,13 +199,13 @@ def _mean_rates(name: str, uses: Sequence[DiskUse], seconds: float) -> tuple[flo
 def _reached(uses: Sequence[DiskUse]) -> tuple[LimitUse, ...]:
     """Those that are nearly reached in most readings, and reached in the mean: a second of a busy
     machine has less, and the next one more."""
-    reached = []
-    for limit in _often([use.limits for use in uses]):
-        near = [(one.share, use.seconds) for use in uses for one in use.limits if one == limit]
-        share = sum(part * seconds for part, seconds in near) / sum(s for _, s in near)
-        if share >= REACHED:
-            reached.append(limit)
-    return tuple(reached)
+    return tuple(one for one in _often([use.limits for use in uses])
+                 if _mean_share(one, uses) >= REACHED)  # fmt: skip
+
+
+def _mean_share(limit: LimitUse, uses: Sequence[DiskUse]) -> float:
+    near = [(one.share, use.seconds) for use in uses for one in use.limits if one == limit]
+    return sum(part * seconds for part, seconds in near) / sum(s for _, s in near)
 
 
 def _reached_at_times(
@@ -202,8 +214,10 @@ def _reached_at_times(
     """The other limits, reached at times: they may have kept somebody waiting."""
     least = 0.0 if len(uses) < FEW_READINGS else REACHED
     counts = Counter(one for use in uses for one in use.limits if one.share >= least)
-    return tuple(one for one, count in counts.items()
-                 if count >= AT_TIMES * len(uses) and one not in reached)  # fmt: skip
+    near = {one: None for one, count in counts.items() if count >= AT_TIMES * len(uses)}
+    near |= {one: None for one in _often([use.limits for use in uses])
+             if _mean_share(one, uses) >= NEARLY}  # fmt: skip
+    return tuple(one for one in near if one not in reached)
 
 
 _Item = TypeVar("_Item", bound=Hashable)

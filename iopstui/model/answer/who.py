@@ -225,13 +225,13 @@ def _group_text(groups: Sequence[GroupRates] | None, disk: str) -> str:
 def who_rows(
     found: Sequence[Share], disks: Sequence[str], probes: Sequence[ProbeInterval], most: int = 3
 ) -> Iterator[str]:
-    """The users of a disk with their rates, for the evidence; ``disks`` are it and those below."""
+    """The users of a disk with their shares, for the evidence; ``disks`` are it and those below."""
     for one in [one for one in found[:most] if one.share >= LITTLE_SHARE]:
         p50_ns, p99_ns = request_latency(one.pid or 0, disks, probes)
-        p50 = "" if p50_ns is None else f", p50 {units.latency(p50_ns)}"
-        p99 = "" if p99_ns is None else f", p99 {units.latency(p99_ns)}"
-        rate = f"{'at least ' if one.at_least else ''}{units.size(one.bytes_s)}/s"
-        yield f"{one.name} {rate} ({100 * one.share:.0f} %{p50}{p99})"
+        times = [f"{name} {units.latency(ns)}"
+                 for name, ns in (("p50", p50_ns), ("p99", p99_ns)) if ns is not None]  # fmt: skip
+        each = f" ({', '.join(times)})" if times else ""
+        yield f"{one.name} {'at least ' * one.at_least}{100 * one.share:.0f} %{each}"
 
 
 def request_latency(

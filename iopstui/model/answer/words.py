@@ -130,10 +130,9 @@ def who(s: Situation) -> str:
     if array := syncing_array(s):
         return f"{array[1].action} of {array[0]} (md) is under way"
     text = who_text(s.shares, s.conditions.groups, s.disk) or s.kernel_role
-    hidden = s.use is not None and s.use.hidden and not s.use.as_root
-    seen = sum(one.share for one in s.shares)
-    if not text and hidden and seen < MAIN_SHARE and s.in_flight >= IN_USE:
-        return "only root sees who does it"
+    seen, in_use = sum(one.share for one in s.shares), s.in_flight >= IN_USE
+    if not text and s.use is not None and s.use.hidden and seen < MAIN_SHARE and in_use:
+        return "only root sees who does it" if not s.use.as_root else "who does it cannot be seen"
     return text
 
 

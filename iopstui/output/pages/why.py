@@ -78,7 +78,7 @@ def _process_sentence(report: Report) -> str:
         return f"{waits.name} has ended while it was looked at"
     disk = waited_disk(waits, report.pairs)
     rules = {answer.rule for _, answer in report.pairs if answer.disk == disk}
-    if not rules.isdisjoint(("limit", "iocost")) or any(
+    if not rules.isdisjoint(("limit", "near-limit", "iocost")) or any(
         place.startswith("ioc_") for place in waits.places
     ):
         disk = f"I/O on {disk}" if disk else "I/O"  # not for the disk itself

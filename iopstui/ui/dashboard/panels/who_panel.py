@@ -54,7 +54,7 @@ def rows(
         body.append(_row(share, users.get(share.pid or 0), width, charset, latency))
     rest = 1 - sum(share.share for share in shares)
     if shares and rest >= LEAST_REST:
-        others = "other users, the kernel" if use.hidden and not use.as_root else "the kernel"
+        others = "other users, the kernel" if use.hidden else "the kernel"
         text = f"{100 * rest:3.0f} %  by nobody that can be named ({others}, ended processes)"
         body.append(message(width, charset, text))
     if not shares:
@@ -86,8 +86,8 @@ def _time(use: DiskUse) -> str:
 
 def _foot(use: DiskUse, job: str) -> str:
     hidden = (
-        f"{f.counted(use.hidden, 'process', 'processes')} of others hidden (root sees them) · "
-        if use.hidden and not use.as_root else ""
+        f"{use.hidden_text} of others hidden{' (root sees them)' * (not use.as_root)} · "
+        if use.hidden else ""
     )  # fmt: skip
     return hidden + (f"u all processes · r runs {printable(job)}" if job else "u all processes")
 
