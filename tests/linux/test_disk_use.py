@@ -57,6 +57,24 @@ def test_processes_that_proc_does_not_show_are_hidden(tmp_path: Path) -> None:
     assert read(tmp_path).hidden == 0
 
 
+def test_the_user_of_a_slow_disk_is_seen_beside_many_of_a_fast_one(tmp_path: Path) -> None:
+    proc = tmp_path / "proc"
+    reader = DiskUseReader(Roots.under(tmp_path))
+    for second in range(2):
+        for pid in range(100, 120):
+            place, mib = proc / str(pid), 100 if pid < 118 else (2 if pid == 118 else 0.1)
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "stat").write_text(f"{pid} (x) S 1 " + "0 " * 40)
+            counts = f"0 1 2 3 4 5 6 7 8 {second * mib * 2**20:.0f} 10 0 12 13"
+            (place / "io").write_text(counts)
+        (proc / "diskstats").write_text(f"8 0 sda 9 0 {second * 2**22} 9 9 0 9 9 0 9 9\n"
+                                        f"8 16 sdb 9 0 {second * 3 * 2**11} 9 9 0 9 9 0 9 9\n"
+                                        "8 32 sdc 9 0 9 9 9 0 9 9 0 9 9\n")  # fmt: skip
+        use = reader.read(1.0, {}, tasks=False)
+    assert use is not None
+    assert sorted(user.pid for user in use.users) == [*range(100, 119)]
+
+
 def test_who_looks_is_not_blocked_for_long(tmp_path: Path) -> None:
     assert [task.pid for task in read(tmp_path).blocked] == [7]
 

@@ -25,7 +25,9 @@ from iopstui.model.samples import DiskCounters
 from iopstui.model.sources import parse_pressure
 from iopstui.text import printable
 
-MAX_USERS = 12
+MAX_USERS, MAX_MORE_USERS = 12, 36
+"""The busiest, and with those that may do most of what a slower disk does."""
+MAIN_PART, MIN_BYTES_S = 0.5, 64 << 10
 MAX_TASKS = 4000
 """Tasks whose state is looked at in one reading."""
 MANY = 500
@@ -65,12 +67,12 @@ class DiskUseReader:
         if first or seconds <= 0:
             return None
         blocked, ring = self._tasks() if tasks else ((), ())
+        moved = _rates(counts, before, seconds)
         write_back = vm.get("nr_writeback")
         return DiskUse(
-            t=t, seconds=seconds, users=tuple(self._users(rates or [], devices)),
+            t=t, seconds=seconds, users=tuple(self._users(_looked_at(rates or [], moved), devices)),
             hidden=self._processes.closed if (self._roots.proc / "1").exists() else ALL_HIDDEN,
-            as_root=not os.geteuid(),
-            disks=_rates(counts, before, seconds),
+            as_root=not os.geteuid(), disks=moved,
             with_tasks=tasks, blocked=blocked, ring_waiters=ring, limits=limits,
             outer_groups=self._limits.outer_groups, limits_readable=self._limits.readable,
             remote=has_remote_mounts(self._roots),
@@ -92,7 +94,7 @@ class DiskUseReader:
         if len(self._of_children) > MANY:
             self._of_children.clear()
         # children first: where they had files, they did the I/O that their parent has now
-        for process in sorted(rates[:MAX_USERS], key=lambda one: one.children):
+        for process in sorted(rates, key=lambda one: one.children):
             if process.pid == os.getpid():
                 continue
             place = f"{self._roots.proc}/{process.pid}"
@@ -160,6 +162,17 @@ def _all_tasks(proc: str) -> Iterator[tuple[int, str, str, bytes, bool]]:
             if len(fields) > _FLAGS and fields[0] in (_SLEEPS, _BLOCKED):
                 kernel = bool(int(fields[_FLAGS]) & _KERNEL_THREAD)
                 yield int(name), place, printable(decode(comm)), fields[0], kernel
+
+
+def _looked_at(
+    rates: list[ProcessRates], moved: Mapping[str, tuple[float, float, float]]
+) -> list[ProcessRates]:
+    """The processes whose files are looked at. ``rates`` has the busiest first."""
+    used = [sum(row[:2]) for row in moved.values() if sum(row[:2]) >= MIN_BYTES_S]
+    least = MAIN_PART * min(used, default=float("inf"))
+    return rates[:MAX_USERS] + [
+        one for one in rates[MAX_USERS:MAX_MORE_USERS] if one.read_s + one.write_s >= least
+    ]
 
 
 _NO_FILES: ByAccess = (frozenset(), frozenset())
