@@ -13,7 +13,7 @@ from watch_frames import frame, rates
 
 from iopstui.cli.program import main
 from iopstui.errors import EXIT_USAGE
-from iopstui.model.answer.answer import NOTHING, WAITS
+from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
 from iopstui.model.answer.evidence import excluded, not_seen
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.process import (
@@ -26,6 +26,7 @@ from iopstui.model.answer.process import (
     own_disks,
     place_kind,
     process_text,
+    process_verdict,
     waits_off_cpus,
 )
 from iopstui.model.answer.table import decide
@@ -140,6 +141,19 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
 ])  # fmt: skip
 def test_a_process(waits: ProcessWaits, text: str) -> None:
     assert report(waits).sentences[0] == text
+
+
+@pytest.mark.parametrize(("percent", "of_disks", "verdict"), [
+    (83.0, NOTHING, WAITS), (25.0, WAITS, UNKNOWN), (25.0, NOTHING, NOTHING), (9.0, WAITS, NOTHING),
+])  # fmt: skip
+def test_a_quarter_of_a_process_s_time_may_matter_where_ios_wait_for_its_disk(
+    percent: float, of_disks: str, verdict: str
+) -> None:
+    """Who swaps in a cgroup short of memory, and does something else in between."""
+    assert process_verdict(replace(WAITING, percents={DISK: percent}), of_disks) == verdict
+    assert process_verdict(replace(WAITING, state=""), of_disks) == UNKNOWN
+    sleeps = replace(WAITING, percents={"event": 99.0}, running=0.0)
+    assert process_verdict(sleeps, of_disks) == UNKNOWN, "where it sleeps cannot be read"
 
 
 @pytest.mark.parametrize("rule", ["limit", "near-limit", "iocost"])

@@ -20,7 +20,7 @@ from iopstui.linux.process.processes import is_hidden
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
 from iopstui.model.answer.judge import combined_verdict, judge, judge_share
-from iopstui.model.answer.process import WAITS_PERCENT, own_disks
+from iopstui.model.answer.process import own_disks, process_verdict
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
 from iopstui.output.pages.why import Report, why_json, why_lines, without_disk
@@ -112,7 +112,5 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
         pairs = own_disks(waits, pairs)
     verdict = combined_verdict(pairs)
     if waits is not None:
-        verdict = WAITS if waits.for_disk >= WAITS_PERCENT else NOTHING
-        if not waits.state or (verdict == NOTHING and waits.unclear):
-            verdict = UNKNOWN
+        verdict = process_verdict(waits, verdict)
     return Report(pairs, verdict, len(examination.frames), waits, examination.no_probe)

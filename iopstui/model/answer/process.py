@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 
-from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.situation import Situation
 
 DISK, SERVER, MEMORY, LOCK, CHILD, FROZEN, EVENT, UNKNOWN_WAIT = (
@@ -147,6 +147,17 @@ class ProcessWaits:
             return "sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"
         unread = not self.places and self.percents.get(EVENT, 0.0) >= MIN_PERCENT
         return "sleeps: what for cannot be read" if unread else ""
+
+
+def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
+    """The verdict on a process. ``of_disks`` is that on the disks that it may wait for: beside
+    others' waits there nobody can tell whether a smaller part of its time matters."""
+    if not waits.state:
+        return UNKNOWN
+    if waits.for_disk >= WAITS_PERCENT:
+        return WAITS
+    some = waits.for_disk >= MIN_PERCENT and of_disks == WAITS
+    return UNKNOWN if some or waits.unclear else NOTHING
 
 
 def own_disks(
