@@ -158,10 +158,10 @@ def test_when_a_name_may_be_another_disks(
 def test_why_names_the_disk_and_the_day(
     drifting: list[Growths], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    writer = WeeksWriter(tmp_path, like_disks(), START_S, 60)
+    writer = WeeksWriter(tmp_path, like_disks(), START_S, 300)
     writer.write(0, {})
-    for minute in drifting:
-        writer.write(60, minute)
+    for first in range(0, len(drifting), 5):
+        writer.write(300, together(drifting[first : first + 5]))
     writer.close()
     command = ["why", str(tmp_path), "--at", "2026-11-06", "--for", "4d"]
     main(command)

@@ -407,9 +407,14 @@ def _pauses(rows: Rows, fit: _Fit, off: Mapping[str, Mapping[int, float]]) -> di
 
 
 def _is_near(load: Sequence[float], other: _Load) -> bool:
-    # asked very often: the depth differs first
-    return abs(load[0] - other[0]) <= NEAR[0] and all(
-        abs(a - b) <= most for a, b, most in zip(load, other, NEAR, strict=True)
+    # called very often: a loop takes four times as long
+    depth, busy, size, writes, written = NEAR
+    return (
+        abs(load[0] - other[0]) <= depth
+        and abs(load[1] - other[1]) <= busy
+        and abs(load[2] - other[2]) <= size
+        and abs(load[3] - other[3]) <= writes
+        and abs(load[4] - other[4]) <= written
     )
 
 

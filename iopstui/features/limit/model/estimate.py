@@ -145,12 +145,10 @@ def _logit(share: float) -> float:
     return math.log(share / (1 - share))
 
 
-def _curve(distance: float, steepness: float, allowed: float, floor: float) -> float:
-    """The share of slow I/Os at this distance (of logarithms) from the limit."""
-    middle = allowed * (1 - floor)
-    logit = math.log(middle / (1 - middle)) + steepness * distance
+def _curve(logit: float, least: float) -> float:
+    """The share of slow I/Os: ``least`` of all, and those that queue, given by their log odds."""
     queued = 1 / (1 + math.exp(-logit)) if logit > -30 else 1e-13
-    return min(1 - 1e-9, floor * allowed + queued)
+    return min(1 - 1e-9, least + queued)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,19 +228,21 @@ class _Fit:
                 for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True)
                 ]  # fmt: skip
         for floor in FLOORS:
+            middle, least = _logit(self._allowed * (1 - floor)), floor * self._allowed
             for steepness in STEEPNESS:
                 total = 0.0
                 for weight, slow, distance in data:
-                    share = _curve(distance, steepness, self._allowed, floor)
+                    share = _curve(middle + steepness * distance, least)
                     total += weight * (slow * math.log(share) + (1 - slow) * math.log1p(-share))
                 yield total, steepness, floor
 
     def scatter(self, near: Sequence[Run]) -> float:
         """The squared distance of runs from the curve, in terms of their own errors."""
         total = 0.0
+        middle, least = _logit(self._allowed * (1 - self.floor)), self.floor * self._allowed
         for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True):
             if run in near:
-                share = _curve(log - self.best, self.steepness, run.allowed, self.floor)
+                share = _curve(middle + self.steepness * (log - self.best), least)
                 total += weight * (run.share - share) ** 2 / (share * (1 - share))
         return total
 
