@@ -1,16 +1,9 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from trees import Tree
 
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def found(tree: Tree) -> list[str]:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from trees import Tree
 
@@ -9,11 +7,6 @@ from iopstui.linux.machine.conditions import CPU_GROUPS, CpuStates, parse_govern
 from iopstui.model.findings.conditions import CpuState
 
 CPU = "devices/system/cpu/cpu"
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def cpu(tree: Tree, number: int, sleeps: tuple[int, ...] = (0, 2, 10, 133)) -> None:

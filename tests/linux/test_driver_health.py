@@ -20,11 +20,6 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Array
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
 def described(tree: Tree, disk: Path) -> BlockDevice:
     return read_devices(tree.roots)[disk.name]
 

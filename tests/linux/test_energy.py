@@ -13,11 +13,6 @@ from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.model.sources import POWER, figures
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
 def domain(tree: Tree, name: str, kind: str, used: int | str = 0, most: int | str = 999) -> Path:
     """Below /sys/class/powercap there are links to directories like this."""
     place = tree.roots.sys / "class/powercap" / name

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from trees import Tree
 
@@ -23,11 +21,6 @@ ROOT_STAT = """\
 cost.usage=223908 cost.wait=17 cost.indebt=0 cost.indelay=0
 (unknown) rbytes=12288 wbytes=0 rios=3 wios=0 dbytes=0 dios=0 cost.wait=5
 """
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def group(tree: Tree, path: str, **files: str) -> None:

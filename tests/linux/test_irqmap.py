@@ -1,19 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from trees import PCI, Tree, virtio_disk
 
 from iopstui.linux.devices.irqmap import IrqTable, parse_names
 from iopstui.linux.devices.sysfs import read_devices
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def served(tree: Tree, name: str) -> list[tuple[int, int | None, bool]]:

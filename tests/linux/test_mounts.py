@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from trees import VIRTUAL, Tree
@@ -17,11 +15,6 @@ from iopstui.linux.devices.usage.mounts import (
     unescape,
 )
 from iopstui.model.block.device import Mount
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def escape(text: str) -> str:

@@ -33,11 +33,6 @@ def generic(tree: Tree, disk: Path, number: str) -> Path:
     return place
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
 @pytest.mark.parametrize("make", [nvme_disk, multipath_head])
 def test_a_namespace_and_its_generic_device_find_each_other(tree: Tree, make: object) -> None:
     disk = make(tree)  # type: ignore[operator]

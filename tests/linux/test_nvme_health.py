@@ -20,11 +20,6 @@ from iopstui.linux.nvme.health import (
 )
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
 def classed(tree: Tree, *controllers: Path) -> None:
     top = tree.roots.sys / "class/nvme"
     top.mkdir()

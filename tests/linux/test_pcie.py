@@ -10,11 +10,6 @@ from iopstui.linux.devices.health import find_link, parse_speed, parse_width, re
 from iopstui.model.findings.conditions import Link
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
 def link(tree: Tree, disk: Path) -> Link | None:
     files = find_link(disk, tree.roots)
     return None if files is None else read_link(files)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -21,11 +20,6 @@ from iopstui.linux.probe.bpf import ONLY_ROOT, why_no_probe
 from iopstui.linux.probe.regions import Region, regions
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.histogram import bucket_key
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def fio_index(latency: int) -> int:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,11 +10,6 @@ from trees import PCI, VIRTUAL, Tree, virtio_disk
 from iopstui.linux.devices.sysfs import natural_key, parse_drivers, parse_scheduler, read_devices
 from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.device import BlockDevice, Hctx, QueueLimits
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def test_a_virtio_disk_with_every_attribute(tree: Tree) -> None:

@@ -16,11 +16,6 @@ from iopstui.linux.devices.health import (
 from iopstui.model.findings.conditions import Temperature
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
 def temperatures(disk: Path) -> list[Temperature | None]:
     return [read_temperature(sensor) for sensor in find_sensors(disk)]
 

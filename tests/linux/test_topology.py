@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +9,6 @@ from iopstui.linux.machine.topology import read_topology
 from iopstui.model.block.topology import Domain, Topology
 
 CPU = "devices/system/cpu"
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def cpus(tree: Tree, caches: dict[int, str], level: int = 3) -> None:

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
+from textual.theme import Theme
 from textual.widgets import Input
 
 from iopstui.ui import feed
@@ -67,11 +69,12 @@ def _cursors_that_stand_still(
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _style_sheets_are_read_once() -> Iterator[None]:
-    """A program has one app, which keeps what it has made of its style sheets. Here there are
-    hundreds, and each would read the same ones anew."""
-    parse_rules = Stylesheet._parse_rules
+def _styles_are_read_once() -> Iterator[None]:
+    """A program has one app, which keeps what it has made of its style sheets and themes. Here
+    there are hundreds, and each would read the same ones anew."""
+    parse_rules, get_variables = Stylesheet._parse_rules, App.get_css_variables
     cached: dict[object, list[RuleSet]] = {}
+    variables: dict[object, tuple[Theme, dict[str, str]]] = {}
 
     def once(sheet: Stylesheet, css: str, *args: Any, **more: Any) -> list[RuleSet]:
         key = (css, args, *more.items(), *sheet._variables.items())
@@ -79,8 +82,17 @@ def _style_sheets_are_read_once() -> Iterator[None]:
             cached[key] = parse_rules(sheet, css, *args, **more)
         return cached[key]
 
+    def variables_once(app: App[int]) -> dict[str, str]:
+        theme = app.current_theme
+        key = type(app), id(theme)
+        if key not in variables:
+            variables[key] = theme, get_variables(app)
+        app.theme_variables = dict(variables[key][1])
+        return app.theme_variables
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", once)
+        patch.setattr(App, "get_css_variables", variables_once)
         yield
 
 
