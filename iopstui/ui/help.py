@@ -23,6 +23,7 @@ from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw.style import BOLD, KEY, Charset
 from iopstui.ui.experiment.rows import DISTURBED, DISTURBED_MEANING
 from iopstui.ui.experiment.rows import HELP as EXPERIMENT_HELP
+from iopstui.ui.home import screen as home
 from iopstui.ui.keys import FEATURE_PARTS, LIVE_ACTIONS, REPLAY_ONLY
 from iopstui.ui.known_keys import MOVED, keys_moved
 from iopstui.ui.parts import replay
@@ -31,7 +32,9 @@ Section = tuple[str, tuple[tuple[str, str], ...]]
 HELPS = [*feature_modules("screen_help")]
 """Of features with screens of their own: ``ACTIONS`` below a ``TITLE``, and ``PANELS``."""
 
+KEYS = "Keys of the dashboard"
 SCREENS: tuple[Section, ...] = (
+    (home.HELP, home.HELP_ROWS),
     *(part.HELP for part in FEATURE_PARTS if part.HELP[0]),
     (
         EXPERIMENT_HELP,
@@ -171,7 +174,7 @@ def help_sections(first: str = "", in_replay: bool = False) -> tuple[Section, ..
     section. ``in_replay``: without keys that do nothing in a recording."""
     keys = [action for action in LIVE_ACTIONS if not in_replay or replay.works_in_replay(action)]
     sections = (
-        ("Keys", help_rows(keys)),
+        (KEYS, help_rows(keys)),
         *SCREENS,
         (replay.HELP, help_rows(REPLAY_ONLY)),
         *((module.TITLE, help_rows(module.ACTIONS)) for module in HELPS),

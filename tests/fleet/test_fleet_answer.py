@@ -15,7 +15,7 @@ from iopstui.features.fleet.fleet_events import (
     HostRow,
     HostStateChanged,
 )
-from iopstui.features.fleet.fleet_state import LATE, LOST, FleetState
+from iopstui.features.fleet.fleet_state import LATE, LOST, RUNNING, FleetState
 from iopstui.features.fleet.merging.merger import MergedInterval
 from iopstui.features.fleet.merging.row_events import read_answer
 from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING, Answer
@@ -98,6 +98,19 @@ def test_a_late_host_is_no_lost_one() -> None:
     assert (found.state, found.text) == (WARNING, "n4: no figures; 9 of 10 hosts are measured")
     state.apply(HostStateChanged("n3", LOST, ""))
     assert answer(state).state == CRITICAL
+
+
+def test_a_host_whose_first_second_has_not_come_is_not_absent() -> None:
+    state = FleetState()
+    state.apply(FleetRunStarted(1, ("n1", "n2"), 0.0, watching=True))
+    state.apply(HostStateChanged("n2", RUNNING, ""))
+    said = []
+    for second in range(7, 11):
+        state.apply(HostFigures("n1", second, True, 9.0, 4e6, 1e6, 1e6, 50.0))
+        state.apply(MergedInterval(second, 1.0, expected=2, counted=1, missing=("n2",)))
+        said.append(answer(state).text)
+    assert said[:3] == ["1 of 2 hosts measured"] * 3
+    assert said[3] == "n2: no figures; 1 of 2 hosts are measured"
 
 
 @pytest.mark.parametrize(

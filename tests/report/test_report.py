@@ -242,6 +242,23 @@ def test_a_finding_of_several_runs_is_listed_once_with_its_count(path: Path) -> 
     ]
 
 
+def test_a_finding_that_another_one_explains_is_not_listed(path: Path) -> None:
+    buffer = made.tape(path)
+    happenings: list[object] = [made.raws(made.RUN)[0]]
+    for rule, since in (("disagree", 2.0), ("cpu-wait", 4.0), ("neighbour", 4.5), ("disagree", 50)):
+        step = round(since)
+        happenings += [
+            events.StepStarted(since, step, "j", "t", ("fio",), True),
+            events.FindingReported(since + 3, Finding(rule, rule, since=since, until=since + 3)),
+        ]
+    made.tell(buffer, happenings)
+    buffer.close(events.SessionEnded(99.0, 0))
+    said = [line.split()[1] for line in report_words.findings(load_report_data(path))]
+    assert said == ["cpu-wait", "neighbour", "disagree"]
+    said_of_all = json.loads(rendered([path], "json"))["recordings"][0]["findings"]
+    assert len(said_of_all) == 4
+
+
 def test_stalls_are_listed_once_and_drawn(path: Path) -> None:
     started = Stall("vda", 2.0, 3.0, None, 7, ended=False)
     ended_stall = replace(started, seconds=4.5, at_most=6.0, ended=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from disks import changed
 from watch_frames import frame, rates
 
@@ -88,6 +90,22 @@ def test_the_answer_on_a_run_is_of_the_past_once_it_has_ended() -> None:
         state = LiveState(answer=Answer("vda", rule, GOOD, before))
         state.apply(StepFinished(9.0, 1, 0, "", False))
         assert state.answer is not None and state.answer.text == after
+
+
+def test_a_replay_that_has_ended_answers_of_its_run() -> None:
+    """The seconds behind the last run are too few to tell anything."""
+    target, said = Target(DEVICE, "/dev/sda", "sda", ("sda",)), []
+    state = LiveState()
+    for n in range(1, 9):
+        end = StepFinished(n - 0.5, 1, 0, "", False)
+        if n == 7:
+            state.apply(end)
+        second = replace(frame(n, {"sda": rates(50)}), step=int(n < 7))
+        state.apply(FrameReady(n, second))
+        answer = answer_of(state, target, DEVICES)
+        said.append(answer and answer.text)
+    assert "2 seconds measured" in str(said[1]) and "too short" not in str(said[5])
+    assert said[6] == said[7] == f"Before the run ended: {said[5]}"
 
 
 def test_nothing_is_said_of_parts_of_seconds() -> None:

@@ -33,7 +33,7 @@ from iopstui.ui.experiment.form import ExperimentForm, fields, restore_values
 from iopstui.ui.experiment.plan import options_text, parse_plan
 from iopstui.ui.experiment.rows import HELP
 from iopstui.ui.experiment.screen import ExperimentScreen
-from iopstui.ui.help import HelpScreen
+from iopstui.ui.help import KEYS, HelpScreen
 from iopstui.ui.replay import ReplayApp
 
 LARGE, SMALL = (120, 36), (80, 24)
@@ -126,7 +126,7 @@ async def test_the_help_on_a_sweep_begins_with_its_keys() -> None:
         await pilot.pause()
         assert isinstance(app.screen, HelpScreen) and isinstance(app.screen._text, Group)
         titles = [one.plain for one in app.screen._text.renderables if isinstance(one, Text)]
-        assert HELP in titles and titles.index(HELP) < titles.index("Keys")
+        assert HELP in titles and titles.index(HELP) < titles.index(KEYS)
 
 
 @pytest.mark.parametrize("key", ["w", "c"])

@@ -55,6 +55,7 @@ def test_the_seconds_of_a_finding_are_whole_or_left_out() -> None:
     head = "▲ One CPU completes nearly all I/O"
     assert f"{head} (0:01-0:04): CPU 1" in text(live_state, width=80)
     assert f"{head}: CPU" in text(live_state, width=50)
+    assert f"{head}    f: all" in text(live_state, width=46)
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

@@ -228,6 +228,26 @@ async def test_each_of_four_hosts_has_a_row_and_can_be_opened() -> None:
     assert runs.closed and app.return_code == 0
 
 
+async def test_the_findings_of_all_name_the_hosts_that_have_their_own() -> None:
+    app, runs = make_app(four_hosts())
+    async with app.run_test(size=(120, 36)) as pilot:
+        await settle(pilot)
+        runs.play(3)
+        await settle(pilot)
+        assert "No findings yet" in findings(app)
+        runs.tell(HostRow("node03", {"event": "found", "t": 3.0, "finding": {}}))
+        app.source.take_events()
+        assert "Single hosts have findings: node03. Enter on a host" in findings(app)
+        app.source.show("node03")
+        assert "No findings yet" in findings(app)
+
+
+def findings(app: FleetApp) -> str:
+    assert app.dashboard is not None
+    rows = app.dashboard.finding_rows(100)
+    return " ".join("".join(text for text, _ in row).strip() for row in rows)
+
+
 async def test_a_host_that_was_late_and_has_ended_is_missed_no_longer() -> None:
     app, runs = make_app(four_hosts())
     async with app.run_test(size=(120, 36)) as pilot:

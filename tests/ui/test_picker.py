@@ -449,6 +449,16 @@ async def test_the_first_letter_replaces_the_offered_directory() -> None:
         assert field.value == "/srvx", "the help selects nothing again"
 
 
+async def test_the_help_begins_with_the_keys_of_this_screen() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(120, 50)) as pilot:
+        app = await open_picker(pilot)
+        await pilot.press("question_mark")
+        await settle(pilot)
+        text = screen_text(app)
+        assert text.index("Keys of the home screen") < text.index("show partitions, or hide them")
+        assert text.index("show partitions") < text.index("Keys of the dashboard")
+
+
 async def test_a_filter_without_a_match_says_so() -> None:
     async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
         app = await open_picker(pilot)

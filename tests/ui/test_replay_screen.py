@@ -15,7 +15,7 @@ from iopstui.cli.volume_options import parse_volume
 from iopstui.errors import UsageError
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
-from iopstui.ui.help import HelpScreen, help_sections
+from iopstui.ui.help import KEYS, HelpScreen, help_sections
 from iopstui.ui.parts.replay import HELP
 from iopstui.ui.replay import ReplayApp
 
@@ -175,7 +175,7 @@ async def test_a_replay_offers_no_probe_that_it_cannot_start() -> None:
 
 
 def test_the_help_of_a_replay_has_only_keys_that_work_there() -> None:
-    live, here = (dict(dict(help_sections(HELP, of))["Keys"]) for of in (False, True))
+    live, here = (dict(dict(help_sections(HELP, of))[KEYS]) for of in (False, True))
     for key in ("r", "j", "[  ]", "b", "m", "space", "a", "P", "w", "x", "left right"):
         assert key in live and key not in here
     assert {"-  +", "0", "h", "u", "f", "y", "k", "q, ctrl+c"} <= here.keys()

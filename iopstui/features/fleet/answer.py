@@ -18,12 +18,14 @@ from iopstui.features.fleet.fleet_state import (
     IOPS,
     LATE,
     LEFT_OUT,
+    MISSING,
     FleetState,
     HostState,
     natural_key,
 )
 from iopstui.features.fleet.merging.merger import MergedInterval, Merger
 from iopstui.model.answer.answer import CRITICAL, FINDING, GOOD, RANKS, UNKNOWN, WARNING, Answer
+from iopstui.model.answer.situation import ENOUGH_SECONDS
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.finding import Finding
 from iopstui.model.means import median
@@ -55,7 +57,7 @@ def fleet_answer(
 
 
 def _absent(state: FleetState) -> Answer | None:
-    absent = [host for host in state.hosts.values() if is_absent(host)]
+    absent = absent_hosts(state)
     if not absent:
         return None
     first = min(absent, key=lambda host: (not host.error, host.sort_key))
@@ -68,9 +70,15 @@ def _absent(state: FleetState) -> Answer | None:
                   next=advise("host"))  # fmt: skip
 
 
-def is_absent(host: HostState) -> bool:
-    """Whether a host should be measured, and sends nothing now."""
-    return host.state in ABSENT_STATES and host.state != LEFT_OUT
+def absent_hosts(state: FleetState) -> list[HostState]:
+    """Hosts that should be measured, and send nothing now. Of the first seconds of a start a host
+    without any figures is not late yet: hosts do not begin together."""
+    first, is_start = state.run_start or 0, state.number - (state.run_start or 0) < ENOUGH_SECONDS
+    return [
+        host for host in state.hosts.values()
+        if host.state in ABSENT_STATES and host.state != LEFT_OUT
+        and not (is_start and host.state == MISSING and host.series.last < first)
+    ]  # fmt: skip
 
 
 def _finding(findings: Sequence[Finding]) -> Answer | None:

@@ -205,6 +205,12 @@ class FleetState:
         starts = [(host.executed_ms or 0.0, host.error_ms) for host in started]
         return *start_spread(starts), len(started)
 
+    def hosts_with_findings(self) -> list[str]:
+        """Names of the hosts that have reported a finding in their session, in order."""
+        names = [name for name, host in self.hosts.items()
+                 if any(note["event"] == "found" for note in host.notes)]  # fmt: skip
+        return sorted(names, key=natural_key)
+
     def counts(self) -> dict[str, int]:
         counts: dict[str, int] = {}
         for host in self.hosts.values():

@@ -21,6 +21,7 @@ from iopstui.model.experiment.plan import IOPS, Plan
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.figures.latency import HIGHEST, RANKS, SHOWN
+from iopstui.model.findings.diagnosis import MORE_SPECIFIC_RULES
 from iopstui.model.findings.finding import period_text
 from iopstui.model.metrics.run_figures import DeviceTotal
 from iopstui.model.metrics.run_history import RunRow
@@ -429,6 +430,8 @@ def findings(data: ReportData) -> Iterator[str]:
     whether they ended. Those that differ only in figures are one, with the figures of the last."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for place, finding in enumerate(data.findings):
+        if _is_explained(finding, data.findings):
+            continue
         ends = data.finding_ends.get(place)
         kind = "withdrawn" if ends is not None and ends.why else ""
         key = finding.finding.rule, kind, *_words_alone(finding.finding.text)
@@ -442,6 +445,29 @@ def findings(data: ReportData) -> Iterator[str]:
         times = (f" ({len(places)} times since {first}; the figures are of the last time)"
                  if len(places) > 1 else "")  # fmt: skip
         yield printable(f"{when}  {finding.finding.text}{times}{end_text}{advice}")
+
+
+COUNTED_OTHERS = ("disagree", "background")
+"""Findings of nothing but I/Os that are not the job's."""
+
+
+def _is_explained(general: FindingReported, findings: Sequence[FindingReported]) -> bool:
+    """Whether another finding says more of the same I/Os: the first seconds of a run may show that
+    there are others before they show whose they are."""
+    rule = general.finding.rule
+    rules = MORE_SPECIFIC_RULES[rule] if rule in COUNTED_OTHERS else ()
+    since, until = _seconds_of(general)
+    for one in findings:
+        begin, end = _seconds_of(one)
+        # the report has the time of the first and the seconds of the last of several
+        if one.finding.rule in rules and min(begin, one.t) <= until and since <= end:
+            return True
+    return False
+
+
+def _seconds_of(one: FindingReported) -> tuple[float, float]:
+    since, until = one.finding.since, one.finding.until
+    return one.t if since is None else since, one.t if until is None else until
 
 
 def _words_alone(text: str) -> Iterator[str]:

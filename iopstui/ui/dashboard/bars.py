@@ -12,7 +12,7 @@ from iopstui import format as f
 from iopstui.model.answer.answer import CRITICAL, GOOD, OF_A_SECOND, Answer
 from iopstui.model.answer.change import NEWS_S, change_answer
 from iopstui.model.answer.judge import Seen, judge
-from iopstui.model.answer.situation import MIN_INTERVAL_S
+from iopstui.model.answer.situation import ENOUGH_SECONDS, MIN_INTERVAL_S
 from iopstui.model.answer.tracker import WINDOW
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
@@ -454,13 +454,22 @@ def answer_of(
         return changed
     if state.answer is not None or target is None or state.frame is None:
         return state.answer
-    last = [entry.frame for entry in state.recent_seconds if entry.t <= state.frame.t][-WINDOW:]
-    frames = [frame for frame in last if frame.seconds and frame.step == state.frame.step]
+    past = [entry.frame for entry in state.recent_seconds if entry.t <= state.frame.t]
+    frames = _seconds_of(past[-WINDOW:], state.frame.step)
     if len(frames) > 1 and max(frame.seconds or 0.0 for frame in frames) < MIN_INTERVAL_S:
         return None  # parts of seconds are too short to judge
+    run = state.finished
+    of_run = _seconds_of(past, run.step) if run is not None and len(frames) < ENOUGH_SECONDS else []
     findings = [entry.finding for entry in state.current_findings()]
-    pairs = judge(Seen(target, frames, devices, findings=findings)) if frames else []
-    return pairs[0][1] if pairs else None
+    seen = Seen(target, of_run[-WINDOW:] or frames, devices, findings=findings)
+    pairs = judge(seen) if seen.frames else []
+    if not pairs:
+        return None
+    return pairs[0][1].of_ended_run if of_run else pairs[0][1]
+
+
+def _seconds_of(frames: Sequence[Frame], step: int) -> list[Frame]:
+    return [frame for frame in frames if frame.seconds and frame.step == step]
 
 
 def _is_bad(answer: Answer | None) -> bool:

@@ -57,12 +57,12 @@ def rows(
         if next_:
             line.extend([("  ", None), *next_])
         else:
-            line.add(": ").add_words(evidence_text(finding))
+            _add_evidence(line, finding)
         return [(*line.build(), (more, DIM))]
     first = Line(width - len(more), charset).extend(head)
     second = Line(width, charset)
     if sum(cell_len(text) for text, _ in next_) + 3 <= width:
-        first.add(": ").add_words(evidence_text(finding))
+        _add_evidence(first, finding)
         second.add("   ").extend(next_)
     else:
         _split_advice(first, second, next_)
@@ -92,8 +92,8 @@ def box_rows(
         last_line = "".join(text for text, _ in body[-1]).strip()
         body[-1] = message(inner, charset, f"{last_line} …", None)
     elif space == 1:
-        line = Line(inner, charset).add(" ").extend(head).add(": ")
-        body = [line.add_words(evidence_text(finding)).build()]
+        line = Line(inner, charset).add(" ").extend(head)
+        body = [_add_evidence(line, finding).build()]
     rows = [*pad(body, space, inner), *last]
     sign = SIGNS[severity_of(finding)]
     return _in_box("Finding", (sign,), _count(len(entries)), rows, width, charset)
@@ -132,6 +132,14 @@ def evidence_text(finding: Finding) -> str:
     text = printable(finding.text)
     head, mark, evidence = text.partition(": ")
     return evidence if mark and head == printable(headline_of(finding)) else text
+
+
+def _add_evidence(line: Line, finding: Finding) -> Line:
+    """Add the words that fit; without room for one no colon either."""
+    text = evidence_text(finding)
+    if cell_len(text.partition(" ")[0]) + 3 > line.free:
+        return line
+    return line.add(": ").add_words(text)
 
 
 def _advice_pieces(finding: Finding) -> list[Piece]:
@@ -253,23 +261,25 @@ def texts(state: LiveState, answer: Answer | None) -> Iterator[str]:
         yield ". ".join(filter(None, (f"{head}: {evidence_text(finding)}".rstrip("."), advice)))
 
 
-def list_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:
-    """The last run's outcomes, then all findings of the session that are kept, the newest
-    first."""
+NO_FINDINGS = (
+    "No findings yet. A set of rules checks every second (without a job: the kernel figures only). "
+    "Findings are listed here with their numbers."
+)
+
+
+def list_rows(state: LiveState, width: int, charset: Charset, elsewhere: str = "") -> list[Row]:
+    """The last run's outcomes, then all findings of the session that are kept, the newest first.
+    ``elsewhere``: where more are listed."""
     verdicts = _all_outcome_rows(state, width, charset)
     if not state.findings.entries:
-        text = (
-            "No findings yet. A set of rules checks every second (without a job: the kernel "
-            "figures only). Findings are listed here with their numbers."
-        )
-        return verdicts + wrap(width, charset, text)
+        return verdicts + wrap(width, charset, elsewhere or NO_FINDINGS)
     over_at = state.t if state.ended else state.finished.t if state.finished is not None else -1.0
     now = {id(entry) for entry in state.current_findings() if entry.t > over_at}
     page = verdicts
     for entry in sorted(state.findings.entries, key=lambda entry: -entry.t):
         active, ended = id(entry) in now, _is_of_ended_run(entry, state)
         page += _entry_rows(entry, active, ended, width, charset)
-    return page
+    return page + (wrap(width, charset, elsewhere) if elsewhere else [])
 
 
 def _entry_rows(

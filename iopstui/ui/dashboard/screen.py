@@ -764,6 +764,10 @@ class Dashboard(CanvasScreen):
         lines += [run_outcome(row) for row in state.runs.rows[-1:] if row.iops is not None]
         return "\n".join(lines)
 
+    def finding_rows(self, width: int) -> list[Row]:
+        """The page of all findings."""
+        return finding_line.list_rows(self.shown_state, width, self.charset)
+
     # -- the mouse
 
     def on_mouse_down(self, event: events.MouseDown) -> None:

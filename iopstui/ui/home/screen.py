@@ -70,6 +70,17 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
     ("o", "Open a recording", OPEN), ("d", "Demo", DEMO),
     ("x", "Check this machine", CHECK),
 )  # fmt: skip
+HELP = "Keys of the home screen"
+HELP_ROWS: tuple[tuple[str, str], ...] = (
+    ("Enter", "watch the disk under the cursor, or all that are marked; play a recording"),
+    *((key, title[0].lower() + title[1:]) for key, title, action in ACTIONS if action != WATCH),
+    ("space", "mark a disk, to use several together"),
+    ("p", "show partitions, or hide them"),
+    ("< > R", "sort by the next or previous column (or click on its title); reverse the order"),
+    ("/", "filter by words"),
+    ("Tab", "from the disks to the recent recordings, and back"),
+    ("F5", "read the disks again"),
+)
 ACT_BINDINGS = [
     Binding(key, f"act({action!r})", label) for key, label, action in ACTIONS if action != WATCH
 ]
@@ -141,13 +152,11 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         *ACT_BINDINGS,
     ]
     letters_filter = False
+    help_first = HELP
     about = (
-        "The disks, the busiest first (UTIL, mean of the last 60 s). Enter watches the one under "
-        "the cursor, or all that are marked with space. A click on a column's title sorts by it, "
-        "and so do < and >; R reverses the order. p shows partitions, / filters by words. Tab "
-        "goes to the recent recordings, where Enter plays one. Jobs that write are refused on a "
-        "disk in use; a scratch file is safe anywhere. A session that is open is the first row: "
-        "Enter returns to it. q quits."
+        "The disks, the busiest first (UTIL, mean of the last 60 s). Jobs that write are refused "
+        "on a disk in use; a scratch file is safe anywhere. A session that is open is the first "
+        "row: Enter returns to it."
     )
 
     _show_partitions = False

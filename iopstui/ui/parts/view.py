@@ -107,13 +107,8 @@ class ViewKeys(Part):
         self.port.show_message("info", self.port.open_dashboard.zoom(out))
 
     def findings(self) -> None:
-        from iopstui.ui.dashboard.finding_line import list_rows
-
-        port, charset = self.port, self.port.charset
-        page = self._list(
-            "Findings", lambda width: list_rows(port.shown_state, width, charset), pages.FINDINGS
-        )
-        port.push(page)
+        rows = self.port.open_dashboard.finding_rows
+        self.port.push(self._list("Findings", rows, pages.FINDINGS))
 
     def runs(self) -> None:
         from iopstui.ui.dialogs.runs import RunsList

@@ -20,7 +20,7 @@ from iopstui.model.answer.answer import Answer
 from iopstui.model.figures.disk import DiskRates
 from iopstui.text import printable
 from iopstui.ui.core.messages import KeyClicked
-from iopstui.ui.dashboard import mouse
+from iopstui.ui.dashboard import finding_line, mouse
 from iopstui.ui.dashboard.panels import fio_panel
 from iopstui.ui.dashboard.panels.registry import PANELS, Panel, PanelData, tabs
 from iopstui.ui.dashboard.screen import Dashboard, Strip
@@ -38,6 +38,8 @@ HOSTS_WIDTH = 62
 """Columns of the hosts beside the CPUs of one, on a wide screen."""
 IN_SPLIT = 1000
 """More rows than a screen has: the CPUs of one host are beside the hosts, never below them."""
+MAX_NAMED = 12
+"""Hosts with findings that are named."""
 NO_CPUS = "no CPU figures: a host sends them only while it is shown"
 KERNEL_COLUMNS = (
     DiskRates.r_s.screen_column(DEVICE), DiskRates.w_s.screen_column(DEVICE),
@@ -196,6 +198,16 @@ class FleetDashboard(TypeToFilter, Dashboard):
     def _answer(self) -> Answer | None:
         """On all hosts (whose combined figures are no disk's), or on the one shown."""
         return self.shown_state.answer if self.source.one is None else super()._answer()
+
+    def finding_rows(self, width: int) -> list[Row]:
+        """Findings on all hosts together, and which hosts have findings of their own."""
+        hosts = [] if self.source.one is not None else self.source.hosts.hosts_with_findings()
+        if not hosts:
+            return super().finding_rows(width)
+        names = ", ".join(map(printable, hosts[:MAX_NAMED]))
+        more = f" and {len(hosts) - MAX_NAMED} more" if len(hosts) > MAX_NAMED else ""
+        text = f"Single hosts have findings: {names}{more}. Enter on a host, then f, lists them."
+        return finding_line.list_rows(self.shown_state, width, self.charset, text)
 
     def _host_rows(self, data: PanelData, width: int, height: int) -> Sequence[Row]:
         source, shown = self.source, data.state.frame

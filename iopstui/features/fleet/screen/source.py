@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iopstui.events import AnswerGiven, FindingReported, FrameReady
-from iopstui.features.fleet.answer import ABSENT, fleet_answer, is_absent, is_due
+from iopstui.features.fleet.answer import ABSENT, absent_hosts, fleet_answer, is_due
 from iopstui.features.fleet.controller import FleetController
 from iopstui.features.fleet.findings import fleet_evidence, list_findings
 from iopstui.features.fleet.fleet_events import FleetEvent, HostRow
@@ -132,7 +132,7 @@ class HostsSource:
                 self._judge(event)
         answer, second = self.all.answer, self.hosts.second
         if (answer is not None and answer.rule == ABSENT and second is not None
-                and not any(map(is_absent, self.hosts.hosts.values()))):  # fmt: skip
+                and not absent_hosts(self.hosts)):  # fmt: skip
             self._judge(second)  # it came again, or has ended: perhaps no second follows
         host = self.hosts.hosts.get(self._again)
         # once it has a second of its own here: its newest frame may be of where one was
