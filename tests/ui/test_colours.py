@@ -17,7 +17,7 @@ from iopstui.features.lessons.play.library import LessonOffer, shipped_lessons
 from iopstui.features.lessons.screen.list import LessonList
 from iopstui.features.lessons.screen_part import OPENS
 from iopstui.safety.tunables import TunableState
-from iopstui.ui.draw.theme import OWN_THEMES, contrast
+from iopstui.ui.draw.theme import CONTRAST, OWN_THEMES, contrast
 
 WIDE = (120, 36)
 KNOBS = (
@@ -105,7 +105,7 @@ async def test_text_under_the_cursor_of_a_list_is_readable(theme: str) -> None:
         for text, style, _ in row:
             if text.strip() and style is not None and style.color and style.bgcolor:
                 pair = (Color.from_rich_color(one) for one in (style.color, style.bgcolor))
-                assert contrast(*pair) >= 3.5, text
+                assert contrast(*pair) >= CONTRAST, text
 
 
 async def test_the_cursor_of_the_lessons_and_the_palette() -> None:

@@ -53,13 +53,16 @@ def test_every_text_is_readable_on_every_background(name: str, in_256_colours: b
     of = OWN_THEMES[name]
     texts = role_colours(of) | {"foreground": Color.parse(of.foreground)}
     for role, colour in texts.items():
-        for background in (of.background, of.surface, of.panel):
+        selected = of.variables["block-cursor-blurred-background"]
+        for background in (of.background, of.surface, of.panel, selected):
             assert background is not None
             pair = (colour, Color.parse(background))
             if in_256_colours:
                 pair = (in_256(pair[0]), in_256(pair[1]))
             if role not in NOT_TEXT:
-                assert contrast(*pair) >= CONTRAST, (role, background)
+                # the steps of 256 colours are too coarse for the row under the cursor
+                least = 4.0 if in_256_colours and background == selected else CONTRAST
+                assert contrast(*pair) >= least, (role, background)
 
 
 @pytest.mark.parametrize("name", OWN_THEMES)

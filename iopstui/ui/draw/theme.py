@@ -40,8 +40,9 @@ NOT_TEXT = frozenset({"border", "heat-1", "heat-2", "heat-3", "heat-4", "heat-5"
 
 
 def _designed_theme(
-    name: str, dark: bool, colours: Mapping[str, str], roles: Mapping[str, str]
+    name: str, dark: bool, selected: str, colours: Mapping[str, str], roles: Mapping[str, str]
 ) -> Theme:
+    """``selected`` is below the row under the cursor, on which each role is readable."""
     # one colour for each role: what Textual would derive may be too faint to read
     own_variables = {VARIABLES[role]: colour for role, colour in roles.items()} | {
         "text": colours["foreground"], "text-muted": roles["muted"],
@@ -53,11 +54,11 @@ def _designed_theme(
         "block-cursor-foreground": colours["background"],
         "block-cursor-background": colours["accent"],
         "block-cursor-blurred-foreground": roles["strong"],
-        "block-cursor-blurred-background": roles["border"],
-        "block-hover-background": roles["border"],
+        "block-cursor-blurred-background": selected,
+        "block-hover-background": selected,
         "input-cursor-background": roles["strong"],
         "input-cursor-foreground": colours["background"],
-        "input-selection-background": roles["border"],
+        "input-selection-background": selected,
         "footer-key-foreground": roles["key"], "footer-background": colours["surface"],
         "footer-description-foreground": colours["foreground"],
         "scrollbar": roles["border"], "scrollbar-hover": roles["muted"],
@@ -75,7 +76,7 @@ def _designed_theme(
 
 OWN_THEMES: dict[str, Theme] = {
     DARK: _designed_theme(
-        DARK, True,
+        DARK, True, "#1e2d4b",
         {"background": "#10141b", "surface": "#171d26", "panel": "#1f2733",
          "foreground": "#c5cedb", "primary": "#55c2ee", "secondary": "#86d18a",
          "accent": "#8fb1ff"},
@@ -87,7 +88,7 @@ OWN_THEMES: dict[str, Theme] = {
          "heat-5": "#f2ea7a"},
     ),
     LIGHT: _designed_theme(
-        LIGHT, False,
+        LIGHT, False, "#d5e0f5",
         {"background": "#fbfbfa", "surface": "#f1f2f3", "panel": "#e6e9ec",
          "foreground": "#2a3038", "primary": "#075d94", "secondary": "#1c6b30",
          "accent": "#2b50c4"},
@@ -100,7 +101,7 @@ OWN_THEMES: dict[str, Theme] = {
     ),
     # blue against orange, and by brightness: safe for all common kinds of colour blindness
     COLOURBLIND: _designed_theme(
-        COLOURBLIND, True,
+        COLOURBLIND, True, "#1e2d4b",
         {"background": "#10131a", "surface": "#171c25", "panel": "#202732",
          "foreground": "#c9d1dc", "primary": "#5cb8f2", "secondary": "#e8a33d",
          "accent": "#a9c4ff"},
