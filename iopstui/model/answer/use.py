@@ -41,6 +41,16 @@ class DiskUser:
     only_written: frozenset[str] = frozenset()
 
     @property
+    def reads_on(self) -> frozenset[str]:
+        """The devices on which it has files open for reading."""
+        return self.devices - self.only_written
+
+    @property
+    def writes_on(self) -> frozenset[str]:
+        """The devices on which it has files open for writing."""
+        return self.devices - self.only_read
+
+    @property
     def name(self) -> str:
         """ "fio --name=hog (965)", "bash (812) with its children"."""
         return f"{self.command or self.comm} ({self.pid}){WITH_CHILDREN * self.children}"
@@ -163,13 +173,16 @@ def _mean_users(uses: Sequence[DiskUse], seconds: float) -> tuple[DiskUser, ...]
     for use in uses:
         for user in use.users:
             before = sums.get(user.pid)
+            reads_on, writes_on = user.reads_on, user.writes_on
+            if before is not None:
+                reads_on, writes_on = reads_on | before.reads_on, writes_on | before.writes_on
             sums[user.pid] = replace(
                 user,
                 read_s=user.read_s * use.seconds + (before.read_s if before else 0.0),
                 write_s=user.write_s * use.seconds + (before.write_s if before else 0.0),
-                devices=user.devices | (before.devices if before else frozenset()),
-                only_read=_in_all(user, before, "only_read"),
-                only_written=_in_all(user, before, "only_written"),
+                devices=reads_on | writes_on,
+                only_read=reads_on - writes_on,
+                only_written=writes_on - reads_on,
                 children=user.children or bool(before and before.children),
             )
     users = [
@@ -177,15 +190,6 @@ def _mean_users(uses: Sequence[DiskUse], seconds: float) -> tuple[DiskUser, ...]
         for user in sums.values()
     ]
     return tuple(sorted(users, key=lambda user: -user.read_s - user.write_s))
-
-
-def _in_all(user: DiskUser, before: DiskUser | None, name: str) -> frozenset[str]:
-    """``only_read`` or ``only_written`` of two readings together."""
-    here: frozenset[str] = getattr(user, name)
-    if before is None:
-        return here
-    there: frozenset[str] = getattr(before, name)
-    return (here | there) - (user.devices - here) - (before.devices - there)
 
 
 def _mean_rates(name: str, uses: Sequence[DiskUse], seconds: float) -> tuple[float, float, float]:

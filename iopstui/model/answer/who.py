@@ -166,7 +166,7 @@ def _at_least(
 def _usable(user: DiskUser, side: int) -> frozenset[str]:
     """The devices on which it has files open for reading, or for writing; all where it has none: it
     may open one for moments."""
-    return user.devices - (user.only_written, user.only_read)[side] or user.devices
+    return (user.reads_on, user.writes_on)[side] or user.devices
 
 
 def _is_bound(user: DiskUser, known: Sequence[float], moved: Sequence[float]) -> bool:
