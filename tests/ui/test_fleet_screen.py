@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -193,12 +194,21 @@ def four_hosts() -> list[str]:
     return [f"node{n:02d}" for n in range(1, 5)]
 
 
-async def test_each_of_four_hosts_has_a_row_and_can_be_opened() -> None:
+@asynccontextmanager
+async def four_hosts_after(
+    seconds: int, size: tuple[int, int] = (120, 36)
+) -> AsyncIterator[tuple[FleetApp, Runs, Pilot[int]]]:
+    """Their screen, once these seconds are played."""
     app, runs = make_app(four_hosts())
-    async with app.run_test(size=(120, 36)) as pilot:
+    async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        runs.play(25)
+        runs.play(seconds)
         await settle(pilot)
+        yield app, runs, pilot
+
+
+async def test_each_of_four_hosts_has_a_row_and_can_be_opened() -> None:
+    async with four_hosts_after(25) as (app, runs, pilot):
         text = screen_text(app)
         assert "3 of 4 hosts  1 lost  started within 3.40 ms" in text
         assert [line.split()[-1] for line in text.splitlines() if line.startswith("│ node02")]
@@ -229,11 +239,7 @@ async def test_each_of_four_hosts_has_a_row_and_can_be_opened() -> None:
 
 
 async def test_the_findings_of_all_name_the_hosts_that_have_their_own() -> None:
-    app, runs = make_app(four_hosts())
-    async with app.run_test(size=(120, 36)) as pilot:
-        await settle(pilot)
-        runs.play(3)
-        await settle(pilot)
+    async with four_hosts_after(3) as (app, runs, _pilot):
         assert "No findings yet" in findings(app)
         runs.tell(HostRow("node03", {"event": "found", "t": 3.0, "finding": {}}))
         app.source.take_events()
@@ -265,11 +271,7 @@ async def test_a_host_that_was_late_and_has_ended_is_missed_no_longer() -> None:
 
 
 async def test_up_and_down_show_the_next_host_while_one_is_shown() -> None:
-    app, runs = make_app(four_hosts())
-    async with app.run_test(size=(80, 24)) as pilot:
-        await settle(pilot)
-        runs.play(25)
-        await settle(pilot)
+    async with four_hosts_after(25, (80, 24)) as (app, runs, pilot):
         await pilot.press("enter")
         board = app.dashboard
         assert isinstance(board, FleetDashboard)
@@ -326,11 +328,7 @@ async def click(pilot: Pilot[int], label: str, times: int = 1) -> None:
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])
 async def test_hosts_are_sorted_by_the_clicked_column(size: tuple[int, int]) -> None:
-    app, runs = make_app(four_hosts())
-    async with app.run_test(size=size) as pilot:
-        await settle(pilot)
-        runs.play(25)
-        await settle(pilot)
+    async with four_hosts_after(25, size) as (app, runs, pilot):
         assert shows(app, "o: node02 first, then by name")
         assert listed(app) == ["node02", "node01", "node03", "node04"]
         await click(pilot, "p99")
@@ -349,11 +347,7 @@ async def test_hosts_are_sorted_by_the_clicked_column(size: tuple[int, int]) -> 
 
 
 async def test_o_and_capital_o_sort_by_every_column_from_both_ends() -> None:
-    app, runs = make_app(four_hosts())
-    async with app.run_test(size=(120, 36)) as pilot:
-        await settle(pilot)
-        runs.play(25)
-        await settle(pilot)
+    async with four_hosts_after(25) as (app, _runs, pilot):
         board, orders = app.dashboard, []
         assert isinstance(board, FleetDashboard)
         for _ in range(9):
@@ -447,11 +441,7 @@ async def test_keys_act_on_all_hosts() -> None:
 
 
 async def test_a_page_over_the_end_of_a_run_leaves_no_stale_picture() -> None:
-    app, runs = make_app(four_hosts())
-    async with app.run_test(size=(160, 45)) as pilot:
-        await settle(pilot)
-        runs.play(25)
-        await settle(pilot)
+    async with four_hosts_after(25, (160, 45)) as (app, runs, pilot):
         await pilot.press("f")
         await settle(pilot)
         runs.stop()
@@ -726,11 +716,7 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
-    app, runs = make_app(four_hosts())
-    async with app.run_test(size=size) as pilot:
-        await settle(pilot)
-        runs.play(4)
-        await settle(pilot)
+    async with four_hosts_after(4, size) as (app, _runs, pilot):
         board = app.dashboard
         assert isinstance(board, FleetDashboard)
         for key, tab in (("1", 0), ("4", 3), ("6", 3), ("tab", 4), ("shift+tab", 3)):
