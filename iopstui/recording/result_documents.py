@@ -146,7 +146,7 @@ def has_document(head: bytes) -> bool:
 
 
 def broken_place(path: Path) -> str:
-    """Where the first document of a file is no JSON any more, in words; "" where that is not known,
+    """In words, where the first document of a file stops being JSON; "" where that is not known,
     as with a prefix on each line."""
     if path.stat().st_size > MAX_RESPELLED_BYTES:
         return ""
@@ -164,7 +164,7 @@ def broken_place(path: Path) -> str:
         if not text[error.pos :].strip():
             return f"it ends in line {error.lineno}, before the end of its JSON"
         line = text.split("\n")[error.lineno - 1].strip()
-        return f"it is no JSON from line {error.lineno} on: {printable(line[:LONGEST_QUOTE])}"
+        return f"it is not JSON from line {error.lineno} on: {printable(line[:LONGEST_QUOTE])}"
     except RecursionError:
         pass
     return ""

@@ -399,7 +399,7 @@ def test_a_result_that_is_no_json_is_refused_with_the_command_that_makes_it(
     ("change", "place"),
     [
         (lambda lines: [*lines[:9], "[... 40 lines omitted ...]", *lines[20:]],
-         r"it is no JSON from line 10 on: \[\.\.\. 40 lines omitted \.\.\.\]"),
+         r"it is not JSON from line 10 on: \[\.\.\. 40 lines omitted \.\.\.\]"),
         (lambda lines: lines[:30], r"it ends in line \d+, before the end of its JSON"),
     ],
 )  # fmt: skip
