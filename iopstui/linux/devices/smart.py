@@ -101,9 +101,9 @@ def parse_disk_health(text: str, code: int = 0) -> DiskHealth:
     try:
         document = parse_json(text.encode(), is_large=False)
     except ValueError:
-        return _unreadable("smartctl's answer is not JSON.")
+        return _unreadable("smartctl's answer is no JSON.")
     if not isinstance(document, dict):
-        return _unreadable("smartctl's answer is not a JSON object.")
+        return _unreadable("smartctl's answer is no JSON object.")
     if code & _NOT_READ or code & 1:
         return _unreadable(_error_text(document))
     log = _object(document, "scsi_error_counter_log")
