@@ -14,16 +14,16 @@ RANKS = {CRITICAL: 0, WARNING: 1, GOOD: 2}
 OF_A_SECOND = "job"
 """The rule of answers that only have fio's figures of the last second."""
 FINDING = "finding-"
-"""Rules of answers that are a finding's words begin so."""
+"""The rule of an answer that quotes a finding begins with this."""
 WAITS, NOTHING, UNKNOWN = "waits", "nothing", "unknown"
 """Whether I/Os wait for the disk or for a limit on the way to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``rule`` names the row of the table that won; ``text`` is what is so, with what it is
-    compared with. ``who`` uses the disk ("": not known), ``next`` is one step ("": none is
-    needed). ``verdict`` is one of WAITS, NOTHING and UNKNOWN."""
+    """``rule`` names the row of the table that won; ``text`` is the statement, with its comparison.
+    ``who`` uses the disk ("": not known), ``next`` is one step ("": none is needed). ``verdict`` is
+    one of WAITS, NOTHING and UNKNOWN."""
 
     disk: str
     rule: str
@@ -55,8 +55,8 @@ class Answer:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What makes it news: figures alone do not, and neither do two ways to be well. Who does it
-        is news once it is known."""
+        """Answers with equal keys are not reported again: other figures, or another rule that finds
+        all well, are no news."""
         if self.state == GOOD:
             return self.state, self.verdict
         return self.state, self.verdict, self.disk, self.rule, "who" if self.who else ""
@@ -64,7 +64,7 @@ class Answer:
 
 @dataclass
 class AnswerTotal:
-    """The last answer of some time, and the worst one before it, with the seconds they are of."""
+    """The last answer of a period, and the worst one before it, each with its second."""
 
     last: tuple[float, Answer] | None = None
     worst: tuple[float, Answer] | None = None
@@ -77,23 +77,23 @@ class AnswerTotal:
 
     @property
     def answers(self) -> list[tuple[float, Answer]]:
-        """The worst one first, then the last one if that is another."""
+        """The worst answer, then the last one if it differs."""
         both = [pair for pair in (self.worst, self.last) if pair is not None]
         return both[:1] if len(both) == 2 and both[0][1].key == both[1][1].key else both
 
 
 # An answer in fewer words, where a line has no room for all of it.
 #
-# Parts are left out by rank, the least telling first, but never the number: how old a comparison
-# is, further figures from the last one on, who uses the disk. Words are never cut.
+# Whole parts are left out in this order: the age of a comparison, further figures from the last one
+# on, who uses the disk. The process number always stays.
 
 
 _ASIDES = re.compile(r" \((?:last |\d+:\d\d)[^()]*\)")
-"""How old the seconds are that it is compared with; the seconds that a finding is about."""
+"""The age of a comparison, and the seconds of a finding."""
 _NUMBER = re.compile(r"(?<![\w(/.-])\d")
-"""A figure, and not the number of a process or in a name."""
+"""A figure, but neither a process number nor a digit in a name."""
 _PART_ENDS = re.compile(r"(?:[;:.]|,(?! (?:but|and|or|not|none)\b)) ")
-"""Ends of parts; one that takes back the part before it belongs to that."""
+"""Where a part ends; a part that qualifies the one before it stays with it."""
 _PERSON = re.compile(
     r"(\S+).*?( \(\d+\)|\(\d+ processes\)).* does (all|(?:at least )?\d+ %) of its bytes"
 )

@@ -14,7 +14,7 @@ NEWS_S = 10.0
 
 def change_answer(before: RunRow, now: RunRow) -> Answer | None:
     """ "iodepth 1 → 32: 2.30k → 14.1k IOPS, p99 0.50 → 2.20 ms"; ``None`` if the run ``now`` has no
-    changed option, or measured long enough for an answer of its own."""
+    changed option, or is old enough for the usual answer."""
     measured = now.seconds or 0.0
     if not now.changed or before.iops is None or measured > NEWS_S:
         return None

@@ -1,4 +1,4 @@
-"""What an answer rests on, what was excluded, and what could not be looked at: in words."""
+"""The evidence for an answer in words: figures, excluded causes, and what could not be read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from iopstui.model.answer.who import are_alike, moved_s, who_rows
 
 MAX_LINES = 5
 LITTLE = 10.0
-"""Percent of the time that tasks may wait for something that is excluded."""
+"""A cause counts as excluded if tasks wait for it for at most this percentage of the time."""
 CPU_IDLE = 10.0
 LOG_S = 11.0
-"""The kernel logs ten errors of a kind in 5 s: of two such spans, one is seen whole."""
+"""The kernel logs at most ten errors of a kind in each 5 s, and this time contains one such span as
+a whole."""
 
 
 def evidence(s: Situation, answer: Answer) -> list[str]:
@@ -62,14 +63,13 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
 
 
 def _in_other_seconds(s: Situation) -> str:
-    """What the disk did in the seconds in which its users were read; "" if that is about what it
-    did in these seconds."""
+    """What the disk did while its users were read; "" if that is about the same as now."""
     did_s = moved_s(s.disk, s.below, s.use, s.parts_of_below)
     return "" if are_alike(s.bytes_s, did_s) else f" while {s.disk} did {units.size(did_s)}/s"
 
 
 def excluded(s: Situation, answer: Answer) -> list[str]:
-    """Other causes that were looked at and are not there."""
+    """Other causes that were checked and excluded."""
     causes = []
     if s.cpus_idle and min(s.cpus_idle) >= CPU_IDLE:
         causes.append(f"full CPUs (at least {min(s.cpus_idle):.0f} % idle)")
@@ -88,7 +88,7 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
 
 
 def not_seen(s: Situation, no_probe: str = "") -> list[str]:
-    """What could not be looked at, and what would allow it."""
+    """What could not be read, and what it needs."""
     missing = []
     if s.use is None:
         missing.append("who uses it, blocked tasks, limits of cgroups (not read in these seconds)")

@@ -33,7 +33,7 @@ from iopstui.model.metrics.shares import Share
 SLOW_SERVER_MS = 30.0
 """A server that takes longer on average keeps its clients waiting."""
 OF_THE_MACHINE = ("ring", "pressure", "cpu", "above", "memory")
-"""Rows that say the same of every disk."""
+"""Rows whose answer is the same for every disk."""
 Pair = tuple[Situation, Answer]
 _SLOW_MEMBER = f"{FINDING}{SLOW_MEMBER}"
 _VERDICT_RANKS = {WAITS: 0, UNKNOWN: 1}
@@ -54,9 +54,9 @@ class Seen:
 
 def judge(seen: Seen, quiet_words: bool = True) -> list[Pair]:
     """A situation and its answer for each disk of the target, the one that needs attention first.
-    Where a disk below another is at fault, it stands for both. Without ``quiet_words`` the answers
-    of quiet disks behind the first one have no text, which of many disks takes a third of the
-    time."""
+    If a disk below another is at fault, its answer replaces that of the upper one. Without
+    ``quiet_words`` only the first of the quiet disks gets a text: for many disks this saves two
+    thirds of the time."""
     stacks = seen.target.stacks
     lower = {link.name: link.below for link in seen.target.links}
     frames = [frame for frame in seen.frames if (frame.seconds or 0.0) >= MIN_INTERVAL_S]
@@ -76,7 +76,7 @@ def judge(seen: Seen, quiet_words: bool = True) -> list[Pair]:
 
 
 def combined_verdict(pairs: Sequence[Pair]) -> str:
-    """The verdict on several disks: nothing may wait for the one that needs attention first."""
+    """The verdict on several disks: that on the one that needs attention first."""
     verdicts = {answer.verdict for _, answer in pairs}
     return next((one for one in (WAITS, UNKNOWN, NOTHING) if one in verdicts), UNKNOWN)
 
@@ -144,7 +144,7 @@ def _below(name: str, lower: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> Iterator[Pair]:
-    """The lowest devices that are at fault; the top one where none is."""
+    """The lowest devices that are at fault; the top one if none is."""
     faults = [by_name[name] for name in reversed((top, *stack))
               if name in by_name and by_name[name][1].state != GOOD]  # fmt: skip
     # a finding on a job is the answer on each disk that the job reaches

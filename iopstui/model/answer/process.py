@@ -18,10 +18,10 @@ BUSY_PERCENT = 70.0
 """A process that runs, or is ready to, for this percentage of the time has little left to wait
 in."""
 MIN_LOOKS, LEAST_LOOKS = 20, 5
-"""Fewer looks at a process are chance. There are 20 a second, and fewer where CPUs are full. From
-the second number on they show what is so in nearly all of them."""
+"""Fewer looks at a process prove nothing. There are 20 a second, fewer if the CPUs are full. The
+second number suffices for what nearly all of them show."""
 SURE = 1.96
-"""Standard errors by which a share of the looks may differ from that of the time (95 %)."""
+"""Confidence interval of a share of the looks, in standard errors (95 %)."""
 WAITS_PERCENT = 30.0
 """A process that waits for this percentage of its time waits for something that matters."""
 PROVEN_SHARE = 0.3
@@ -71,12 +71,12 @@ def waits_off_cpus(percents: Mapping[str, float], off_cpus: float) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class ProcessWaits:
-    """How a process was seen: ``percents`` of the looks at which at least one of its threads waited
-    for each kind. ``running`` and ``ready`` are percent of the time on a CPU, and ready without
-    one, of its busiest thread. ``places`` are the kernel functions it waited in. ``state`` is the
-    last one seen ("Z", "" if it is gone). ``of`` is the process whose thread this is (0: it is a
-    process), ``threads`` how many were looked at together. ``io_percent``: percent of the time in
-    which any task of the machine waited for I/O (``None``: not known)."""
+    """How a process was seen. ``percents``: of the looks in which at least one of its threads
+    waited, for each kind of wait. ``running`` and ``ready``: percent of the time its busiest thread
+    ran, and was ready but had no CPU. ``places`` are the kernel functions it waited in. ``state``
+    is the last one seen ("Z", "" if it is gone). ``of`` is the process whose thread this is (0: it
+    is a process), ``threads`` how many were looked at together. ``io_percent``: percent of the time
+    in which any task of the machine waited for I/O (``None``: not known)."""
 
     pid: int
     comm: str
@@ -99,7 +99,7 @@ class ProcessWaits:
     reached_quota: bool = False
     """Its cgroup used up the CPU time that it may have."""
     children_change: bool = False
-    """None of ``children`` was there from the beginning: they come and go."""
+    """None of ``children`` existed from the beginning: they come and go."""
 
     @property
     def name(self) -> str:
@@ -109,15 +109,16 @@ class ProcessWaits:
 
     @property
     def for_disk(self) -> float:
-        """Percent of the time that it waits for a disk; in state D, whose reason is not known, it
-        most likely does if the machine counts as waiting for I/O as long."""
+        """Percent of the time that it waits for a disk. State D with an unknown reason counts as
+        well if the machine's I/O pressure is high enough to explain it (else see
+        ``in_unknown``)."""
         proven = 0.0 if self.in_unknown else self.percents.get(UNKNOWN_WAIT, 0.0)
         percent = min(100.0, self.percents.get(DISK, 0.0) + proven)
         return percent if self.has_looks_for(percent) else 0.0
 
     def has_looks_for(self, percent: float) -> bool:
-        """Whether chance can't explain that so much of few looks found it waiting (Wilson's lower
-        bound)."""
+        """Whether there are enough looks, of which ``percent`` found it waiting: if they are few,
+        the lower bound (Wilson's) must be WAITS_PERCENT."""
         if not LEAST_LOOKS <= self.looks < MIN_LOOKS:
             return self.looks >= MIN_LOOKS
         share, z2 = percent / 100, SURE * SURE / self.looks
@@ -126,9 +127,9 @@ class ProcessWaits:
 
     @property
     def in_unknown(self) -> float:
-        """Percent of the time in state D for nobody knows what: no task counted as waiting for I/O
-        so long. That denies nothing: who waits for the log of xfs or the journal of ext4 does not
-        count, and what counts is averaged over the CPUs that are not idle."""
+        """Percent of the time in state D for an unknown reason: the I/O pressure is too low to
+        explain it. It may still be I/O: tasks that wait for the log of xfs or the journal of ext4
+        are not counted, and the pressure is averaged over the CPUs that are not idle."""
         percent = self.percents.get(UNKNOWN_WAIT, 0.0)
         return 0.0 if (self.io_percent or 0.0) >= PROVEN_SHARE * percent else percent
 
@@ -150,8 +151,8 @@ class ProcessWaits:
 
 
 def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
-    """The verdict on a process. ``of_disks`` is that on the disks that it may wait for: beside
-    others' waits there nobody can tell whether a smaller part of its time matters."""
+    """The verdict on a process. ``of_disks`` is the verdict on the disks that it may wait for: if
+    others wait there, it is unknown whether a small part of its time matters."""
     if not waits.state:
         return UNKNOWN
     if waits.for_disk >= WAITS_PERCENT:
@@ -163,8 +164,8 @@ def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
 def own_disks(
     waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]
 ) -> list[tuple[Situation, Answer]]:
-    """Those of the disks that the process has files open on, if what it waits for may be there;
-    all of them if not: it may wait for swap, a closed file or the page cache of another disk."""
+    """The disks on which the process has files open, if it may wait for one of these. Otherwise all
+    of them: it may wait for swap, a closed file or another disk's page cache."""
     own = [pair for pair in pairs if pair[1].disk in waits.devices]
     if waits.for_disk >= MIN_PERCENT and not any(_may_be_waited_for(waits, *pair) for pair in own):
         return [*pairs]
@@ -172,8 +173,8 @@ def own_disks(
 
 
 def waited_disk(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> str:
-    """The only disk that it may wait for, of a stack the top that it opened; "" if several may be
-    meant."""
+    """The only disk that it may wait for (of a stack, the device it opened); "" if there are
+    several."""
     own = [pair for pair in pairs if pair[1].disk in waits.devices]
     likely = [s for s, answer in own if _may_be_waited_for(waits, s, answer)]
     tops = [s.disk for s in likely if all(other.disk in s.below for other in likely)]
@@ -184,7 +185,7 @@ def _may_be_waited_for(waits: ProcessWaits, s: Situation, answer: Answer) -> boo
     if answer.rule in HELD_BACK or (s.now_in_flight and not s.ios_s):
         return True
     if not s.others_are_idle and (s.swaps or any(DIRTY_PLACE in one for one in waits.places)):
-        return False  # memory is on any disk, and the page cache has those of all
+        return False  # swap may be on any disk, and the page cache has pages of all
     return 100 * (s.in_flight + s.flushing) >= IN_FLIGHT_SHARE * waits.for_disk
 
 

@@ -23,17 +23,17 @@ from iopstui.model.metrics.probe import DOUBTFUL_SHARE, ProbeInterval
 
 ENOUGH_SECONDS = 3
 MIN_INTERVAL_S = 0.5
-"""Shorter intervals say nothing: of an I/O that takes long, hardly any completes in them."""
+"""Shorter intervals are not judged: hardly any slow I/O completes in them."""
 
 MOST_SECONDS, FEW_SECONDS = 0.6, 0.3
-"""Something is true if it is in the first share of the seconds, and false below the second. Between
-them nobody can tell."""
+"""A statement is true if it holds in the first share of the seconds, and false below the second;
+between them it is unknown."""
 FEW, FEW_SHARE = 5, 0.5
-"""Of fewer seconds than these it must be true in all."""
+"""If there are fewer seconds, it must hold in all of them."""
 
 DEEP_QUEUE, VERY_DEEP_QUEUE = 4.0, 16.0
 SLOW_MS = {"disk": 20.0, "flash": 2.0, "unknown": 5.0}
-"""With a queue, requests that take longer wait for it: about 10 times what one alone takes."""
+"""If there is a queue, slower requests wait in it: about 10 times the time of one alone."""
 VERY_DEEP_FACTOR = 0.2
 """In a very deep queue, most of a time above this share of SLOW_MS is waiting, too."""
 QUEUE_FACTOR, QUEUED_MS = 4.0, 0.5
@@ -42,20 +42,20 @@ least QUEUED_MS."""
 ALONE_FACTOR = 1.5
 """A disk with several requests in flight may take a little longer for each by itself."""
 SINGLE_DEPTH = 2.0
-"""A time that was measured with fewer in flight is that of a request alone, nearly."""
+"""With fewer in flight, the measured time is nearly that of a request alone."""
 VERY_SLOW_FACTOR = 4.0
 """Without a queue, a device that takes this many times as long as that is slow itself."""
 TRANSFER_BYTES_S = 200 << 20
-"""Large requests may take longer: what a disk needs to move them at this speed."""
+"""Large requests may take longer: the time to move them at this speed."""
 LONG_PART = 0.03
-"""Requests that take this part of the time that was looked at make shares unsure."""
+"""If requests take at least this part of the seconds, users' shares are uncertain."""
 PERHAPS_SLOW_FACTOR = 2.0
-"""And so many times as long it may be."""
+"""With few in flight, a device that takes this many times SLOW_MS may be slow."""
 SLOW_IN_FLIGHT = 0.3
 """A slow request now and then does not make a device slow."""
 BUSY_UTIL = 40.0
-"""A disk without a request in flight for most of a second gets its requests in bursts (write-back),
-and has time between them. (Kernels since 5.0 sample this figure: it is rather too low.)"""
+"""A disk that has no request in flight for most of a second gets its requests in bursts
+(write-back). (Kernels since 5.0 sample this figure: it is rather too low.)"""
 BURST_DEPTH = 16.0
 """This many in flight while the disk is busy are short bursts, or it is busy for longer than util
 says: a load in step with the kernel's tick (fio's rate_iops=3000) showed 0.2 % at a mean of 0.5."""
@@ -74,8 +74,8 @@ DIRECT_SHARE = 0.5
 
 
 class Usual(NamedTuple):
-    """The last seconds beside the disk's own past: "6× its median at this load (last 2 h)", "" if
-    that is not worth saying; and how many times as long requests take."""
+    """The last seconds compared with the disk's own past: "6× its median at this load (last 2 h)",
+    "" if that is not worth saying; and the factor itself."""
 
     text: str
     times: float
@@ -86,8 +86,8 @@ Waited: TypeAlias = tuple[float, float, float]
 
 
 class AloneTime(NamedTuple):
-    """A request alone takes at most ``ms``; ``is_known``: and hardly less. What was measured with
-    many in flight may be waiting for each other, in the device too."""
+    """A request alone takes at most ``ms``, and hardly less if ``is_known``. If many were in
+    flight, the measured time may include waiting for each other, in the device too."""
 
     ms: float
     is_known: bool
@@ -102,7 +102,7 @@ class HourMedian(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """What these seconds say of the whole machine, the same for each of its disks."""
+    """Figures of the whole machine in these seconds, the same for each of its disks."""
 
     frames: Sequence[Frame]
 
@@ -123,8 +123,8 @@ class Machine:
 
     @cached_property
     def in_flight(self) -> Mapping[str, float]:
-        """Requests in flight on average, by disk; where none completes, those that are in flight
-        have no time in the counters yet."""
+        """Requests in flight on average, by disk. If none completed, the number at the end: the
+        counters have no time of them yet."""
         sums: dict[str, float] = {}
         for frame in self.frames:
             for name, rates in frame.disks.items():
@@ -135,14 +135,14 @@ class Machine:
 
     @cached_property
     def cpus_idle(self) -> list[float]:
-        """Percent of all CPUs that was left in each second."""
+        """Idle percentage of all CPUs in each second."""
         busy = [busy_of(frame.cpus) for frame in self.frames]
         return [100 - fmean(each) for each in busy if each]
 
 
 @dataclass(frozen=True)
 class Situation:
-    """All that is known of one disk. ``frames`` are the last measured seconds, oldest first;
+    """Everything known about one disk. ``frames`` are the last measured seconds, oldest first;
     ``below`` the disk and all devices below it. ``findings`` hold now. ``past`` compares with the
     disk's own past."""
 
@@ -159,7 +159,7 @@ class Situation:
 
     @cached_property
     def seconds(self) -> list[DiskRates]:
-        """What was measured of the disk in each of these seconds."""
+        """The disk's rates in each of these seconds."""
         return [frame.disks[self.disk] for frame in self.frames if self.disk in frame.disks]
 
     @property
@@ -181,7 +181,7 @@ class Situation:
 
     @property
     def layer(self) -> str:
-        """What a stacked device is ("LVM"), with a blank before it; "" of a plain disk."""
+        """The layer of a stacked device with a space before it (" (LVM)"); "" for a plain disk."""
         device = self.devices.get(self.disk)
         return f" ({device.layer})" if device is not None and device.layer else ""
 
@@ -192,7 +192,7 @@ class Situation:
 
     @property
     def flushing(self) -> float:
-        """Flushes under way on average; no request in flight counts them."""
+        """Flushes under way on average; the requests in flight don't include them."""
         spent = sum((rates.flushes or 0) * (rates.f_await or 0.0) for rates in self.seconds)
         seconds = sum(rates.seconds for rates in self.seconds)
         return spent / 1e3 / seconds if seconds else 0.0
@@ -204,7 +204,7 @@ class Situation:
 
     @cached_property
     def bytes_s(self) -> float:
-        """Bytes read and written per second; what is discarded is not moved."""
+        """Bytes read and written per second; discards move no data."""
         return self._mean_rate("data")
 
     @cached_property
@@ -218,8 +218,8 @@ class Situation:
         return self._mean_rate("reads")
 
     def _mean_rate(self, growth: str) -> float:
-        """The mean of these seconds' rates of a growth, from the growth itself: of many disks these
-        are thousands."""
+        """The mean rate of a counter, computed from its growth without making all rates: many disks
+        have thousands of them."""
         get = attrgetter(growth)
         return _mean([
             None if (value := get(rates)) is None else value / rates.seconds
@@ -228,8 +228,8 @@ class Situation:
 
     @cached_property
     def busy(self) -> float | None:
-        """Percent of the time with a request in flight (util); ``None`` where the kernel's samples
-        of it must have missed most of the time."""
+        """Percent of the time with a request in flight (util); ``None`` if the kernel, which
+        samples it, must have missed most of that time."""
         utils = [rates.util for rates in self.seconds if rates.util is not None]
         busy = fmean(utils) if utils else None
         most = BURST_DEPTH * (busy or 0.0) / 100
@@ -251,15 +251,14 @@ class Situation:
 
     @cached_property
     def probes(self) -> list[ProbeInterval]:
-        """What the probe counted, second by second; empty where it did not count in all of them, or
-        only the last try of many."""
+        """The probe's intervals; empty if it missed a second, or many requests were sent again."""
         counted = [one for frame in self.frames if (one := frame.probe) and not one.doubtful]
         return counted if len(counted) == len(self.frames) and not self.sent_again else []
 
     @cached_property
     def p99_ns(self) -> float | None:
-        """The probe's 99th percentile over these seconds; ``None`` where it did not count in all of
-        them, or too few requests."""
+        """The probe's 99th percentile over these seconds; ``None`` if it missed a second or counted
+        too few requests."""
         counted = [probe.combined([self.disk]) for probe in self.probes]
         bins = [stats.device.bins for stats in counted if stats is not None]
         if len(bins) < len(counted):
@@ -272,7 +271,7 @@ class Situation:
     @cached_property
     def sent_again(self) -> bool:
         """Whether drivers returned more than one in a hundred requests (of any probed disk). The
-        probe counts from the last time that a request is sent."""
+        probe times only a request's last try."""
         probes = [frame.probe for frame in self.frames if frame.probe is not None]
         returned = sum((probe.requeued_s or 0.0) * probe.seconds for probe in probes)
         ios = sum(one.device.ios for probe in probes for kinds in probe.disks.values()
@@ -281,7 +280,7 @@ class Situation:
 
     @cached_property
     def machine(self) -> Machine:
-        """What is the same for all disks; found once where ``machine_facts`` are shared."""
+        """Figures of the whole machine; computed once if its disks share ``machine_facts``."""
         return self.machine_facts or Machine(self.frames)
 
     @property
@@ -296,7 +295,7 @@ class Situation:
 
     @property
     def has_pressure(self) -> bool:
-        """Whether tasks wait for I/O so long that it matters, by the kernel's count."""
+        """Whether I/O pressure (PSI) is high enough to matter."""
         return (self.waited_percent or 0.0) >= WAITED_PERCENT
 
     @property
@@ -326,7 +325,7 @@ class Situation:
 
     @cached_property
     def compared(self) -> Usual | None:
-        """These seconds beside the disk's own past; ``None`` without such a history."""
+        """These seconds compared with the disk's own past; ``None`` without such a history."""
         return self.past() if self.past is not None else None
 
     @cached_property
@@ -347,7 +346,7 @@ class Situation:
 
     @cached_property
     def slow_ms(self) -> float:
-        """From which mean on requests of this size wait for this kind of device."""
+        """Above this mean (ms), requests of this size wait in a queue of this kind of device."""
         return SLOW_MS[self.kind] + self._transfer_ms
 
     @cached_property
@@ -368,8 +367,8 @@ class Situation:
 
     @cached_property
     def slow_share(self) -> float:
-        """Part of the seconds in which the device took very long for few requests, or completed
-        none of those that it had."""
+        """Part of the seconds in which the device took very long with few requests, or completed
+        none."""
         often_stalled = self.stalled_seconds >= FEW_SECONDS * len(self.seconds)
         return self._share([
             stalled or self._is_slow_alone(rates, waited)
@@ -380,8 +379,8 @@ class Situation:
 
     @cached_property
     def waits_at_times(self) -> bool:
-        """Whether requests waited in some of the seconds: in many, in many of those with I/O, or
-        again and again."""
+        """Whether requests waited in some of the seconds: in many of all or of those with I/O, or
+        repeatedly."""
         share = max(self.queue_share, self.slow_share)
         waited = [*map(self._waits_in_queue, self.seconds, self._waited)]
         begins = sum(now and not before
@@ -393,8 +392,9 @@ class Situation:
 
     @cached_property
     def may_be_slow(self) -> bool:
-        """Whether in most seconds what is waited for takes as long as in a queue, with few others
-        in flight, or so long that the device may be slow. Waits for libaio are in no pressure."""
+        """Whether in most seconds requests that tasks wait for take as long as in a queue though
+        few are in flight, or so long that the device may be slow. Pressure does not show waits for
+        libaio."""
         long = self._share([
             (in_flight >= SINGLE_DEPTH and mean_ms >= self.slow_ms and not _rests(rates))
             or (in_flight >= SLOW_IN_FLIGHT and mean_ms >= PERHAPS_SLOW_FACTOR * self.slow_ms)
@@ -409,8 +409,8 @@ class Situation:
 
     @cached_property
     def _stalled(self) -> list[bool]:
-        """Which seconds those are. Their requests are in the figures of a later second, if
-        somebody waited for them and they took very long."""
+        """Which seconds are stalled: none, unless the requests of all the seconds (those of a
+        stalled one complete later) took very long and somebody waited for them."""
         had = [0, *(rates.in_flight or 0 for rates in self.seconds)]
         stalled = [
             bool(before and rates.in_flight and not rates.ios and not rates.flushes)
@@ -472,8 +472,8 @@ class Situation:
     @cached_property
     def alone(self) -> list[AloneTime]:
         """How long a request takes alone: as the probe measured it, and the mean since boot (large
-        ones may take longer). The time in a loop device has the queue of its threads in it, that in
-        a virtual disk the queue of its host."""
+        ones may take longer). A loop device's time includes the queue of its threads, a virtual
+        disk's the queue of its host."""
         times = []
         ios = waited_ns = seconds = 0.0
         for frame in self.frames:
@@ -506,8 +506,7 @@ class Situation:
         return [self._waited_for(rates) for rates in self.seconds]
 
     def _waited_for(self, rates: DiskRates) -> Waited:
-        """The requests that somebody waits for: writes that the kernel makes from the page cache
-        keep nobody waiting."""
+        """The requests that somebody waits for; write-back of the page cache is not among them."""
         ios_s = waited_ms = 0.0
         kinds = [(rates.reads, rates.read_ms), (rates.writes, rates.write_ms)]
         for count, ms in kinds if self.writes_are_waited_for else kinds[:1]:
@@ -518,8 +517,8 @@ class Situation:
 
     @cached_property
     def writes_are_waited_for(self) -> bool:
-        """Whether a program waits for the writes: tasks wait for I/O, or the writes in flight are
-        not the page cache's."""
+        """Whether a program waits for the writes: tasks wait for I/O, or the writes are not
+        write-back."""
         if self.may_have_pressure:
             return True
         if self.write_back is None:
@@ -532,8 +531,8 @@ class Situation:
 
     @property
     def may_have_pressure(self) -> bool:
-        """Whether tasks wait for I/O, and other disks can't be what they wait for, or a blocked one
-        has files on this."""
+        """Whether tasks wait for I/O, and either not for other disks or a blocked one has files on
+        this disk."""
         if not self.has_pressure or self.idle_rings:
             return False
         if 100 * self.other_in_flight < (self.waited_percent or 0.0) or self.use is None:
@@ -544,14 +543,14 @@ class Situation:
     @property
     def write_back(self) -> float | None:
         """Bytes that the kernel was writing from the page cache while this disk had a request in
-        flight; ``None`` if it had none when that was looked at."""
+        flight; ``None`` if it had none at that moment."""
         known = self.use.write_back if self.use is not None else {}
         return next((known[name] for name in self.below if name in known), None)
 
     @property
     def idle_rings(self) -> list[RingWaiter]:
-        """Processes that sleep in io_uring and do no I/O on any disk: they count as waiting for
-        I/O, so that pressure proves nothing."""
+        """Processes that sleep in io_uring and do no disk I/O: they count as waiting for I/O, so
+        pressure proves nothing."""
         if self.use is None:
             return []
         active = {user.pid for user in self.use.users}
@@ -568,12 +567,12 @@ class Situation:
         found = shares(self.disk, set(self.below), self.use, self.above, self.parts_of_below)
         if self.use is None or (self.mean_ms or 0.0) < LONG_PART * 1e3 * self.use.seconds:
             return found
-        # a process has its bytes from their requests' begin on, a disk from their end
+        # a process counts bytes when requests begin, a disk when they end
         return tuple(replace(one, at_least=True) for one in found)
 
     @cached_property
     def parts_of_below(self) -> tuple[float, float]:
-        """Bytes that this device reads and writes for each that the disks below it do."""
+        """Bytes this device reads, and writes, for each byte that the disks below it do."""
         if not self.lower.get(self.disk):
             return 1.0, 1.0
         return parts_of_below(self.disk, self.below, self.use, [one.disks for one in self.frames])
@@ -588,7 +587,8 @@ class Situation:
 
     @cached_property
     def kernel_role(self) -> str:
-        """What a thread of the kernel does on this disk that is blocked most of the time; ""."""
+        """The role of a kernel thread that is blocked most of the time and works for this disk; ""
+        if none."""
         tasks = [task for task in (self.use.blocked if self.use else ()) if task.kernel]
         numbers = {f"{d.major}:{d.minor}": name for name, d in self.devices.items() if tasks}
         for task in tasks:
@@ -599,28 +599,28 @@ class Situation:
 
     @property
     def blocked(self) -> list[BlockedTask]:
-        """The programs that are blocked most of the time, for this disk or for anything else."""
+        """The programs that are blocked most of the time, by this disk or anything else."""
         return [task for task in (self.use.blocked if self.use else ()) if not task.kernel]
 
     @property
     def has_iocost(self) -> bool:
-        """Whether io.cost controls this disk or one below it, and no other that may be meant."""
+        """Whether io.cost controls this disk or one below it, and no other disk that is in use."""
         states = self.conditions.devices
         with_it = {name for name, state in states.items() if state.has_iocost}
         return bool(with_it & {*self.below}) and (bool(self.ios_s) or len(with_it) == 1)
 
     @cached_property
     def _each_in_flight(self) -> dict[str, float]:
-        """Requests in flight on each disk of the machine. Who uses the disks is read over seconds
-        of its own, or not at all; so those of the frames count as well."""
+        """Requests in flight on each disk of the machine: from the reading of disk users, which may
+        be missing or of other seconds, and from the frames."""
         rows = {name: row[2] for name, row in self.use.disks.items()} if self.use else {}
         measured = self.machine.in_flight
         return {n: max(rows.get(n, 0.0), measured.get(n, 0.0)) for n in {*rows, *measured}}
 
     @property
     def all_in_flight(self) -> float:
-        """Requests in flight on all disks of the machine, those below this one as well (each layer
-        counts them again: it is rather too much)."""
+        """Requests in flight on all disks of the machine. Each layer of a stack counts them again,
+        so this is rather too high."""
         return sum(self._each_in_flight.values())
 
     @cached_property
@@ -642,7 +642,7 @@ class Situation:
 
 
 def _kind(device: BlockDevice | None) -> str:
-    """A virtual disk says that it turns, or not, as its host pleases."""
+    """Whether a virtual disk claims to be rotational says nothing about its host."""
     if device is None or device.queue is None:
         return "unknown"
     if device.kind == "nvme":
@@ -653,7 +653,7 @@ def _kind(device: BlockDevice | None) -> str:
 
 
 def is_used(rates: DiskRates) -> bool:
-    """Whether a disk had more than hardly any I/O in a second."""
+    """Whether a disk had a noticeable amount of I/O in a second."""
     return (rates.aqu_sz or 0.0) >= HARDLY_USED or bool(rates.in_flight)
 
 

@@ -1,8 +1,6 @@
-"""Which sentence wins: the first row of ``TABLE`` whose function returns an answer.
-
-Each row may say only what was measured, and must exclude what the rows below it say. A program is
-never blamed: the text gives its share of the I/O. If the figures contradict each
-other, the verdict is "unknown"."""
+"""The rules of answers: the first row of ``TABLE`` whose function returns an answer wins. Each row
+states only what was measured, and must exclude the rows below it. A program is never blamed: the
+text gives its share of the I/O. If the figures contradict each other, the verdict is "unknown"."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ SILENT_S = 2.0
 ENDED, ENDED_SECONDS = "ended", 3
 """After this many seconds without I/O, the earlier I/O has ended."""
 MUCH_PRESSURE = 20.0
-"""Percent of the time in which a task waited for I/O that must have a place."""
+"""More I/O pressure than this (percent of the time) must be explained by a disk or a limit."""
 NO_IO_SHARE = 0.1
 """If requests are in flight for less than this share of the time in which tasks wait, the tasks
 wait for something else."""
@@ -66,20 +64,20 @@ MUCH_SLOWER, SLOWER_MS = 4.0, 1.0
 SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths", "thermal",
             "nfs-stalled", "smb-stalled", "nfs-retrans", "nfs-server", "nfs-queue", "smb-server",
             "net-loss", "net-window", "net-full", "iostats", "hot", "volume-limit")  # fmt: skip
-"""Findings that say more than any row below theirs."""
+"""Findings that say more than any row below."""
 NO_WAIT = ("iostats", "hot", "media-errors", "scsi-errors", "kernel-errors")
-"""Those of them that make no I/O wait by themselves: a command that failed may be a monitor's."""
+"""Those of them that need not delay any I/O: a failed command may be a monitoring program's."""
 MAY_BE_SLOW = "; that may be slow for it"
 SLOW_MEMBER = "slow-member"
 ONE_AT_A_TIME = 0.85, 1.1
-"""I/Os in flight on average of a job that waits for each before the next one."""
+"""I/Os in flight on average of a job that does one at a time."""
 LONG_SAMPLE_S = 3.0
 """A sample that is longer is not called a second."""
 
 
 def decide(situation: Situation, quiet_words: bool = True) -> Answer:
-    """The answer of the first row that applies; the last one always does. Without ``quiet_words``
-    that of a quiet disk has no text."""
+    """The answer of the first row that applies; the last one always does. Without ``quiet_words`` a
+    quiet disk's answer has no text."""
     if situation.has_job:
         return next(filter(None, (row(situation) for row in JOB_TABLE)))
     found = next(filter(None, (row(situation) for row in TABLE)), None)
@@ -121,7 +119,7 @@ def suspended(s: Situation) -> Answer | None:
             device = s.devices.get(name)
             node = (device.dm_name if device is not None else None) or name
             blocked = words.blocked_text(s)
-            # a busy machine's few looks may miss who waits
+            # on a busy machine, few looks may miss tasks that wait
             unseen = s.has_pressure and s.others_are_idle
             return Answer(
                 s.disk, "suspended", CRITICAL,
@@ -152,8 +150,8 @@ def full_pool(s: Situation) -> Answer | None:
 
 
 def offline(s: Situation) -> Answer | None:
-    """The kernel lets no I/O pass to a SCSI disk that did not answer: each fails at once. What a
-    lost path means says the device above it."""
+    """A SCSI disk that did not answer is offline: each I/O fails at once. A lost path is judged at
+    the multipath device above."""
     state = s.conditions.devices.get(s.disk)
     if state is None or not state.offline or s.ios_s:
         return None
@@ -169,8 +167,9 @@ def offline(s: Situation) -> Answer | None:
 
 
 def lost_count(s: Situation) -> Answer | None:
-    """The counter of requests in flight says that some are, and nothing else does. blk-mq counts
-    the requests themselves, so its counter is right: those of a multipath device without a path."""
+    """The counter of requests in flight is above 0 and everything else contradicts it. With blk-mq
+    the counter is right: it counts the requests themselves, such as those of a multipath device
+    without a path."""
     if not s.lower.get(s.disk) or s.silent_s < SILENT_S:
         return None
     if len({rates.in_flight for rates in s.seconds}) > 1:
@@ -201,7 +200,7 @@ def silent(s: Situation) -> Answer | None:
 
 
 def finding(s: Situation) -> Answer | None:
-    """A finding that no figure of a disk shows."""
+    """A finding that a disk's figures don't show."""
     for found in s.findings:
         if found.rule in SPECIFIC and _is_about(found, s):
             state = CRITICAL if severity_of(found) == CRITICAL_FINDING else WARNING
@@ -215,7 +214,7 @@ def finding(s: Situation) -> Answer | None:
 
 
 def _is_about(found: Finding, s: Situation) -> bool:
-    """Whether a finding is about this disk: it names one below, or there are no others."""
+    """Whether a finding is about this disk: names it or one below, or there is no other disk."""
     if found.disk or s.disk not in s.devices:
         return found.disk in ("", *s.below)
     return all(name in s.below for name in (s.frames[-1].disks if s.frames else ()))
@@ -227,7 +226,7 @@ def idle_seconds(s: Situation) -> int:
 
 
 def ended(s: Situation) -> Answer | None:
-    """The I/O has ended: what was true of the seconds before no longer holds."""
+    """The I/O has ended: the seconds before no longer count."""
     count = len(s.seconds) - idle_seconds(s)
     rest = s.seconds[count:]
     if len(rest) < ENDED_SECONDS or not count:
@@ -237,7 +236,7 @@ def ended(s: Situation) -> Answer | None:
         return None
     state = "has hardly any I/O" if any(one.ios_s for one in rest) else "is idle: no I/O"
     waited = max(s.queue_share, s.slow_share) > FEW_SECONDS or s.waits_at_times
-    # who ended meanwhile did more than was seen
+    # processes that have ended meanwhile did more than was seen
     who = re.sub(r" does .* of its bytes$", " did most of it", words.who(s))
     return Answer(
         s.disk, ENDED, GOOD,
@@ -250,7 +249,7 @@ def ended(s: Situation) -> Answer | None:
 
 
 def limit(s: Situation) -> Answer | None:
-    """A cgroup does all that its limit lets it do, while the disk has no queue of its own."""
+    """A cgroup is at its limit, and the disk itself has no queue."""
     if s.use is None or not s.use.limits or max(s.queue_share, s.slow_share) >= MOST_SECONDS:
         return None
     for reached in s.use.limits:
@@ -279,8 +278,8 @@ def near_limit(s: Situation) -> Answer | None:
 
 
 def held_back(s: Situation) -> Answer | None:
-    """The kernel lets a program wait before its I/O is in the queue. Where a task waits is read as
-    root alone; a container does not see whether io.cost is on."""
+    """The kernel delays a program before its I/O reaches the queue. Only root can read where a task
+    waits; a container cannot see whether io.cost is on."""
     if max(s.queue_share, s.slow_share) >= MOST_SECONDS:
         return None
     on_this_disk = bool(s.ios_s) and s.others_are_idle
@@ -315,7 +314,7 @@ def _held_answer(s: Situation, held: Sequence[BlockedTask], why: str, rule: str)
 
 
 def _full_slots(s: Situation) -> Answer | None:
-    """The queue is so short that requests do not wait in it, but for it."""
+    """The queue is so short that requests wait for a place in it."""
     queue = s.devices[s.disk].queue if s.disk in s.devices else None
     slots = queue.nr_requests if queue is not None else None
     if slots is None or s.in_flight < FULL_SHARE * slots or not s.blocked:
@@ -339,8 +338,8 @@ def _load_text(s: Situation) -> str:
 
 
 def memory(s: Situation) -> Answer | None:
-    """The machine is short of memory, and swaps on this disk. Who waits for a page of its own that
-    was swapped out counts as waiting for I/O, and not always as waiting for memory."""
+    """The machine is short of memory, and swaps on this disk. A task that waits for its own
+    swapped-out page counts as waiting for I/O, and not always for memory."""
     if not s.swaps or s.in_flight < SLOW_IN_FLIGHT:
         return None
     if not any(words.is_swap(s, name) for name in s.below):
@@ -424,14 +423,14 @@ def is_pressure_alone(s: Situation) -> bool:
 
 
 def _is_beyond_disks(s: Situation) -> bool:
-    """Whether tasks wait much more than requests are in flight: that is for no more of the time
-    than there are in flight on average."""
+    """Whether tasks wait for I/O for much more of the time than requests are in flight (which is at
+    most their mean number)."""
     waited, with_io = s.waited_percent or 0.0, 100 * s.all_in_flight
     return with_io <= waited / 2 and waited - with_io >= MUCH_PRESSURE
 
 
 def waits_elsewhere(s: Situation) -> Answer | None:
-    """Tasks wait for I/O, and neither a disk nor a limit that we can see has it."""
+    """Tasks wait for I/O, but no disk has it and no visible limit holds it."""
     if s.use is None or (s.use.remote and not _waits_in_block_layer(s)) or not _is_beyond_disks(s):
         return None
     blocked = words.blocked_text(s)
@@ -446,7 +445,7 @@ def waits_elsewhere(s: Situation) -> Answer | None:
 
 
 def _waits_in_block_layer(s: Situation) -> bool:
-    """Whether a blocked task waits above a disk, or may: a server has others' waits."""
+    """Whether a blocked task waits, or may wait, above a disk. Waits for servers don't count."""
     return any(not task.place or place_kind(task.place, True) == DISK for task in s.blocked)
 
 
@@ -479,9 +478,9 @@ def unsteady(s: Situation) -> Answer | None:
 
 
 def slower_than_usual(s: Situation) -> Answer | None:
-    """The disk takes much longer than it does at such a load."""
+    """The disk takes much longer than usual at such a load."""
     if (s.mean_ms or 0.0) < SLOWER_MS or s.in_flight < IN_USE:
-        return None  # a few requests say little of a disk
+        return None  # a few requests say little about a disk
     if s.compared is None or s.compared.times < MUCH_SLOWER:
         return None
     return Answer(
@@ -506,8 +505,8 @@ def degraded(s: Situation) -> Answer | None:
 
 
 def write_back(s: Situation) -> Answer | None:
-    """Writes that are most likely the page cache's, for which programs hardly wait. The bytes that
-    the kernel writes back are known of all disks together, so they prove nothing of this one."""
+    """Writes that are most likely write-back of the page cache, for which programs hardly wait. The
+    kernel counts write-back for all disks together, so it proves nothing about this one."""
     if (
         s.in_flight < DEEP_QUEUE
         or not s.writes_only
@@ -535,7 +534,7 @@ def write_back(s: Situation) -> Answer | None:
 
 
 def unclear(s: Situation) -> Answer | None:
-    """Several requests are in flight. Nobody measured whether the device does them together."""
+    """Several requests are in flight; whether the device does them in parallel is unknown."""
     if s.unclear_share < MOST_SECONDS and not s.may_wait_in_bfq:
         return None
     return Answer(
@@ -547,7 +546,7 @@ def unclear(s: Situation) -> Answer | None:
 
 
 def busy(s: Situation) -> Answer | None:
-    """Much I/O that is answered as fast as such a disk does."""
+    """Much I/O, answered as fast as such a disk can."""
     if (s.busy or 0.0) < BUSY and s.in_flight < IN_USE:
         return None
     quick = words.is_quick(s)
@@ -571,8 +570,8 @@ def busy(s: Situation) -> Answer | None:
 
 
 def _more_than_in_flight(s: Situation) -> bool:
-    """Whether more programs are blocked than wait for requests in flight: the others may wait
-    before this disk."""
+    """Whether more programs are blocked than requests are in flight: some may wait above the
+    disk."""
     tasks = [task for task in s.blocked if not task.place or place_kind(task.place, True) == DISK]
     # a device above may hold requests that are not here yet
     above = sum(s.machine.in_flight.get(name, 0.0) for name in s.above)
@@ -583,7 +582,7 @@ def quiet(s: Situation) -> Answer:
     """Nothing to report: what was looked at."""
     is_used = s.in_flight >= HARDLY_USED if s.busy is None else s.busy >= 1.0
     who = words.who(s) if is_used or words.syncing_array(s) else ""
-    # the pressure of one program may be less than 1 %, and who waits for a log is not in it
+    # one program's pressure may be below 1 %, and waits for a file system's log are not in it
     of_disks = s.has_pressure and not s.idle_rings and not (s.use is not None and s.use.remote)
     rest = s.others_are_idle and not _works_below(s)
     stuck = rest and (
@@ -596,7 +595,7 @@ def quiet(s: Situation) -> Answer:
 
 
 def _works_below(s: Situation) -> bool:
-    """Whether a disk below this one has the I/O of others, which may be what tasks wait for."""
+    """Whether a disk below this one also does I/O of others, for which tasks may wait."""
     disks = s.use.disks if s.use is not None else {}
     below = [disks[name] for name in s.below if name in disks and name != s.disk]
     return any(read + written and held >= HARDLY_USED for read, written, held in below)
@@ -607,7 +606,7 @@ def job_finding(s: Situation) -> Answer | None:
     found = min(s.findings, key=_job_rank, default=None)
     if found is None or _job_rank(found) == _SAYS_LITTLE:
         return None
-    # it goes on being active for a while, with the figures of these seconds
+    # it stays active for a while, with the figures of its own seconds
     when = f" ({period_text(found)})" if period_text(found) else ""
     return Answer(s.disk, f"{FINDING}{found.rule}", _JOB_STATES[severity_of(found)],
                   f"{headline_of(found)}{when}: {found.text}",
@@ -615,14 +614,14 @@ def job_finding(s: Situation) -> Answer | None:
 
 
 def _job_rank(found: Finding) -> int:
-    """What was before the run says less of it than what is now."""
+    """Findings on the time before the run rank last."""
     if severity_of(found) != INFO:
         return int(found.rule == "background")
     return 2 if found.rule in _EXPLAINING_RULES else _SAYS_LITTLE
 
 
 def job(s: Situation) -> Answer:
-    """Nothing to report of the run: fio's figures and the disk's."""
+    """The figures of fio and the disk, for a run without findings."""
     fio, waits = s.frames[-1].fio, s.frames[-1].waits
     total = fio.total if fio is not None else None
     if total is None or total.iops is None:
@@ -677,6 +676,6 @@ TABLE: Sequence[Row] = (
 JOB_TABLE: Sequence[Row] = (gone, too_short, suspended, silent, job_finding, job)
 _WAIT_RULES = ("above", "neighbour", "layer", "tags", "busy", "starved")
 _EXPLAINING_RULES = ("layer", "slow-direction", "flush", "write-back", "first-write")
-"""No faults, but they say what the job's I/Os wait for."""
+"""Findings that are no faults but explain what the job's I/Os wait for."""
 _SAYS_LITTLE = 3
 _JOB_STATES = {CRITICAL_FINDING: CRITICAL, WARNING_FINDING: WARNING, INFO: GOOD}

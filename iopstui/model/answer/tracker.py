@@ -1,5 +1,5 @@
-"""Follow a target's seconds, and say its answer again when it has changed; compare with the disk's
-own past, the median of its seconds at a similar load."""
+"""Follow a target's seconds, report its answer when it changes, and compare each disk with its own
+past (the median of its seconds at a similar load)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from iopstui.model.samples import RawSample
 MIN_SECONDS = 120
 """Seconds at a similar load that a comparison with them needs."""
 MAX_SECONDS = 600
-"""Seconds that are kept of each load, the last ones."""
+"""How many of the last seconds are kept for each load."""
 RECENT_SECONDS = 30
 """The last seconds are what is compared."""
 WORTH_SAYING = 2.0
 HOUR_WORTH_SAYING, HOUR_LEAST_MS = 3.0, 1.0
-"""Loads differ from day to day, so a comparison with other days is said later."""
+"""Loads differ from day to day, so a comparison with other days needs a larger factor."""
 MINUTE_S = 60.0
 SECOND_S = (0.5, 1.5)
 """Intervals that are a second."""
@@ -114,8 +114,8 @@ IN_USE_PERCENT = 10.0
 
 
 class SecondFilter:
-    """Leaves samples out that are closer than a second: in parts of one nothing can be judged, and
-    counters add up."""
+    """Skips samples less than a second apart: shorter intervals can't be judged, and no count is
+    lost."""
 
     def __init__(self) -> None:
         self._due_ns = 0
@@ -129,29 +129,29 @@ class SecondFilter:
 
 
 class AnswerTracker:
-    """Fed with every frame. ``needs_use``: it is worth reading who uses the disks, ``needs_tasks``
-    also which tasks wait. ``idle_rings`` names the programs that sleep in io_uring, if nothing
-    else is the machine's I/O pressure."""
+    """Finds the answer of each frame fed to it. ``needs_use``: who uses the disks is worth reading;
+    ``needs_tasks``: which tasks wait, too. ``idle_rings`` names the programs that sleep in
+    io_uring, if nothing else is the machine's I/O pressure."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self._frames: deque[Frame] = deque(maxlen=WINDOW)
         self._uses: list[DiskUse] = []
         self._use: DiskUse | None = None
-        """The mean of ``_uses``: they change every few seconds only."""
+        """The mean of ``_uses``, which change only every few seconds."""
         self._history = {name: DiskHistory() for name in target.tree}
         self._last: Answer | None = None
         self._figures = False, 0.0
         self._said_at = 0.0
         self._step = 0
         self.hours: Mapping[str, HourMedian] = {}
-        """What is usual at this hour, by disk; it is said where the session knows no similar load,
-        and accuses no disk."""
+        """The usual figure at this hour, by disk; mentioned if the session knows no similar load.
+        It blames no disk."""
         self.needs_use = self.needs_tasks = False
         self.idle_rings: tuple[str, ...] = ()
 
     def note_use(self, use: DiskUse) -> None:
-        """Another reading of who uses the disks; one over a long pause is of another time."""
+        """Add a reading of who uses the disks. One that spans a long pause is not used."""
         if use.seconds <= MAX_USE_AGE_S:
             self._keep_uses([*self._uses, use])
 
@@ -163,8 +163,8 @@ class AnswerTracker:
         self, frame: Frame, devices: Mapping[str, BlockDevice], conditions: Conditions,
         findings: Sequence[Finding], looks: bool = True,
     ) -> Answer | None:  # fmt: skip
-        """The answer of the last seconds if it is another one, or was said a while ago. Without
-        ``looks`` the frame is only kept."""
+        """The answer of the last seconds, if it has changed or was last given a while ago. Without
+        ``looks`` the frame is only stored."""
         if not frame.seconds:
             return None
         if frame.step != self._step:

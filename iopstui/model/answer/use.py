@@ -11,11 +11,10 @@ from iopstui.format import counted
 from iopstui.model.means import fmean
 
 ELSEWHERE = ("(reads elsewhere)", "(writes elsewhere)")
-"""Among a process's devices: it has files open for that on a server, or in a file system of a
-program."""
+"""Stands among a process's devices for a server, or a file system in user space."""
 
 ALL_HIDDEN = -1
-"""As the number of processes that did not let us look: /proc hides those of other users."""
+"""Count of unreadable processes if it is unknown, because /proc hides other users' processes."""
 WITH_CHILDREN = " with its children"
 
 
@@ -24,8 +23,8 @@ class DiskUser:
     """A process and what it reads and writes, in bytes per second over all disks. ``devices`` are
     the block devices of its open files with all devices below them (empty: none was seen).
     ``only_read`` are those where it has no file open for writing, ``only_written`` those with none
-    for reading. ``group`` is its unit, container or pod. ``children``: what its ended children did
-    is in it."""
+    for reading. ``group`` is its unit, container or pod. ``children``: includes I/O of children
+    that have ended."""
 
     pid: int
     comm: str
@@ -85,8 +84,8 @@ TOP_GROUP = "the top cgroup"
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """A cgroup that does at least nearly all that a limit lets it do on a disk. ``text`` says the
-    limit ("1,000 reads/s"), ``file`` where it is set. ``share`` of what is allowed was done."""
+    """A cgroup that is at or near a limit on a disk. ``text`` is the limit ("1,000 reads/s"),
+    ``file`` where it is set, ``share`` how much of it was used."""
 
     disk: str
     group: str
@@ -98,12 +97,12 @@ class LimitUse:
 @dataclass(frozen=True, slots=True)
 class DiskUse:
     """One reading: rates are over the ``seconds`` before ``t`` (the session's clock). ``hidden``
-    counts processes that did not let us look. ``disks`` has (bytes read, written, requests in
-    flight) per second of every disk of the machine. ``with_tasks``: tasks that wait were looked
-    for. ``remote``: network file systems or such of programs are mounted, whose waits count as I/O
-    pressure, too. ``write_back``: bytes that the kernel was writing from the page cache, to any
-    disk, at a moment when the disk of this name had a request in flight; ``swap_s`` pages swapped
-    in and out. ``cpu_some`` is percent of the time in which a task waited for a CPU (PSI)."""
+    counts processes that could not be read. ``disks`` has (bytes read, written, requests in flight)
+    per second of every disk of the machine. ``with_tasks``: tasks that wait were looked for.
+    ``remote``: network or user-space file systems are mounted, whose waits count as I/O pressure,
+    too. ``write_back``: bytes that the kernel was writing from the page cache, to any disk, at a
+    moment when the disk of this name had a request in flight; ``swap_s`` pages swapped in and out.
+    ``cpu_some`` is percent of the time in which a task waited for a CPU (PSI)."""
 
     t: float
     seconds: float
@@ -116,9 +115,9 @@ class DiskUse:
     ring_waiters: tuple[RingWaiter, ...] = ()
     limits: tuple[LimitUse, ...] = ()
     near_limits: tuple[LimitUse, ...] = ()
-    """Of several readings: limits that were reached at times, or nearly, in few readings."""
+    """Of several readings: limits that were reached or nearly reached in only some of them."""
     outer_groups: bool = False
-    """This is a container: the groups that it is in may have limits that cannot be seen."""
+    """This is a container: cgroups above it may have limits that cannot be seen."""
     limits_readable: bool = True
     """A hierarchy of cgroups with limits of I/O is mounted."""
     remote: bool = False
@@ -128,7 +127,7 @@ class DiskUse:
     boot_ms: Mapping[str, float] = field(default_factory=dict)
     """Mean milliseconds of all requests since boot, by disk."""
     boot_in_flight: Mapping[str, float] = field(default_factory=dict)
-    """How many were in flight while at least one was, on average since boot."""
+    """Mean number in flight while any was, since boot."""
     up_s: float | None = None
 
     @property
@@ -140,12 +139,13 @@ class DiskUse:
 
 
 REACHED = 0.97
-"""The kernel lets through a little less than it allows; a group that does less is not held back."""
+"""Least share of a limit at which a group is held back: the kernel lets through a little less than
+allowed."""
 NEARLY = 0.92
 """The mean of a group that is held back all the time, on a busy machine."""
 AT_TIMES, FEW_READINGS = 0.3, 3
 OFTEN = 0.6
-"""What is seen in this part of the readings is so; once may be chance."""
+"""A fact must be in this part of the readings; one alone may be chance."""
 
 
 def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
@@ -201,8 +201,8 @@ def _mean_rates(name: str, uses: Sequence[DiskUse], seconds: float) -> tuple[flo
 
 
 def _reached(uses: Sequence[DiskUse]) -> tuple[LimitUse, ...]:
-    """Those that are nearly reached in most readings, and reached in the mean: a second of a busy
-    machine has less, and the next one more."""
+    """The limits that are nearly reached in most readings and reached in their mean: on a busy
+    machine one second has less and the next one more."""
     return tuple(one for one in _often([use.limits for use in uses])
                  if _mean_share(one, uses) >= REACHED)  # fmt: skip
 
@@ -215,7 +215,7 @@ def _mean_share(limit: LimitUse, uses: Sequence[DiskUse]) -> float:
 def _reached_at_times(
     uses: Sequence[DiskUse], reached: Sequence[LimitUse]
 ) -> tuple[LimitUse, ...]:  # fmt: skip
-    """The other limits, reached at times: they may have kept somebody waiting."""
+    """The other limits, reached at times: some tasks may have waited for them."""
     least = 0.0 if len(uses) < FEW_READINGS else REACHED
     counts = Counter(one for use in uses for one in use.limits if one.share >= least)
     near = {one: None for one, count in counts.items() if count >= AT_TIMES * len(uses)}
@@ -233,8 +233,8 @@ def _often(readings: Sequence[Sequence[_Item]]) -> tuple[_Item, ...]:
 
 
 def _often_blocked(readings: Sequence[Sequence[BlockedTask]]) -> tuple[BlockedTask, ...]:
-    """Each process once, in the function that its threads waited in most: one that calls fsync
-    waits in several in turn."""
+    """Each process once, with the function its threads waited in most often: fsync alone waits in
+    several."""
     places: dict[BlockedTask, Counter[str]] = {}
     for task in (task for reading in readings for task in reading):
         # a task that is just waking up is in no kernel function any more

@@ -20,15 +20,15 @@ MAIN_SHARE = 0.5
 ALL, LITTLE_SHARE = 0.995, 0.005
 READS, WRITES = 0, 1
 MIN_FOR_P50, MIN_FOR_P99 = 10, 100
-"""Of fewer requests than these a percentile is chance."""
+"""Fewer requests than these give no percentile."""
 ALIKE = 1.25
-"""Rates of a disk that differ by more are of different seconds."""
+"""Rates of a disk that differ by a larger factor are of different seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """``share`` (0..1) of a disk's bytes are of ``name``; ``at_least``: it may be more, because it
-    uses other disks, too. ``comm`` is the program's."""
+    """``share`` (0..1) of a disk's bytes are of ``name``; ``at_least``: it may be more, because the
+    process uses other disks, too. ``comm`` names the program."""
 
     name: str
     share: float
@@ -43,7 +43,7 @@ def shares(
     parts: tuple[float, float] = (1.0, 1.0),
 ) -> tuple[Share, ...]:  # fmt: skip
     """The processes that use ``disk``, the one with most first. ``below`` are ``disk`` and all
-    devices below it, ``above`` those whose I/O it does. ``parts``: bytes that it reads and writes
+    devices below it, ``above`` the devices built on it. ``parts``: bytes that it reads and writes
     for each that the disks below it do."""
     if use is None:
         return ()
@@ -51,7 +51,7 @@ def shares(
     if not sum(moved):
         return ()
     users = [user for user in use.users if disk in user.devices and not user.kernel]
-    # one above that moved more may have its file in the page cache, as a loop device
+    # a device above may move more, if its file is in the page cache (loop)
     same = [{*below, *(name for name in above if name in use.disks
                        and use.disks[name][side] <= ALIKE * moved[side])}
             for side in (READS, WRITES)]  # fmt: skip
@@ -71,9 +71,9 @@ def shares(
 
 
 def _without_doubt(rates: Sequence[float], moved: float) -> list[float]:
-    """What each must have done of what the disk did. Together they may have done more: into the
-    page cache, or on a disk where nobody saw them. Then each is left what the others can't have
-    done."""
+    """The least each must have done of the disk's I/O (``moved``). Their sum may be more, as some
+    went to the page cache or to another disk; then each gets only what the others can't have done.
+    """
     doubt = max(0.0, sum(rates) - moved)
     return [max(0.0, rate - doubt) for rate in rates]
 
@@ -104,7 +104,7 @@ def parts_of_below(
     seconds: Sequence[Mapping[str, DiskRates]],
 ) -> tuple[float, float]:  # fmt: skip
     """Bytes that this device reads and writes for each that the disks below it do: md writes them
-    several times, and a snapshot copies others. 1 where nothing says more."""
+    several times, and a snapshot copies others. 1 if unknown."""
     counted = use.disks if use is not None else {}
     if disk in counted:
         return 1.0, 1.0
@@ -121,8 +121,7 @@ def _part(
 
 
 def are_alike(one_s: float, other_s: float) -> bool:
-    """Whether two rates of a disk may be of the same seconds: who uses it is read over seconds of
-    its own."""
+    """Whether two rates of a disk may be of the same seconds; its users are read at other times."""
     return one_s / ALIKE <= other_s <= one_s * ALIKE
 
 
@@ -137,7 +136,7 @@ def _moved(
     disk: str, below: Collection[str], use: DiskUse, parts: tuple[float, float] = (1.0, 1.0)
 ) -> tuple[float, float]:
     rates = use.disks.get(disk)
-    if rates is None:  # dm, md and partitions: what is directly counted below them
+    if rates is None:  # dm, md and partitions: the devices directly below them
         known = [use.disks[name] for name in below if name in use.disks]
         reads, writes = sum(row[READS] for row in known), sum(row[WRITES] for row in known)
         return parts[READS] * reads, parts[WRITES] * writes
@@ -147,9 +146,9 @@ def _moved(
 def _at_least(
     disk: str, user: DiskUser, side: int, moved: float, same: Collection[str], use: DiskUse
 ) -> float:
-    """Bytes per second in one direction that this process must do on the disk: its bytes less all
-    that the other disks on which it has files open for that did, as if they did it for this process
-    alone. Those in ``same`` are not other disks. Nobody counts what a server did for it."""
+    """Bytes per second in one direction that this process must do on the disk: its bytes less
+    everything that the other disks on which it has files open did, as if for this process alone.
+    Disks in ``same`` don't count as others. I/O on a server is not known."""
     usable = _usable(user, side)
     if ELSEWHERE[side] in user.devices or disk not in usable:
         return 0.0
@@ -157,15 +156,15 @@ def _at_least(
     others = {name: rates[side] for name, rates in use.disks.items() if name not in same}
     elsewhere = sum(others[name] for name in usable & others.keys())
     if side == READS:
-        # a page of which a part is written is read before
+        # a write of part of a page reads the page first
         elsewhere += sum(min(others[name], user.write_s)
                          for name in user.only_written & others.keys() - usable)  # fmt: skip
     return max(0.0, min(rate, moved) - elsewhere)
 
 
 def _usable(user: DiskUser, side: int) -> frozenset[str]:
-    """The devices on which it has files open for reading, or for writing; all where it has none: it
-    may open one for moments."""
+    """The devices on which it has files open for reading, or for writing. If it has none, all its
+    devices: it may open files briefly."""
     return (user.reads_on, user.writes_on)[side] or user.devices
 
 
@@ -186,7 +185,7 @@ def who_text(found: Sequence[Share], groups: Sequence[GroupRates] | None, disk: 
 
 
 def _with_bonus(one: Share) -> float:
-    """A single process says more than its program, unless it does clearly less."""
+    """Sort key: a single process is preferred to its program, unless it does clearly less."""
     return one.share + (0.1 if one.pid is not None else 0.0)
 
 
@@ -248,12 +247,12 @@ def request_latency(
             ranks.get(99.0) if ios >= MIN_FOR_P99 else None)  # fmt: skip
 
 
-# What a thread of the kernel does, from its name.
+# Role of a kernel thread, from its name.
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a thread does, with the device it does it for ("": its name does not say)."""
+    """What a thread does, and the device it works for ("": its name does not tell)."""
 
     sentence: str
     device: str = ""

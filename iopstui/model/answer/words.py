@@ -1,4 +1,4 @@
-"""Words that rows of the table share: what a disk does, who waits and for what, who does it."""
+"""Phrases that rows of the table share: what a disk does, who waits for what, who uses it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
 SOME_WAIT_PERCENT = 0.5
 """Percent of the time; less counts as nothing, and would be shown as 0 %."""
 LOWER_SHARE = 0.25
-"""A layer holds the requests if the devices below it have less than this part of them."""
+"""A layer holds requests back if the devices below it have less than this part of them."""
 NOTHING_WAITS = "nothing waits"
 
 
@@ -41,7 +41,8 @@ def quiet_text(s: Situation) -> str:
 
 
 def _idle_waits(s: Situation) -> str:
-    """A process on a frozen file system is blocked, and does not count as waiting for I/O."""
+    """What waits though the disk is idle. A process on a frozen file system is blocked, but does
+    not count as waiting for I/O."""
     waited = s.waited_percent
     blocked = blocked_text(s, "is blocked", "are blocked")
     if waited is None:
@@ -58,7 +59,7 @@ def _nothing_waits(s: Situation) -> str:
     waited = s.waited_percent
     if waited is None or waited >= WAITED_PERCENT or s.in_flight >= IN_USE:
         return _no_queue(s)
-    # who waits for the log of xfs or the journal of ext4 does not count as waiting for I/O
+    # tasks that wait for the log of xfs or the journal of ext4 don't count as waiting for I/O
     blocked = blocked_text(s, "is blocked", "are blocked")
     if blocked:
         return blocked if s.others_are_idle else _no_queue(s)
@@ -72,8 +73,8 @@ def _no_queue(s: Situation) -> str:
 
 
 def _nothing(s: Situation) -> str:
-    """What is so if no task waits for I/O (PSI): one that is blocked otherwise, as on a frozen file
-    system, is seen only where tasks were looked at."""
+    """Says that nothing waits. Tasks that are blocked without counting as waiting for I/O, as on a
+    frozen file system, are seen only if tasks were read."""
     looked = s.use is not None and s.use.with_tasks
     if s.memory_is_short and (s.memory_percent or 0.0) >= SOME_WAIT_PERCENT:
         return f"tasks wait for memory {s.memory_percent:.0f} % of the time"
@@ -81,8 +82,8 @@ def _nothing(s: Situation) -> str:
 
 
 def _latency(s: Situation) -> str:
-    """A percentile only where single requests were measured; that is the device's part alone, so
-    only where there is no queue before it."""
+    """A latency. A percentile only if single requests were measured and none waits in a queue: it
+    is the device's part alone."""
     if s.p99_ns is not None and s.in_flight < IN_USE:
         return f"{units.latency(s.p99_ns)} (p99)"
     return mean(s)
@@ -92,18 +93,18 @@ def mean(s: Situation) -> str:
     if s.mean_ms is None:
         discards_s = sum(one.d_s or 0.0 for one in s.seconds) / max(1, len(s.seconds))
         return f"{units.number(discards_s)} discards/s" if discards_s else "no reads or writes"
-    # the kernel counts whole milliseconds of all of a second's requests together
+    # the kernel counts whole milliseconds for all requests of a second together
     return f"{units.milliseconds(s.mean_ms)} on average" if s.mean_ms else "less than 1 ms"
 
 
 def cpus_text(s: Situation) -> str:
-    """Completions wait for a CPU as well, and what a loop device or dm-crypt does in between."""
+    """Full CPUs as a possible cause: completions, loop devices and dm-crypt need a CPU."""
     return "; the CPUs are full, which may be why" if waited_for_cpu(s) else ""
 
 
 def is_quick(s: Situation) -> bool:
-    """Short for such a disk, p99 too, and not several times what its requests took since boot.
-    Where nobody knows what they take without a queue, only very short ones are."""
+    """Whether latency (p99, too) is short for such a disk and not several times its mean since
+    boot. If the latency without a queue is unknown, only very short ones count."""
     since_boot = s.use.boot_ms.get(s.disk) if s.use is not None else None
     most = min(SLOW_MS[s.kind], QUEUE_FACTOR * since_boot if since_boot else SLOW_MS[s.kind])
     slowest_ms = 0.0 if s.p99_ns is None else s.p99_ns / 1e6
@@ -137,7 +138,7 @@ def who(s: Situation) -> str:
 
 
 def about_users(s: Situation) -> Advice:
-    """What to do about who fills the queue."""
+    """Advice about the programs that fill the queue."""
     if step := resync_step(s):
         return step
     if s.shares and s.shares[0].share >= MAIN_SHARE:
@@ -168,7 +169,7 @@ def names_text(tasks: Sequence[BlockedTask], verb: str = "") -> str:
 
 
 def held_by_layer(s: Situation) -> tuple[str, Advice]:
-    """Which devices below have nothing to do with it, in words, and how to look at the layer."""
+    """Says which devices below are not the cause, with advice on how to examine the layer."""
     lower = [name for name in s.lower.get(s.disk, ())]
     rates = [frame.disks[name] for frame in s.frames for name in lower if name in frame.disks]
     if not rates:
@@ -188,7 +189,7 @@ def resync_step(s: Situation) -> Advice:
 
 
 def syncing_array(s: Situation) -> tuple[str, Array] | None:
-    """The array that has this disk and that md rebuilds or checks."""
+    """The md array with this disk that is being rebuilt or checked."""
     for name, state in s.conditions.devices.items():
         array = state.array
         if array is None or not array.is_syncing:
@@ -214,7 +215,7 @@ def is_swap(s: Situation, name: str) -> bool:
 
 
 def waited_for_cpu(s: Situation) -> float:
-    """Percent of the time in which a task waited for a CPU, where the CPUs are full; else 0."""
+    """Percent of the time in which a task waited for a CPU if the CPUs are full; else 0."""
     waited = (s.use.cpu_some if s.use is not None else None) or 0.0
     if waited < MUCH_CPU_WAIT or not s.cpus_idle:
         return 0.0

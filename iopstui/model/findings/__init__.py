@@ -1,1 +1,1 @@
-"""Findings: sentences with their numbers, from the evidence of some seconds."""
+"""Findings: what rules conclude from the evidence of some seconds, in sentences with numbers."""

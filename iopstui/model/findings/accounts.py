@@ -1,20 +1,20 @@
 """Whose I/O a device does: the job's, somebody else's, or unknown.
 
 An account divides what a device did in one second by kind (reads, writes, discards, flushes) and by
-three measures: requests, bytes, and requests in the device at a time. The job can have caused no
-more than it completed in that direction, with what its syncs, its file system and its buffered
-writes may add: what is above that is others'. What it has surely caused is its own, and what lies
-between the two is unknown. Without a job all of it is others'.
+three measures: requests, bytes, and requests in the device at a time. The job can have caused at
+most what it completed in that direction plus what its syncs, its file system and its buffered
+writes may add; anything above is others'. What it has surely caused is its own, and the rest is
+unknown. Without a job everything counts as others'.
 
 Limits of the method:
 
 - Two programs' requests of one kind count as equally slow, unless the job's own latency says less.
-- Buffered reads may have the kernel read ahead as much as it likes: none of a device's reads are
-  others' then. Buffered writes reach the device later, but not more than were written.
+- Buffered reads may make the kernel read ahead without a bound, so none of the device's reads count
+  as others'. Buffered writes reach the device later, but not more than were written.
 - A device below a layer is compared with that layer's own counters.
 
-The rules take seconds, of which fio's and the kernel's are not quite the same (``SLACK``). Whether
-a run was disturbed is asked of its sums (model/experiment/disturbance.py)."""
+The rules judge single seconds, and fio's differ slightly from the kernel's (``SLACK``). Whether a
+run was disturbed is judged from its sums (model/experiment/disturbance.py)."""
 
 from __future__ import annotations
 
@@ -48,14 +48,15 @@ METADATA_SHARE, METADATA_IOS, METADATA_BYTES = 0.25, 50.0, 2 << 20
 DIRECT_LAYERS = ("LVM", "dm-multipath", "dm-crypt")
 """Layers of device-mapper that write no journal."""
 MOVE_DATA = ("btrfs", "bcachefs", "f2fs", "nilfs2", "zfs")
-"""File systems that write data elsewhere each time, with trees of blocks that point to it."""
+"""File systems that write data to a new place each time, and update trees of pointers to it."""
 LARGEST_REQUEST = 1280 << 10
 DIRTY_S = 30.0
 """The kernel writes dirty pages after this time at the latest (vm.dirty_expire_centisecs)."""
 PAGE, SECTOR = 4096, 512
 NAMED_SHARE = 0.2
 OTHER_IO_SHARE, OTHER_IOPS, OTHER_BYTES_S, OTHER_IN_FLIGHT = 0.3, 50.0, 16 << 20, 1.0
-"""Least of others' I/O on a shared device: part, requests and bytes a second, in it at a time."""
+"""Least I/O of others on a shared device: share, requests/s, bytes/s, and requests in the device at
+a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Flow:
         )
 
     def share_of(self, whole: Flow) -> Flow:
-        """Each measure as a part (0..1) of another's; 0 where that has none."""
+        """Each measure as a part (0..1) of the same measure of ``whole``; 0 where that is 0."""
         return Flow(
             self.ios_s / whole.ios_s if whole.ios_s else 0.0,
             self.bytes_s / whole.bytes_s if whole.bytes_s else 0.0,
@@ -100,7 +101,7 @@ class Flow:
 
     @property
     def most(self) -> float:
-        """The largest of its measures, of a share."""
+        """The largest of the measures (of a flow of shares)."""
         return max(self.ios_s, self.bytes_s, self.queue)
 
 
@@ -112,7 +113,7 @@ Flows = Mapping[str, Flow]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What the device ``name`` did in some seconds, and what of it is the job's and others'."""
+    """What the device ``name`` did in some seconds, and the parts of the job and of others."""
 
     name: str
     total: Flows
@@ -140,8 +141,7 @@ class Account:
 
 
 def together(flows: Flows) -> Flow:
-    """All kinds together. A flush is among the requests already, as an empty write, and a discard
-    moves no data."""
+    """All kinds together. A flush already counts as an empty write, and a discard moves no data."""
     whole = NOTHING
     for kind, flow in flows.items():
         ios, moved = 0.0 if kind == FLUSHES else flow.ios_s, flow.bytes_s
@@ -168,7 +168,7 @@ class JobLimits:
 
     @property
     def direct(self) -> bool:
-        """Whether no I/O of the job goes through the page cache, as all does with data=journal."""
+        """Whether all I/O of the job bypasses the page cache (with data=journal none does)."""
         return self.shape.direct is True and not self.journals_data
 
     def most(self, kind: str, fio: FioInterval) -> Flow:
@@ -214,7 +214,7 @@ class JobLimits:
         return most
 
     def _syncs_s(self, fio: FioInterval) -> float:
-        """The most syncs per second that the job can have called."""
+        """The most syncs per second that the job can have made."""
         if not self.shape.syncs:
             return 0.0
         writes_s = sum((fio.directions[name].iops or 0.0) for name in (WRITE, MIXED)
@@ -223,7 +223,7 @@ class JobLimits:
         return writes_s / every if every else float(self.shape.jobs)
 
     def _requests_per_io(self) -> float:
-        """How many requests one I/O of the job becomes at most, as far as sizes say."""
+        """How many requests one I/O of the job becomes at most, judged by sizes."""
         size = self.shape.block_size
         return 1.0 if size is None else float(-(-size // int(self.largest_request)))
 
@@ -238,7 +238,7 @@ def own_flow(part: DirectionInterval) -> Flow:
 
 
 def device_flows(disk: DiskRates) -> dict[str, Flow]:
-    """What a device did, by kind. Empty flushes are left out of the writes."""
+    """What a device did, by kind, without empty flushes among the writes."""
     flows = {}
     for kind, letter in LETTERS.items():
         rate = getattr(disk, f"{letter}_s") or 0.0
@@ -265,8 +265,8 @@ def job_account(frame: Frame, names: Sequence[str], limits: JobLimits) -> Accoun
 
 
 def _lower_account(frame: Frame, lower: str, upper: str, layer: str | None) -> Account | None:
-    """The account of a device that has all the I/Os of the one above it. What is others' there is
-    in the account of that one."""
+    """The account of a device that has all the I/Os of the one above it. What others do on the
+    upper device is in that one's account."""
     disk, above = frame.disks.get(lower), frame.disks.get(upper)
     if disk is None or above is None or disk.r_s is None or disk.w_s is None:
         return None
@@ -275,8 +275,8 @@ def _lower_account(frame: Frame, lower: str, upper: str, layer: str | None) -> A
 
 
 def lower_limits(upper: Flows, name: str, layer: str | None) -> Flows:
-    """The most that the device ``name`` can have caused below it by what it did itself. The page
-    cache of a loop's file reads ahead and writes later; some layers write a journal first."""
+    """The most I/O below it that the device ``name`` can have caused by its own. The page cache of
+    a loop's file reads ahead and writes later; some layers write a journal first."""
     most = dict(upper)
     if name.startswith("loop"):
         most[READS] = Flow(inf, 2 * upper[READS].bytes_s, inf)
@@ -305,8 +305,8 @@ def beyond(total: Flow, least: Flow, most: Flow, kind: str, slack: float = SLACK
     moved = max(0.0, total.bytes_s - slack * most.bytes_s)
     ios = max(0.0, total.ios_s - slack * most.ios_s)
     if kind != FLUSHES and most.ios_s:
-        # more requests with the same bytes are the job's, split (nothing splits a page); more bytes
-        # are at least this many requests of others
+        # more requests with the same bytes are split ones of the job (a page is never split); more
+        # bytes are at least this many requests of others
         smallest = SECTOR if least.bytes_s <= PAGE * least.ios_s else PAGE
         ios = max(min(ios, moved / smallest), moved / LARGEST_REQUEST)
     if not ios:
@@ -321,9 +321,9 @@ def beyond(total: Flow, least: Flow, most: Flow, kind: str, slack: float = SLACK
 def sole_devices(
     names: Sequence[str], tree: Collection[str], links: Sequence[DeviceLinks]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """Each device below the job's only one, of ``names``, that has all the I/Os of the one above
-    it, with that one and its layer: the disk of a partition, what a device-mapper or a loop device
-    lies on."""
+    """Devices below the job's only one (if ``names`` has one) that get all I/Os of the device
+    above: the disk of a partition, the device under a device-mapper or loop device. Each with the
+    upper device and its layer."""
     name = names[0] if len(names) == 1 else ""
     by_name = {link.name: link for link in links}
     while name:
@@ -362,7 +362,7 @@ def job_limits(evidence: Evidence, frames: Sequence[Frame]) -> JobLimits:
 
 def _dirty_bytes_s(evidence: Evidence, frames: Sequence[Frame]) -> float:
     """The most bytes per second of the job's buffered writes that can reach the devices in these
-    frames: the pages that it has written since its beginning, less what they wrote before."""
+    frames: pages written since the job began, less what the devices wrote before."""
     seconds = sum(frame.seconds or 0.0 for frame in frames)
     begun = next((frame for frame in evidence.frames if frame.fio is not None), None)
     if not seconds or begun is None or evidence.uncounted_targets:
@@ -383,7 +383,7 @@ def _dirty_bytes_s(evidence: Evidence, frames: Sequence[Frame]) -> float:
 
 
 def _page_bytes(part: DirectionInterval) -> float:
-    """Bytes of the pages that these writes touch; one that is smaller than a page may touch two."""
+    """Bytes of the pages that these writes touch; a write smaller than a page may touch two."""
     size = part.bytes / part.ios if part.ios else 0.0
     return max(float(part.bytes), 2.0 * PAGE * part.ios if size % PAGE else 0.0)
 
@@ -407,7 +407,7 @@ class DeviceAccounts:
 
 
 def mean_flows(flows: Sequence[Flows]) -> Flows:
-    """The mean of these seconds, of which there must be one at least."""
+    """The mean of these seconds (at least one)."""
     count = len(flows)
     means = {}
     for kind in KINDS:

@@ -1,4 +1,4 @@
-"""When what was found is over: a cause has ceased once its rule has not fired for a while."""
+"""When a finding ends: its cause is gone once its rule has not fired for a while."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from iopstui.model.findings.figures import SAME_SHARE, device_figures, fio_iops,
 from iopstui.model.findings.finding import Finding
 
 END_AFTER_S = 10.0
-"""A finding goes on if its rule fires again within this many measured seconds: otherwise each pause
-of a load that comes and goes would end it."""
+"""A finding continues if its rule fires again within this many measured seconds, so that the pauses
+of an intermittent load don't end it."""
 FIRES_WITHIN_S = 2.0
-"""A rule that has not fired for a second still does."""
+"""A rule that has not fired for a second counts as still firing."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndedFinding:
-    """A finding that holds no more, as it was said last, and the seconds of the session from its
-    first to the last in which its rule fired. ``why``: later seconds contradict it, in words."""
+    """A finding that has ended, in its last wording, with the first and the last second of the
+    session in which its rule fired. ``why``: later seconds contradict it, in words."""
 
     finding: Finding
     since: float
@@ -46,7 +46,7 @@ class _ActiveFinding:
 
 
 class ActiveFindings:
-    """Reported findings that still hold. Rules are known by their names."""
+    """Reported findings that still hold, by the names of their rules."""
 
     def __init__(self) -> None:
         self._active: dict[str, _ActiveFinding] = {}
@@ -61,13 +61,13 @@ class ActiveFindings:
         self._active[finding.rule] = _ActiveFinding(finding, since, max(since, t), finding)
 
     def note_fired(self, finding: Finding) -> None:
-        """Its rule fires on newer seconds, whether that is worth a report or not."""
+        """Its rule fires on newer seconds, reported or not."""
         if finding.rule in self._active:
             self._active[finding.rule].newest = finding
 
     def feed(self, t: float, seconds: float, firing: Collection[str]) -> Iterator[EndedFinding]:
-        """``seconds`` were measured up to ``t``, and these rules fire on them: what is over now,
-        once. Seconds in which nothing was measured say nothing, and don't count."""
+        """Yield each finding that has ended by ``t``, once. These rules fire on the ``seconds``
+        measured since the last call; seconds without a measurement don't count."""
         for rule, active in list(self._active.items()):
             if rule in firing:
                 active.until, active.quiet_s = max(active.until, t), 0.0
@@ -83,17 +83,17 @@ class ActiveFindings:
 
     @property
     def firing(self) -> list[Finding]:
-        """Findings of rules that fire now, with the newest figures: others hold only because they
-        may fire again."""
+        """Findings whose rules fire now, with the newest figures. (Others still hold because their
+        rules may fire again.)"""
         return [one.newest for one in self._active.values() if one.quiet_s < FIRES_WITHIN_S]
 
     def withdraw(self, rule: str, why: str) -> EndedFinding:
-        """A finding that holds was not true, as ``why`` says."""
+        """End a finding that was not true, as ``why`` says."""
         active = self._active.pop(rule)
         return EndedFinding(active.finding, active.since, active.until, why)
 
     def forget(self) -> None:
-        """Other seconds follow (a run begins, or is over): what held before has no end in them."""
+        """Forget all findings: a run begins or ends, so later seconds cannot end them."""
         self._active.clear()
 
 

@@ -1,7 +1,7 @@
-"""What findings and answers advise: every sentence, in one place.
+"""All advice of findings and answers, in one place.
 
-``PROMISES`` say what changes what was found: a situation of tests/scoreboard does each one, and
-checks that it does. ``HINTS`` only say where to look, what to compare with, or what may help."""
+``PROMISES`` remove the cause of the finding: a situation of tests/scoreboard follows each one and
+checks that. ``HINTS`` only say where to look, what to compare with, or what may help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     # only ``advise`` makes one, so that no advice is missing from these tables
     Advice = NewType("Advice", str)
 else:
-    Advice = str  # recordings are decoded by the types of fields
+    Advice = str  # recordings are decoded by the fields' types
 
 PROMISES: Mapping[str, str] = {
     "direct": "try direct=1: it leaves out the page cache",
@@ -164,5 +164,5 @@ NO_ADVICE = Advice("")
 
 
 def advise(kind: str, *values: object) -> Advice:
-    """The advice of this kind; its sentence is filled with ``values``."""
+    """The advice of this kind, with ``values`` filled in."""
     return Advice((PROMISES.get(kind) or HINTS[kind]).format(*values))

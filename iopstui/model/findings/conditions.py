@@ -15,8 +15,8 @@ READ_BYTES, WRITE_BYTES = "rbps", "wbps"
 
 @dataclass(frozen=True, slots=True)
 class IoLimit:
-    """A cgroup's limit on a disk: of this process's group or one above it, whose path below the
-    hierarchy is ``group``. ``file`` is where it stands (io.max, blkio.throttle.read_iops_device);
+    """A limit on a disk of this process's cgroup or one above it. ``group`` is the cgroup's path
+    below the hierarchy, ``file`` where the limit is set (io.max, blkio.throttle.read_iops_device);
     ``kind`` is riops, wiops (I/Os per second), rbps or wbps (bytes per second).
 
     Sources: Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/blkio-controller.rst."""
@@ -52,7 +52,7 @@ class Link:
 class Array:
     """An md array (Documentation/admin-guide/md.rst). ``action`` is idle, resync, recover, check,
     repair or reshape; ``degraded`` how many members are missing; ``members`` how many it has when
-    whole; ``chunk`` what a whole chunk of one member holds in bytes (``None``: it has none)."""
+    whole; ``chunk`` the bytes of a chunk on one member (``None``: it has none)."""
 
     action: str
     degraded: int
@@ -77,18 +77,18 @@ class FileSystemErrors:
 
 @dataclass(frozen=True, slots=True)
 class DeviceState:
-    """Static facts of a block device. ``queue_depth`` is what a SCSI disk takes at once
-    (device/queue_depth). ``limits`` are those of cgroups; ``iocost_wait_us`` is how long iocost has
-    made this group wait so far (io.stat, cost.wait), ``has_iocost`` whether iocost controls the
-    disk (io.cost.qos), ``passes_iocost`` whether it leaves this group alone. ``errors``
+    """Static facts of a block device. ``queue_depth`` is how many requests a SCSI disk takes at
+    once (device/queue_depth). ``limits`` are those of cgroups; ``iocost_wait_us`` is how long
+    iocost has made this group wait so far (io.stat, cost.wait), ``has_iocost`` whether iocost
+    controls the disk (io.cost.qos), ``passes_iocost`` whether it exempts this group. ``errors``
     (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's counters. ``lost_paths`` names
-    a multipath device's paths that are not usable, with their state.
-    ``alignment_offset`` is the disk's or partition's, in bytes, 0 if aligned.
-    ``suspended``: a device-mapper device lets nothing pass (dm/suspended). ``pool``: why a thin
-    pool can't be written ("out_of_data_space", "ro", "Fail"), else "". ``offline``: a SCSI
-    disk's state in which each I/O fails ("offline", "transport-offline"), else "". ``file_system``
-    has the last error of one on the device or a partition of it. ``nvme`` has the counters of a
-    namespace, its paths and its controllers, by object (model/metrics/nvme.py)."""
+    a multipath device's paths that are not usable, with their state. ``alignment_offset`` is the
+    disk's or partition's, in bytes, 0 if aligned. ``suspended``: a device-mapper device is
+    suspended (dm/suspended). ``pool``: why a thin pool can't be written ("out_of_data_space", "ro",
+    "Fail"), else "". ``offline``: the state of a SCSI disk on which each I/O fails ("offline",
+    "transport-offline"), else "". ``file_system`` has the last error of one on the device or a
+    partition of it. ``nvme`` has the counters of a namespace, its paths and its controllers, by
+    object (model/metrics/nvme.py)."""
 
     queue_depth: int | None = None
     limits: tuple[IoLimit, ...] = ()
@@ -139,8 +139,8 @@ class ProcessLoad:
 
 @dataclass(frozen=True, slots=True)
 class LoggedErrors:
-    """How many errors of a device the kernel has logged since its log is read, when the last one
-    was (the session's clock), and in which words."""
+    """Errors of a device in the kernel's log since reading it began: their number, the time of the
+    last one (the session's clock), and its text."""
 
     count: int
     t: float

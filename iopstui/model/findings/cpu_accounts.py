@@ -1,4 +1,4 @@
-"""Whose CPU time it is: what jobs use and wait for, what others use, and what is left."""
+"""Who uses the CPUs: what jobs use and wait for, what others use, and what is idle."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MUCH_CPU_WAIT_PERCENT = 10.0
 """Percent of the time in which jobs are ready to run and have no CPU."""
 BUSY_JOB_PERCENT, SPARE_CPU_PERCENT = 60.0, 20.0
 FOLLOWED_JOBS = 64
-"""Of more jobs the first ones alone are followed."""
+"""If there are more jobs, only the first ones are followed."""
 JOBS_SHARE = 0.5
-"""Of the CPU time used: jobs that use more fill the CPUs themselves."""
+"""Jobs that use a larger share of the used CPU time fill the CPUs themselves."""
 
 
 def mean_by_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
@@ -49,7 +49,7 @@ def busy_by_job(frames: Sequence[Frame]) -> dict[int, list[float]]:
 
 
 def saturated_jobs(frames: Sequence[Frame]) -> tuple[dict[int, list[float]], dict[int, float]]:
-    """(busy percents of all jobs, mean of those that had nothing left all the time)."""
+    """(busy percents of all jobs, mean of each job that used all of its CPU all the time)."""
     busy = busy_by_job(frames)
     full = {
         n: fmean(b)
@@ -95,8 +95,8 @@ def memory_wait_percent(frame: Frame) -> float:
 
 
 def has_spare_cpus(evidence: Evidence, frames: Sequence[Frame]) -> bool:
-    """Waiting for a CPU looks the same in N, before the device and after it: jobs must have time,
-    and each CPU, whether it submits or completes."""
+    """Whether jobs and CPUs all have time to spare. In N, waiting for a CPU looks the same before
+    the device and after it, so submitting and completing CPUs count alike."""
     loads = [cpu.load for frame in frames for cpu in frame.cpus.values()]
     idle = [load.idle + load.iowait for load in loads if load is not None]
     return jobs_have_cpu_time(frames) and bool(idle) and min(idle) >= SPARE_CPU_PERCENT
@@ -131,7 +131,7 @@ def job_percent(frames: Sequence[Frame]) -> float:
 
 
 def jobs_fill_cpus(evidence: Evidence) -> bool:
-    """Whether the jobs use most of the CPU time that is used, or nothing says so."""
+    """Whether the jobs use most of the used CPU time, or this is unknown."""
     frames = [frame for frame in recent_job_frames(evidence) if frame.jobs]
     if not frames or max(len(frame.jobs) for frame in frames) >= FOLLOWED_JOBS:
         return True

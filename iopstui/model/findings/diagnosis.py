@@ -166,7 +166,7 @@ RULES: tuple[Rule, ...] = (
     busy_device,
     io_before_run,
 )
-# a rule, and those that say more of the same; those that explain the same I/Os are below
+# a rule, and the rules that say more about the same; those that explain the same I/Os are below
 _WAIT_RULES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
 MORE_SPECIFIC_RULES: Mapping[str, tuple[str, ...]] = {
     "saturated": ("cap", *_WAIT_RULES),
@@ -204,7 +204,7 @@ def reported_findings(findings: Sequence[Finding], evidence: Evidence) -> list[F
 
 
 def _with_period(finding: Finding, evidence: Evidence) -> Finding:
-    # a rule may look at more seconds, which lie close together where these don't
+    # a rule may use more seconds, which may be adjacent where these are not
     frames = recent_frames(evidence) or evidence.measured[-ENOUGH_SECONDS:]
     if not frames:
         return finding
@@ -213,7 +213,7 @@ def _with_period(finding: Finding, evidence: Evidence) -> Finding:
     return replace(finding, since=since, until=until)
 
 
-# Which part of the I/Os in flight each finding explains. A part is given away once.
+# Which part of the I/Os in flight each finding explains. Each part has one finding.
 
 
 CPU, ABOVE, LAYERS, DEVICE = "cpu", "above", "layers", "device"
@@ -231,14 +231,15 @@ CLAIMED_PARTS: Mapping[str, tuple[str, ...]] = {
     "starved": (DEVICE,),
     "slow-direction": (DEVICE,),
 }
-"""Where each rule's I/Os wait; of several rules that claim the same part the first has it."""
+"""Where each rule's I/Os wait; if several rules claim the same part, the first gets it."""
 MIN_LEFT_SHARE = 0.15
-"""A finding that could only claim less of the I/Os, because others claim them, is not reported."""
+"""A finding left with less than this part of the I/Os, because others claim the rest, is not
+reported."""
 
 
 def claimed_ios(findings: Sequence[Finding], evidence: Evidence) -> dict[str, float]:
-    """How many I/Os in flight each of these findings explains, by rule, without those that make no
-    claim. The sum is at most all I/Os in flight; what is left of them is unknown."""
+    """How many I/Os in flight each finding explains, by rule (only findings that claim any). The
+    sum is at most all I/Os in flight; the rest is unexplained."""
     waits = mean_waits(recent_job_frames(evidence))
     if waits is None:
         return {}
@@ -256,8 +257,8 @@ def claimed_ios(findings: Sequence[Finding], evidence: Evidence) -> dict[str, fl
 
 
 def without_double_claims(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
-    """These findings without those whose I/Os others explain already; of those that explain where
-    I/Os wait, the one that explains the most comes first."""
+    """The findings without those whose I/Os others explain already. Among findings on where I/Os
+    wait, the one that explains most comes first."""
     claims = claimed_ios(findings, evidence)
     least = MIN_LEFT_SHARE * sum(claims.values())
     taken = {part for rule in claims if claims[rule] > least for part in CLAIMED_PARTS[rule]}
@@ -285,6 +286,6 @@ def _parts(waits: Waits, evidence: Evidence) -> dict[str, float]:
 
 
 def _others_queue_share(evidence: Evidence) -> float:
-    """The largest part (0..1) that others have of a queue in which the job's I/Os wait."""
+    """The largest share (0..1) of others in a queue where the job's I/Os wait."""
     share = others_share(evidence, recent_job_frames(evidence))
     return 0.0 if share is None else min(1.0, share.queue)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ENOUGH_SECONDS = 3
 LONG_ENOUGH = 10
 MAX_GAP_SHARE = 1.0
-"""Seconds that were not measured, as a part of those that were: more, and they don't belong
+"""Most time not measured, as a part of the measured seconds; beyond it they don't belong
 together."""
 BLOCKED = "D"
 """State of a process that waits in the kernel (proc(5))."""
@@ -34,13 +34,13 @@ class JobShape:
     """Shape of the running job: ``jobs`` in all, each with up to ``iodepth`` I/Os. ``iodepth``,
     ``engine`` and ``direct`` are ``None`` where the sections differ. ``in_flight`` is the sum over
     all jobs, a synchronous one counting 1 (``None``: jobs × iodepth). ``paced``: the job holds
-    itself back (rate, rate_iops, thinktime). ``polls``: it waits for completions by asking again
-    and again, so its CPU is always busy. ``offloads``: threads of fio's submit for the jobs
-    (io_submit_mode=offload), so that a synchronous engine has a depth as well. ``syncs``: it calls
-    fsync or the like, which writes more than it counts. ``block_size`` is its smallest I/O in bytes
-    (``None``: unknown), ``sync_interval`` after how many writes it syncs at the most often
-    (``None``: not after writes), ``writes`` whether it may write, ``alignment``: all its I/Os begin
-    at multiples of this number of bytes (``None``: unknown)."""
+    itself back (rate, rate_iops, thinktime). ``polls``: it polls for completions, so its CPU is
+    always busy. ``offloads``: threads of fio's submit for the jobs (io_submit_mode=offload), so
+    that a synchronous engine has a depth as well. ``syncs``: it calls fsync or the like, which
+    writes more than it counts. ``block_size`` is its smallest I/O in bytes (``None``: unknown),
+    ``sync_interval`` the smallest number of writes after which it syncs (``None``: not after
+    writes), ``writes`` whether it may write, ``alignment``: all its I/Os begin at multiples of this
+    number of bytes (``None``: unknown)."""
 
     jobs: int = 1
     iodepth: int | None = 1
@@ -79,11 +79,11 @@ class Evidence:
     """Evidence for the rules. ``frames`` are the running step's (without a job: the last ones),
     oldest first; ``idle_frames`` those right before it; ``online`` the CPUs that can be used.
     ``devices`` are those that the job works on, ``tree`` these and all below them, ``links`` what
-    lies directly below each; ``uncounted_targets`` is what else the job works on that is on no
-    block device. ``conditions`` were read last, ``start_conditions`` at the run's beginning.
-    ``volume`` is what was bought, if the user says so. ``drives`` are the last readings of NVMe
-    drives. ``idle_rings`` names programs that sleep in io_uring, which alone are the I/O
-    pressure. ``odd_disk`` is slow for its load, as its siblings show."""
+    lies directly below each; ``uncounted_targets`` are targets of the job that are on no block
+    device. ``conditions`` were read last, ``start_conditions`` at the run's beginning. ``volume``
+    is what was bought, if the user says so. ``drives`` are the last readings of NVMe drives.
+    ``idle_rings`` names programs that sleep in io_uring and are the only source of I/O pressure.
+    ``odd_disk`` is slow for its load, as its siblings show."""
 
     frames: Sequence[Frame]
     idle_frames: Sequence[Frame] = ()
@@ -112,7 +112,7 @@ class Evidence:
 
     @cached_property
     def newest_measured(self) -> list[Frame]:
-        """The newest of them that belong together: nearly every rule asks for them."""
+        """The newest measured frames that belong together; nearly every rule uses them."""
         return _close_together(self.measured, ENOUGH_SECONDS)
 
 
@@ -151,7 +151,7 @@ def frame_start_s(frame: Frame) -> float:
 
 def recent_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
     """The last ``count`` frames that measured the kernel's side: of the job's seconds if one runs,
-    else of all; empty if there are fewer."""
+    else of all. Empty if there are fewer."""
     running = any(f.fio is not None for f in evidence.frames)
     if running:
         return recent_job_frames(evidence, count)

@@ -1,5 +1,5 @@
-"""Figures over several frames, for the rules: means of the frames' figures. A figure that no frame
-has is ``None`` or empty, never 0."""
+"""Figures over several frames, for the rules: means of the frames' figures. A figure missing in all
+frames is ``None`` or empty, never 0."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import NO_LATENCY, SOME_LATENCY, WRONG_LATENCY, Frame
 
 FULL_UTIL = 85.0
-"""Percent of the time in which a device is in use: more leaves hardly any."""
+"""Percent of the time: a device in use for more has hardly any left."""
 SAME_SHARE = 0.05
 """Two runs that differ by at most this share count as equal."""
 
 
 def ios_in_flight(frames: Sequence[Frame]) -> float | None:
-    """I/Os that fio has under way on average, by Little's law: N = X·R (``None``: no latency, or
+    """I/Os that fio has in flight on average, by Little's law: N = X·R (``None``: no latency, or
     not of all I/Os)."""
     latency = fio_latency_ns(frames)
     if latency is None or any({NO_LATENCY, SOME_LATENCY, WRONG_LATENCY} & f.flags for f in frames):
@@ -28,7 +28,7 @@ def ios_in_flight(frames: Sequence[Frame]) -> float | None:
 
 
 def iops_spread(frames: Sequence[Frame]) -> float | None:
-    """Standard deviation of the seconds' IOPS over their mean; ``None`` of fewer than two."""
+    """Standard deviation of the seconds' IOPS over their mean; ``None`` for fewer than two."""
     iops = [f.fio.total.iops for f in frames if f.fio and f.fio.total.iops]
     return pstdev(iops) / fmean(iops) if len(iops) > 1 else None
 
@@ -61,9 +61,8 @@ def fio_latency_ns(frames: Sequence[Frame]) -> float | None:
 @dataclass(frozen=True, slots=True)
 class DeviceFigures:
     """Devices together over some frames: means of the fields of ``DiskRates`` of the same names.
-    ``data_ios_s`` are the I/Os without empty flushes, which Linux counts among a disk's writes,
-    and some of them twice (O_SYNC on a disk without FUA): so this is the least number of I/Os with
-    data."""
+    ``data_ios_s`` are the I/Os without empty flushes. Linux counts those among a disk's writes,
+    some of them twice (O_SYNC on a disk without FUA), so this is a lower bound."""
 
     r_s: float
     w_s: float
@@ -85,7 +84,7 @@ def device_figures(
     """Means over the frames that measured all the devices; ``None`` if fewer than ``least``
     did."""
     least = max(least, 1)
-    # a dozen rules ask for it each second
+    # a dozen rules use this each second
     if not devices or len(frames) < least:
         return None
     names = [device.name for device in devices]
@@ -120,8 +119,8 @@ def mean_of_all(values: Sequence[float | None]) -> float | None:
 def iops_by_second(
     frames: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> list[tuple[float, float, float]]:
-    """(fio's IOPS, the fewest and the most I/Os with data that the devices' counters allow per
-    second) of each frame that has both."""
+    """For each frame that has both: (fio's IOPS, the fewest and the most data I/Os per second that
+    the devices' counters allow)."""
     rows = []
     for frame in frames:
         fio_s, device_io = fio_iops([frame]), device_figures([frame], devices, 1)
@@ -131,7 +130,7 @@ def iops_by_second(
 
 
 def flush_await_ms(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> float | None:
-    """How long a flush took in these frames, in ms; ``None`` if there was none."""
+    """Mean time of a flush in these frames, in ms; ``None`` if there was none."""
     waited = count = 0.0
     names = [device.name for device in devices]
     for frame in frames:

@@ -1,4 +1,4 @@
-"""A finding: the sentence of a rule, with its numbers, its advice and its seconds."""
+"""A finding: a rule's sentence with its numbers, its advice and its seconds."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from iopstui.model.findings.advice import NO_ADVICE, Advice
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``rule`` names what fired, ``text`` is the sentence, ``advice`` what to try ("" if
-    nothing helps), ``key`` the key that does it ("" if none). ``test`` are the options of the run
-    that decides it (empty: there is none). ``since`` and ``until`` are the seconds of the session
-    that it is about (``None``: of no seconds, or an older recording's). ``disk`` is the one disk
-    that it is about ("": not one alone, or not said)."""
+    """``rule`` names what fired, ``text`` is the sentence, ``advice`` what to try ("" if nothing
+    helps), ``key`` the key that does it ("" if none). ``test`` are the options of a run that
+    decides whether it is true (empty: none does). ``since`` and ``until`` are the seconds of the
+    session that it is about (``None``: none, or an older recording). ``disk`` is the disk that it
+    is about ("": several, or not given)."""
 
     rule: str
     text: str
@@ -34,15 +34,15 @@ class Finding:
 
 
 def period_text(finding: Finding) -> str:
-    """The seconds that it is about: "0:05-0:08"; "" if it is about none."""
+    """The seconds it is about: "0:05-0:08"; "" if none."""
     if finding.since is None or finding.until is None:
         return ""
     return f"{units.clock(finding.since)}-{units.clock(finding.until)}"
 
 
 def end_text(since: float, until: float, why: str = "") -> str:
-    """When its cause ended, and how long it lasted: "ended at 0:36, after 24 s". One that later
-    seconds contradict is "withdrawn: vda counts its I/Os all the same"."""
+    """When its cause ended, and how long it lasted: "ended at 0:36, after 24 s". A finding that
+    later seconds contradict is "withdrawn: vda counts its I/Os all the same"."""
     if why:
         return f"withdrawn: {why}"
     return f"ended at {units.clock(until)}, after {units.duration(until - since)}"

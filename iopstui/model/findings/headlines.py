@@ -82,7 +82,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
 docs/rules.md."""
 DEGRADED = "(degraded)"
 REBUILT = (WARNING, "The array is being rebuilt or checked")
-"""Of an array that lacks no member: its finding's text has no DEGRADED."""
+"""Headline for an array that lacks no member (the finding's text does not contain DEGRADED)."""
 
 
 def _entry(finding: Finding) -> tuple[str, str] | None:

@@ -1,5 +1,5 @@
-"""Whether a cgroup's limit on a disk binds (it is reached, and nothing above its device sets about
-the same rate), and whether the hardware queues' tags are used up."""
+"""Whether a cgroup's limit on a disk binds (it is reached, and nothing above the device limits to
+about the same rate), and whether the tags of the hardware queues are used up."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ kernel lets 97 of 100 through."""
 DECIDING_SECONDS = 8
 """So many seconds show whether it does."""
 OVERFULL = 1.05
-"""Queues with so many more requests than they hold, by the mean, are not all that are in use."""
+"""If there are this many times more requests on average than these queues hold, others are in use
+too."""
 PASSING_LAYERS = ("LVM", "dm-multipath")
 """Layers that hold no I/O themselves."""
 
 ReachedLimit = tuple[str, IoLimit, float]
-"""A disk, the cgroup's limit on it that is reached, and what the disk does of that per second."""
+"""A disk, the cgroup limit on it that is reached, and the disk's rate in the limit's unit."""
 
 
 def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
-    """The cgroup limit that these frames reach; of several the one that binds, which the I/Os are
-    closest to."""
+    """The cgroup limit that these frames reach. If there are several, the one the I/Os are closest
+    to: it binds."""
     reached: list[tuple[float, ReachedLimit]] = []
     for name, state in evidence.conditions.devices.items():
         disks = [frame.disks[name] for frame in frames if name in frame.disks]
@@ -52,14 +53,14 @@ def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit |
                 continue
             if (rate := fmean(measured)) >= NEAR_LIMIT * limit.value:
                 reached.append((rate / limit.value, (name, limit, rate)))
-    # a partition has the limits of its disk and no larger figures: rounded they are equal, and the
-    # first one is named
+    # a partition has its disk's limits and no larger figures: after rounding they are equal, and
+    # the first one wins
     return max(reached, key=lambda entry: round(entry[0], 3), default=(0.0, None))[1]
 
 
 def binding_limit(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
-    """``limit_reached`` if that limit binds. A layer above its device may set a rate that is near
-    it as well (dm-delay): then most seconds have to be at the limit."""
+    """``limit_reached`` if that limit binds. A layer above may hold the rate near the limit as well
+    (dm-delay); then most seconds must be at the limit."""
     limit = limit_reached(frames, evidence)
     if limit is None:
         return None
@@ -74,7 +75,7 @@ def binding_limit(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit |
 
 
 def no_limit_binds(frames: Sequence[Frame], evidence: Evidence) -> bool:
-    """Whether no limit holds the I/Os of these frames: a layer may be named instead."""
+    """Whether no limit holds these I/Os back, so that a layer may be the cause."""
     if limit_reached(frames, evidence) is None:
         return True
     decided = len(evidence.measured) >= DECIDING_SECONDS
@@ -88,7 +89,7 @@ def _limited_rate(disk: DiskRates, kind: str) -> float | None:
     }.get(kind)  # fmt: skip
 
 
-# How many requests fit into the queues that jobs reach: the rest waits above or in a scheduler.
+# How many requests fit into the queues that jobs reach. The rest waits above or in a scheduler.
 
 
 def reached_queues(device: BlockDevice, frames: Sequence[Frame]) -> list[Hctx]:
@@ -107,8 +108,8 @@ class ReachedTags:
 
 
 def reached_tags(device: BlockDevice, frames: Sequence[Frame]) -> ReachedTags | None:
-    """The queues of a device that the jobs reach; ``None`` if it has none, or hides their sizes.
-    More requests than those of the jobs' CPUs hold show that the jobs reach others as well."""
+    """The queues of a device that the jobs reach; ``None`` if it has none, or hides their sizes. If
+    there are more requests than the queues of the jobs' CPUs hold, the jobs reach others, too."""
     nr_requests = device.queue.nr_requests if device.queue is not None else None
     if nr_requests is None or not device.hctxs:
         return None
@@ -140,7 +141,7 @@ def nearly_full(frames: Sequence[Frame], evidence: Evidence) -> bool:
 
 
 def room_below(device: BlockDevice, evidence: Evidence) -> int | None:
-    """How many requests the driver takes at once: what is beyond waits in the scheduler."""
+    """How many requests the driver takes at once; the others wait in the scheduler."""
     reached = reached_queues(device, recent_frames(evidence))
     tags = [hctx.nr_tags for hctx in reached if hctx.nr_tags is not None]
     if not reached or len(tags) < len(reached):

@@ -30,11 +30,11 @@ MAX_WINDOWS, ENOUGH_WINDOWS = 30, 20
 JUDGE_EVERY = 2
 """Windows from one judgement to the next. Two in a row have to agree."""
 MIN_REQUESTS, MIN_MS = 200, 50.0
-"""Of a window; the kernel counts whole milliseconds."""
+"""Of a window: the kernel counts whole milliseconds."""
 
 WORTH_SAYING = log(1.2)
 SUSPICIOUS = 0.1
-"""The fit that has all disks in it follows the slow one, too."""
+"""The fit over all disks also follows the slow one."""
 MANY_DEVIATIONS, LEAST_DEVIATION = 5.0, 0.02
 """A slow disk is at least MANY_DEVIATIONS times as far from its siblings as they are from each
 other; their spread counts as LEAST_DEVIATION at least."""
@@ -50,7 +50,7 @@ LITTLE_GRANTED = 0.03
 """A window is skipped if it is granted at least this much (a logarithm), and only that decides
 whether it is slow."""
 ENOUGH_LEVEL = 10
-"""Windows of which a level is the median."""
+"""A level is the median of at least this many windows."""
 COVERED_SHARE = 0.3
 """Its siblings must have had such a load in this share of its windows."""
 FEWER, MORE = 2.5, 1.5
@@ -143,7 +143,7 @@ class Windows:
             rates = frame.disks[name]
             growths = _growths(rates)
             if None in growths:
-                # of a counter that went back nothing is known in this window
+                # a counter that went back gives nothing for this window
                 growths = tuple(nan if growth is None else growth for growth in growths)
             growths = (*growths, 1, bool(rates.in_flight))
             before = self._sums.get(name)
@@ -202,8 +202,8 @@ def groups(
     tree: Sequence[BlockDevice], rebuilt: Collection[str] = ()
 ) -> Iterator[tuple[list[str], str]]:
     """The names of like disks (same model, firmware, size, settings), and the striped array that
-    all are members of ("": none). Members of ``rebuilt`` are not named. How long a spinning disk
-    takes depends on where its data lies; virtual disks outside an array may be anything."""
+    all are members of ("": none). Members of ``rebuilt`` are not named. A spinning disk's times
+    depend on where its data lies, and virtual disks outside an array may differ in anything."""
     alike: dict[tuple[object, str], list[str]] = {}
     by_name = {device.name: device for device in tree}
     for device in tree:
@@ -228,7 +228,7 @@ def groups(
 
 
 def odd_one(rows: Rows) -> OddDisk | None:
-    """The disk of these that is slow for its load; ``None`` where none is, or nobody can tell.
+    """The disk among these that is slow for its load; ``None`` if none is, or it is unknown.
     ``rows`` has the same windows of each (``None``: too little I/O)."""
     rows = {name: found for name, found in rows.items() if has_enough(found)}
     if len(rows) <= MIN_SIBLINGS:
@@ -244,7 +244,7 @@ def odd_one(rows: Rows) -> OddDisk | None:
 
 
 def has_enough(found: Sequence[Row | None]) -> bool:
-    """Whether a disk did enough in enough of these windows to be compared."""
+    """Whether a disk had enough I/O in enough of these windows to be compared."""
     return sum(row is not None for row in found) >= ENOUGH_WINDOWS
 
 
@@ -302,8 +302,8 @@ def _has_bursts(odd: str, rows: Rows) -> bool:
 
 
 def _burst(rows: Sequence[Row]) -> float:
-    """How many requests come at once, at least 1, if their bursts come independently: the number
-    with which requests would have been in flight as often as they were."""
+    """How many requests come at once (at least 1), if bursts come independently: the size that
+    explains how often requests were in flight."""
     low, high = 0.0, log(MAX_BURST)
     while high - low > 0.01:
         middle = (low + high) / 2
@@ -334,8 +334,8 @@ def _against_others(
 
 
 def _offs(rows: Rows, fit: _Fit) -> dict[str, dict[int, float]]:
-    """How much longer than this fit says the requests of each disk took, by window (logarithms),
-    without what a window did to all disks (a pause of the machine)."""
+    """How much longer than predicted by this fit each disk's requests took, by window (logarithms),
+    less what all disks had in common in a window (a pause of the machine)."""
     off = {
         name: {n: row.time - fit.value(row.terms) for n, row in enumerate(found) if row}
         for name, found in rows.items()

@@ -1,6 +1,6 @@
-"""Effect of a changed tunable: on CPUs and requests, and separately on IOPS. A tunable moves work
-whether or not that pays: both are reported, neither is promised. The seconds before and after one
-change are not a comparison (the load drifts, too); repeated, interleaved runs are."""
+"""Effect of a changed tunable: on CPUs and requests, and separately on IOPS. A tunable moves work,
+whether or not that helps, so the two are reported apart. The seconds before and after one change
+are not a comparison (the load drifts, too); repeated, interleaved runs are."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class TunableChange:
 def frames_around(
     frames: Sequence[Frame], change: TunableChange, since: float = -inf
 ) -> tuple[list[Frame], list[Frame]]:
-    """(the last measured seconds wholly before the change, the first wholly after it), at most
-    ``SECONDS_COMPARED`` each. Nothing that began before ``since`` (an earlier change) is used, and
-    the second after the change is left out: what was in flight then is of both."""
+    """(the last measured seconds before the change, the first after it), at most
+    ``SECONDS_COMPARED`` each. Seconds that began before ``since`` (an earlier change) are not used,
+    nor is the second right after the change: its I/Os were in flight during the change."""
     usable = measured_frames(frames)
     before = [f for f in usable if f.t <= change.t and frame_start_s(f) >= since]
     after = [f for f in usable if frame_start_s(f) > change.t]
@@ -81,7 +81,7 @@ def effect_text(
     after: Sequence[Frame],
     devices: Sequence[BlockDevice],
 ) -> str:
-    """What a tunable moved, apart from IOPS: completions between CPUs, merges, sizes."""
+    """What a tunable changed besides IOPS: CPUs of completions, merges, sizes."""
     if change.name in COMPLETION_TUNABLES:
         return _completions_text(before, after, devices)
     irq = irq_of(change.name)
@@ -108,8 +108,8 @@ def effect_text(
 def _completions_text(
     before: Sequence[Frame], after: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> str:
-    """How the CPUs of BLOCK softirqs changed. They are counted for all disks together: if they are
-    more than these devices' I/Os, nobody can tell which are theirs."""
+    """How the CPUs of BLOCK softirqs changed. These are counted for all disks together: if they
+    exceed these devices' I/Os, it is unknown which are theirs."""
     counts = [_softirqs_by_cpu(frames, devices) for frames in (before, after)]
     if None in counts:
         return "most BLOCK softirqs are other disks', so this disk's cannot be counted"
@@ -129,9 +129,9 @@ def _softirqs_by_cpu(
 
 
 def _function_calls_text(frames: Sequence[Frame], change: TunableChange, since: float) -> str:
-    """Wide machines read these in some seconds only, before the frame that has them, and then
-    over the time since the last reading: what reaches over the change is left out. "" where
-    nothing remains."""
+    """How function-call interrupts moved between CPUs; "" if unknown. Wide machines read them in
+    some seconds only, for the time since the last reading. A reading that spans the change is left
+    out."""
     readings = [
         (f.t - (f.ipi_age_s or 0.0), sum(rate_of(f.cpus, "ipi_s").values()))
         for f in frames
@@ -181,7 +181,7 @@ def _cpu_shift_text(label: str, earlier: Mapping[int, float], now: Mapping[int, 
 
 
 def moved_share(earlier: Mapping[int, float], now: Mapping[int, float]) -> float:
-    """The part of a count that is on other CPUs than before, 0 to 1, whatever its sum is."""
+    """The part (0..1) of a count that is now on other CPUs, whatever its sum."""
     total_then, total_now = sum(earlier.values()), sum(now.values())
     if total_then <= 0 or total_now <= 0:
         return 0.0
@@ -268,7 +268,7 @@ class Alternation:
         return t - self._began >= SPAN_S
 
     def add(self, frame: Frame) -> None:
-        """Add a frame to the span if all of it is in the span: the second of the change is not."""
+        """Add a frame to the span if it lies wholly in it; the second of the change does not."""
         if self._spans and frame_start_s(frame) > self._began:
             self._spans[-1] += measured_frames([frame])
 

@@ -1,4 +1,4 @@
-"""Share of the I/Os at each place in a window, for the rules (model/metrics/waits.py has the
+"""Where the I/Os of some seconds wait, for the rules (model/metrics/waits.py has the
 arithmetic)."""
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def layers_down_from(name: str, evidence: Evidence) -> set[str]:
 
 
 def ios_above(waits: Waits, names: set[str], writes: bool) -> float:
-    """I/Os that may wait above these layers: not in them, nor for a CPU, nor in an unknown place.
-    Those in the page cache may if the job ``writes``."""
+    """I/Os that may wait above these layers: those not in them, not waiting for a CPU, and not in
+    an unknown place. I/Os in the page cache count if the job ``writes``."""
     inside = sum(ios for name, ios in waits.layers.items() if name in names)
     elsewhere = (waits.cpu or 0.0) + waits.unsent + waits.unknown
     return waits.ios - inside - elsewhere - (0.0 if writes else waits.cache)

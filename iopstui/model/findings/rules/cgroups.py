@@ -1,4 +1,4 @@
-"""Rules on cgroups: one that does most of a disk's I/O, and one that its limit slows down."""
+"""Rules on cgroups: one that does most of a disk's I/O, one that is slowed down by its limit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from iopstui.model.metrics.frame import Frame
 MAIN_SHARE = 0.6
 """Share of a disk's bytes in one direction from which on a group does most of them."""
 USED_UTIL, USED_QUEUE = 50.0, 1.0
-"""A disk that is busier than one of these is worth a word on who uses it."""
+"""Who uses a disk is reported only if the disk is busier than one of these."""
 NEAR_LIMIT = 95.0
-"""Percent of a limit: the kernel lets through a little less than it allows."""
+"""A limit counts as reached from this percentage on: the kernel lets through a little less."""
 MAX_READING_AGE_S = 15.0
-"""Readings that are not part of samples are used for this long."""
+"""How long (s) readings made beside the samples are used."""
 
 
 def dominant_cgroup(evidence: Evidence) -> Finding | None:
@@ -49,7 +49,7 @@ def needs_cgroup_readings(evidence: Evidence) -> bool:
 
 
 def cgroup_limit_reached(evidence: Evidence) -> Finding | None:
-    """A group does all that io.max lets it do, and its tasks wait."""
+    """A group is at its io.max limit, and its tasks wait."""
     frames = recent_frames(evidence)
     readings = _readings(evidence, frames) if frames else None
     if not readings:
@@ -76,7 +76,7 @@ def _is_in_use(rates: DiskRates) -> bool:
 
 
 def _readings(evidence: Evidence, frames: Sequence[Frame]) -> list[Sequence[GroupRates]]:
-    """The groups of each second, or what was read of them beside the samples lately."""
+    """The groups of each second, or the latest reading made beside the samples."""
     readings = [frame.groups for frame in frames if frame.groups is not None]
     if len(readings) == len(frames):
         return list(readings)
@@ -111,7 +111,7 @@ def _dominant_owner(readings: Sequence[Sequence[GroupRates]], disk: str) -> Find
 
 
 def _bytes_by_owner(groups: Sequence[GroupRates], disk: str, reads: bool) -> dict[str, float]:
-    """Bytes per second by what people call it; containers of one pod are one."""
+    """Bytes per second by unit, container or pod; containers of one pod are added up."""
     bytes_by_owner: dict[str, float] = {}
     for group in groups:
         use, name = group.disks.get(disk), group.name

@@ -1,4 +1,4 @@
-"""Rules on what is counted: whether the kernel counts, and why fio and the device differ."""
+"""Rules on counters: whether the kernel counts at all, and why fio and the device differ."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from iopstui.model.metrics.frame import APART, SUBMITTED
 from iopstui.model.samples import READ, WRITE
 from iopstui.model.sizes import size_text
 
-# another program's queue: the least await, depth and use of the disk
+# another program's queue counts from these on: await, depth and use of the disk
 LONG_AWAIT_MS = 5.0
 DEEP_QUEUE = 4.0
 BUSY_UTIL = 90.0
@@ -76,7 +76,7 @@ def no_iostats(evidence: Evidence) -> Finding | None:
 
 def _counts_nothing(device: BlockDevice, evidence: Evidence) -> bool:
     """Whether no I/O of the device is counted. Drivers without hardware queues (zram, dm, md) count
-    by themselves, whatever iostats says: of them fio's direct I/O has to show it."""
+    by themselves, whatever iostats says: for them only fio's direct I/O can prove it."""
     window = recent_frames(evidence)
     figures = device_figures(window, [device], 1)
     if figures is None or figures.ios_s > 0:
@@ -87,7 +87,7 @@ def _counts_nothing(device: BlockDevice, evidence: Evidence) -> bool:
 
 
 def io_before_run(evidence: Evidence) -> Finding | None:
-    """The disk was in use right before the run began: what has left by then disturbs nothing."""
+    """The disk was in use right before the run began: I/O that ended before does not disturb it."""
     devices = evidence.devices
     before = device_figures(evidence.idle_frames[-ENOUGH_SECONDS:], devices)
     last = device_figures(evidence.idle_frames[-1:], devices, 1)
@@ -124,7 +124,7 @@ def count_mismatch(evidence: Evidence) -> Finding | None:
         return None
     less = all(most < 0.9 * ios for ios, _, most in seconds)
     more = all(least > 1.1 * ios for ios, least, _ in seconds)
-    # what takes longest to see is asked last: nearly always they agree in each second
+    # the slowest check comes last: nearly always the counts agree in each second
     if not (less or more) or _counts_agree(evidence):
         return None
     counted = device_io.ios_s if less else device_io.data_ios_s
@@ -142,8 +142,8 @@ def count_mismatch(evidence: Evidence) -> Finding | None:
 
 
 def _counts_agree(evidence: Evidence) -> bool:
-    """Whether the counts of more seconds agree: on a busy machine fio reports late, and what one
-    second lacks another has."""
+    """Whether the counts agree over more seconds: on a busy machine fio reports late, so one second
+    has the I/Os that another lacks."""
     seconds = iops_by_second(evidence.measured[-LONG_ENOUGH:], evidence.devices)
     fio_s = sum(ios for ios, _, _ in seconds)
     least, most = (sum(second[side] for second in seconds) for side in (1, 2))
@@ -265,7 +265,7 @@ def _split_cause(evidence: Evidence, size: float, request: float) -> Cause:
 
 
 def busy_device(evidence: Evidence) -> Finding | None:
-    """Without a job: I/O of others waits on the device."""
+    """Without a job: I/O of others waits in the device."""
     frames = recent_frames(evidence)
     for device in evidence.devices if not any(frame.fio for frame in frames) else ():
         seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]

@@ -78,7 +78,7 @@ def cpu_steal(evidence: Evidence) -> Finding | None:
 
 
 def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
-    """A CPU that completes this device's I/O is full of it, and no job runs there."""
+    """A CPU without a job is fully used by completing this device's I/O."""
     frames = recent_frames(evidence)
     jobs = job_cpus(frames)
     for cpu, count in sorted(mean_by_cpu(frames, "irq_s").items(), key=lambda item: -item[1]):
@@ -106,7 +106,7 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
 def _rq_affinity_advice(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> tuple[Advice, str]:
     """Advice on rq_affinity for completions that one CPU runs: (advice, key)."""
     affinities = {device.queue.rq_affinity if device.queue else None for device in devices}
-    # the CPUs of the machine: a completion may be moved to one that fio does not use, too
+    # all CPUs of the machine: a completion may also move to one that fio does not use
     reasons = [why_rq_affinity_cannot_matter(device, cpus) for device in devices]
     cannot = "; ".join(dict.fromkeys(filter(None, reasons)))
     if None not in reasons or None in affinities:
@@ -148,10 +148,10 @@ def _complete_at_submitters(devices: Sequence[BlockDevice]) -> bool:
 def _completions_by_cpu(
     frames: Sequence[Frame], evidence: Evidence
 ) -> tuple[str, dict[int, float]] | None:
-    """CPUs that ran the completions. BLOCK softirqs are those of all disks: with several queues,
-    which complete inside the hard interrupt, the device's own interrupts tell; with one queue
-    softirqs count as long as they are no more than its I/Os and run where its interrupt comes.
-    ``None`` where neither can tell."""
+    """Which CPUs ran the completions; ``None`` if unknown. A device with several queues completes
+    inside its hard interrupts, so these are counted. With one queue, BLOCK softirqs are counted;
+    they are those of all disks, so they must not exceed the device's I/Os and must run where its
+    interrupt arrives."""
     block, irq = mean_by_cpu(frames, "block_s"), mean_by_cpu(frames, "irq_s")
     softirqs, interrupts = sum(block.values()), sum(irq.values())
     several = any(len(device.hctxs) > 1 for device in evidence.devices)
@@ -238,7 +238,7 @@ def _interrupts_by_cpu(
 
 
 def remote_numa_node(evidence: Evidence) -> Finding | None:
-    """Jobs run on one NUMA node, the disk hangs on another."""
+    """Jobs run on one NUMA node, the disk is attached to another."""
     nodes, frames = evidence.conditions.nodes, recent_job_frames(evidence)
     if len(set(nodes.values())) < 2 or not frames:
         return None

@@ -1,6 +1,5 @@
-"""Rules on how IOPS and latency go with the depth, the block size, and time.
-
-A limit that somebody set and a disk's own look the same in one reading: it takes two."""
+"""Rules on how IOPS and latency change with depth, block size and time. One reading cannot tell a
+configured limit from the disk's own; two can."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ from iopstui.model.sizes import size_text
 FLAT_DEVIATION = 0.06
 """Standard deviation of five seconds over their mean; 500 IOPS of a token bucket vary by 4 %."""
 MIN_IN_FLIGHT = 4.0
-"""I/Os in flight below which a rate may be the latency's, and near a limit by chance."""
+"""With fewer I/Os in flight, latency may set the rate, which is then near a limit by chance."""
 OTHERS_SHARE = 0.15
 """A part of a device's I/Os, bytes or queue."""
 
@@ -61,7 +60,7 @@ def saturated_queue(evidence: Evidence) -> Finding | None:
         return None
     earlier = shallower[-1]
     deeper = now.depth / earlier.shape.depth
-    # some slow seconds do not undo what the depth brought over the run
+    # some slow seconds don't undo the depth's gain over the run
     most = max(iops, fio_iops(evidence.measured))
     if most > earlier.iops * 1.1 or not is_latency_from_depth(deeper, earlier.lat_ns, latency):
         return None
@@ -77,8 +76,8 @@ def saturated_queue(evidence: Evidence) -> Finding | None:
 
 
 def throughput_limit(evidence: Evidence) -> Finding | None:
-    """One flat figure at two depths, or one bandwidth at two block sizes, while the queue is full
-    and the CPUs have time: something holds it there."""
+    """The same IOPS or bandwidth at two depths or block sizes, while the queue is full and the CPUs
+    have time: a limit."""
     frames = recent_job_frames(evidence, 5)
     spread, inside = iops_spread(frames), ios_in_flight(frames)
     if inside is None or spread is None or spread > FLAT_DEVIATION or evidence.shape.paced:
@@ -102,7 +101,7 @@ def throughput_limit(evidence: Evidence) -> Finding | None:
 
 
 def _bought_limit_reached(now: SteadyRun, evidence: Evidence, inside: float) -> Finding | None:
-    """The rate is at a limit of the volume that the user has named: one reading is enough then."""
+    """The rate is at a known limit of the volume that the user named, so one reading is enough."""
     limit = _limit_text(evidence, now, _counted_limits(evidence))
     if not limit or inside < MIN_IN_FLIGHT:
         return None
@@ -152,8 +151,8 @@ def _deeper_without_gain(earlier: SteadyRun, now: SteadyRun, evidence: Evidence)
 
 
 def _counted_limits(evidence: Evidence) -> list[str] | None:
-    """The limits that the demand exceeded in each of these seconds, as an AWS volume counts
-    (model/metrics/aws.py); ``None``: nothing counts them."""
+    """The limits exceeded in each of these seconds by an AWS volume's own count
+    (model/metrics/aws.py); ``None``: not counted."""
     frames = recent_job_frames(evidence, 5)
     if not frames or not all(frame.aws for frame in frames):
         return None
@@ -173,8 +172,8 @@ def _reached_text(counted: Sequence[str] | None) -> str:
 
 
 def _limit_text(evidence: Evidence, now: SteadyRun, counted: Sequence[str] | None) -> str:
-    """Names the bought volume's limit that the figure stands at; "" if it stands at none, or if the
-    volume itself counts that it is another (``counted``)."""
+    """Names the limit of the bought volume that the figure has reached; "" if it has reached none,
+    or if the volume's own count (``counted``) names another."""
     volume, size = evidence.volume, now.shape.block_size
     if volume is None or not size:
         return ""
@@ -206,7 +205,7 @@ def _double_block_size(now: SteadyRun) -> tuple[tuple[str, str], ...]:
 
 
 def end_of_burst(evidence: Evidence) -> Finding | None:
-    """A step down at constant load that the device took: a credit is used up, or a cache full."""
+    """A step down at constant load, caused by the device: a credit is used up, or a cache full."""
     shape, frames = evidence.shape, evidence.measured
     if shape.paced or shape.direct is not True or len(frames) < 2 * SECONDS_PER_SIDE:
         return None
@@ -217,7 +216,7 @@ def end_of_burst(evidence: Evidence) -> Finding | None:
     was, now = fio_iops(before), fio_iops(after)
     if saturated_jobs(after)[1] or _is_used_by_others(evidence, after):
         return None
-    # a second in which it happened belongs to both
+    # the second of the step belongs to both
     late = after[1:]
     if not is_same_workload(before, late):
         return None
@@ -239,8 +238,8 @@ def end_of_burst(evidence: Evidence) -> Finding | None:
 
 
 def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, Advice] | None:
-    """Headline and advice if the rate fell to the baseline of a bucket of the bought volume;
-    ``None`` if not."""
+    """Headline and advice if the rate fell to the baseline of a credit bucket of the bought volume;
+    else ``None``."""
     volume = evidence.volume
     disks = [disk for f in late if (disk := f.combined([d.name for d in evidence.devices]))]
     if volume is None or not disks:
@@ -260,8 +259,8 @@ def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, Advice
 
 
 def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
-    """Whether the devices account for at least half of what each I/O takes longer; True where the
-    places of the I/Os are not known."""
+    """Whether at least half of the added latency is in the devices; True if the places of the I/Os
+    are unknown."""
     sides = [(mean_waits(frames), fio_iops(frames)) for frames in (before, after)]
     (earlier, was), (now, is_now) = sides
     if earlier is None or now is None or not was or not is_now:
@@ -272,7 +271,7 @@ def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool
 
 
 def _is_used_by_others(evidence: Evidence, after: Sequence[Frame]) -> bool:
-    """Whether others have a good part of a device of the stack, or that is not known."""
+    """Whether others use a good part of a device of the stack, or this is unknown."""
     share = others_share(evidence, after)
     return share is None or share.most >= OTHERS_SHARE
 
@@ -287,8 +286,8 @@ SECONDS_PER_SIDE = 4
 
 
 def step_down_index(frames: Sequence[Frame]) -> int | None:
-    """Index at which the seconds fall into two parts, the second lower by far more than each part
-    varies; ``None`` if they don't."""
+    """Index that splits the seconds so that the later part is lower by far more than either part
+    varies; ``None`` if there is none."""
     iops = [fio_iops([frame]) for frame in frames]
     if not all(iops) or not _has_step_down(iops):
         return None
@@ -305,11 +304,11 @@ def step_down_index(frames: Sequence[Frame]) -> int | None:
 
 
 def _has_step_down(iops: Sequence[float]) -> bool:
-    """Whether all seconds from some place on are lower than all before it: a load without a step
-    is looked at each second, and nearly always ends here."""
+    """Whether from some index on all seconds are lower than all before it. A quick check: for a
+    load without a step it nearly always fails."""
     least = [*accumulate(iops, min)][SECONDS_PER_SIDE - 1 :]
     most = [*accumulate(reversed(iops), max)][SECONDS_PER_SIDE - 1 :]
-    # what is before the first place beside what is behind it, and so on
+    # the seconds before the first split against those after it, and so on
     return any(map(lt, most[-1 - SECONDS_PER_SIDE :: -1], least))
 
 
@@ -351,7 +350,7 @@ class _Workload:
         )  # fmt: skip
 
     def is_similar(self, other: _Workload) -> bool:
-        """Whether none of them differs by more than chance."""
+        """Whether no figure differs by more than chance."""
         sizes = sorted((self.mean_size, other.mean_size))
         names = {*self.device_shares, *other.device_shares}
         return (

@@ -1,5 +1,5 @@
-"""Rules on what an NVMe drive says of itself: throttling, wear, media errors, what it writes for
-each byte that it is given (SMART), and the limits of an AWS volume (log page D0h)."""
+"""Rules on what an NVMe drive reports about itself: throttling, wear, media errors, write
+amplification (SMART), and the limits of an AWS volume (log page D0h)."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ def write_amplification(evidence: Evidence) -> Finding | None:
 
 
 def volume_limit(evidence: Evidence) -> Finding | None:
-    """An AWS volume that counts that the demand exceeded a limit, in each of the last seconds."""
+    """An AWS volume whose own counters show that the demand exceeded a limit in each of the last
+    seconds."""
     frames = recent_frames(evidence)
     for disk in (frames[-1].aws or {}) if len(frames) >= ENOUGH_SECONDS else ():
         volumes = [frame.aws[disk] for frame in frames if frame.aws and disk in frame.aws]
@@ -159,7 +160,7 @@ def _others_text(exceeded: Mapping[str, float], volumes: Sequence[VolumeGrowth])
 
 
 def _writes_per_day_text(evidence: Evidence, reading: DriveReading) -> str:
-    """What that means for the drive's endurance; "" where its rate or size is not known."""
+    """How many times a day the drive is written at this rate; "" if its rate or size is unknown."""
     rates = [frame.total.w_bytes_s for frame in recent_frames(evidence) if frame.total is not None]
     measured = [rate for rate in rates if rate is not None]
     capacity = reading.counts.get("capacity")

@@ -1,4 +1,4 @@
-"""Rules on what ails the device itself: heat, a slow link, errors, missing members and paths."""
+"""Rules on the device's health: heat, a slow link, errors, missing members and paths."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from iopstui.model.metrics.nvme import diag_texts
 # percent of the time in which some task waits for memory
 MEMORY_WAIT_PERCENT = 10.0
 IO_WAIT_PERCENT = 20.0
-# a link is in question once half of what it can carry is used
+# a link may be the limit once half of its bandwidth is used
 LINK_USE_SHARE = 0.5
 RECENT_S = 30.0
 LOG_WIDTH = 72
 RECENT_ERROR_S = 600.0
-"""A superblock keeps its errors until it is checked; old ones say nothing of these seconds."""
+"""A superblock keeps its errors until it is checked; old ones say nothing about these seconds."""
 
 
 def device_temperature(evidence: Evidence) -> Finding | None:
-    """A disk at the temperature where it begins to slow itself down."""
+    """A disk at the temperature at which it slows itself down."""
     for name, state in evidence.conditions.devices.items():
         heat = state.temperature
         if heat is None or heat.limit is None or heat.limit <= 0 or heat.current < heat.limit:
@@ -77,7 +77,7 @@ def _is_below_maximum(link: Link) -> bool:
 
 
 def _link_bytes_s(link: Link) -> float:
-    """Bytes/s of a link: 8b/10b coding up to 5 GT/s, 128b/130b above; protocol left out."""
+    """Bytes/s of a link: 8b/10b coding up to 5 GT/s, 128b/130b above; without protocol overhead."""
     coding = 8 / 10 if link.speed <= 5.0 else 128 / 130
     return link.speed * 1e9 / 8 * coding * link.width
 
@@ -159,7 +159,7 @@ def nvme_errors(evidence: Evidence) -> Finding | None:
 
 
 def slow_member(evidence: Evidence) -> Finding | None:
-    """A member of a striped array that takes longer than the others do with such a load."""
+    """A member of a striped array that takes longer than the others do under such a load."""
     odd = evidence.odd_disk
     if odd is None or not odd.array:
         return None
@@ -215,8 +215,8 @@ def io_errors(evidence: Evidence) -> Finding | None:
 
 
 def memory_pressure(evidence: Evidence) -> Finding | None:
-    """Tasks wait for memory, that of the machine or of their cgroup: PSI counts both, and the
-    reading of pages that were dropped too early (Documentation/accounting/psi.rst)."""
+    """Tasks wait for memory of the machine or of their cgroup. PSI counts both, and re-reading of
+    pages that were dropped too early (Documentation/accounting/psi.rst)."""
     frames = recent_frames(evidence)
     waited = [memory_wait_percent(frame) for frame in frames]
     if len(waited) < ENOUGH_SECONDS or min(waited) < MEMORY_WAIT_PERCENT:

@@ -1,4 +1,4 @@
-"""Rules on what the job asks for, and what its own CPUs can give."""
+"""Rules on what the job asks for, and what its CPUs can do."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import size_text
 
 FULL_QUEUE_SHARE = 0.9
-# the deepest C-state counts where leaving it takes so large a part of the latency
+# the deepest C-state counts if leaving it takes this part of the latency
 WAKE_UP_SHARE = 0.2
 SLOW_CLOCK_SHARE = 0.6
-# flushes a second without a job, and what all of them wait together, in ms of a second
+# without a job: flushes per second, and their total waiting time in ms per second
 MANY_FLUSHES_S = 20
 MIN_FLUSHING_MS = 100.0
 
 
 def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
-    """A job's CPU has nothing left, so the job is a limit."""
+    """A job uses all of its CPU, so it is a limit."""
     frames = recent_job_frames(evidence)
     if not frames or evidence.shape.polls or evidence.shape.paced:
         return None
@@ -90,8 +90,8 @@ def _is_queue_full(evidence: Evidence, frames: Sequence[Frame]) -> bool:
 
 
 def _is_writing_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
-    """Whether the job fills the page cache faster than a full device writes it back: soon the
-    device is the limit, however busy the job is until then."""
+    """Whether the job fills the page cache faster than a fully used device writes it back: soon the
+    device will be the limit, however busy the job is now."""
     buffered = evidence.shape.direct is False and evidence.shape.writes
     return buffered and always_writes(frames, evidence.devices)
 
@@ -154,7 +154,7 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
 
 
 def _buffered_libaio(depth: int, evidence: Evidence, frames: Sequence[Frame]) -> Finding | None:
-    """libaio with buffered I/O submits synchronously: its slat is the whole latency."""
+    """libaio with buffered I/O is synchronous: its slat is the whole latency."""
     shape = evidence.shape
     if shape.engine != "libaio" or shape.direct is not False:
         return None
@@ -222,7 +222,7 @@ def _has_many_flushes(
 
 
 def misaligned_writes(evidence: Evidence) -> Finding | None:
-    """Writes that are smaller than the disk's own blocks, or lie across them."""
+    """Writes that are smaller than the disk's physical blocks, or not aligned to them."""
     shape, frames = evidence.shape, recent_job_frames(evidence)
     if not frames or not shape.writes or shape.direct is not True:
         return None
@@ -256,7 +256,7 @@ def misaligned_writes(evidence: Evidence) -> Finding | None:
 
 
 def cpu_sleeps(evidence: Evidence) -> Finding | None:
-    """At depth 1 a CPU that sleeps deeply, or runs slowly, is a part of every latency."""
+    """At depth 1 a CPU that sleeps deeply, or runs slowly, adds to every latency."""
     frames, shape = recent_job_frames(evidence), evidence.shape
     latency = fio_latency_ns(frames)
     if latency is None or shape.depth != 1 or shape.polls or not frames[-1].jobs:

@@ -1,5 +1,5 @@
 """Rules on what layers and caches add to a job's I/O: parity, first writes, write-back, and a
-scheduler that keeps one direction waiting."""
+scheduler that delays one direction."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from iopstui.model.metrics.waits import PARITY_RAID
 from iopstui.model.sizes import size_text
 
 FEW_IOPS = 10.0
-# extra reads below a parity array for each write of it
+# extra reads on the members of a parity array for each of its writes
 EXTRA_READS_PER_WRITE = 0.5
-# bytes below for each byte written above, and the part of the I/Os that the upper layer holds
+# bytes moved below for each byte written above, and the part of the I/Os held by the upper layer
 BYTES_BELOW_PER_BYTE = 1.5
 HELD_SHARE = 0.3
 # of a scheduler: how much longer one direction waits, in ms and as a multiple
@@ -146,7 +146,7 @@ def starved_direction(evidence: Evidence) -> Finding | None:
         if scheduler not in SCHEDULERS or aqu < CROWDED_QUEUE:
             continue
         room = room_below(device, evidence)
-        # the driver takes all that it has tags for: mq-deadline has nothing to choose from
+        # with free tags the driver takes every request: mq-deadline has nothing to choose from
         if scheduler == "mq-deadline" and (room is None or aqu < FULL_SHARE * room):
             continue
         return Finding(
@@ -188,9 +188,10 @@ def _directions_text(slow: Direction, fast: Direction) -> str:
 def _uneven_directions(
     evidence: Evidence, least_ms: float
 ) -> Iterator[tuple[BlockDevice, Direction, Direction, float]]:
-    """Devices of which one direction takes at least ``least_ms`` and much longer than the other,
-    with the slow and the fast one and the requests in the device at a time. Bursts of swapping are
-    left out: all of their pages wait for each other. Of a job's devices it is I/O of the job."""
+    """Devices on which one direction takes at least ``least_ms`` and much longer than the other,
+    with the slow and the fast direction and the requests in the device at a time. Swapping is left
+    out: the pages of a burst wait for each other. On a job's devices the job must wait for that
+    I/O."""
     frames = recent_frames(evidence, STARVED_FRAMES) or recent_frames(evidence)
     if any(memory_wait_percent(frame) >= MEMORY_WAIT_PERCENT for frame in frames):
         return
@@ -211,8 +212,8 @@ def _uneven_directions(
 
 
 def _waits_for(letter: str, evidence: Evidence, frames: Sequence[Frame]) -> bool:
-    """Whether the job, if there is one, waits for I/O of this direction: not for what the kernel
-    writes in bursts from the page cache, of the job or of others."""
+    """Whether the job, if there is one, waits for I/O of this direction. It does not wait for
+    bursts of write-back."""
     if frames[0].fio is None:
         return True
     accounts = next(device_accounts(evidence, frames), None)

@@ -42,7 +42,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import Waits
 
 HALF_FULL, NEARLY_FULL = 0.6, 0.85
-"""Of the tags that a job can reach."""
+"""Share of the tags that a job can reach."""
 # least number of I/Os waiting above the device, and their least share of all in flight
 MIN_WAITING = 1.0
 MIN_WAITING_SHARE = 0.3
@@ -53,7 +53,7 @@ BLOCKED_PERCENT = 30.0
 """Jobs that wait in io_submit for this percentage of the time submit as if they were
 synchronous."""
 BLOCKED_SHARE = 0.2
-"""So many of the states that were read."""
+"""Least share of the states read."""
 OVER_LIMIT = 1.1
 GAIN_FACTOR = 1.15
 
@@ -95,7 +95,7 @@ def waits_above_device(evidence: Evidence) -> Finding | None:
 def _waits_for_limit(
     limit: ReachedLimit, waits_by_frame: Sequence[Waits], evidence: Evidence
 ) -> Finding | None:
-    """A limit that is known leaves no doubt, also at depth 1."""
+    """A known limit leaves no doubt, even at depth 1."""
     name, io_limit, rate = limit
     inside = layers_down_from(name, evidence)
     waiting = [ios_above(waits, inside, evidence.shape.writes) for waits in waits_by_frame]
@@ -163,9 +163,9 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
 
 
 def _seen_blocked(evidence: Evidence) -> bool:
-    """Whether asynchronous jobs were found blocked at the ends of enough seconds. In a system call
-    that is interrupted for another program a job is ready to run, and it sleeps where it waits for
-    completions. Recordings without states prove nothing of jobs that wait for a CPU."""
+    """Whether asynchronous jobs were found blocked at the ends of enough seconds. (A job
+    interrupted in a system call is ready to run, one that waits for completions sleeps.) Recordings
+    without states prove nothing about jobs that wait for a CPU."""
     frames = evidence.measured[-LONG_ENOUGH:]
     states = [job.state for frame in frames for job in frame.jobs if job.state is not None]
     if not states:
@@ -200,7 +200,7 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, A
 
 
 def _limits_are_known(evidence: Evidence) -> bool:
-    """Whether the limits of cgroups were read since I/Os began to wait: one may be new."""
+    """Whether the limits of cgroups were read after I/Os began to wait: a limit may be new."""
     waiting = newest_frames_while(evidence, _most_wait_above)
     conditions = evidence.conditions
     return conditions is NO_CONDITIONS or conditions.t >= frame_start_s(waiting[0])
@@ -213,12 +213,13 @@ def _most_wait_above(frame: Frame) -> bool:
 
 
 def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
-    """Whether some second came near a limit: then it may be the cause, and another is not named."""
+    """Whether some second came near a limit, which may then be the cause, so that no other is
+    named."""
     return any(limit_reached([frame], evidence) is not None for frame in frames)
 
 
 def _now_text(limit: IoLimit, rate: float) -> str:
-    """What the device does now; more than the limit is with I/O of others."""
+    """The device's current rate; if it exceeds the limit, others do I/O as well."""
     of_bytes = limit.kind in (READ_BYTES, WRITE_BYTES)
     text = f"{units.size(rate) if of_bytes else units.number(rate)}/s now"
     return f"{text}, with other programs'" if rate > OVER_LIMIT * limit.value else text

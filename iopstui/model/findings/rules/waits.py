@@ -1,5 +1,5 @@
-"""Rules on the places where I/Os are: waiting for a CPU, in a layer of the stack, in a device that
-completes nothing, or behind another program's I/O."""
+"""Rules on where I/Os wait: for a CPU, in a layer of the stack, in a device that completes nothing,
+or behind another program's I/O."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ from iopstui.model.metrics.waits import CACHED, PARITY_RAID
 CPU_WAIT_SHARE = 0.15
 CPU_WAIT_PERCENT = 20.0
 BUSY_WHILE_WAITING = 120.0
-"""A job waits on a CPU that does something else: its percent of waiting and the CPU's of idling
-make less than this, with what readings at different moments may add."""
+"""A job's percentage of waiting for its CPU plus that CPU's idle percentage is at most this (100
+and what readings at different moments may add)."""
 # held by one layer and not below it
 MIN_LAYER_IOS = 2.0
 MIN_LAYER_SHARE = 0.5
-# bytes of a process, as a multiple of those that others move on the device
+# bytes of a process, relative to others' bytes on the device
 MIN_RATE_SHARE, MAX_RATE_FACTOR = 0.3, 3.0
 MAX_NAMED = 2
 UNKNOWN_PROCESS = "; no process seen does that much I/O and has all its files on {}"
@@ -95,7 +95,7 @@ def _cpu_wait_cause(frames: Sequence[Frame], evidence: Evidence) -> tuple[str, A
     cpus = sorted(job_cpus(frames))
     own_percent = job_percent(frames)
     other_percent = max(0.0, used_percent(frames, cpus) - own_percent)
-    # completions, kblockd and a layer's threads are work for the job as well
+    # completions, kblockd and a layer's threads also work for the job
     others = "other programs or threads of the kernel"
     usage = f"{others} use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
@@ -162,7 +162,7 @@ def _layer_cause(
         return why, advise("cpu-users")
     if device is None:
         return "it holds them back", NO_ADVICE
-    # what the page cache of a loop's file answers gets slower without it
+    # reads answered by the page cache of the loop's file get slower without it
     cached = device.kind == "loop" and not all(
         _passes_all_on(frame, device.name, lower) for frame in frames
     )
@@ -171,7 +171,7 @@ def _layer_cause(
 
 
 def _passes_all_on(frame: Frame, name: str, lower: Sequence[str]) -> bool:
-    """Whether the devices below move about all bytes that a layer does."""
+    """Whether the devices below move about as many bytes as the layer."""
     below = [frame.disks[layer].bytes_s or 0.0 for layer in lower if layer in frame.disks]
     return name in frame.disks and sum(below) >= CACHED * (frame.disks[name].bytes_s or 0.0)
 
@@ -264,8 +264,8 @@ def other_program(evidence: Evidence) -> Finding | None:
 
 
 def _load_text(load: ProcessLoad, most: float) -> str:
-    """A process with its rates, unless they are of seconds in which it did more than the device
-    does now (bytes per second)."""
+    """A process with its rates. They are left out if they exceed ``most`` (bytes/s), what the
+    device does now."""
     group = f" in {load.group}" * bool(load.group)
     rates = (f": {units.size(load.read_bytes_s)}/s read, {units.size(load.write_bytes_s)}/s "
              "written")  # fmt: skip

@@ -1,5 +1,5 @@
 """Rules on a target's NFS mount: retransmissions, a slow server, a full client, small requests,
-attribute storms. They need no job but for the size of its I/Os."""
+attribute storms. They need no job, except to know the size of its I/Os."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def retransmissions(evidence: Evidence) -> Finding | None:
     frames = recent_frames(evidence)
     if not frames:
         return None
-    # they are counted when the server is back, often in a second that stands for no whole one
+    # they are counted when the server is back, often in a frame that recent_frames leaves out
     since = frame_start_s(frames[0])
     shares = [
         frame.share for frame in evidence.frames if frame.share is not None and frame.t > since
@@ -78,7 +78,7 @@ def retransmissions(evidence: Evidence) -> Finding | None:
 
 
 def slow_server(evidence: Evidence) -> Finding | None:
-    """Network and server take long for each answer, and this client little."""
+    """Network and server take long for each answer, this client does not."""
     shares = recent_shares(evidence)
     rtts = [share.data.rtt for share in shares]
     if not shares or any(rtt is None or rtt < SLOW_RTT_MS for rtt in rtts):

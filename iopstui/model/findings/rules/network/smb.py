@@ -1,5 +1,5 @@
 """Rules on a target's SMB mount: a server that does not answer, lost connections, a slow server,
-small requests. They need no job but for the size of its I/Os."""
+small requests. They need no job, except to know the size of its I/Os."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.model.metrics.shares import SMB_PROTOCOL
 
 FEW_ANSWERS = 10
-"""Times are counted in ticks: the mean of fewer is not known well enough."""
+"""Times are counted in ticks: fewer answers give no exact mean."""
 
 
 def unanswered_requests(evidence: Evidence) -> Finding | None:
-    """A run to whose data no server has answered for some seconds."""
+    """A run whose reads and writes no server has answered for some seconds."""
     quiet = newest_frames_while(evidence, _is_unanswered)
     if len(quiet) < ENOUGH_SECONDS:
         return None

@@ -1,5 +1,5 @@
-"""Rules on the TCP connections to a target's servers: lost packets, a full window, one connection
-that has more to send than it may."""
+"""Rules on the TCP connections to a target's servers: lost packets, a full receive window, a
+connection that always has more to send."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.network import Connection
 
 LOST_PERCENT, LOST_SEGMENTS = 0.5, 5
-"""Segments sent again, for 100 sent and in all: fewer are normal on a busy link."""
+"""Retransmitted segments, per 100 sent and in all: fewer are normal on a busy link."""
 WINDOW_PERCENT = 50.0
-"""Share of the time that the server's receive window holds the sender up."""
+"""Share of the time that the server's receive window limits the sender."""
 WAITING_BYTES = 64 << 10
-"""So much waits in the send queue of a connection that may not send more."""
+"""Least bytes in the send queue of a connection that counts as full."""
 
 
 def lost_packets(evidence: Evidence) -> Finding | None:
