@@ -83,3 +83,17 @@ def test_requests_that_do_not_complete_are_in_flight(tmp_path: Path) -> None:
     """The server of an nbd device was stopped: the kernel adds their time when they complete."""
     in_flight = {name: row[2] for name, row in read(tmp_path, 4).disks.items()}
     assert in_flight == {"sda": 4.0, "sdb": 0.0}
+
+
+def test_a_device_mapper_device_is_looked_at_each_time(tmp_path: Path) -> None:
+    flag = tmp_path / "sys/class/block/dm-0/dm/suspended"
+    flag.parent.mkdir(parents=True)
+    (tmp_path / "proc").mkdir()
+    devices = {name: BlockDevice(name, f"/dev/{name}", 253, 0, "dm", None)
+               for name in ("dm-0", "sda")}  # fmt: skip
+    reader = DiskUseReader(Roots.under(tmp_path))
+    reader.read(1.0, devices, tasks=False)
+    for state, seen in (("1", {"dm-0": 1.0}), ("0", {})):
+        flag.write_text(f"{state}\n")
+        use = reader.read(2.0, devices, tasks=False)
+        assert use is not None and use.suspended == seen

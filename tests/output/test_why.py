@@ -152,6 +152,9 @@ def test_a_quarter_of_a_process_s_time_may_matter_where_ios_wait_for_its_disk(
     """Who swaps in a cgroup short of memory, and does something else in between."""
     assert process_verdict(replace(WAITING, percents={DISK: percent}), of_disks) == verdict
     assert process_verdict(replace(WAITING, state=""), of_disks) == UNKNOWN
+    if of_disks == WAITS:
+        shell = replace(WAITING, percents={CHILD: 99.0}, running=0.0)
+        assert process_verdict(shell, of_disks) == UNKNOWN, "its child may wait for the disk"
     sleeps = replace(WAITING, percents={"event": 99.0}, running=0.0)
     assert process_verdict(sleeps, of_disks) == UNKNOWN, "where it sleeps cannot be read"
 
@@ -268,6 +271,8 @@ def test_a_process_waits_for_no_disk_that_had_nothing_to_do() -> None:
         waits = replace(waiting, places=(place,))
         own = own_disks(waits, pairs)
         assert ("vdb" in {answer.disk for _, answer in own}) is (disk == "a disk"), "may be it"
+        shell = replace(waits, percents={CHILD: 83.0})
+        assert own_disks(shell, pairs) == own, "its child may wait"
         sentence = Report(own, WAITS, 5, waits).sentences[0]
         assert sentence == f"▲ postgres (812) waits for {disk} 83 % of its time, runs 12 %"
 

@@ -16,7 +16,7 @@ from iopstui.linux.devices.open_devices import ByAccess, KnownFiles, OpenDevices
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.process.processes import command_of, task_stat
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
+from iopstui.linux.sysattr import decode, list_names, read_bytes, read_int, read_text
 from iopstui.model.answer.process import CHILD, FROZEN, RING_PLACE, place_kind
 from iopstui.model.answer.use import ALL_HIDDEN, BlockedTask, DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.device import BlockDevice
@@ -84,6 +84,7 @@ class DiskUseReader:
             else min(100.0, (cpu - cpu_before) / 1e4 / seconds),
             boot_ms=_since_boot(counts), boot_in_flight=_depths_since_boot(counts),
             up_s=self._uptime(),
+            suspended={name: 1.0 for name in devices if self._is_suspended(name)},
         )  # fmt: skip
 
     def _users(
@@ -117,6 +118,10 @@ class DiskUseReader:
         rows = (line.split() for line in decode(
             read_bytes(self._roots.proc / "vmstat") or b"").splitlines())  # fmt: skip
         return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+    def _is_suspended(self, name: str) -> bool:
+        return name.startswith("dm-") and read_int(
+            self._roots.sys / "class/block" / name / "dm/suspended") == 1  # fmt: skip
 
     def _cpu_wait(self) -> int | None:
         try:

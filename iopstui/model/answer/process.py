@@ -30,7 +30,7 @@ state D too often where CPUs are full, but PSI has at least this share of that t
 
 IN_FLIGHT_SHARE = 0.5
 """While a process waits for a disk, the disk has a request in flight, or a flush."""
-HELD_BACK = ("limit", "near-limit", "iocost", "suspended", "pool", "offline")
+HELD_BACK = ("limit", "near-limit", "iocost", "suspended", "suspended-at-times", "pool", "offline")
 """Rules of answers about requests that wait before the disk counts them."""
 DIRTY_PLACE = "balance_dirty"
 
@@ -116,6 +116,11 @@ class ProcessWaits:
         percent = min(100.0, self.percents.get(DISK, 0.0) + proven)
         return percent if self.has_looks_for(percent) else 0.0
 
+    @property
+    def for_disk_or_child(self) -> float:
+        """Percent of the time that it waits for a disk, or for a child, which may."""
+        return max(self.for_disk, self.percents.get(CHILD, 0.0))
+
     def has_looks_for(self, percent: float) -> bool:
         """Whether there are enough looks, of which ``percent`` found it waiting: if they are few,
         the lower bound (Wilson's) must be WAITS_PERCENT."""
@@ -152,12 +157,13 @@ class ProcessWaits:
 
 def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
     """The verdict on a process. ``of_disks`` is the verdict on the disks that it may wait for: if
-    others wait there, it is unknown whether a small part of its time matters."""
+    others wait there, it is unknown whether a small part of its time matters, or what its child
+    does."""
     if not waits.state:
         return UNKNOWN
     if waits.for_disk >= WAITS_PERCENT:
         return WAITS
-    some = waits.for_disk >= MIN_PERCENT and of_disks == WAITS
+    some = waits.for_disk_or_child >= MIN_PERCENT and of_disks == WAITS
     return UNKNOWN if some or waits.unclear else NOTHING
 
 
@@ -167,7 +173,8 @@ def own_disks(
     """The disks on which the process has files open, if it may wait for one of these. Otherwise all
     of them: it may wait for swap, a closed file or another disk's page cache."""
     own = [pair for pair in pairs if pair[1].disk in waits.devices]
-    if waits.for_disk >= MIN_PERCENT and not any(_may_be_waited_for(waits, *pair) for pair in own):
+    waited = waits.for_disk_or_child >= MIN_PERCENT
+    if waited and not any(_may_be_waited_for(waits, *pair) for pair in own):
         return [*pairs]
     return own or [*pairs]
 
@@ -186,7 +193,7 @@ def _may_be_waited_for(waits: ProcessWaits, s: Situation, answer: Answer) -> boo
         return True
     if not s.others_are_idle and (s.swaps or any(DIRTY_PLACE in one for one in waits.places)):
         return False  # swap may be on any disk, and the page cache has pages of all
-    return 100 * (s.in_flight + s.flushing) >= IN_FLIGHT_SHARE * waits.for_disk
+    return 100 * (s.in_flight + s.flushing) >= IN_FLIGHT_SHARE * waits.for_disk_or_child
 
 
 _TEXTS = {

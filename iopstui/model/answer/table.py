@@ -130,6 +130,25 @@ def suspended(s: Situation) -> Answer | None:
     return None
 
 
+def suspended_at_times(s: Situation) -> Answer | None:
+    """A device-mapper device let nothing pass in some of the seconds."""
+    for name in s.below:
+        share = s.use.suspended.get(name, 0.0) if s.use is not None else 0.0
+        blocked = words.blocked_text(s)
+        if share and (blocked or s.has_pressure or s.ios_s):
+            device = s.devices.get(name)
+            node = (device.dm_name if device is not None else None) or name
+            seen = blocked or (s.has_pressure and s.others_are_idle)
+            return Answer(
+                s.disk, "suspended-at-times", WARNING,
+                f"{name} ({node}) was suspended in {100 * share:.0f} % of the looks, and let "
+                f"nothing pass then{blocked and f'; {blocked}'}",
+                WAITS if seen and share >= FEW_SECONDS else UNKNOWN,
+                next=advise("longer", s.disk),
+            )  # fmt: skip
+    return None
+
+
 def full_pool(s: Situation) -> Answer | None:
     """A thin pool that can't be written."""
     state = s.conditions.devices.get(s.disk)
@@ -652,6 +671,7 @@ TABLE: Sequence[Row] = (
     offline,
     lost_count,
     silent,
+    suspended_at_times,
     finding,
     ended,
     limit,

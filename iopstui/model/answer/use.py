@@ -129,6 +129,8 @@ class DiskUse:
     boot_in_flight: Mapping[str, float] = field(default_factory=dict)
     """Mean number in flight while any was, since boot."""
     up_s: float | None = None
+    suspended: Mapping[str, float] = field(default_factory=dict)
+    """The share of the readings at which a device-mapper device let nothing pass, by device."""
 
     @property
     def hidden_text(self) -> str:
@@ -164,6 +166,8 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
         write_back={name: fmean(use.write_back[name] for use in uses if name in use.write_back)
                     for name in {name for use in uses for name in use.write_back}},
         swap_s=_mean_known([use.swap_s for use in uses]),
+        suspended={name: fmean(use.suspended.get(name, 0.0) for use in uses)
+                   for name in {name for use in uses for name in use.suspended}},
         cpu_some=_mean_known([use.cpu_some for use in uses]),
     )  # fmt: skip
 

@@ -230,7 +230,8 @@ def who_rows(
         times = [f"{name} {units.latency(ns)}"
                  for name, ns in (("p50", p50_ns), ("p99", p99_ns)) if ns is not None]  # fmt: skip
         each = f" ({', '.join(times)})" if times else ""
-        yield f"{one.name} {'at least ' * one.at_least}{100 * one.share:.0f} %{each}"
+        bound = "at least " * (one.at_least and one.share < ALL)
+        yield f"{one.name} {bound}{100 * one.share:.0f} %{each}"
 
 
 def request_latency(

@@ -493,6 +493,29 @@ def test_a_suspended_device() -> None:
         assert (unseen.rule, unseen.verdict) == ("suspended", verdict)
 
 
+@pytest.mark.parametrize(("looks", "task", "waited", "verdict"), [
+    # 2 of 5 s, in a virtual machine
+    ((1, 0, 0, 1, 1, 0, 0, 1), "fio", 40.0, WAITS),
+    ((1, 0, 0, 1, 1, 0, 0, 1), "", 40.0, WAITS),
+    # asynchronous requests, in no pressure; a snapshot that was made
+    ((1, 0, 0, 1, 1, 0, 0, 1), "", 0.0, UNKNOWN), ((0, 0, 1, 0, 0, 0, 0, 0), "fio", 20.0, UNKNOWN),
+    ((0,) * 8, "", 0.0, NOTHING),
+])  # fmt: skip
+def test_a_device_that_is_suspended_at_times(
+    looks: Sequence[int], task: str, waited: float, verdict: str
+) -> None:
+    blocked = (BlockedTask(7, task),) if task else ()
+    seen = mean_use([use(suspended={"dm-0": 1.0} if look else {}, blocked=blocked)
+                     for look in looks])  # fmt: skip
+    quick = rates(2000, 0, 0.2)
+    answer = judge(Seen(STACK, frames([{"dm-0": quick, "vda": quick}] * 8, waited), DEVICES,
+                        use=seen))[0][1]  # fmt: skip
+    assert answer.verdict == verdict
+    if any(looks):
+        share = 100 * sum(looks) / len(looks)
+        assert answer.text.startswith(f"dm-0 (data) was suspended in {share:.0f} % of the looks")
+
+
 def test_a_limit_is_not_the_disk_s_fault() -> None:
     limit = LimitUse("vda", "/work", "1,000 reads/s", "io.max")
     answer = first([rates(1000, 0, 0)] * 5, use(limits=(limit,)), 95.0)
