@@ -1,4 +1,4 @@
-"""The one sentence on many hosts: the odd one first."""
+"""The one sentence on many hosts, an outlier first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from iopstui.output.page.overview import OF_HOST
 from iopstui.text import printable
 
 EVERY_SECONDS, MANY_HOSTS, SELDOM_SECONDS = 2, 100, 10
-"""Seconds between two searches for findings; the last one with more than ``MANY_HOSTS``."""
+"""Seconds between two searches for findings; the second value with more than ``MANY_HOSTS``."""
 OF_ONE_HOST = ("straggler", "slow device", "own limit", "one path")
 MAX_NAMED = 3
 ABSENT = "absent"
@@ -49,8 +49,8 @@ def is_due(state: FleetState, second: MergedInterval) -> bool:
 def fleet_answer(
     state: FleetState, evidence: FleetEvidence, findings: Sequence[Finding]
 ) -> Answer | None:
-    """The answer on the newest second: who is missing, what differs between hosts, what single
-    hosts say, else what was looked at; ``None`` before there is a second."""
+    """The answer on the newest second: missing hosts, differences between hosts, answers of single
+    hosts, else what was measured; ``None`` before the first second."""
     if state.second is None:
         return None
     return _absent(state) or _finding(findings) or _host(state) or _quiet(state, evidence)
@@ -71,8 +71,8 @@ def _absent(state: FleetState) -> Answer | None:
 
 
 def absent_hosts(state: FleetState) -> list[HostState]:
-    """Hosts that should be measured, and send nothing now. Of the first seconds of a start a host
-    without any figures is not late yet: hosts do not begin together."""
+    """Hosts that should be measured but send nothing now. In the first seconds of a start a host
+    without figures is not late yet: hosts do not begin together."""
     first, is_start = state.run_start or 0, state.number - (state.run_start or 0) < ENOUGH_SECONDS
     return [
         host for host in state.hosts.values()
@@ -97,7 +97,7 @@ def _finding(findings: Sequence[Finding]) -> Answer | None:
 
 
 def _host(state: FleetState) -> Answer | None:
-    """What the host says of itself that needs attention most."""
+    """The answer of a single host that needs attention most."""
     bad = {host.name: host.answer for host in state.hosts.values()
            if host.answer is not None and host.answer.state != GOOD}  # fmt: skip
     return worst_of_hosts(bad)[1] if bad else None
@@ -134,7 +134,7 @@ def _quiet(state: FleetState, evidence: FleetEvidence) -> Answer:
 
 
 class FleetAnswers:
-    """Follows a fleet without a screen; ``second`` returns the answer if it is another one."""
+    """Follows a fleet without a screen; ``second`` returns the answer if it has changed."""
 
     def __init__(self, merger: Merger, hosts: Sequence[str], watching: bool) -> None:
         self._figures = collect_figures(merger)

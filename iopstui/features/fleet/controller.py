@@ -111,7 +111,7 @@ class FleetController:
         self.runs.stop()
 
     def mark(self, text: str) -> None:
-        """Mark on the charts, and in the recording."""
+        """Put a mark on the charts and in the recording."""
         self.runs.mark(text)
         self._sink(Mark(self._elapsed(), text))
 
@@ -185,7 +185,7 @@ class FleetController:
         self._sink(Notice(self._t, "info", message))
 
     def _step_started(self, event: Event | None) -> None:
-        """The first host's run is that of all hosts."""
+        """Show the first host's run as the run of all hosts."""
         if isinstance(event, StepStarted) and event.phase == RUN:
             self._has_title = True
             runtime_s = duration_s(event.options.get("runtime", ""))
@@ -237,6 +237,6 @@ class FleetController:
             self.sweeping, self._codes = self.runs.live, []
         elif isinstance(event, ExperimentFinished):
             self.sweeping = False
-            # in place of the result of its last point
+            # shown instead of the result of its last point
             self.last = FleetRunFinished(DONE, sweep_exit_code(self._codes, screen=True))
         self._sink(replace(event, t=self._elapsed()))

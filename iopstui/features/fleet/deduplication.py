@@ -1,8 +1,8 @@
 """Skip duplicate lines: a file appended to itself, or a copy of another file.
 
-A frame is known by its host and by what its clocks said, to the microsecond: its time in its
-session and its wall clock. Totals of other mergers, and lines that begin and end a run, are known
-by all that is in them."""
+A frame is identified by its host and its two times to the microsecond: session time and wall clock.
+Totals of other mergers, and lines that begin and end a run, are identified by their whole
+content."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _DECISIVE_EVENTS = (*_COUNTED_EVENTS, "step_finished", "ended")
 
 
 class _SessionFrames:
-    """The frames of one session of a host's from one ``source``: 16 bytes for each.
-    ``is_copy``: its last frame had come before."""
+    """The frames of one session of a host from one ``source``, 16 bytes each. ``is_copy``: its last
+    frame was a repetition."""
 
     def __init__(self, source: int) -> None:
         self.source = source
@@ -36,15 +36,14 @@ class _SessionFrames:
         return same_time and self._walls[index] == wall_ms
 
     def add(self, t: float, wall_ms: float) -> None:
-        # one that is behind is refused by the merger
+        # the merger refuses a frame that goes back in time
         if not self._times or t > self._times[-1]:
             self._times.append(t)
             self._walls.append(wall_ms)
 
 
 class Deduplicator:
-    """Detects repeated lines. ``is_repeat`` returns whether a line is a repetition, and keeps track
-    of the stream; ``repeat_counts`` has the repeated frames and totals of each host."""
+    """Detects repeated lines. ``repeat_counts`` has the repeated frames and totals of each host."""
 
     def __init__(self) -> None:
         self.repeat_counts: dict[str, int] = {}
@@ -54,7 +53,8 @@ class Deduplicator:
         self._origins: dict[tuple[int, str], int] = {}
 
     def is_repeat(self, source: int, name: str, row: Object) -> bool:
-        """Whether a line of the ``source``-th stream is a repetition; ``name`` is the host's."""
+        """Whether a line of the ``source``-th stream is a repetition; remembers it. ``name`` is the
+        host's."""
         kind = row.get("event")
         if kind in ("total", "merged"):
             return self._count_repeat(name, self._is_repeated_row(name, row))
@@ -73,8 +73,8 @@ class Deduplicator:
         return name in self._sessions
 
     def origin(self, source: int, name: str) -> int:
-        """The stream of which ``source`` is a copy as far as this host goes; ``source`` itself if
-        it is not a copy."""
+        """The stream that ``source`` is a copy of, for this host; ``source`` itself if it is
+        none."""
         return self._origins.get((source, name), source)
 
     def _begin_session(self, source: int, name: str) -> _SessionFrames:
@@ -127,8 +127,9 @@ def without_repeats(
 def mark_repeats(
     rows: Iterable[LabelledRow], deduplicator: Deduplicator
 ) -> Iterator[tuple[int, LabelledRow, bool]]:
-    """Each line, its place, and whether it came before. What stands between the beginning of a
-    host's later session and its first frame is a copy if that is, and waits for it."""
+    """Each line, its place, and whether it is a repetition. Lines between the beginning of a host's
+    later session and its first frame are repetitions if that frame is; they are held back until it
+    comes."""
     waiting: dict[str, list[tuple[int, LabelledRow]]] = {}
 
     def settled(name: str, is_copy: bool) -> Iterator[tuple[int, LabelledRow, bool]]:

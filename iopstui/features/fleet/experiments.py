@@ -1,4 +1,4 @@
-"""The sweeps of a fleet's screen, as its experiments."""
+"""Sweeps started on a fleet's screen."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PreparedSweep:
 
 
 class FleetExperiments:
-    """Sweeps of ``fleet``, each of whose points takes ``seconds``; one runs at a time."""
+    """Sweeps of ``fleet``, one at a time. Each point takes ``seconds``."""
 
     def __init__(self, fleet: FleetController, seconds: float | None) -> None:
         self.seconds = seconds

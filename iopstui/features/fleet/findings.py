@@ -1,8 +1,8 @@
 """Findings about many hosts, each as a sentence with its numbers.
 
-Each rule is a pure function from ``FleetEvidence`` to a ``Finding`` or ``None``. It fires only on
-what all of the last ``MIN_SECONDS`` seconds show, and excludes what could look the same: a slow
-host is not one that shares a path, a limit that hosts share is not one that each has."""
+Each rule is a pure function from ``FleetEvidence`` to a ``Finding`` or ``None``. It fires only if
+all of the last ``MIN_SECONDS`` seconds agree, and excludes other causes that look the same: a slow
+host or a shared path, a limit of each host or a shared one."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from iopstui.text import printable
 
 T = TypeVar("T")
 MIN_SECONDS, WINDOW_SECONDS = 8, 20
-"""Seconds that a rule looks at, and those that say how much a rate varies, or two against each
-other."""
+"""Seconds that a rule needs, and seconds over which the variation of a rate or the correlation of
+two is computed."""
 SETTLING_SECONDS = 2
-"""Seconds after the start that say nothing yet."""
+"""The first seconds after the start are not judged."""
 SLOW_HOST_SHARE = 0.8
 SLOWER_FACTOR = 2.0
-"""A straggler's p99 is at least this many times that of the others; so is the await of a device
-that causes it, and that of a slow device in each of the seconds."""
+"""A straggler's p99 is at least this many times the others'. The same factor applies to the await
+of the device that causes it, and to a slow device in each of the seconds."""
 MAX_FLAT_CV, MIN_VARYING_CV = 0.02, 0.04
 MAX_VARIANCE_SHARE = 0.2
 OPPOSITE_CORRELATION = -0.7
@@ -38,15 +38,15 @@ START_SPREAD_MS = 250.0
 FULL_UTIL = 90.0
 SLOW_DEVICE_FACTOR = 4.0
 PACING_OPTIONS = ("rate", "thinktime")
-"""Options of a job that keep it from doing what it can."""
+"""Options that limit a job's rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetEvidence:
-    """The last ``WINDOW_SECONDS`` seconds of the hosts that were in the last ``MIN_SECONDS``: their
+    """The last ``WINDOW_SECONDS`` seconds of the hosts present in the last ``MIN_SECONDS``: their
     figures by name (``FIGURES`` of fleet_state.py), the ``sums`` of all in each second, and the
-    ``start_spread`` (ms, error, hosts). ``fio``: the figures are those of one job on all; else of
-    whatever runs. ``has_pacing``: the job itself has a rate (rate_iops ...)."""
+    ``start_spread`` (ms, error, hosts). ``fio``: all hosts run one job; else the figures are of
+    whatever runs. ``has_pacing``: the job limits its own rate (rate_iops ...)."""
 
     hosts: Mapping[str, Mapping[str, Sequence[float | None]]]
     sums: Mapping[str, Sequence[float | None]]
@@ -58,8 +58,8 @@ class FleetEvidence:
     _cache: dict[object, object] = field(default_factory=dict)
 
     def cached(self, calculate: Callable[[FleetEvidence], T]) -> T:
-        """The result of a calculation, made once for each key; several rules need the same figures
-        of a thousand hosts."""
+        """The result of a calculation, made once: several rules need the same figures of a thousand
+        hosts."""
         if calculate not in self._cache:
             self._cache[calculate] = calculate(self)
         return self._cache[calculate]  # type: ignore[return-value]
@@ -115,7 +115,7 @@ def list_findings(evidence: FleetEvidence) -> list[Finding]:
 
 
 def find_start_spread(evidence: FleetEvidence) -> Finding | None:
-    """Hosts that begin apart can't be compared in the seconds in which some don't run yet."""
+    """Hosts that start at different times can't be compared while some don't run yet."""
     if evidence.start_spread is None:
         return None
     spread, error, hosts = evidence.start_spread
@@ -131,7 +131,7 @@ def find_start_spread(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_common_limit(evidence: FleetEvidence) -> Finding | None:
-    """The sum stays the same while the hosts' shares vary: one gains what another loses."""
+    """The sum stays constant while the hosts' shares vary: one gains what another loses."""
     if not evidence.fio or len(evidence.hosts) < 2:
         return None
     for figure in (BW, IOPS):
@@ -163,7 +163,7 @@ def find_common_limit(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_own_limit(evidence: FleetEvidence) -> Finding | None:
-    """A host that stands still below the others has a limit of its own."""
+    """A host with a constant rate below the others has its own limit."""
     slow = evidence.cached(_slow_hosts)
     if not slow or len(evidence.hosts) < 3:
         return None
@@ -258,7 +258,7 @@ def _device_evidence(evidence: FleetEvidence, name: str, slow: Sequence[str]) ->
 
 
 def find_slow_device(evidence: FleetEvidence) -> Finding | None:
-    """Compare devices without a job by times alone, and only those with similar load."""
+    """Without a job: a device that takes longer than the others under a similar load."""
     if evidence.fio or len(evidence.hosts) < 3:
         return None
     waits, rates = evidence.means(AWAIT), evidence.means(IOPS)
@@ -284,7 +284,7 @@ def find_slow_device(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_equal_rates(evidence: FleetEvidence) -> Finding | None:
-    """All stand still at the same rate: a limit of each, or a fair share of one."""
+    """All have the same constant rate: each has its own limit, or they share one evenly."""
     means = evidence.means(IOPS)
     if (
         not evidence.fio
@@ -325,14 +325,14 @@ def _complete_values(values: Sequence[float | None]) -> list[float]:
 
 
 def _cv(values: Sequence[float]) -> float:
-    """How much they vary, as a share of their mean."""
+    """Coefficient of variation: how much they vary, as a share of their mean."""
     mean = fmean(values) if values else 0.0
     return pstdev(values) / mean if mean > 0 else 0.0
 
 
 def _slow_hosts(evidence: FleetEvidence) -> list[str]:
-    """Hosts that do clearly less than the middle one in each of the seconds. Only of one job: what
-    runs without one need not be alike."""
+    """Hosts that do clearly less than the median host in each of the seconds. Only with a common
+    job: other loads need not be alike."""
     means = evidence.means(IOPS)
     if not evidence.fio or len(means) < 3:
         return []
@@ -391,7 +391,7 @@ def _rate_text(figure: str, value: float) -> str:
 
 
 def _first(name: str, names: Sequence[str]) -> list[str]:
-    """The names, with this one first: the figures are its."""
+    """The names, ``name`` first, because the finding's figures are its own."""
     return [name, *(other for other in names if other != name)]
 
 

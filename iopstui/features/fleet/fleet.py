@@ -1,8 +1,8 @@
 """Run many hosts at once: launch, check, start together, watch and stop them.
 
-All or nothing: no host starts unless all are armed. From then on each is told that we are there by
-a beat every two seconds; a host that no longer hears it stops by itself. One thread, which never
-waits for a single host."""
+All or nothing: no host starts unless all are armed. From then on each gets a heartbeat every two
+seconds; a host that no longer gets it stops by itself. Runs in one thread and never blocks on a
+single host."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ TICK_S = 0.1
 CHECK_EVERY_S = 0.25
 HEARTBEAT_EVERY_S = 1.0
 HEARTBEATS_PER_CLOCK_CHECK = 10
-"""Heartbeats between two comparisons of clocks, which take longer with more hosts."""
+"""Heartbeats from one comparison of clocks to the next; it takes longer with more hosts."""
 MANY_HOSTS, PAUSE_S = 16, 0.1
-"""From this number of hosts on, the thread rests this long between two looks at their lines."""
+"""From this number of hosts on, the thread sleeps this long between two reads of their lines."""
 VERY_MANY_HOSTS, LONG_PAUSE_S = 256, 0.2
-"""From this number of hosts on, waking up for each line costs too much: the lines that have come
-are read together. Not while clocks are compared."""
+"""From this number of hosts on, waking up for each line costs too much: lines are read in batches,
+except while clocks are compared."""
 # shown as late, and given up
 LATE_AFTER_S, LOST_AFTER_S = 2.5, 12.0
 CONNECT_TIMEOUT_S = 60.0
@@ -57,7 +57,7 @@ LAUNCH_NOTICE_S = 5.0
 START_TIMEOUT_S = 10.0
 CLOCK_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 10.0
-# seconds are closed this long after their end at the latest, so that a late host is seen in 3 s
+# seconds are closed at most this long after their end, so that a late host is seen in 3 s
 CLOSE_AFTER_S = 1.5
 MIN_START_DELAY_S = 0.3
 # different messages of one host; later ones are not shown
@@ -90,7 +90,7 @@ class FleetOptions:
 class FleetCallbacks:
     """Callbacks of a fleet run: ``report`` receives messages, ``on_interval`` each interval,
     ``on_row`` each row of a host. ``stop_reason`` is called every second; a non-empty reason ends
-    the run. ``is_completed``: whether the hosts have then done all of their job."""
+    the run. ``is_completed``: whether the job counts as done then."""
 
     report: Callable[[str], None]
     on_interval: Callable[[MergedInterval], None]
@@ -136,7 +136,7 @@ class Fleet:
         self._orders: deque[tuple[str, Object]] = deque()
         self.on_tick: Callable[[], None] = lambda: None
 
-    # -- from a signal's handler, or another thread
+    # -- callable from a signal handler or another thread
 
     def interrupt(self) -> None:
         """Have all hosts stop; their last figures still come."""
@@ -171,7 +171,7 @@ class Fleet:
             self._has_started = True
             self._run_until(self._all_ended)
             for member in self.members.values():
-                # the last turn may have ended members that were not checked since
+                # the last turn may have ended members, which were not checked since
                 self._check_member(member)
             for second in self._merger.finish():
                 self._callbacks.on_interval(second)
@@ -202,7 +202,7 @@ class Fleet:
         )
 
     def _lay_out_files(self) -> None:
-        """Let the hosts lay out their files. Raises before any file is made if they may not."""
+        """Let the hosts lay out their files. Raises, before any file is made, if they may not."""
         self._check_host_count()
         self._refuse(overcommit_messages(self._space_needs()), SMALLER_SIZE_ADVICE)
         marks = marks_to_find(self._space_needs())
@@ -215,8 +215,8 @@ class Fleet:
         return {member.name: member.needs or [] for member in self._active_hosts()}
 
     def _find_shared_file_systems(self, marks: Mapping[str, Sequence[str]]) -> None:
-        """Have hosts look for each other's scratch directories. Raises where two file systems are
-        one, or may be, that has no room for all."""
+        """Have hosts look for each other's scratch directories. Raises if two file systems are (or
+        may be) the same one and it has no room for all."""
         members = [self.members[name] for name in marks]
         for member in members:
             member.search_marks(marks[member.name])
@@ -241,7 +241,7 @@ class Fleet:
             raise Refused(f"{reasons[0]}; no host was started.", hint)
 
     def _check_host_count(self) -> None:
-        """Raises where too few hosts are still there."""
+        """Raises if too few hosts are left."""
         if self.stop_reason:
             raise Interrupted("Nothing was started.")
         ended = [member for member in self.members.values() if member.state == OVER]
@@ -249,7 +249,7 @@ class Fleet:
             raise self._too_few_hosts_error(ended)
 
     def _all_ready(self) -> bool:
-        """Every host is armed, its clock compared; or takes no part."""
+        """Whether every host is armed and its clock compared, or takes no part."""
         waiting = (GREETED, LAUNCHED) if not self._options.watching else (LAUNCHED,)
         return all(
             member.state not in waiting and (member.state == OVER or member.is_compared)
@@ -257,7 +257,7 @@ class Fleet:
         )
 
     def _check_start(self) -> None:
-        """Raises where the hosts may not be started."""
+        """Raises if the hosts may not be started."""
         if self.stop_reason:
             raise Interrupted("Nothing was started.")
         disks = {
@@ -339,7 +339,7 @@ class Fleet:
         self.on_tick()
         while self._orders:
             name, order = self._orders.popleft()
-            # before its greeting a host reads the package: nothing may come between
+            # before its greeting a host reads the package: nothing else may be sent in between
             if name in self.members and self.members[name].state not in (LAUNCHED, OVER):
                 self.members[name].send_order(order)
         if now >= self._next_heartbeat_s:
@@ -385,12 +385,12 @@ class Fleet:
             if asks:
                 member.ask_time()
             elif index % 2 == self._heartbeats % 2 or member.last_row_ns < lately_ns:
-                # every other second to each that speaks by itself: it gives us up after 5
+                # every other second is enough: a host stops after 5 s without one
                 member.send_heartbeat()
 
     def _read_all(self) -> None:
-        """Read what all hosts send within a tenth of a second. It is added when all of it is read:
-        a thousand lines cost less if the same is done to each of them in turn."""
+        """Read what all hosts send within a tenth of a second, then add it: a thousand lines cost
+        less if each step is done for all of them at once."""
         ready = self._poller.poll(TICK_S)
         now_s = time.time()
         rows: list[tuple[str, Object]] = []
@@ -456,11 +456,11 @@ class Fleet:
                 "longer: --connect-timeout 1h",
             )
         if member.comparing_s > CLOCK_TIMEOUT_S:
-            # it says something, but no time: it would be waited for without an end
+            # it answers, but without a time: we would wait for it forever
             member.stop()
             member.give_up(f"its clock could not be compared within {CLOCK_TIMEOUT_S:g} s")
         if member.state == ARMED and (member.since_start_signal_s or 0.0) > START_TIMEOUT_S:
-            # it answers, so it would be waited for without an end
+            # it answers, so we would wait for it forever
             member.stop()
             member.give_up(f"it did not start within {START_TIMEOUT_S:g} s of the start signal")
         if member.state == OVER and member.error:
@@ -514,8 +514,8 @@ class Fleet:
             self._callbacks.report(f"{member.name}: {message}")
 
     def stop(self, reason: str, completed: bool = False) -> None:
-        """Stop all hosts, in order; ``reason`` is reported. ``completed``: their job is done, they
-        are not interrupted."""
+        """Stop all hosts, in order; ``reason`` is reported. ``completed``: their job counts as
+        done, not as interrupted."""
         self.stop_reason = reason
         self._callbacks.report(f"all hosts are stopped: {reason}")
         for member in self._active_hosts():

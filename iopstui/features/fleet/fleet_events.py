@@ -20,9 +20,9 @@ FLEET, FLEET_OVER = "fleet", "fleet_over"
 
 class HostFigures(NamedTuple):
     """A host's figures in one second, as the merger counts it: I/Os and bytes per second,
-    ``wait_ns`` the p99 of fio's I/Os (without fio the mean time of the device's requests),
-    ``await_ns`` the mean time of the device's requests, ``util`` in percent. ``complete`` is False
-    if it is left out of the totals. A figure that was not measured is ``None``."""
+    ``wait_ns`` the p99 of fio's I/Os (``await_ns`` if there is no fio), ``await_ns`` the mean time
+    of the device's requests, ``util`` in percent. ``complete`` is False if it is left out of the
+    totals. A figure that was not measured is ``None``."""
 
     name: str
     number: int
@@ -35,8 +35,7 @@ class HostFigures(NamedTuple):
 
 
 class HostFiguresBatch(NamedTuple):
-    """Closed seconds of many hosts, in order of arrival. With a thousand hosts they are looked at
-    once a second."""
+    """Closed seconds of many hosts, in order of arrival: one event for a thousand hosts."""
 
     seconds: tuple[HostFigures, ...]
 
@@ -69,8 +68,8 @@ class FleetMessage:
 @dataclass(frozen=True, slots=True)
 class FleetRunStarted:
     """Run ``number`` of these ``hosts`` begins at ``wall_s`` since 1970. ``watching``: without a
-    job; ``between_runs``: not a run, the hosts are watched until the next one. ``point``: which
-    point of a sweep it is."""
+    job. ``between_runs``: no run, the hosts are watched until the next one. ``point``: which point
+    of a sweep it is."""
 
     number: int
     hosts: tuple[str, ...]
@@ -83,10 +82,10 @@ class FleetRunStarted:
 
 @dataclass(frozen=True, slots=True)
 class FleetRunFinished:
-    """The run is over. ``state`` is its hosts' state from now on (fleet_state.py), ``code`` the
-    exit code. The screen shows ``messages``, and prints ``exit_lines`` at its end. ``sums`` are
-    those of all hosts. ``between_runs``: the hosts were only watched, as between two runs;
-    ``messages`` is then the reason why that ended."""
+    """The run is over. ``state`` is the hosts' new state (fleet_state.py), ``code`` the exit code.
+    The screen shows ``messages``, and prints ``exit_lines`` at its end. ``sums`` are those of all
+    hosts. ``between_runs``: the hosts were only watched between two runs; ``messages`` then says
+    why that ended."""
 
     state: str
     code: int = 0
@@ -98,7 +97,7 @@ class FleetRunFinished:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRestarted:
-    """The replay jumped to another place of the recording: discard all earlier events."""
+    """The replay jumped in the recording: discard all earlier events."""
 
 
 FleetEvent = (

@@ -1,4 +1,5 @@
-"""The runs of a fleet's screen: of connected hosts (session.py), or of a recording (replay.py)."""
+"""The runs shown on a fleet's screen: of connected hosts (session.py) or of a recording
+(replay.py)."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ Object = dict[str, Any]
 
 
 class FleetRuns:
-    """Orders do nothing where nothing can run. ``hosts`` are all names, in the order in which a
-    sweep takes them, ``settings`` the tunables of their disks, ``frames`` their newest frames.
-    Only the frames of hosts in detail are emitted."""
+    """Orders do nothing if nothing can run. ``hosts`` are all names, in the order in which a sweep
+    takes them, ``settings`` the tunables of their disks, ``frames`` their newest frames. Only
+    frames of hosts in detail mode are emitted."""
 
     live = False
 
@@ -31,14 +32,15 @@ class FleetRuns:
 
     @property
     def running(self) -> bool:
-        """True from the beginning of a run until nothing of it is left."""
+        """True from the beginning of a run until it has ended completely."""
         return False
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
-        """Run ``job`` ("": watch) with these options changed, after what runs has stopped."""
+        """Stop the current run, then run ``job`` ("": watch) with these options changed."""
 
     def sweep(self, plan: Plan) -> None:
-        """Run the points of ``plan`` one after another, each on the first of the hosts."""
+        """Run the points of ``plan`` one after another, each on as many of the first hosts as it
+        needs."""
 
     def stop(self) -> None:
         """Have all hosts stop; their last figures still come. It ends a sweep, too."""
@@ -50,23 +52,23 @@ class FleetRuns:
         """Keep a mark in the recording."""
 
     def detail(self, name: str, enabled: bool) -> None:
-        """Have this host send all of its figures, or only those of the totals again."""
+        """Have this host send all of its figures, or again only those for the totals."""
         (self._detailed_hosts.add if enabled else self._detailed_hosts.discard)(name)
 
     def is_shown(self, name: str, row: Object) -> bool:
-        """Whether a host's row is emitted; of a frame, which is kept, only in detail: of a thousand
-        hosts nobody looks at, what counts of it comes with its second."""
+        """Whether a host's row is emitted. Frames are kept, and emitted only in detail mode: for
+        other hosts the merger's figures of each second are enough."""
         if row["event"] != "frame":
             return True
         self.frames[name] = row
         return name in self._detailed_hosts
 
     def request_settings(self) -> bool:
-        """Have all hosts say what tunables their disks have; False if none is connected."""
+        """Ask all hosts for their disks' tunables; False if none is connected."""
         return False
 
     def change_tunable(self, change: HostTunableChange) -> None:
         """Have these hosts change a tunable; a ``HostTunableResult`` has each host's result."""
 
     def close(self) -> None:
-        """Stop what runs and wait until nothing is left of it."""
+        """Stop the current run and wait until it has ended completely."""

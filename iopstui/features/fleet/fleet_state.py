@@ -1,8 +1,7 @@
 """The state of each host for a screen: its last minutes, progress and deviation.
 
-Fed with the events of a fleet or of its recording (fleet_events.py); no drawing, no clock. The
-figures of a second are those that the merger counts for it, so a host's values of one second and
-the totals come from the same frames."""
+Fed with the events of a fleet or of its recording (fleet_events.py); no drawing, no clock. A host's
+figures of a second are those the merger counts, so they come from the same frames as the totals."""
 
 from __future__ import annotations
 
@@ -49,15 +48,15 @@ ACTIVE_STATES = (CONNECTING, READY, RUNNING, WATCHED, LATE, MISSING, INCOMPLETE)
 MEASURED_STATES = (RUNNING, WATCHED, LATE, MISSING, INCOMPLETE)
 NO_END_REASON = "it gave no reason"
 ODDNESS_SHARE = 0.2
-"""How much of a host's oddness is its newest second's."""
+"""Weight of the newest second in a host's oddness."""
 MAX_NOTES = 60
 NOTE_EVENTS = ("found", "notice", "mark", "tunable_changed", "progress")
 
 
 class SecondSeries:
-    """Some figures' last ``HISTORY_SECONDS`` seconds by their numbers; NaN where there is none. The
-    figures of one second are neighbours in memory: with a thousand hosts, reaching five places for
-    each host took longer than everything else."""
+    """Some figures of the last ``HISTORY_SECONDS`` seconds, by second number; NaN if missing. The
+    figures of one second are adjacent in memory: with a thousand hosts, five separate places for
+    each took longer than everything else."""
 
     __slots__ = ("last", "values", "width")
 
@@ -87,7 +86,7 @@ def nan_or(value: float | None) -> float:
 
 
 class FigureHistory:
-    """The last seconds of one figure: its own, or the one in ``column`` of several."""
+    """The last seconds of one figure, a ``column`` of a SecondSeries."""
 
     __slots__ = ("_column", "_series")
 
@@ -136,9 +135,9 @@ class FigureHistory:
 @dataclass(slots=True)
 class HostState:
     """One host. ``history`` has its figures (``series``) by name (FIGURES): I/Os and bytes per
-    second, ``wait`` the p99 in ns (without a job the mean time of the device's requests), ``await``
-    that of the device in ns, ``util`` in percent. ``oddness`` grows with the distance from the
-    other hosts. ``session``, ``step`` and ``end_row`` are its newest rows of these events."""
+    second, ``wait`` the p99 in ns (without a job the same as ``await``), ``await`` the mean time of
+    the device's requests in ns, ``util`` in percent. ``oddness`` grows with the distance from the
+    other hosts. ``session``, ``step`` and ``end_row`` are its newest rows of these kinds."""
 
     name: str
     state: str = CONNECTING
@@ -170,7 +169,7 @@ class HostState:
 
 class FleetState:
     """``apply`` takes events in order. ``second`` is the newest second with any I/O, ``run_start``
-    the number of the first second of the current run, ``first`` that of the very first.
+    the number of the current run's first second, ``first`` that of the first second of all.
     ``between_runs``: the hosts are watched between two runs; a lost or failed host then keeps its
     state and reason, and ``watch_end_reason`` is why watching ended. ``has_second``: a second of
     the current run or watch has come."""
@@ -193,7 +192,7 @@ class FleetState:
 
     @property
     def number(self) -> int:
-        """The newest second's; -1 while there is none."""
+        """The newest second's number; -1 before the first."""
         return -1 if self.second is None else self.second.number
 
     def spread(self) -> tuple[float, float, int] | None:
@@ -218,7 +217,7 @@ class FleetState:
         return counts
 
     def host(self, name: str) -> HostState:
-        """A host by its name, a new one if need be."""
+        """A host by its name; created if it is new."""
         host = self.hosts.get(name)
         if host is None:
             host = self.hosts[name] = HostState(name)
@@ -249,7 +248,7 @@ class FleetState:
                     if host.state == MISSING and not event.between_runs:
                         host.state, host.error = LOST, host.error or NO_END_REASON
                     elif host.state in ACTIVE_STATES:
-                        # who has failed has said so by itself
+                        # a host that has failed has reported that itself
                         host.state = STOPPED if event.state == FAILED else event.state
 
     def _run_started(self, event: FleetRunStarted) -> None:
@@ -271,14 +270,14 @@ class FleetState:
             host.state not in MEASURED_STATES or event.state not in (LATE, LOST)
         ):
             return
-        # a second's list of missing hosts is newer than the link's state
+        # the list of missing hosts is newer than the link's state
         if event.state != RUNNING or host.state not in (MISSING, INCOMPLETE):
             host.state, host.error = event.state, event.error
 
     def _host_figures(self, all_host_figures: Iterable[HostFigures]) -> None:
         hosts, between = self.hosts, self.between_runs
         for event in all_host_figures:
-            # the last ones in the order of FIGURES
+            # these come last, in the order of FIGURES
             name, number, complete, *values = event
             if not complete:
                 continue
@@ -295,7 +294,7 @@ class FleetState:
     def _host_row(self, host: HostState, row: Object) -> None:
         kind = row["event"]
         if kind == "session":
-            # what was noted before has the clock of another session
+            # earlier notes have the clock of another session
             host.notes.clear()
             host.answer = None
         elif kind == "answer":
@@ -338,7 +337,7 @@ class FleetState:
         values: dict[str, float | None] = {IOPS: None, BW: None}
         if total is not None:
             values = {IOPS: total.iops, BW: total.bw}
-        elif sums.kernel.hosts:  # no host has a device: nothing was measured, which is not 0
+        elif sums.kernel.hosts:  # no host has a device: not measured is not 0
             rates = (sums.kernel.value(row) or 0.0 for row in (DiskRates.r_s, DiskRates.w_s))
             values = {IOPS: sum(rates), BW: (sums.kernel.mib_s or 0.0) * MIB}
         for name, value in values.items():
@@ -347,7 +346,7 @@ class FleetState:
 
     @property
     def _measured_state(self) -> str:
-        """The state of a host whose seconds come."""
+        """The state of a host that sends its seconds."""
         return WATCHED if self.watching else RUNNING
 
     def _mark_missing_hosts(self, event: MergedInterval) -> None:
@@ -361,7 +360,7 @@ class FleetState:
             self.host(name)
 
     def _update_oddness(self, second: int) -> None:
-        """The middle of all hosts, and how odd each is."""
+        """Update the median of all hosts, and each host's oddness."""
         seconds = self._open_seconds.pop(second, [])
         for passed in [number for number in self._open_seconds if number < second]:
             del self._open_seconds[passed]
@@ -382,7 +381,7 @@ def _median(values: Iterable[float | None]) -> float | None:
 
 
 def log_ratio(value: float | None, middle: float | None) -> float:
-    """Distance from the middle in doublings (or halvings); 0 if undefined."""
+    """Distance from the median in doublings (or halvings); 0 if undefined."""
     if not value or not middle or value < 0 or middle < 0:
         return 0.0
     return abs(math.log2(value / middle))
@@ -404,7 +403,7 @@ def natural_key(name: str) -> tuple[object, ...]:
 
 
 def name_range(names: Sequence[str]) -> str:
-    """A row of hosts in a word: "node001-067", or both ends' names."""
+    """A row of hosts in one word: "node001-067", or the first and the last name."""
     first, last = names[0], names[-1]
     if len(names) == 1:
         return first
@@ -417,7 +416,7 @@ def name_range(names: Sequence[str]) -> str:
 
 
 def active_hosts_text(state: FleetState) -> str:
-    """ "97 of 100 hosts"; before the first second how many are ready."""
+    """ "97 of 100 hosts"; before the first second, the number that is ready."""
     second, total = state.second, len(state.hosts)
     if not state.running or (state.between_runs and not state.has_second):
         return counted(total, "host")

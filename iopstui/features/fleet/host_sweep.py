@@ -1,4 +1,4 @@
-"""Run a sweep of a fleet: its points one after another, told as any experiment's are."""
+"""Run a sweep of a fleet: its points one after another, with the events of any experiment."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def host_point(hosts: int, planned: int, merger: Merger, met: bool | None = None
 
 
 class SweepEvents(PlanEvents):
-    """Makes the events of a sweep from what its points come to."""
+    """Makes the events of a sweep from the results of its points."""
 
     def __init__(
         self, plan: Plan, emit: Callable[[SweepEvent], None], t: Callable[[], float] = lambda: 0.0
@@ -90,7 +90,7 @@ class SweepEvents(PlanEvents):
         super().__init__(plan, emit, t)
         self._began: float | None = None
         self._lengths: list[float] = []
-        # what a host had at the first point of a curve, by its other settings
+        # a host's figures at the first point of a curve, by its other settings
         self._first_shares: dict[tuple[tuple[str, str], ...], float] = {}
         self.start()
 
@@ -126,8 +126,8 @@ class HostSweep:
         self._events = SweepEvents(plan, emit, lambda: time.monotonic() - began)
 
     def run(self) -> None:
-        """Run all points. If one can't be run, the earlier results stay. Raises what ``run_point``
-        raises."""
+        """Run all points. If one can't be run, the earlier results are kept. Raises what
+        ``run_point`` raises."""
         error, is_stopped = INTERNAL_ERROR, False
         try:
             while (step := self._events.next()) is not None:
@@ -156,8 +156,8 @@ class HostSweep:
 
 
 def sweep_exit_code(codes: Sequence[int], screen: bool = False) -> int:
-    """The exit code of a sweep from those of its points: what could not be run counts most. On a
-    ``screen``, stopping is no interruption."""
+    """The exit code of a sweep from those of its points: a point that could not run counts most. On
+    a ``screen``, stopping does not count as an interruption."""
     known = (EXIT_OK, EXIT_JOB_FAILED, EXIT_VERDICT, EXIT_INTERRUPTED)
     other = next((code for code in codes if code not in known), None)
     if other is not None:

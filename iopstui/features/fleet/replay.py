@@ -1,7 +1,7 @@
 """Replay a fleet's recording: pass its lines through a merger at any speed.
 
-Clocks are corrected by what the hosts were told at their start (``executed``), as live. After a
-jump the last minutes before the place are played at once, so that charts and maps have a past."""
+Clocks are corrected as live, by the offsets known at the start (``executed``). After a jump the
+last minutes before the place are played at once, so that charts and maps have a past."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ Rows = Callable[[], Iterator[tuple[str, Object]]]
 CLOSE_AFTER_S = 1.5
 STEP_S = 1.0
 MAX_POINTS = 10_000
-"""A sweep of more is read as runs that belong to none."""
+"""The runs of a sweep with more points are read as single runs."""
 RECORDING_ENDS = "the recording ends here for this host"
 
 
 class _RecordedRow(NamedTuple):
-    """A line of a host, at its second of the recording."""
+    """A line of a host, with its second in the recording."""
 
     t: float
     name: str
@@ -51,8 +51,8 @@ class _RecordedRow(NamedTuple):
 
 
 class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
-    """``rows`` gives all lines from the beginning, as often as it is called. Raises UsageError
-    where no host's second is among them. Seconds are counted from the first frame's."""
+    """``rows`` returns all lines from the beginning, each time it is called. Raises UsageError if
+    they have no second of a host. Seconds are counted from the first frame."""
 
     lookback_s: float = HISTORY_SECONDS
     longest_pause_s = 5.0
@@ -74,7 +74,7 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
         return (row for index, row in enumerate(self._read_rows()) if index not in self._duplicates)
 
     def _scan(self) -> None:
-        """When it begins and ends, who is in it, and what in it came twice."""
+        """Find the begin and end of the recording, its hosts, and repeated lines."""
         deduplicator = Deduplicator()
         names: dict[str, None] = {}
         walls: list[float] = []
@@ -89,7 +89,7 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
             if kind == FLEET:
                 self.job = str(row.get("job") or self.job)
                 if "axis" in row or "axes" in row:
-                    self.lookback_s = math.inf  # a curve is made of all of its points
+                    self.lookback_s = math.inf  # a curve needs all of its points
             wall_s = _wall_s(row, name, offsets)
             if kind in ("mark", FLEET) and wall_s is not None:
                 marked.append((name, wall_s, str(row.get("text") or row.get("job") or "")))
@@ -103,7 +103,7 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
             )
         self.hosts = [*names]
         self._first_s, self._last_s = walls
-        # those of all hosts; hosts have theirs in their own rows
+        # marks on all hosts; a host's own are in its rows
         self.marks = [(wall_s - self._first_s, text) for name, wall_s, text in marked
                       if text and name not in names]  # fmt: skip
         duplicates = sum(deduplicator.repeat_counts.values())
@@ -123,7 +123,7 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
     # -- what is played
 
     def _items(self, goal: float | None) -> Iterator[_RecordedRow]:
-        """All lines, but no frames that are too old for charts. (Without a goal there is none.)"""
+        """All lines but frames that are too old for charts at ``goal`` (``None``: all lines)."""
         self._emit_host_event(ReplayRestarted())
         merging = self._merging = _RunMerging(
             self._emit_host_event, self.hosts, self._has_jobs, self.job, self._first_s
@@ -142,7 +142,7 @@ class FleetReplay(Player[_RecordedRow, FleetEvent], FleetRuns):
         self._merging.take_row(item.name, item.row)
 
     def _emit_host_event(self, event: FleetEvent) -> None:
-        """Frames only of a host that is looked at."""
+        """Emit the event of a host; frames only if the host is shown."""
         if not isinstance(event, HostRow) or self.is_shown(event.name, event.row):
             self._sink(event)
 
@@ -217,7 +217,7 @@ class _RunMerging:
         ))  # fmt: skip
 
     def _update_sweep(self, row: Object) -> SweptPoint | None:
-        """Start or end a sweep, from the sweep that a run belongs to."""
+        """Start or end a sweep, judging by the sweep that a run belongs to."""
         plan, number = _plan_of(row, str(row.get("job") or self._job)), row.get("point")
         if plan is None or type(number) is not int or not 0 <= number < plan.points:
             self._end_sweep()
@@ -282,7 +282,7 @@ class _RunMerging:
             self._emit(second)
 
     def end(self, last: bool = False) -> None:
-        """The run is over; ``last``: the recording is."""
+        """The run is over; ``last``: so is the recording."""
         self._finish_run()
         if last:
             self._end_sweep()
@@ -309,8 +309,8 @@ class _RunMerging:
 
 
 def _plan_of(row: Object, job: str) -> HostPlan | None:
-    """The sweep that a run is a point of; ``None``: of none. Older recordings have the hosts of
-    each point alone."""
+    """The sweep that a run is a point of; ``None``: none. Older recordings only have the hosts of
+    each point."""
     axes = row.get("axes", {HOSTS: row["axis"]} if "axis" in row else None)
     if type(axes) is not dict or not axes or not all(type(axis) is list for axis in axes.values()):
         return None
@@ -328,7 +328,7 @@ def _plan_of(row: Object, job: str) -> HostPlan | None:
 
 
 def _wall_s(row: Object, name: str, offsets: dict[str, float]) -> float | None:
-    """When a line was written, by our clock, in seconds since 1970; offsets are learnt from it."""
+    """When a line was written by our clock (seconds since 1970); updates ``offsets``."""
     offset, wall_ms = row.get("offset_ms"), row.get("wall_ms")
     if row.get("event") == "executed" and isinstance(offset, int | float):
         offsets[name] = float(offset)

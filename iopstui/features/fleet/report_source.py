@@ -1,4 +1,4 @@
-"""What `iopstui report` makes of a recording of many hosts: a ``ReportSource``."""
+"""Makes `iopstui report` work on a recording of many hosts: a ``ReportSource``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def only_file(paths: Sequence[Path]) -> Path:
 
 
 def judged(path: Path, expected: Expected) -> Judged:
-    """Whether the runs in the file met expectations. UsageError for a figure that it lacks."""
+    """Whether the runs in the file met expectations. UsageError for a figure that the file
+    lacks."""
     from iopstui.features.fleet.report.data import judge
 
     return judge(path, expected)

@@ -1,4 +1,4 @@
-"""What the help says of the screen of many hosts."""
+"""Help on the screen of many hosts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Run the fleet of a screen: its runs one after another, in a separate thread.
 
-A run is a whole ``Fleet``: launched, started together, ended with nothing left behind. Changing
-something means another run. Between two runs the hosts are watched, by a fleet that has no job.
-This thread emits one stream of events (fleet_events.py)."""
+A run is a whole ``Fleet``: launched, started together, ended with nothing left behind. Every change
+makes a new run. Between two runs a fleet without a job watches the hosts. This thread emits one
+stream of events (fleet_events.py)."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ Object = dict[str, Any]
 STATES_EVERY_S = 0.5
 MAX_REASONS = 2
 PAUSE_BEFORE_WATCHING_S = 0.7
-"""After a run, before the hosts are watched: keys that ask for another one need not wait."""
+"""Pause after a run before the hosts are watched, so that a key for another run need not wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
     """A run that is about to begin: its fleet, its merger and its first event. ``on_row`` records
     each row of a host, ``stop_reason`` says whether to end with this second (``is_completed``: the
-    job is done then), and ``judge`` gives the verdict at the end."""
+    job then counts as done), and ``judge`` gives the verdict at the end."""
 
     make_fleet: Callable[[FleetCallbacks], Fleet]
     merger: Merger
@@ -80,13 +80,12 @@ class PlannedRun:
 
 
 PlanRun = Callable[[int, str, Mapping[str, str], SweptPoint | None], PlannedRun]
-"""Of a run's number, its job and its changed options, and of which point of a sweep it is. Raises
-IopstuiError."""
+"""From a run's number, job, changed options and point of a sweep. Raises IopstuiError."""
 
 
 class FleetSession(FleetRuns):
-    """Runs on connected hosts. ``plan`` plans each run, ``watch`` what goes on between two of
-    them, ``note`` records a row."""
+    """Runs on connected hosts. ``plan`` plans each run, ``watch`` the watching between two runs,
+    ``note`` records a row."""
 
     live = True
 
@@ -129,7 +128,7 @@ class FleetSession(FleetRuns):
         self._request(plan)
 
     def _request(self, order: RunRequest | Plan) -> None:
-        # first: what begins by the order must not be stopped
+        # first, so that the run that this order starts is not stopped
         self._interrupt()
         self._requests.put(order)
 
@@ -184,7 +183,7 @@ class FleetSession(FleetRuns):
         while (order := self._next_request()) is not None:
             if self._closing:
                 return
-            # of several that were asked for meanwhile the last one counts
+            # if several were requested meanwhile, the last one counts
             while not self._requests.empty():
                 newer = self._requests.get()
                 if newer is None:
@@ -195,7 +194,7 @@ class FleetSession(FleetRuns):
                     self._sweep(order)
                 else:
                     self._run_request(order)
-            except Exception as error:  # of a thread nobody would hear of it
+            except Exception as error:  # an error in a thread would go unnoticed
                 message = crash_sentence(error)
                 self._emit(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (message,), (message,)))
 
@@ -231,7 +230,7 @@ class FleetSession(FleetRuns):
         self._emit(FleetRunFinished(STOPPED, messages=reasons, between_runs=True))
 
     def _tick_between(self, fleet: Fleet) -> None:
-        # an order may have come when there was no fleet to interrupt yet
+        # an order may have come before there was a fleet to interrupt
         if not self._requests.empty():
             fleet.interrupt()
         self._report_host_states()
@@ -286,7 +285,8 @@ class FleetSession(FleetRuns):
 
     def _start_fleet(self, planned: PlannedRun) -> Fleet:
         seconds = collect_figures(planned.merger)
-        # a host that can't be watched between runs says so in its row; the run's result stays shown
+        # a host that can't be watched between runs shows that in its row; the run's result stays on
+        # the screen
         report = _ignore if planned.start_event.between_runs else self.warn
         callbacks = FleetCallbacks(
             report, partial(self._emit_second, seconds),
@@ -379,8 +379,8 @@ def _ignore(message: str) -> None:
 
 
 def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
-    """Return which hosts were lost, failed or refused, and why, in order of the first that did.
-    Hosts that were only stopped are not included. Not who only was told to stop."""
+    """Which hosts were lost, failed or refused, and why. Hosts that were only told to stop are not
+    included."""
     return [
         (name, member.error) for name, member in fleet.members.items()
         if member.error and member.error != INTERRUPTED
@@ -388,12 +388,12 @@ def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
 
 
 def failure_text(failures: Sequence[tuple[str, str]]) -> str:
-    """Return their names with the reason; of many the first: "node2 (its connection has ended)"."""
+    """Their names with the reason, the first ones of many: "node2 (its connection has ended)"."""
     return first_of([f"{name} ({reason.rstrip('.')})" for name, reason in failures], MAX_REASONS)
 
 
 def host_state(member: Member, watching: bool) -> str:
-    """How far a host is, as a screen says it."""
+    """A host's state in the words of the screen."""
     if member.state == states.OVER:
         has_started = member.executed_ns is not None
         if member.is_lost:

@@ -28,7 +28,7 @@ class Prepared(Protocol):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Its length, then what it runs, with a label each."""
+        """Lines with a label: its length, then what it runs."""
 
     @property
     def resume_note(self) -> str:
@@ -111,8 +111,8 @@ class Backend:
 @dataclass(frozen=True, slots=True)
 class FirstView:
     """The first view of the screen. Without ``targets`` the device picker opens unless ``pick`` is
-    False. ``run_at_once`` (default: if there is a ``job``) starts the job, with the first
-    depth of a ``ramp``. ``begin`` is what a feature's part of the screen begins with."""
+    False. ``run_at_once`` (default: if there is a ``job``) starts the job, with the first depth of
+    a ``ramp``. ``begin`` is the input of the feature's screen part that begins."""
 
     targets: Sequence[str] = ()
     job: str | None = None

@@ -18,15 +18,15 @@ MAX_CHARACTERS = 50_000
 
 
 def text_of(screen: Screen[Any]) -> str:
-    """What there is to copy on a screen: its own ``copied_text`` below what it is about, else the
-    row under the cursor; "" if there is none."""
+    """The text to copy on a screen: a heading and its own ``copied_text``, else the row under the
+    cursor; "" if there is none."""
     own: Callable[[], str] | None = getattr(screen, "copied_text", None)
     return "\n".join([*_head(screen), own()]) if own is not None else row_text(screen)
 
 
 def _head(screen: Screen[Any]) -> Sequence[str]:
-    """The title of a page, if it has a ``copied_title``; before it the ``copied_head`` of the
-    dashboard that it was opened on: where, when and the answer."""
+    """The ``copied_head`` of the dashboard below (place, time and answer), then the page's
+    ``copied_title`` if it has one."""
     title: str = getattr(screen, "copied_title", "")
     if not isinstance(screen, ModalScreen):
         return [title] if title else []
@@ -54,7 +54,8 @@ def place_and_time(
     host: str, wall_ms: float | None, target: Target, devices: Mapping[str, BlockDevice]
 ) -> str:
     """Where and when something was measured, for a reader elsewhere: "host db1, 2026-11-27 20:32:14
-    UTC, loop2 (64 MiB, /srv/disk.img, on vda)". Without a ``host`` the target's path names all."""
+    UTC, loop2 (64 MiB, /srv/disk.img, on vda)". Without a ``host`` only the target's path is
+    given."""
     stamp = (f.utc(wall_ms) if wall_ms is not None else None) or ""
     when = stamp[:19].replace("T", " ") + " UTC" if stamp else ""
     if not host:
@@ -71,7 +72,7 @@ def _place_text(place: TargetPath, devices: Mapping[str, BlockDevice]) -> str:
 
 
 def _place_facts(place: TargetPath, devices: Mapping[str, BlockDevice]) -> Iterator[str]:
-    """Facts about a place: its type or size and model, then the devices below it."""
+    """Facts about a path: its type, or its size and model, then the devices below it."""
     device = devices.get(place.device or "")
     if place.kind != DEVICE:
         yield f"{place.fstype or ''} {place.share}".strip()

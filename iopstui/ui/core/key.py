@@ -9,11 +9,9 @@ from dataclasses import dataclass
 class Key:
     """``names`` are Textual's, joined by commas; ``label`` is how the key is written.
 
-    Without ``names`` and ``label`` it is only in the palette.
-
-    If an action has several keys, each has the ``argument`` for the action, and a ``title`` for the
-    command palette. ``on_dashboard``: bound by the dashboard itself, because a Textual screen would
-    use the key to move its focus."""
+    Without ``names`` and ``label`` it is only in the palette. If an action has several keys, each
+    has an ``argument`` for the action, and a ``title`` for the command palette. ``on_dashboard``:
+    the dashboard binds it itself, because a Textual screen would use the key to move the focus."""
 
     names: str
     label: str
@@ -36,4 +34,4 @@ def press(action: str, number: int = 0) -> str:
 
 
 HELP = "app." + press("help")
-"""For bindings of a dialog over another screen, which has none of the application's."""
+"""The help action for a dialog over another screen, which lacks the application's bindings."""

@@ -20,8 +20,8 @@ from iopstui.ui.draw.style import Charset
 
 
 class ListTable(DataTable[Text]):
-    """Its owner shows the items again after ``Sorted``. ``order`` is the title of a column, "": the
-    items as they come. ``key`` gives the name of an item's row: the cursor stays on it."""
+    """Its owner calls ``show`` again after ``Sorted``. ``order`` is the title of a column ("": the
+    items as given). ``key`` names an item's row, so that the cursor stays on it."""
 
     class Sorted(Message):
         """The order was changed."""
@@ -36,7 +36,7 @@ class ListTable(DataTable[Text]):
         self._texts: list[list[Text]] = []
         self.order, self.reverse = order, False
         self.widths: Mapping[str, int | None] = {}
-        """Of the columns that are shown, by title; ``None``: as wide as its texts."""
+        """Widths of the shown columns, by title; ``None``: as wide as the column's texts."""
         self.items: list[Any] = []
         """Those shown."""
 
@@ -44,8 +44,8 @@ class ListTable(DataTable[Text]):
         return in_order(items, self._by_title.values(), self.order, self.reverse)
 
     def show(self, items: Iterable[Any], widths: Mapping[str, int | None] | None = None) -> None:
-        """Show these, and columns of these ``widths`` (``None``: those of before, at first all).
-        With the rows of before only changed cells are drawn."""
+        """Show these items, and columns of these ``widths`` (``None``: as before; at first all
+        columns). If the rows are the same, only changed cells are drawn."""
         cursor, selected, before = self.cursor_row, self.selected, (self.items, self._texts)
         same_columns = self._fit(widths or self.widths or dict.fromkeys(self._by_title))
         self.items = [*items]
@@ -66,8 +66,8 @@ class ListTable(DataTable[Text]):
             self.move_cursor(row=keys.index(key) if key in keys else min(cursor, len(keys) - 1))
 
     def fitting(self, items: Sequence[Any]) -> Mapping[str, int | None]:
-        """Widths for ``show``: the columns from the left that have room for these items whole,
-        without those that none of them has."""
+        """Widths for ``show``: columns from the left, as many as fit with their whole texts,
+        without empty ones."""
         room = self.size.width - self.styles.scrollbar_size_vertical
         widths: dict[str, int | None] = {}
         for title, column in self._by_title.items():
@@ -91,7 +91,7 @@ class ListTable(DataTable[Text]):
             self.add_row(*texts, key=key)
 
     def _fit(self, widths: Mapping[str, int | None]) -> bool:
-        """Whether the columns are the same as before."""
+        """Set up the columns; True if they are the same as before."""
         if widths == self.widths:
             return True
         self.widths = widths
@@ -111,7 +111,7 @@ class ListTable(DataTable[Text]):
             yield Text(text, style or "", justify="left" if column.left else "right", no_wrap=True)
 
     def row_text(self) -> str:
-        """The row under the cursor with all columns and whole texts, for the clipboard."""
+        """The row under the cursor, all columns with whole texts, for the clipboard."""
         texts = (
             printable(column.text(self.selected)).strip() for column in self._by_title.values()
         )
@@ -119,8 +119,8 @@ class ListTable(DataTable[Text]):
 
     def _render_cell(self, row_index: int, column_index: int, base_style: Style, width: int,
                      cursor: bool = False, hover: bool = False) -> list[list[Segment]]:  # fmt: skip
-        """A cell's line. Textual draws all cells anew where one has changed, each through rich's
-        layout, which a text of one line and one style does not need."""
+        """The line of a cell. When one cell changes, Textual draws all of them again, each through
+        rich's layout, which a line of one style does not need."""
         text = self._get_row_renderables(row_index).cells[column_index]
         assert isinstance(text, Text)
         looks, above = self._get_styles_to_render_cell(
@@ -141,12 +141,12 @@ class ListTable(DataTable[Text]):
         return self.items[self.cursor_row] if 0 <= self.cursor_row < len(self.items) else None
 
     def sort_by(self, title: str, reverse: bool = False) -> None:
-        """Sort by this column, from its usual end or in ``reverse``."""
+        """Sort by this column in its usual order, or in ``reverse``."""
         self.order, self.reverse = title, reverse
         self.post_message(self.Sorted())
 
     def sort_next(self, by: int) -> None:
-        """Sort by the next column or the one before; behind the last as at first."""
+        """Sort by the next or the previous column; after the last one in the initial order."""
         shown = sortable(self._by_title[title] for title in self.widths)
         titles = shown if self._first_order else ("", *shown)
         at = titles.index(self.order) if self.order in titles else 0
@@ -160,7 +160,7 @@ class ListTable(DataTable[Text]):
         return f"{self.order}, {other if self.reverse else usual} first"
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
-        """Sort by this column; again: the other way round."""
+        """Sort by this column; the second time in reverse."""
         event.stop()
         title = event.column_key.value or ""
         if self._by_title[title].sorts:

@@ -34,7 +34,7 @@ class Controller(Protocol):
 
     @property
     def disk_use(self) -> DiskUse | None:
-        """Who used the disks in the last second; None while a job runs, or where it is not read."""
+        """Who used the disks in the last second; None while a job runs, or if it is not read."""
 
     @property
     def host(self) -> str:
@@ -55,8 +55,8 @@ class Controller(Protocol):
         """Starts its thread; ``sink`` is called from that thread for every event."""
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
-        """Runs a shipped job or a job file in place of a running one; ``mark`` is put on every
-        chart when it begins."""
+        """Run a shipped job or a job file in place of a running one; ``mark`` is put on every chart
+        when it begins."""
 
     def stop_job(self) -> None:
         """Stops the running job."""

@@ -53,7 +53,7 @@ too."""
 
 @dataclass(frozen=True, slots=True)
 class PageTabs:
-    """Pages that one key opens, one at a time: their titles, which is open, and how to open one."""
+    """Pages of one key, of which one is open: their titles, the open one, and how to open one."""
 
     name: str
     titles: Sequence[str]
@@ -61,7 +61,7 @@ class PageTabs:
     open: Callable[[int], None]
 
     def text(self, heading: str) -> str:
-        """All titles, the open one in brackets; ``heading`` where it says more."""
+        """All titles, the open one in brackets or as ``heading``, if that says more."""
         titles = [
             f"[{title}]" if index == self.index else title
             for index, title in enumerate(self.titles)
@@ -125,7 +125,7 @@ class Modal(ModalScreen[Result]):
         self._hints = tuple(hints)
         self.tabs: PageTabs | None = None
         self.is_leaving = False
-        """It closes: it is still attached, but its widgets may be gone."""
+        """It is closing: still attached, but its widgets may be gone."""
         if opened_by is not None:
             # the key that has opened it closes it, and no other letter does
             self._bindings.bind(opened_by.names, "leave", "Close", show=False)
@@ -140,7 +140,7 @@ class Modal(ModalScreen[Result]):
         raise NotImplementedError
 
     def with_tabs(self, tabs: PageTabs) -> Modal[Result]:
-        """Make it one of several pages, before it is pushed."""
+        """Make it one of several pages. Call before it is pushed."""
         self.tabs = tabs
         self.keys.first_hints = (("Tab", "Next page", "screen.tab(1)"),)
         self.show_hints()
@@ -172,7 +172,7 @@ class Modal(ModalScreen[Result]):
 
     @property
     def copied_title(self) -> str:
-        """The title; of a page with tabs the name of all and that of the tab: "Who › Cgroups"."""
+        """The title; on a page with tabs the name of the page and of the tab: "Who › Cgroups"."""
         tabs = self.tabs
         return self.heading if tabs is None else f"{tabs.name} › {tabs.titles[tabs.index]}"
 

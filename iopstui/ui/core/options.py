@@ -40,8 +40,8 @@ def title_value(knob: OptionKey, title: str) -> str | None:
 
 def mark_text(option: str, change: str, title: str = "", options: Mapping[str, str] = NONE) -> str:
     """Text of a mark for a changed option: changed by a key ("block size 8k"), typed ("bs=8k"), or
-    reset ("bs as the job has it"). ``title`` and ``options`` are those of the run before, which may
-    say what it was."""
+    reset ("bs as the job has it"). ``title`` and ``options`` are of the run before, which may give
+    the old value."""
     knob = BY_OPTION.get(option)
     before = options.get(option) or (title_value(knob, title) if knob is not None else None)
     for begin in (f"{option}=", f"{knob.name} " if knob is not None else "="):

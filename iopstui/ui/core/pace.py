@@ -10,9 +10,9 @@ WIDE_COLUMNS = 118
 
 
 class Pace:
-    """Decides when new figures are painted: at most every ``refresh_s`` seconds, and only once
-    the terminal has shown the paint before. ``dropped`` counts frames that a slow terminal has
-    kept from ever being painted; they are in the charts all the same."""
+    """Decides when new figures are painted: at most every ``refresh_s`` seconds, and only once the
+    terminal has shown the paint before. ``dropped`` counts frames that were never painted because
+    of a slow terminal (the charts still have them)."""
 
     def __init__(self, refresh_s: float = 0.0) -> None:
         self.refresh_s = refresh_s
@@ -40,7 +40,7 @@ class Pace:
         if self.paint_pending:
             self.dropped += max(0, self._frames - 1)
         self._frames, self.paint_pending = 0, False
-        # 5 % early is in time, or a refresh as long as the interval would skip frames
+        # 5 % early is accepted, else a refresh as long as the interval would skip frames
         self._last = now - 0.05 * self.refresh_s
 
 

@@ -19,7 +19,7 @@ _FONTS = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
 def render_pictures(app: App[Any]) -> dict[str, str]:
-    """Pictures of the screen, by the suffix of the file. The SVG loads nothing."""
+    """Pictures of the screen, by file suffix. The SVG loads nothing."""
     width, height = app.size
     console = Console(
         width=width, height=height, file=io.StringIO(), force_terminal=True,
@@ -41,8 +41,8 @@ def render_pictures(app: App[Any]) -> dict[str, str]:
 
 
 def save_pictures(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
-    """Write ``files`` as ``name`` with their suffixes, or as ``name``-2 ... if one of them exists.
-    All of them or none; raises OSError. Never follows a link."""
+    """Write ``files`` as ``name`` with their suffixes, or as ``name``-2 ... if one exists. Writes
+    all or none, and never follows a link. Raises OSError."""
     for number in range(1, MAX_PICTURES + 1):
         stem = name if number == 1 else f"{name}-{number}"
         paths = [directory / f"{stem}{suffix}" for suffix in files]

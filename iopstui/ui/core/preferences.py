@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 BROWSER_DRIVER = "iopstui.ui.core.terminal.browser_driver:BrowserDriver"
-"""TEXTUAL_DRIVER of a screen that `iopstui serve` shows in a browser."""
+"""The value of TEXTUAL_DRIVER for a screen that `iopstui serve` shows in a browser."""
 
 
 class Preferences:
@@ -16,7 +16,7 @@ class Preferences:
         self.mouse = True
         """Whether the mouse is used."""
         self.notify = False
-        """Whether the terminal notifies of ends of runs and of findings (OSC 9)."""
+        """Whether the terminal notifies when a run ends or a finding appears (OSC 9)."""
         self.layout = ""
         """The dashboard's layout, as in the configuration."""
         self.fleet_layout = ""
@@ -27,7 +27,7 @@ class Preferences:
 
 
 PREFERENCES = Preferences()
-"""The preferences of this process: there is one terminal, and one configuration."""
+"""The preferences of this process, which has one terminal and one configuration."""
 
 
 # A dashboard's layout in the configuration.
@@ -42,10 +42,10 @@ ZOOMED, HEAT_MAP, PERCENTILES = "zoomed", "heat-map", "percentiles"
 
 @dataclass(frozen=True, slots=True)
 class SavedLayout:
-    """``panel`` is the open one on a small screen, "" the one that is open at first; ``own`` are
-    words of this dashboard alone, such as "zoomed": the panel fills a large screen, too.
-    ``seconds``: per column of a chart. As text: the settings that are not the default, e.g.
-    "latency zoomed heat-map 10s"."""
+    """``panel`` is the open one on a small screen ("": the default). ``own`` are words of one
+    dashboard only, such as "zoomed" (the panel also fills a large screen). ``seconds``: per column
+    of a chart. As text: settings that differ from the default, e.g. "latency zoomed heat-map
+    10s"."""
 
     panel: str = ""
     own: tuple[str, ...] = ()
@@ -67,8 +67,8 @@ class SavedLayout:
 def parse_layout(
     text: str, panels: Sequence[str] = PANELS, own: Sequence[str] = (ZOOMED,)
 ) -> SavedLayout:
-    """Parse a layout, whose settings may be in any order, of a dashboard with these ``panels`` and
-    words of its ``own``. Raises ValueError for another word."""
+    """Parse the layout of a dashboard with these ``panels`` and ``own`` words; settings may be in
+    any order. Raises ValueError for another word."""
     settings = text.split()
     lengths = {f"{seconds}s": seconds for seconds in DOT_SECONDS}
     allowed = (*panels, *own, HEAT_MAP, PERCENTILES, *lengths)

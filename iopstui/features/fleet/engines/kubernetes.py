@@ -21,7 +21,7 @@ from iopstui.text import printable
 from iopstui.untrusted import parse_json
 
 KUBERNETES = "k8s"
-"""As HOSTS: all pods with a label. As --launcher: kubectl exec, for pods that are named."""
+"""As HOSTS: all pods with a label. As --launcher: kubectl exec for the named pods."""
 LABEL = "app=iopstui"
 """Label of the pods of our manifests."""
 POLL_S = 2.0
@@ -51,7 +51,7 @@ class PodSelection:
         return ["-n", self.namespace] if self.namespace else []
 
     def list_pods(self) -> list[Pod]:
-        """All pods with the label. Missing if kubectl or the cluster does not answer."""
+        """All pods with the label. Raises Missing if kubectl or the cluster does not answer."""
         command = ["kubectl", "get", "pods", *self._namespace, "-l", self.selector, "-o", "json",
                  f"--request-timeout={ANSWER_TIMEOUT_S}s"]  # fmt: skip
         require_kubectl()
@@ -70,8 +70,8 @@ class PodSelection:
     def wait(
         self, min_pods: int | None, timeout_s: float, report: Callable[[str], None]
     ) -> list[str]:
-        """Names of the pods that run, once all of them do, or ``min_pods`` after ``timeout_s``.
-        ``report`` is called with the ones it waits for. UsageError if there are too few."""
+        """Names of the running pods, once all run, or ``min_pods`` of them after ``timeout_s``.
+        ``report`` is told which pods are still missing. UsageError if there are too few."""
         deadline, last_message = time.monotonic() + timeout_s, ""
         while True:
             pods = [pod for pod in self.list_pods() if not pod.is_ending]
@@ -171,8 +171,8 @@ MAX_REPLICAS = 10_000
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _PATH = re.compile(r"/[A-Za-z0-9._/-]*")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,500}")
-# only as PID 1: in another pid namespace (hostPID) it would end what is not ours. Not $$, of which
-# Kubernetes makes $
+# only as PID 1: elsewhere (hostPID) it would end processes that are not ours. $$ does not work,
+# Kubernetes turns it into $
 _WAIT_SCRIPT = (
     "read pid rest < /proc/self/stat; [ $pid = 1 ] || exit 1; "
     "trap 'kill -TERM -1; while set -- /proc/[0-9]*; [ $# -gt 1 ]; do sleep 0.2; "
@@ -311,5 +311,5 @@ def _validate(option: str, text: str, pattern: re.Pattern[str]) -> str:
 
 
 def _quote(text: str) -> str:
-    """A string of YAML; those of JSON are."""
+    """A YAML string (every JSON string is one)."""
     return json.dumps(text)

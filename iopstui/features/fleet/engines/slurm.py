@@ -1,8 +1,8 @@
 """Hosts of a Slurm allocation: the one around this process, or one that is made and released here.
 
 Each host gets a step of its own (`srun --overlap -N1 -n1 -w HOST`), so that the end of one srun
-ends one host. An allocation of ours is held by `salloc ... cat`: when this process ends, however it
-does, cat's input ends, and salloc releases the nodes."""
+ends one host. Our own allocation is held by `salloc ... cat`: whenever and however this process
+ends, cat's input ends, and salloc releases the nodes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def slurm_hosts(
     hosts: str, options: str | None, environment: Mapping[str, str], report: Callable[[str], None]
 ) -> Iterator[SlurmHosts]:
     """The hosts of an allocation, which is released at the end if it was made here. ``hosts``: node
-    names or SLURM; ``options``: of salloc. UsageError where there is no allocation to use, Missing
+    names or SLURM; ``options``: of salloc. UsageError if there is no allocation to use, Missing
     without Slurm's commands."""
     job = environment.get("SLURM_JOB_ID")
     if job:
@@ -111,7 +111,7 @@ class _Allocation:
     def __init__(self, options: list[str]) -> None:
         _require_command("salloc")
         _require_command("srun")
-        # a salloc that still waits in the queue has no child that would notice our end
+        # a salloc that still waits in the queue has no child yet that would notice our end
         prefix = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
         self.job = ""
         self._stderr = b""
@@ -123,8 +123,8 @@ class _Allocation:
         )  # fmt: skip
 
     def wait(self, report: Callable[[str], None]) -> str:
-        """The nodes, once they are granted. ``report`` gets what it waits for. UsageError if Slurm
-        refuses."""
+        """The nodes, once they are granted. ``report`` is told what it waits for. UsageError if
+        Slurm refuses."""
         last_message, polled_s = "", time.monotonic()
         first = b""
         while not first.endswith(b"\n"):
@@ -163,7 +163,7 @@ class _Allocation:
                           "Partitions and their nodes: sinfo")  # fmt: skip
 
     def release(self) -> None:
-        """Give the nodes back; a job that still waits leaves the queue."""
+        """Release the nodes; a job that still waits leaves the queue."""
         process = self._process
         assert process.stdin and process.stdout and process.stderr
         with contextlib.suppress(OSError):

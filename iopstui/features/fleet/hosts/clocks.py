@@ -1,10 +1,9 @@
 """Measure the offset of another machine's clock by asking it for the time.
 
-Of all answers the one that came back soonest says most: its way there and back took twice
-``error_ns``, so its clock was read at the middle of that, give or take ``error_ns``, however
-unequal the two ways were. Clocks drift, so what was known once is known less well later, and a
-newer answer replaces it in time. One that can't be true together with it means that a clock was
-set."""
+The fastest answer is the most precise: if the round trip took twice ``error_ns``, the clock was
+read in the middle of it, give or take ``error_ns``, however unequal the two ways were. Clocks
+drift, so an answer loses precision and is replaced by a newer one in time. An answer that
+contradicts the known one means that a clock was set."""
 
 from __future__ import annotations
 
@@ -20,12 +19,13 @@ MAX_DRIFT = 500e-6
 """Two clocks may drift apart by this share of the time: the kernel's maximum when it slews a clock
 (adjtimex(2)); quartz alone drifts a tenth of it."""
 CLOCK_SET_MS = 1.0
-"""A wall clock is set by more; it is read a moment before or after the other one."""
+"""A larger difference means that the wall clock was set (it is read a moment before or after the
+other clock)."""
 
 
 def start_spread(starts: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """How far apart these instants of several clocks are, and the error of that. Each instant is
-    (time, its error); the first and the last may both be wrong."""
+    """How far apart these instants of several clocks are, and the error of this difference. Each
+    instant is (time, its error); the first and the last may both be wrong."""
     times = [start for start, _ in starts]
     return max(times) - min(times), sum(nlargest(2, (error for _, error in starts)))
 
@@ -53,7 +53,7 @@ class ClockOffset:
         return {"op": "ping", "id": self._next}
 
     def error_at(self, now_ns: int) -> int:
-        """Maximum error of both at another instant of our CLOCK_MONOTONIC, in ns."""
+        """Maximum error of both offsets at another instant of our CLOCK_MONOTONIC, in ns."""
         return self.error_ns + int(MAX_DRIFT * abs(now_ns - self.at_ns))
 
     def take_answer(self, row: dict[str, Any], now_ns: int) -> bool:
@@ -72,7 +72,7 @@ class ClockOffset:
         wall_ms = wall - (sent_ms + half_ns / 1e6)
         if not self.answers or self._is_better(mono_ns, wall_ms, half_ns, now_ns):
             self.mono_ns, self.wall_ms = mono_ns, wall_ms
-            # it may have been read at once, and have drifted since
+            # the clock may have been read at once, and have drifted since
             self.error_ns, self.at_ns = half_ns, sent_ns
         self.answers += 1
         return True
@@ -84,5 +84,5 @@ class ClockOffset:
         both_ns = half_ns + known_ns
         was_set = abs(mono_ns - self.mono_ns) > both_ns
         was_set |= abs(wall_ms - self.wall_ms) > both_ns / 1e6 + CLOCK_SET_MS
-        # on its way back it has drifted, too
+        # while the answer came back, the clock drifted, too
         return was_set or half_ns + int(MAX_DRIFT * 2 * half_ns) <= known_ns

@@ -1,10 +1,10 @@
 """The agent's side of the connection: receive orders, and stop if heartbeats cease.
 
-JSON lines on standard input: ``{"op": "begin", ...}`` first; ``ping`` is answered with both clocks
-at once and is the heartbeat, as is ``beat``, to which nothing is said; ``go`` names an instant of
-this machine's CLOCK_MONOTONIC; ``stop``. The first beat arms the dead man's switch: without another
-for ``HEARTBEAT_TIMEOUT_S`` nobody can stop what runs here any more, so it is stopped. The end of
-standard input means the same at once."""
+JSON lines on standard input: ``{"op": "begin", ...}`` first; ``ping`` is answered at once with both
+clocks and counts as a heartbeat, as does ``beat``, which is not answered; ``go`` names an instant
+of this machine's CLOCK_MONOTONIC; ``stop``. The first heartbeat arms the dead man's switch: after
+``HEARTBEAT_TIMEOUT_S`` without another, the run is stopped, because nobody else could stop it. The
+end of standard input stops it at once."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ DisconnectHandler = Callable[[str], None]
 
 
 class Conversation:
-    """``on_order`` is called with every order but these, ``on_disconnect`` once with the reason why
-    the connection ended, ``on_poll`` every ``POLL_S`` until then; all in threads of this class.
+    """``on_order`` is called with every other order, ``on_disconnect`` once with the reason why the
+    connection ended, ``on_poll`` every ``POLL_S`` until then; all in threads of this class.
     ``send`` sends the answer to a ping."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Conversation:
     def _watch_heartbeats(self) -> None:
         while not self._ended.wait(POLL_S):
             self._on_poll()
-            # a process that was stopped itself has heard nothing either: that counts, too
+            # a process that was itself stopped has heard nothing either: that counts, too
             if (
                 self._last_heartbeat_s is not None
                 and time.monotonic() - self._last_heartbeat_s > HEARTBEAT_TIMEOUT_S
@@ -95,8 +95,8 @@ def parse_order(line: bytes) -> Object | None:
 
 
 def read_lines(fd: int) -> Iterator[bytes]:
-    """The whole lines that come from a descriptor, until its end. One that is too long ends it.
-    Not through Python's own buffers: a thread that waits in them keeps the process from ending."""
+    """The complete lines from a descriptor, until its end or a line that is too long. Python's own
+    buffers are not used: a thread waiting in them keeps the process from ending."""
     rest = b""
     while len(rest) < LONGEST_LINE:
         try:
@@ -120,16 +120,16 @@ SUMS, LINES = "sums", "lines"
 """How frames are sent: as sums (encoded_frame.py), or as whole JSON lines, to record them."""
 HEARTBEAT = "beat"
 CAPABILITIES = (HEARTBEAT, SUMS)
-"""What an agent says in its first line that it knows; an older one says nothing of it."""
+"""Abilities that an agent lists in its first line; an older one lists none."""
 
 
 def is_order(row: Row) -> bool:
-    """Whether it has the form of an order. Unknown orders are ignored later."""
+    """Whether it has the form of an order (unknown orders are ignored later)."""
     op = row.get("op")
     if op == "begin":
         return _is_begin_order(row)
     if op == "ping":
-        # it is sent back, so nothing that is nested too deep for that
+        # it is sent back, so it must not be nested too deeply to encode
         return row.get("id") is None or type(row["id"]) is int
     if op == "go":
         at_ns = row.get("at_ns")
@@ -161,7 +161,7 @@ def _is_time(value: object) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """A text that can be written to a file, with surrogates for odd bytes."""
+    """Whether it is a text that can be written to a file, with surrogates for odd bytes."""
     try:
         return isinstance(value, str) and bool(value.encode("utf-8", "surrogateescape") or True)
     except UnicodeEncodeError:
@@ -169,5 +169,5 @@ def _is_text(value: object) -> bool:
 
 
 def _is_word(value: object) -> bool:
-    """Return whether a word can be a program's argument or a file's name."""
+    """Whether it can be a program's argument or a file's name."""
     return _is_text(value) and "\0" not in str(value)

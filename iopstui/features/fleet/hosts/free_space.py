@@ -1,7 +1,7 @@
 """Free space of file systems that several hosts share and fill together.
 
-Each host leaves 5 % of its file systems free as far as it can see. Whether what all of them are to
-lay out together still fits is only seen where they meet."""
+Each host leaves 5 % of its file systems free, as far as it can see. Whether the files of all hosts
+together still fit is checked here."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from iopstui.text import printable
 Object = dict[str, Any]
 MAX_NAMED = 3
 MAX_BYTES = 1 << 80
-"""A host that reports a larger size is not believed."""
-# whose source names the server; the others of one installation are told apart by their size
+"""A larger size in a host's report is invalid."""
+# the source names the server, or the size distinguishes the file systems of one installation
 NETWORK = ("nfs", "cifs", "smb3", "ceph", "lustre", "glusterfs", "sshfs", "beegfs", "gpfs", "9p",
            "virtiofs", "ocfs2", "gfs2", "orangefs", "afs", "wekafs")  # fmt: skip
 
@@ -34,10 +34,10 @@ _FIELDS = {"system": str, "name": str, "bytes": int, "room": int, "shared": bool
 
 @dataclass(frozen=True, slots=True)
 class SpaceNeed:
-    """What a host is to lay out in a file system: ``bytes``, of ``available`` ones.
-    ``system`` is the same on all hosts that have mounted the same one by the same name, ``name`` is
-    for people. ``shared``: other hosts can mount it, of ``size`` and ``free`` bytes, perhaps by
-    another name; ``mark`` is the scratch directory in it ("": none)."""
+    """What a host will create in a file system: ``bytes``, of ``available`` ones. ``system`` is
+    equal on all hosts that mounted the same file system by the same name, ``name`` is for people.
+    ``shared``: other hosts can mount it, perhaps by another name; it has ``size`` and ``free``
+    bytes. ``mark`` is the scratch directory in it ("": none)."""
 
     system: str
     name: str
@@ -82,8 +82,8 @@ def _space_need(directory: str, needed: int, mounts: tuple[MountEntry, ...]) -> 
 
 
 def shared_name(entry: MountEntry, size_bytes: int) -> str:
-    """A name that all hosts have for a file system that several can mount; "" for another one,
-    which nobody has but this machine (its UUID says nothing: disks are copied)."""
+    """The name under which all hosts know a file system that several can mount; "" for a local one
+    (its UUID proves nothing: disks are copied)."""
     kind = entry.fstype.removeprefix("fuse.").rstrip("4") or entry.fstype
     if ":/" in entry.source or entry.source.startswith("//"):
         return f"{kind} {entry.source}"
@@ -115,7 +115,7 @@ def parse_space_needs(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
 def overcommit_messages(
     hosts: Mapping[str, Sequence[SpaceNeed]], is_certain: bool = True
 ) -> Iterator[str]:
-    """Messages about file systems in which several hosts are to lay out more than fits.
+    """Messages about file systems in which several hosts would create more than fits.
     ``is_certain``: they are known to share it."""
     systems: dict[str, dict[str, list[SpaceNeed]]] = {}
     for host, needs in hosts.items():
@@ -141,17 +141,18 @@ def overcommit_messages(
 # Detect that two mounts are the same file system, such as one export under two names.
 #
 # A name can show that file systems are the same, but not that they differ. So if the files of all
-# hosts would not fit into one of them, hosts look for each other's scratch directories. Their
-# random names were made just now: a host that sees one is on the same file system. The directories
-# are made and removed anyway; nothing else is written. Not seeing one proves nothing (the same file
-# system may be mounted at another directory). So file systems of equal size and nearly equal free
-# space are then taken for one, unless the user says otherwise.
+# hosts would not fit into one of them, hosts look for each other's scratch directories. Their names
+# are random and new, so a host that sees one is on the same file system. The directories are made
+# and removed anyway; nothing else is written. Not seeing one proves nothing (the same file system
+# may be mounted at another directory), so file systems of equal size and nearly equal free space
+# then count as one, unless the user says otherwise.
 
 
 MAX_SEARCHED_MARKS = 256
 """Names that a host is asked to look for."""
 SIZE_TOLERANCE, FREE_TOLERANCE = 0.001, 0.01
-"""Of its size two file systems may differ: servers round it, and others write meanwhile."""
+"""Sizes of one file system may differ by this share of it: servers round, and others write
+meanwhile."""
 Needs = Mapping[str, Sequence[SpaceNeed]]
 
 
@@ -167,9 +168,9 @@ def find_marks(directories: Iterable[str], names: Sequence[str]) -> list[str]:
 
 
 def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
-    """File names that a host looks for, by host. Of each file system that several hosts can mount,
-    one host looks for the names that were written on the others: if it finds one, the two are the
-    same. Empty where all files would fit even into a single one of them."""
+    """File names that a host looks for, by host. For each file system that several hosts can mount,
+    one host looks for the names created on the others: if it finds one, the two are the same. Empty
+    if all files would fit even into a single file system."""
     first: dict[str, tuple[str, SpaceNeed]] = {}
     for host, need in _mountable(hosts):
         if need.mark:
@@ -190,9 +191,8 @@ def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
 def join_shared(
     hosts: Needs, seen_marks: Mapping[str, Sequence[str]]
 ) -> dict[str, list[SpaceNeed]]:
-    """The needs, with one name for file systems that are one: a host that was asked saw the mark
-    of another host beside its own. If it has several file systems, all of them are taken for that
-    one."""
+    """The needs, with one name for file systems that are the same: a host saw another host's mark
+    beside its own. If that host has several file systems, all of them count as that one."""
     systems = _EqualNames()
     marks = {need.mark: need.system for _, need in _mountable(hosts) if need.mark}
     for host, names in seen_marks.items():
@@ -204,7 +204,7 @@ def join_shared(
 
 
 def join_similar(hosts: Needs) -> dict[str, list[SpaceNeed]]:
-    """Return the places with one name for file systems that look alike."""
+    """The needs, with one name for file systems that look alike."""
     systems = _EqualNames()
     by_system = {need.system: need for _, need in _mountable(hosts)}
     ordered = sorted(by_system.values(), key=lambda need: (need.size, need.free))

@@ -1,7 +1,7 @@
 """Facts about a host's disks, for comparing hosts.
 
 The same disk can be seen by several hosts (a SAN, a shared cloud volume). Each host refuses to
-write to what is in use as far as it can see; only all of them together see the rest."""
+write to disks in use, as far as it can see; the rest only shows when hosts are compared."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MAX_NAMED = 3
 
 
 def describe_disks(write_paths: Sequence[str], roots: Roots) -> list[Object]:
-    """Every disk of this host that has a name which is the same everywhere (its WWID), what uses
-    it here, and which of the paths to be written (``writes``) are on it."""
+    """Every disk of this host with a globally unique name (WWID), what uses it here, and which of
+    the paths to be written (``writes``) are on it."""
     devices = read_devices(roots)
     backings = read_backings(devices, roots)
     nodes = {_path_device_number(path): path for path in write_paths}
@@ -62,9 +62,9 @@ def _path_device_number(path: str) -> tuple[int, int]:
 
 
 def disk_conflicts(hosts: Mapping[str, Sequence[Object]], parts: bool = False) -> Iterator[str]:
-    """Messages about disks that one host is to write to and another uses or writes to. ``hosts``
-    are the disks that each has sent (``describe_disks``). ``parts``: each host writes to a part of
-    its own, so they may write to one disk."""
+    """Messages about disks that one host will write to and another uses or writes to. ``hosts`` are
+    the disks that each has sent (``describe_disks``). ``parts``: each host writes to its own part,
+    so they may share a disk."""
     for writer, disks in hosts.items():
         for disk in disks:
             if disk.get("writes") and disk.get("wwid"):
@@ -88,7 +88,7 @@ def _shared_disk_conflicts(
 
 
 def _same_area(disk: Object, other: Object) -> bool:
-    """Whether both are the same bytes of one disk."""
+    """Whether both cover the same bytes of one disk."""
     return disk.get("area") is not None and disk.get("area") == other.get("area")
 
 

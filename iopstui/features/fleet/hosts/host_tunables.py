@@ -1,8 +1,8 @@
 """Tunables of many hosts' disks: their values, the changes requested and the results.
 
-A host changes and restores them by its own rules, as for a run of its own (safety/tunables.py), and
-restores them whenever its session ends, however that ends. What was changed is kept here, so that
-each later session sets it again on the same hosts."""
+A host changes them by its own rules, as for a local run (safety/tunables.py), and restores them
+when its session ends, however it ends. Changes are kept here, so that each later session sets them
+again on the same hosts."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ NOT_CONNECTED = "it is not connected, or has not sent its settings"
 
 @dataclass(frozen=True, slots=True)
 class HostTunableChange:
-    """A requested change. ``hosts`` would make it, given with their current values;
-    ``unchanged`` already have the value; ``excluded`` are (host, reason for leaving it out)."""
+    """A requested change. ``hosts`` would change, with their current values; ``unchanged`` already
+    have the value; ``excluded`` are (host, reason)."""
 
     name: str
     value: str
@@ -96,7 +96,8 @@ class HostTunableResult:
 
     @property
     def text(self) -> str:
-        """Where it was changed, and where and why not; of many hosts only the first are named."""
+        """Where it was changed, and where and why not; if there are many hosts, only the first are
+        named."""
         hosts, parts = self.hosts, []
         if hosts:
             parts.append(f"{self.name} is {self._new_values} on {counted(len(hosts), 'host')}: "
@@ -128,8 +129,8 @@ def tunables_object(states: Sequence[TunableState], disk: str) -> list[Object]:
 
 
 def parse_host_tunables(row: Mapping[str, Any]) -> dict[str, TunableState]:
-    """Parse the tunables a host sends; the value of now is several if its disks differ. What can't
-    be understood is left out: it can't be changed then."""
+    """Parse the tunables a host sends; the current value is a list if its disks differ. Invalid
+    ones are left out, so they can't be changed."""
     tunables = {}
     states = row.get("states")
     for state in (states if isinstance(states, list) else [])[:MAX_TUNABLES]:
@@ -226,9 +227,9 @@ class _PendingChange:
 
 
 class HostTunables:
-    """``by_host`` has each host's tunables in the current session, ``applied`` what was changed on
-    it (name and value), for all sessions. ``start_session`` drops what belongs to a session; once
-    tunables were ``requested``, each new session asks the hosts for them."""
+    """``by_host`` has each host's tunables in the current session, ``applied`` its changes (name
+    and value) in all sessions. ``start_session`` drops the data of a session; once tunables were
+    ``requested``, each new session asks the hosts for them."""
 
     def __init__(self) -> None:
         self.by_host: dict[str, dict[str, TunableState]] = {}
@@ -305,7 +306,7 @@ class HostTunables:
             return None
         self._pending = None
         change = pending.change
-        # in the order in which they were named, not in that of their answers
+        # in the order of the names, not of the answers
         positions = {host: index for index, (host, _) in enumerate(change.hosts)}
         pending.changes.sort(key=lambda row: positions[row[0]])
         pending.failed.sort(key=lambda failure: positions[failure[0]])
@@ -315,7 +316,7 @@ class HostTunables:
 
 
 def are_settings(value: object) -> bool:
-    """Whether an order's ``tunables`` are [name, value] of tunables that there are."""
+    """Whether an order's ``tunables`` are [name, value] of existing tunables."""
     return isinstance(value, list) and all(
         isinstance(setting, list) and len(setting) == 2 and is_setting(*setting)
         for setting in value
@@ -323,7 +324,7 @@ def are_settings(value: object) -> bool:
 
 
 def is_setting(name: object, value: object) -> bool:
-    """Whether it can be set at once: a tunable of a disk's queue and a value of it."""
+    """Whether it can be set at once: it is a tunable of a disk's queue, with a valid value."""
     if not isinstance(name, str) or not isinstance(value, str) or "/" in name or "\0" in value:
         return False
     try:

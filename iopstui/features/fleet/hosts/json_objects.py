@@ -16,8 +16,8 @@ _FRAME, _SUMS, _END = b'{"event":"frame",', b',"sums":"', b"}"
 
 
 def parse_object(line: bytes, exact: bool = False) -> Object | None:
-    """The JSON object in a line; ``None`` if it has none, or a too large one. Its texts are safe to
-    print, unless they are to be ``exact``."""
+    """The JSON object in a line; ``None`` if there is none, or it is too large. Its texts are safe
+    to print unless ``exact``."""
     if line.startswith(_FRAME):
         row = _with_sums(line)
         if row is not None:
@@ -30,11 +30,11 @@ def parse_object(line: bytes, exact: bool = False) -> Object | None:
 
 
 def _with_sums(line: bytes) -> Object | None:
-    """Parse a frame whose last field is the text of its sums without looking at each letter of that
-    long text (encoded_frame.py refuses a malformed one). ``None``: parse it as any other line."""
+    """Parse a frame whose last field is the text of its sums, without scanning that long text
+    (encoded_frame.py refuses a malformed one). ``None``: parse it like any other line."""
     key_start = line.find(_SUMS)
     start = key_start + len(_SUMS)
-    # the first quote ends the text, and the text the line
+    # the first quote must end the text, and the text must end the line
     end = line.find(b'"', start)
     if key_start < 0 or end != len(line) - 2 or line[-1:] != _END or not is_plain(line):
         return None

@@ -28,23 +28,24 @@ from iopstui.text import printable
 Object = dict[str, Any]
 LAUNCHED, GREETED, ARMED, STARTED, OVER = "launched", "greeted", "armed", "started", "over"
 MIN_CLOCK_ANSWERS, START_CLOCK_ANSWERS = 12, 6
-"""Answers to ping after which a clock is compared well enough, and how many more are asked for
+"""Answers to ping that make a comparison of clocks precise enough, and how many more are requested
 right before the start."""
 MAX_INVALID_LINES = 100
 MAX_TEXT = 400
 MAX_BURST_BYTES, MAX_BYTES_PER_S = 64 << 20, 8 << 20
-"""Most bytes of a host's lines, which a recording keeps: at once, and more for each second."""
+"""Most bytes of lines from a host (a recording keeps them): at first, and per second."""
 FLEET_EVENTS = frozenset({"fleet", "fleet_over", "total", "merged"})
-"""Events of programs that add hosts up. Hosts send none; a recording would take them for ours."""
+"""Events that only a merger writes. A host must not send them: in a recording they would look like
+ours."""
 INTERRUPTED = "interrupted"
-"""The error of a host that was told to stop: no failure of its own."""
+"""The error of a host that was told to stop; it does not count as a failure."""
 SILENT_AFTER_S = 1.1
 _HEARTBEAT = json.dumps({"op": HEARTBEAT}).encode() + b"\n"
 
 
 class Member:
     """``take_rows`` parses received data and returns the rows for others. ``error`` says why it
-    ended early, "" if it ended in order; ``exit_code`` is its own then. ``executed_ns`` is when fio
+    ended early, "" if it ended in order; ``exit_code`` is then its own. ``executed_ns`` is when fio
     was executed, by our CLOCK_MONOTONIC, give or take ``error_ns``. ``probe_problem`` says why its
     device's percentiles are missing though they were requested."""
 
@@ -84,7 +85,7 @@ class Member:
 
     @property
     def since_start_signal_s(self) -> float | None:
-        """Seconds since the instant at which it should start; ``None``: it has no such order."""
+        """Seconds since its start time; ``None``: it has no start order."""
         return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
 
     def send_order(self, order: Object) -> None:
@@ -97,7 +98,7 @@ class Member:
             self.send_order(self.offset.make_ping())
 
     def send_heartbeat(self) -> None:
-        """The heartbeat alone: who speaks by itself need not be asked."""
+        """Send a heartbeat without a question: a host that sends rows need not be asked."""
         if HEARTBEAT not in self._capabilities or self.silent_s > SILENT_AFTER_S:
             self.ask_time()
         elif self.state not in (LAUNCHED, OVER):
@@ -105,24 +106,24 @@ class Member:
 
     @property
     def is_compared(self) -> bool:
-        """Whether as many answers have come as are wanted."""
+        """Whether all requested answers have come."""
         return self.offset.answers >= self._expected_answers
 
     @property
     def comparing_s(self) -> float:
-        """How long its clock is being compared; 0 if it is not."""
+        """How long its clock has been compared (s); 0 if it is not being compared."""
         if self.is_compared or self.state not in (GREETED, ARMED):
             return 0.0
         return (time.monotonic_ns() - self._compare_start_ns) / 1e9
 
     def compare_clock(self) -> None:
-        """Ask for its time again, several times: the known offset is old."""
+        """Ask for its time again, several times, because the known offset is old."""
         self._compare_start_ns = time.monotonic_ns()
         self._expected_answers = self.offset.answers + START_CLOCK_ANSWERS
         self.ask_time()
 
     def take_rows(self, data: bytes | None) -> list[Object]:
-        """The rows of others in what came from its link (``Link.receive``)."""
+        """The rows for others in the data from its link (``Link.receive``)."""
         if data is None:
             self._connection_ended()
             return []
@@ -235,7 +236,7 @@ class Member:
             self._count_invalid_lines(MAX_INVALID_LINES)
 
     def search_marks(self, names: Sequence[str]) -> None:
-        """Have it say which of these scratch directories are beside its own: ``seen_marks``."""
+        """Ask it which of these scratch directories are beside its own: ``seen_marks``."""
         self.send_order({"op": "look", "names": [*names]})
 
     def _take_seen_marks(self, row: Object) -> None:
@@ -267,7 +268,7 @@ class Member:
             self.state = OVER
             return
         if self.link.err_fd >= 0:
-            # both streams ended, and the other one says why
+            # both streams ended; the other one has the reason
             self.link.read_stderr()
         stderr = printable(self.link.last_error_line)
         self.fail(f"its connection has ended{f': {stderr}' if stderr else ''}")
@@ -289,7 +290,8 @@ class Member:
         })  # fmt: skip
 
     def stop(self, completed: bool = False) -> None:
-        """Have it stop; it puts everything back by itself. ``completed``: its job is done."""
+        """Tell it to stop; it restores everything by itself. ``completed``: its job counts as
+        done."""
         self.send_order({"op": "stop", **({"completed": True} if completed else {})})
 
     def give_up(self, reason: str, hint: str = "") -> None:
@@ -300,7 +302,7 @@ class Member:
 
 
 def _text_of(row: Object, key: str) -> str:
-    """A text of a host's for people; "" without one."""
+    """A text of the host, safe to print; "" without one."""
     return printable(str(row.get(key) or "")[:MAX_TEXT])
 
 
@@ -316,7 +318,7 @@ STDERR_BYTES = 4096
 class Link:
     """Starts ``command`` as a link; never blocks. ``dropped_lines`` counts discarded lines.
 
-    ``out_fd`` and ``err_fd`` are its descriptors to wait on; -1 once they have ended. While there
+    ``out_fd`` and ``err_fd`` are the descriptors to wait on; -1 once they have ended. While there
     is ``unsent`` data, call ``flush``."""
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -338,7 +340,7 @@ class Link:
         self._stderr = b""
 
     def send(self, data: bytes) -> None:
-        """Send, now or as soon as the other side reads."""
+        """Send now, or as soon as the other side reads."""
         if self.in_fd < 0 or len(self.unsent) >= MAX_UNSENT:
             return
         if not self.unsent:
@@ -389,7 +391,7 @@ class Link:
         return data
 
     def split_lines(self, data: bytes) -> list[bytes]:
-        """The lines that end in what was received; one that is too long is left out."""
+        """The lines completed by this data; a line that is too long is left out."""
         complete = data.split(b"\n")
         rest = complete.pop()
         if not rest and not self._partial_line and not self._skipping:
@@ -433,7 +435,7 @@ class Link:
             self.process.terminate()
 
     def close(self) -> int:
-        """Wait for its end, which was seen or forced; its exit code."""
+        """Wait for its end (which was seen or forced) and return its exit code."""
         self.hang_up()
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:

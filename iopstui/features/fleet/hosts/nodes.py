@@ -1,7 +1,7 @@
 """Names of hosts: ``user@host:port``, ``node[01-40]``, ``@group``, ``^FILE``.
 
-Hosts are in the order in which they are named. Sets and groups are ClusterShell's;
-single hosts, separated by commas, need nothing."""
+Hosts are in the order in which they are named. ClusterShell resolves sets and groups; single hosts,
+separated by commas, need nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iopstui.text import printable
 
 MAX_NAME = 300
 MAX_FILE_BYTES = 8 << 20
-# a hosts' file begins with one of them
+# a ^ at the start of a word names a hosts file; elsewhere it is an operator
 _OPERATORS = re.compile(r"[!&*?]|(?<=[^\s,])\^")
 _FILE = re.compile(r"(?:^|[\s,])\^")
 _NODE = re.compile(
@@ -30,8 +30,7 @@ _NODE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A host to be reached: ``name`` labels its figures, ``user`` and ``port`` are ``None`` where
-    ssh decides."""
+    """A host: ``name`` labels its figures, ``user`` and ``port`` are ``None`` if ssh decides."""
 
     name: str
     host: str
@@ -67,7 +66,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def split_names(text: str) -> list[str]:
-    """At commas and blanks that are not in brackets."""
+    """Split at commas and blanks outside of brackets."""
     depth, words = 0, [""]
     for letter in text:
         depth += (letter == "[") - (letter == "]")
@@ -122,9 +121,9 @@ def _parse_node(name: str) -> Node:
 
 # Expand node sets and groups in ClusterShell's syntax: node[01-40], @db!db3, n[1-9]&@rack1.
 #
-# Its package is asked where it is installed beside us (``iopstui[fleet]``), else its command
-# ``nodeset``, wherever that comes from. Its own configuration says what the groups are. Without
-# either, Slurm's ``scontrol`` expands sets that have no groups and no operators.
+# Uses its Python package if it is installed beside us (``iopstui[fleet]``), else its command
+# ``nodeset``. Groups come from its own configuration. Without either, Slurm's ``scontrol`` expands
+# sets that have no groups and no operators.
 
 
 MAX_HOSTS = 10_000
@@ -149,9 +148,9 @@ def has_ranges(word: str) -> bool:
 
 
 def expand_node_set(text: str) -> list[str]:
-    """The hosts of a set in ClusterShell's order. UsageError if the text is not a set, names too
-    many, or if one of its groups has no host: a group that nobody knows is empty for ClusterShell.
-    Missing where nobody can be asked."""
+    """The hosts of a set in ClusterShell's order. UsageError if the text is not a set, has too many
+    hosts, or one of its groups has no host (an unknown group is empty for ClusterShell). Missing if
+    no program can expand it."""
     _check_size(text)
     expand = _package_expander() or _expand_by_program
     for match in _GROUP.findall(text):
@@ -174,7 +173,7 @@ def _group_names(group: str, expand: Expander) -> list[str]:
 
 
 def _check_size(text: str) -> None:
-    """UsageError for a set that would take all memory before anybody counts its hosts."""
+    """UsageError for a set so large that expanding it could take all memory."""
     if re.search(r"[\[\]]", _RANGES.sub("", text)):
         raise UsageError(
             f"{printable(text[:40])!r} has brackets that are no range such as [01-40]."
@@ -210,7 +209,7 @@ def _package_expander() -> Expander | None:
     def ask(text: str) -> Iterable[str]:
         try:
             hosts: Iterable[str] = NodeSet(text)
-        except Exception as error:  # it has many, and those of whatever its groups come from
+        except Exception as error:  # of many kinds, from ClusterShell or its groups
             raise _node_set_error(text, str(error)) from error
         return hosts
 
@@ -234,7 +233,7 @@ def _expand_by_program(text: str) -> Iterable[str]:
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
-    """What a program says; ``None`` if it is not installed."""
+    """Run a program; ``None`` if it is not installed."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S,
                               check=False)  # fmt: skip

@@ -2,8 +2,8 @@
 
 The package's own files (no screen, no dependency) go through the connection as one zip file into a
 private directory of the host, are run from there, and are removed at the end by the process that
-unpacked them. Should the agent be killed, that process puts back what was changed; what it leaves
-itself when it is killed goes with the next."""
+unpacked them. If the agent is killed, that process restores what was changed; if it is killed
+itself, the next one removes its files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import iopstui
 from iopstui import __version__
 from iopstui.fio.library import shipped_directory
 
-# what the agent on a host does not need; of the features it is this one
+# parts the agent does not need; of the features it needs only this one
 EXCLUDED_NAMES = ("ui", "data", "engines", "screen", "__pycache__")
 FEATURES, OWN = "features", "fleet"
 MIN_PYTHON = (3, 10)
@@ -125,8 +125,8 @@ def bundle() -> bytes:
     return zlib.compress(buffer.getvalue(), 9)
 
 
-# root, by sudo if need be, which never asks for a password here; what it says against it becomes
-# part of a line of JSON
+# become root, by sudo if needed (it never asks for a password here); its error becomes part of a
+# line of JSON
 SUDO = r"""s=; [ "$(id -u)" = 0 ] || s="sudo -n"
 no=$({ $s true || echo "it ended with $?"; } 2>&1 | head -n 1 | tr -cd "A-Za-z0-9 .,:_/()-")
 [ -z "$no" ] || { printf "{\"event\":\"lacks\",\"what\":\"%s\",\"why\":\"%s\",\"user\":\"%s\"}\n" \
@@ -135,9 +135,8 @@ no=$({ $s true || echo "it ended with $?"; } 2>&1 | head -n 1 | tr -cd "A-Za-z0-
 
 @cache
 def remote_command(bring: bool, sudo: bool = False) -> str:
-    """One line for the host's shell, whichever that is: run the iopstui that is installed there if
-    it is of this version, and else, or always with ``bring``, the one that will be sent; with
-    ``sudo`` as root."""
+    """One line for any shell of a host: run the installed iopstui if it has this version, else (or
+    always with ``bring``) the copy that will be sent; with ``sudo`` as root."""
     boot = f"LEAST = {MIN_PYTHON}\n{BOOT}"
     encoded = base64.b64encode(boot.encode()).decode()
     python = f"import base64;exec(base64.b64decode('{encoded}'))"

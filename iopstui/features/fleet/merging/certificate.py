@@ -16,12 +16,12 @@ _COUNT = ("ios", "bytes", "fio_ios", "fio_bytes", "exact", "differs", "unchecked
 
 @dataclass(slots=True)
 class MergeCertificate:
-    """Counts of hosts and their names. ``ios`` and ``bytes`` are those of all frames, ``fio_ios``
-    and ``fio_bytes`` what fio's finals say of the hosts that have any (``None``: of none, or
-    I/Os of several sizes). ``unseen`` are those of the ``lost`` that sent no frame at all.
-    ``exact`` hosts agree, ``differs`` don't, ``unchecked`` have no final. ``ramp`` are those that
-    differ by no more than was under way when their ramp ended. In ``shared_seconds`` of the
-    ``seconds`` with figures all hosts have some; a merger above counts its own."""
+    """Counts of hosts and their names. ``ios`` and ``bytes`` are the sums of all frames,
+    ``fio_ios`` and ``fio_bytes`` those of fio's final reports (``None``: there are none, or I/Os of
+    several sizes). ``unseen`` are the ``lost`` hosts that sent no frame at all. ``exact`` hosts
+    agree with fio, ``differs`` don't, ``unchecked`` have no final report. ``ramp`` hosts differ by
+    no more than was in flight when their ramp ended. ``shared_seconds`` of the ``seconds`` have
+    figures of all hosts; a merger above counts its own."""
 
     hosts: int = 0
     finished: int = 0
@@ -64,8 +64,8 @@ class MergeCertificate:
 
 
 def certify_merge(merger: Merger) -> MergeCertificate:
-    """Certificate of all hosts of a merger and of the mergers below it. Of a merger that was cut
-    off only its own name is known."""
+    """Certificate of all hosts of a merger and of the mergers below it. If a merger was cut off,
+    only its own name is known."""
     certificate = MergeCertificate()
     for name, host in merger.hosts.items():
         totals = host.io_totals

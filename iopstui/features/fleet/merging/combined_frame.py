@@ -1,7 +1,7 @@
-"""Combine a second of all hosts into one frame, so that single-host views can show it.
+"""Combine a second of all hosts into one frame for the views of a single host.
 
-Percentiles are those of the summed histograms. What has no sum (the queue's levels, merges) is
-unknown; ``util`` is the mean of the hosts'."""
+Percentiles are those of the summed histograms. Figures without a sum (queue levels, merges) are
+unknown; ``util`` is the mean of all hosts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def frame_of_second(
     """``t`` is its end, in seconds of the screen's session; ``times`` how long the run has taken
     and will still take (s; ``None``: unknown). Its ``seq`` is the second's number."""
     sums = second.sums
-    # omit flags that only some hosts' frames have: they are not true of the totals
+    # omit flags that only some hosts' frames have: they don't apply to the totals
     flag_names = {
         name for name in _SHOWN_FLAGS if second.flags.get(name, 0) >= max(1, second.counted)
     }
@@ -100,8 +100,7 @@ def fio_interval(
     directions: Mapping[str, DirectionInterval],
     total: DirectionInterval,
 ) -> FioInterval:
-    """fio's part of a frame; ``row`` has what there is beside the directions, as JSON lines have
-    it."""
+    """fio's part of a frame; ``row`` has everything but the directions, as in JSON lines."""
     return FioInterval(
         seconds=row.get("seconds"),
         directions=directions,
@@ -129,8 +128,7 @@ def fio_interval(
 def direction_interval(
     part: DirectionSum, bins: Mapping[int, int] | None = None
 ) -> DirectionInterval:
-    """Return a direction as a frame has it; ``bins`` are those of a total, which has none of its
-    own."""
+    """A direction as in a frame; ``bins`` are for a total, which has none of its own."""
     kind = part.main_kind
     buckets = part.main.bins if bins is None else bins
     ranks = histogram.percentiles(buckets)
@@ -163,8 +161,8 @@ def probe_interval(
     counts: Mapping[str, int],
     missed: float | None,
 ) -> ProbeInterval:
-    """The latencies that a probe counted, by disk and direction, and what it has missed
-    (percent); it has no other part."""
+    """A probe interval that has only latencies, by disk and direction, and the share of requests
+    missed (percent)."""
     return ProbeInterval(
         seconds=seconds,
         age_s=0.0,
@@ -189,7 +187,7 @@ def probe_interval(
 
 
 def disk_rates(kernel: KernelSum, seconds: float, util: float | None) -> DiskRates | None:
-    """Return the device figures as a frame has them; ``None`` if no device was measured."""
+    """The device's figures as in a frame; ``None`` if no device was measured."""
     if not kernel.hosts:
         return None
     row = kernel.as_object() or {}

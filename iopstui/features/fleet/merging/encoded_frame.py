@@ -1,12 +1,11 @@
 """Encode a frame's sums as one string, and add up many of them fast.
 
-A merger of a thousand hosts reads as many lines each second, so what is added (sums.py) comes in a
-form in which many are added at once: numbers of 8 bytes side by side, checked all at once by a
-mask. Behind them the histograms: the lowest bytes of all buckets, then the next ones as far as
-there are any but 0. A text is that in hexadecimal, which is read in a fifth of the time that base64
-and zlib took; on the way ssh makes less of it.
-
-Texts come from other machines: ``MalformedRow`` for one that ``encode_frame`` never gives."""
+A merger of a thousand hosts reads a thousand lines each second, so the sums (sums.py) come in a
+form that lets many be added at once: numbers of 8 bytes side by side, checked together by a mask.
+The histograms follow: the lowest byte of each bucket's count, then the next higher bytes as far as
+any is not 0. The text is hexadecimal, which is read in a fifth of the time of base64 and zlib; ssh
+compresses it on the way. Texts come from other machines: ``MalformedRow`` is raised for one that
+``encode_frame`` cannot have made."""
 
 from __future__ import annotations
 
@@ -32,26 +31,27 @@ from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.samples import DIRECTIONS
 
 PARTS = (TOTAL, *DIRECTIONS)
-# numbers are no longer, so that the sum of ADDED_AT_ONCE of them has 8 bytes, too
+# a limit that keeps the sum of ADDED_AT_ONCE numbers within 8 bytes
 NUMBER_BITS = 55
 NUMBER, ADDED_AT_ONCE = 8, 1 << 9
 MANY = 1 << 10
-"""Frames that are kept before they are added."""
-# a byte of each bucket's count, from a step on
+"""How many frames are collected before they are added."""
+# plane: one byte of each bucket's count, from some bucket on
 PLANES, STEP = 3, 64
 PLANE_ALIGNMENT = 32
-"""A plane has a multiple of this many bytes: most hosts with one job have few layouts then."""
+"""Planes are padded to a multiple of this many bytes, so that hosts with one job have few different
+layouts."""
 MAX_TEXT = 1 << 17
 _NUMBERS_PER_PART = 5 + 2 * len(LATENCIES)
 _KINDS = tuple((part_index, kind) for part_index in range(len(PARTS)) for kind in WITH_BINS)
-# the total, the devices and the slowest host's p99 stand first: they are looked at
+# the total, the devices and the slowest host's p99 come first: they are read separately
 _AT_KERNEL = _NUMBERS_PER_PART
 _AT_P99 = _AT_KERNEL + len(KERNEL_NUMBERS)
 _AT_MAXIMA = _AT_P99 + 1
 _AT_PARTS = _AT_MAXIMA + len(_KINDS)
 _NUMBERS = _AT_PARTS + len(DIRECTIONS) * _NUMBERS_PER_PART
 _STARTS = (0, *range(_AT_PARTS, _NUMBERS, _NUMBERS_PER_PART))
-# where the numbers end, by how many parts there are beside the total
+# where the numbers end, by the number of parts beside the total
 _ENDS = tuple(2 + (_AT_PARTS + parts * _NUMBERS_PER_PART) * NUMBER for parts in range(len(PARTS)))
 _ALL_NUMBERS = struct.Struct(f"<{_NUMBERS}Q")
 _FIRST_NUMBERS = struct.Struct(f"<{_AT_PARTS}Q")
@@ -65,10 +65,10 @@ _TOO_LARGE = int.from_bytes(_ALL_NUMBERS.pack(*(most ^ (1 << 64) - 1 for most in
 
 
 class EncodedFrame:
-    """One text. ``first`` are the numbers of the total, of the devices, and what has no sum,
-    ``numbers`` the bytes of all of them, ``counts`` those of its histograms, which stand as
-    ``layout`` says. ``device`` is what a probe has counted, which a frame says beside its text
-    (``None``: no probe has)."""
+    """One text. ``first`` are the numbers of the total and of the devices, and those that are not
+    summed. ``numbers`` are the bytes of all numbers, ``counts`` those of the histograms in the
+    order of ``layout``. ``device`` has the probe's counts, which a frame sends beside its text
+    (``None``: no probe)."""
 
     __slots__ = ("counts", "device", "first", "layout", "numbers")
 
@@ -115,13 +115,13 @@ class EncodedFrame:
     @property
     def second_figures(self) -> tuple[int, int, int, int, int]:
         """``DirectionSum.iops_m``, ``DirectionSum.bw_m`` and p99 (ns; 0: not measured) of all
-        directions; the devices' requests, and the time that they took together (``KernelSum``)."""
+        directions; the devices' requests and their total time (``KernelSum``)."""
         first = self.first
         reads, writes, read_wait, write_wait = first[_AT_P99 - 4 : _AT_P99]
         return first[3], first[4], first[_AT_P99], reads + writes, read_wait + write_wait
 
     def sums(self, host: str) -> HostSums:
-        """Return the sums as an object that can be shown, or added to others."""
+        """The sums as an object that can be shown or added to others."""
         frame_sum = FrameSum()
         frame_sum.add(self, host)
         return frame_sum.drain()
@@ -129,9 +129,9 @@ class EncodedFrame:
 
 @lru_cache(maxsize=4096)
 def _planes(layout: bytes) -> tuple[tuple[int, int, int, int, int], ...]:
-    """The planes of a layout: the number of each one's histogram (of ``_KINDS``), which bytes of
-    the counts they are, from which bucket on, and where it begins and ends. Kept, as hosts with one
-    job have few. ValueError or struct.error for a malformed layout."""
+    """The planes of a layout: for each its histogram (index of ``_KINDS``), which byte of the
+    counts it has, its first bucket, and where it begins and ends. Cached, because hosts with one
+    job have few layouts. ValueError or struct.error for a malformed layout."""
     planes, previous, begin = [], -1, 0
     for plane_index, count in _PLANE.iter_unpack(layout):
         rest, step = divmod(plane_index, _STEPS)
@@ -212,8 +212,7 @@ def _kernel(numbers: tuple[int, ...] | list[int]) -> KernelSum:
 
 
 def encode_frame(sums: HostSums) -> str:
-    """Encode one host's frame; "" for a frame with counts that are too large, which is sent as
-    JSON."""
+    """Encode one host's frame; "" if counts are too large (such a frame is sent as JSON)."""
     numbers, planes = _encode_numbers(sums), [*_histogram_planes(sums)]
     if numbers is None or any(plane_index < 0 for plane_index, _ in planes):
         return ""
@@ -229,7 +228,7 @@ def encode_frame(sums: HostSums) -> str:
 
 
 def _histogram_planes(sums: HostSums) -> Iterator[tuple[int, bytes]]:
-    """The bytes of all histograms; -1 for a byte that has no place."""
+    """The planes of all histograms; -1 for a plane that the layout cannot name."""
     for histogram, (part_index, kind) in enumerate(_KINDS):
         part = sums.fio.get(PARTS[part_index], DirectionSum())
         for plane, counts in enumerate(planes_of(part.latency(kind).bins)):

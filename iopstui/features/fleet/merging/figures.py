@@ -1,8 +1,8 @@
 """Evaluate the figures that --expect and --abort of a fleet name.
 
 A figure is named as for one host (model/experiment/expectation.py): ``iops``, ``read.bw``,
-``write.clat.p99``; a percentile without its kind is that of clat: ``read.p99``. ``each.`` before it
-means every single host. ``device.read.p99`` is of what the hosts' probes counted."""
+``write.clat.p99``; a percentile without a kind is of clat: ``read.p99``. ``each.`` in front means
+every single host. ``device.read.p99`` comes from the hosts' probes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _is_summed(path: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FleetExpectation:
-    """An --expect of a fleet: of the totals, or ``per_host``."""
+    """An --expect of a fleet, for the totals or ``per_host``."""
 
     text: str
     per_host: bool
@@ -102,8 +102,8 @@ def _check_path(option: str, path: Sequence[str]) -> None:
 
 
 class AbortCondition:
-    """``figure>value for time``: ``feed`` says True once it has been so in all seconds of the
-    time. A second without the figure is none in which it was so."""
+    """``figure>value for time``: ``feed`` returns True once this held in all seconds of the time.
+    It does not hold in a second without the figure."""
 
     def __init__(self, text: str) -> None:
         match = _ABORT_PATTERN.fullmatch(text)

@@ -1,8 +1,8 @@
 """Histograms as bytes and as text, and sums of many rows of numbers.
 
-The bytes of a histogram are the lowest ones of the counts in fio's buckets, side by side, then the
-next ones as far as there are any but 0: the counts of a second are small. As text that is where the
-first bucket is and how many planes of bytes there are, then those, compressed."""
+A histogram's bytes are the lowest byte of each of fio's buckets side by side (a plane), then the
+next higher ones as far as any is not 0: the counts of a second are small. The text has the first
+bucket and the number of planes, then the planes, compressed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from iopstui.model.histogram import BUCKET_BITS, EXACT_BELOW
 
 COUNT_BYTES = 8
 FEW = 256
-"""Up to this number of rows numpy, whose loading takes 0.1 s, is not loaded; Python adds 100 hosts
-as fast."""
+"""Up to this number of rows numpy is not loaded (0.1 s): Python adds 100 hosts as fast."""
 _HEADER = struct.Struct("<HB")
 _GROUP = 1 << BUCKET_BITS
-# fio has fewer; no latency in ns has more bits
+# fio has fewer buckets; no latency in ns has more bits
 _GROUPS = 57
 
 
@@ -54,7 +53,7 @@ def planes_of(bins: Mapping[int, int]) -> list[bytes]:
 
 
 def add_plane(bins: dict[int, int], plane: int, first: int, sums: Sequence[int]) -> None:
-    """Count a plane, or the sums of many, which begin at the ``first`` bucket."""
+    """Add a plane, or the sums of many planes, that begins at bucket ``first``."""
     keys = KEYS[first : first + len(sums)]
     if not bins and not plane:
         bins.update({key: count for key, count in zip(keys, sums, strict=True) if count})
@@ -65,7 +64,7 @@ def add_plane(bins: dict[int, int], plane: int, first: int, sums: Sequence[int])
 
 
 def to_wire(bins: Mapping[int, int]) -> str:
-    """Return it as text; "" for an empty one."""
+    """The histogram as text; "" for an empty one."""
     planes = planes_of(bins)
     if not planes:
         return ""
@@ -95,9 +94,8 @@ def from_wire(text: str) -> dict[int, int]:
 
 
 def column_sums(rows: Sequence[bytes], form: str) -> list[int]:
-    """The sums of the numbers (of struct's ``form``, "B" or "Q") that stand at the same place of
-    each of some rows: of many with numpy, where that is installed. Sums have at most 4 times the
-    bytes of a "B", or those of a "Q"."""
+    """Column sums of rows of numbers (struct's ``form`` "B" or "Q"); many rows are added by numpy
+    if it is installed. Sums of "B" must fit into 4 bytes, those of "Q" into 8."""
     numpy = _numpy() if len(rows) > FEW else sys.modules.get("numpy")
     if numpy is None:
         numbers = struct.Struct(f"<{len(rows[0]) // struct.calcsize(form)}{form}")

@@ -1,9 +1,8 @@
 """Assign each frame of a host to the second it belongs to.
 
-A host's frames begin where its fio began, not where a second does, so each belongs as a whole to
-the second in which most of it lies; one that comes a little late is not taken for a gap. Time is
-the host's monotonic clock, tied to its wall clock by its first frame: a wall clock that is set
-meanwhile moves nothing."""
+A host's frames don't begin with the seconds of the clock, so each frame belongs as a whole to the
+second that has most of it; a slightly late frame makes no gap. Time is the host's monotonic clock,
+tied to its wall clock by its first frame: setting the wall clock meanwhile has no effect."""
 
 from __future__ import annotations
 
@@ -30,23 +29,23 @@ from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED, is_final
 from iopstui.model.samples import MIXED
 
 COMPLETE_SHARE = 0.8
-"""Of a second must be measured, or the host is left out of it."""
+"""At least this part of a second must be measured, or the host is left out of it."""
 CLOCK_JUMP_MS = 500.0
-# by how much of an interval a frame may be ahead of its second, or behind it
+# by which part of an interval a frame may be ahead of its second, or behind it
 MAX_EARLY, MAX_BEHIND = 1.25, 0.75
-# an interval may be that much longer than the seconds into which it is to be put
+# an interval may be longer than the seconds by this factor
 MAX_LENGTH_FACTOR = 1.5
 MAX_WALL_S = 1e10
 MAX_CLOCK_DISTANCE_S = 60.0
 FRAMES_OF_A_HOST = 16
-"""Frames that are kept before they are added: 10 MB of a thousand hosts."""
+"""How many frames are collected before they are added: 10 MB for a thousand hosts."""
 
 
 @dataclass(slots=True)
 class HostInterval:
-    """``host`` in one second: what it did in the ``measured_s`` seconds of it, ``data`` as it came.
-    ``complete``: enough of it; ``flags`` are its frames', ``util`` the device's in the newest of
-    them (percent)."""
+    """What ``host`` did in one second, of which ``measured_s`` seconds were measured (``complete``:
+    enough). ``data`` is as received; ``flags`` are those of its frames, ``util`` the device's in
+    the newest frame (percent)."""
 
     host: str
     number: int
@@ -64,9 +63,9 @@ class HostInterval:
         return self.data
 
     def add(self, data: HostSums | EncodedFrame, seconds: float) -> None:
-        """Another frame of it: counts add, rates are those of both together."""
+        """Add another frame: counts are added, rates computed for both together."""
         if not self.flags and not self.measured_s:
-            # the only one, nearly always: taken as it is, because histograms are long
+            # nearly always the only frame: used as it is, because adding histograms takes long
             self.data, self.measured_s = data, seconds
             return
         sums = data if isinstance(data, HostSums) else data.sums(self.host)
@@ -101,12 +100,11 @@ MAX_UTIL = 1e6
 
 
 class HostTimeline:
-    """Follows one host. ``feed`` takes its frames in order and gives the seconds that are over.
-
-    ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``our_clock_s`` our
-    clock, from which it can't be far (``None``: recorded, any time will do). ``totals`` has bins if
-    ``keep_bins``. ``io_totals`` compares its frames with
-    fio's final count; ``outcome`` says how its last run ended ("" while it goes on)."""
+    """Follows one host. ``feed`` takes its frames in order and returns the seconds that are over.
+    ``offset_ms`` is how far its wall clock is ahead of ours (0: not known), ``our_clock_s`` our
+    clock, from which its time can't be far (``None``: a recording, any time is valid). ``totals``
+    has bins if ``keep_bins``. ``io_totals`` compares its frames with fio's final count; ``outcome``
+    says how its last run ended ("" while it goes on)."""
 
     def __init__(self, name: str, interval_s: float, keep_bins: bool = False) -> None:
         self.name = name
@@ -133,16 +131,16 @@ class HostTimeline:
 
     @property
     def open_second(self) -> int | None:
-        """The second that it has begun and not given yet."""
+        """The second that has begun and is not returned yet."""
         return self._open_interval.number if self._open_interval is not None else None
 
     def begin_session(self) -> None:
-        """A session of it begins: its clock starts anew."""
+        """Begin a session: the clock starts anew."""
         self._origin_ms = self._newest_t = None
         self.jumped_ms = 0.0
 
     def feed(self, row: Mapping[str, Any]) -> list[HostInterval]:
-        """Take a frame; the seconds that are over with it. Malformed."""
+        """Take a frame; return the seconds that it completes. Raises MalformedRow."""
         flags = _flags(row)
         if row.get("sums") is not None:
             return self._feed_sums(row, flags)
@@ -153,7 +151,7 @@ class HostTimeline:
         number = self._number(self._middle_s(row, seconds), seconds)
         util = _util(get_object(get_object(row, "kernel"), TOTAL))
         sums = frame_sums(self.name, row, seconds) if seconds else HostSums()
-        # nothing below can fail: all of the frame is taken, or nothing
+        # nothing below can fail: a frame is taken as a whole or not at all
         self.frames += 1
         self._newest_t = row["t"]
         self.io_totals.add(fio, flags, sums)
@@ -220,7 +218,7 @@ class HostTimeline:
         return self.flush()
 
     def run_sums(self) -> HostSums:
-        """Return ``totals`` with the rates of the whole run. Rates of frames do not add up."""
+        """``totals`` with the rates of the whole run (rates of frames can't be added)."""
         sums = self.totals
         sums.device.set_single_host_rates()
         for part in sums.fio.values():
@@ -229,8 +227,8 @@ class HostTimeline:
 
     @property
     def run_s(self) -> float:
-        """How long it measured: fio's own run time, where all of its I/Os are in the frames, whose
-        lengths are off where the wall clock was set."""
+        """How long it measured (s): fio's own run time if the frames have all of its I/Os, because
+        frame lengths are wrong if the wall clock was set."""
         return (self.io_totals.verdict == EXACT and self.io_totals.runtime_s) or self.measured_s
 
     def _begin_interval(self, number: int) -> list[HostInterval]:
@@ -244,14 +242,13 @@ class HostTimeline:
         return completed
 
     def _expected_from(self, number: int) -> None:
-        """It is in this second; where it is not yet, it is expected from here on, but not in the
-        time between two runs."""
+        """The host is in this second, and expected in all later ones, except between two runs."""
         if self.first is None or self.has_ended:
             self.first, self.has_ended = number, False
         self.last = number
 
     def flush(self) -> list[HostInterval]:
-        """The second that it is in, as far as it has come."""
+        """The unfinished second, as far as it has come."""
         interval, self._open_interval = self._open_interval, None
         return [interval] if interval is not None else []
 
@@ -260,7 +257,7 @@ class HostTimeline:
         wall_ms, t = row.get("wall_ms"), row.get("t")
         if not isinstance(wall_ms, (int, float)) or not isinstance(t, (int, float)):
             raise MalformedRow("a frame has no time")
-        # a number of JSON may be too large for a float, or none at all (NaN)
+        # a JSON number may be too large for a float, or NaN
         if not (0 <= wall_ms < MAX_WALL_S * 1000 and abs(t) < MAX_WALL_S):
             raise MalformedRow("a frame has an impossible time")
         if self._newest_t is not None and t <= self._newest_t:
@@ -286,12 +283,13 @@ class HostTimeline:
         ahead = position - (following + 0.5)
         if -MAX_EARLY <= ahead <= MAX_BEHIND:
             return following
-        # long after the last one, or so early that two lie in one second
+        # long after the last one, or so early that two would be in one second
         return max(math.floor(position), self.last)
 
 
 def _is_empty_frame(row: Mapping[str, Any], flags: set[str]) -> bool:
-    """A frame without fio: its last word twice, or not its first yet."""
+    """Whether the frame has no data of fio: its first report is missing yet, or its last one came
+    twice."""
     return FINAL in flags or (bool(row.get("step")) and LATE not in flags)
 
 
@@ -321,10 +319,10 @@ def _seconds(value: Any) -> float:
 
 
 class HostTotals:
-    """I/Os and bytes of a host's frames, and fio's final ones: submissions minus failed I/Os,
-    which the frames do not use (model/metrics/summary.py, Certificate).
+    """I/Os and bytes of a host's frames, and fio's final ones: submissions minus failed I/Os, which
+    the frames do not use (model/metrics/summary.py, Certificate).
 
-    ``finals`` is ``None`` until fio's final report was fed; several runs are added up."""
+    ``finals`` is ``None`` until fio's final report came; several runs are added up."""
 
     def __init__(self) -> None:
         self.ios = 0
@@ -337,7 +335,8 @@ class HostTotals:
         self._run_counts = [0, 0]
 
     def add(self, fio: Mapping[str, Any], flags: set[str], sums: HostSums) -> None:
-        """Count a frame. What came before fio's counters began again (a ramp) is dropped."""
+        """Count a frame. If fio's counters have restarted (after a ramp), earlier frames are
+        dropped."""
         total = sums.fio.get(TOTAL)
         if total is None:
             # a frame too short to have rates still has counts
@@ -359,7 +358,7 @@ class HostTotals:
         run[1] += byte_count
 
     def add_final(self, row: Mapping[str, Any]) -> None:
-        """A run is over: fio's final figures (step_finished). Malformed."""
+        """A run is over: add fio's final figures (step_finished). Raises MalformedRow."""
         summary = get_object(row, "summary")
         if not summary:
             return
@@ -397,8 +396,8 @@ class HostTotals:
 
     @property
     def ramp(self) -> bool:
-        """Whether what differs can have been under way when a ramp ended: fio's count begins
-        there (model/metrics/summary.py)."""
+        """Whether the difference can be I/Os in flight at the end of a ramp, where fio's count
+        begins (model/metrics/summary.py)."""
         if self.finals is None or self.verdict != DIFFERS:
             return False
         ios, byte_count = self.finals
@@ -415,7 +414,7 @@ class HostTotals:
 
 
 def _runtime_s(summary: Mapping[str, Any]) -> float:
-    """Run time of all rows, which ran together; 0 where that is not known."""
+    """Run time of all rows, which ran together; 0 if unknown."""
     whole = get_object(summary, "all") or {}
     runtime_ms: Any = whole.get("runtime_ms")
     is_known = isinstance(whole.get("iops"), int | float) and isinstance(runtime_ms, int | float)

@@ -2,8 +2,8 @@
 
 A second is closed once every host that takes part has passed it, or ``LAG`` seconds after the
 newest. A host without a frame in it is missing, one with a part of it incomplete: neither is
-counted, and both are named. Rows of other mergers are taken like frames, so mergers can stand in a
-tree, and give what one merger of all hosts gives."""
+counted, and both are named. Rows of other mergers are taken like frames, so mergers can form a tree
+with the same result as one merger of all hosts."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from iopstui.model.metrics.frame import RAMP
 from iopstui.model.metrics.paths import SCHEMA
 
 HOST_EVENTS = frozenset({"frame", "session", "step_finished", "ended"})
-"""What a merger takes of a host's lines."""
+"""Events that a merger reads from a host's lines."""
 LAG = 5
-"""Seconds that a second waits for hosts that are behind."""
+"""A second waits this many seconds for hosts that are behind."""
 LONGEST_GAP = 3600
 """Seconds; a longer pause without data has no rows."""
 MAX_NAMES = 100_000
 MAX_HOSTS = 50_000
-"""Of a single merger; each takes some kB whatever it says."""
-# what is added up of the totals that another merger printed
+"""Limit of a single merger; each host takes some kB."""
+# fields of another merger's totals that are added up
 _MERGED_FIELDS = (
     ("hosts", ("total", "finished"), ("failed", "interrupted", "unseen")),
     ("count", ("ios", "bytes", "exact", "fio_ios", "fio_bytes"), ("differs", "unchecked", "ramp")),
@@ -45,8 +45,8 @@ FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
 @dataclass(slots=True)
 class MergedInterval:
     """Totals of one second. ``number`` counts seconds of ``interval_s`` since 1970; ``expected``
-    hosts take part in it, ``counted`` are in ``sums``; ``flags`` says of how many hosts' frames,
-    ``util`` is the mean of their devices' (percent)."""
+    hosts take part in it, ``counted`` are in ``sums``; ``flags`` has the number of hosts with each
+    flag, ``util`` is the mean of their devices (percent)."""
 
     number: int
     interval_s: float
@@ -67,7 +67,7 @@ class MergedInterval:
 @dataclass(slots=True)
 class _OpenSecond:
     """A second that is not closed yet: the sums of its hosts, those of fio's ramps, and the totals
-    of other mergers (whose whole comes at their end)."""
+    of other mergers (whose final sums come at their end)."""
 
     sums: HostSums = field(default_factory=HostSums)
     ramps: HostSums = field(default_factory=HostSums)
@@ -84,7 +84,7 @@ class _OpenSecond:
 
 @dataclass(slots=True)
 class _SubMerger:
-    """A merger below this one: the seconds of its first and last row, and who was lost there."""
+    """A merger below this one: the seconds of its first and last row, and the hosts lost there."""
 
     first: int | None = None
     last: int | None = None
@@ -111,9 +111,10 @@ class Merger:
 
     ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``). ``on_interval``
     is called with each host's own seconds, and whether they are counted, before their totals.
-    ``late_frames`` counts frames that came when their second was closed, ``lost_hosts`` names hosts
-    that report no more, ``sums`` adds up all frames of all hosts, late and incomplete ones too, but
-    not fio's ramp; ``seconds_by_hosts`` counts the closed seconds by their number of hosts."""
+    ``late_frames`` counts frames that came after their second was closed, ``lost_hosts`` names
+    hosts that no longer report, ``sums`` adds up all frames of all hosts, late and incomplete ones
+    too, but not fio's ramp; ``seconds_by_hosts`` counts the closed seconds by their number of
+    hosts."""
 
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
@@ -133,7 +134,7 @@ class Merger:
         self._newest_number = 0
 
     def host(self, name: str) -> HostTimeline:
-        """A host by its name, a new one if need be. UsageError for more than MAX_HOSTS."""
+        """A host by its name; created if it is new. UsageError for more than MAX_HOSTS."""
         if name not in self.hosts:
             if len(self.hosts) >= MAX_HOSTS:
                 raise UsageError(f"There are more than {MAX_HOSTS} hosts.",
@@ -143,7 +144,8 @@ class Merger:
         return self.hosts[name]
 
     def feed(self, name: str, row: Mapping[str, Any]) -> None:
-        """A line of ``name``. Malformed for what no iopstui writes; nothing of it is counted."""
+        """Take a line of ``name``. MalformedRow if iopstui can't have written it; nothing of it is
+        counted."""
         kind = row.get("event")
         if self._foreign_hosts or "schema" in row:
             self._check_schema(name, row)
@@ -245,7 +247,7 @@ class Merger:
         elif name not in open_second.hosts:
             open_second.incomplete.add(name)
         if not is_counted and RAMP not in flags:
-            # what is counted comes with its second: histograms are long, so each is added once
+            # counts come with their second: adding histograms takes long, so each is added once
             self.sums.add(interval.sums)
 
     def _add_total(self, name: str, row: Mapping[str, Any]) -> None:
@@ -292,7 +294,7 @@ class Merger:
             self.late_frames[host] = self.late_frames.get(host, 0) + count
         if name in self.sub_mergers:
             self.sub_mergers[name].has_ended = True
-            # who never sent a frame is not missing here either
+            # a host that never sent a frame is not missing here either
             unseen = {*_names(get_object(row, "hosts").get("unseen"))}
             self.sub_mergers[name].lost_hosts = tuple(
                 host for host in lost_hosts if host not in unseen
@@ -300,13 +302,14 @@ class Merger:
 
     @property
     def ran_apart(self) -> bool:
-        """Whether no second has all of its own hosts: their rates don't add up to one of all."""
+        """Whether no second has all of its own hosts, so that their rates don't add up to a rate of
+        all."""
         spans = [(host.first, host.last) for host in self.hosts.values()
                  if host.first is not None and host.last is not None]  # fmt: skip
         return bool(spans) and max(first for first, _ in spans) > min(last for _, last in spans)
 
     def run_sums(self) -> HostSums:
-        """``sums`` with the rates of whole runs, each host's by its own time."""
+        """``sums`` with the rates of whole runs, each host's over its own time."""
         rated = [host.run_sums() for host in self.hosts.values()]
         rated += [total_sums(row) for row in self.merged_rows.values()]
         for name, part in self.sums.fio.items():
@@ -323,9 +326,9 @@ class Merger:
     def close_seconds(
         self, last_number: int | None = None, early: bool = True
     ) -> Iterator[MergedInterval]:
-        """The seconds that are over: all hosts have passed them (with ``early``; of recordings,
-        for which nobody waits, a run may follow after a pause), or they are ``LAG`` behind the
-        newest, or not after ``last_number``."""
+        """The seconds that are over: all hosts have passed them (with ``early``; not for
+        recordings, where a run may follow after a pause), or they are ``LAG`` behind the newest, or
+        not after ``last_number``."""
         while self._open_seconds:
             number = self._next_to_close()
             waited = self._newest_number - number >= self._lag or (
@@ -336,7 +339,8 @@ class Merger:
             yield self._close(number)
 
     def finish(self) -> Iterator[MergedInterval]:
-        """No more rows come: all that is left. A host that did not end in order is lost."""
+        """No more rows come: yield the remaining seconds. A host that did not end in order is
+        lost."""
         for host in self.hosts.values():
             for interval in host.flush():
                 self._add_interval(host, interval)
@@ -377,7 +381,7 @@ class Merger:
 
     def _close(self, number: int) -> MergedInterval:
         for host in self.hosts.values():
-            # it has been silent for long enough: this is all of it
+            # it has been silent for long enough: nothing more will come
             for interval in host.flush() if host.last == number else ():
                 self._add_interval(host, interval)
         second = self._open_seconds.pop(number, None) or _OpenSecond()

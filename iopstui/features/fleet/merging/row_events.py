@@ -1,7 +1,6 @@
-"""Turn a host's JSON lines back into events, so that one screen shows both.
-
-What a line doesn't have (an agent's lines are lean) the frame doesn't have. Lines come from other
-machines: ``None`` for one that can't be understood."""
+"""Turn a host's JSON lines back into events for the screen. Fields missing in a line (an agent
+sends few) are missing in the frame. Lines come from other machines: ``None`` for one that can't be
+understood."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ _EVENT_TYPES: Mapping[str, type] = {
 
 
 def target_of(session: Object | None) -> Target:
-    """The target of a host, from its first line."""
+    """A host's target, from its first line."""
     row = session or {}
     path = printable(str(row.get("target") or ""))
     devices = tuple(printable(str(value)) for value in row.get("devices") or ())
@@ -77,7 +76,7 @@ def target_of(session: Object | None) -> Target:
 
 
 def event_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Event | None:
-    """The event that a line is; ``devices`` are the devices that the jobs work on."""
+    """The event in a line; ``devices`` are those that the jobs work on."""
     try:
         kind = row.get("event")
         if kind == "frame":
@@ -120,7 +119,7 @@ def _event(event_type: type, row: Mapping[str, Any]) -> Event:
     if "options" in values:
         values["options"] = {name: str(value) for name, value in values["options"].items()}
     event: Event = event_type(**values)
-    # what is compared later must be a number
+    # it is compared later, so it must be a number
     float(event.t)
     return event
 
@@ -155,7 +154,7 @@ def _stall(row: Mapping[str, Any]) -> Stall:
 
 
 def frame_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
-    """A frame. Raises what an impossible line raises."""
+    """The frame in a line. Raises what ``event_of`` catches for an impossible one."""
     flag_names = frozenset(str(flag) for flag in row.get("flags") or ())
     seconds = row.get("seconds")
     kernel = row.get("kernel") or {}
@@ -187,7 +186,8 @@ def frame_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
 
 
 def _probe(row: Mapping[str, Any], devices: tuple[str, ...]) -> ProbeInterval | None:
-    """The latencies alone; ``None`` where the lines don't say of which of several devices."""
+    """A probe interval that has only latencies; ``None`` if the lines don't say which of several
+    devices they are of."""
     disks = row.get("disks") or {}
     if not disks and len(devices) == 1 and all(row.get(kind) for kind in KINDS):
         disks = {devices[0]: row}
@@ -207,7 +207,7 @@ def _bins(row: Mapping[str, Any]) -> Bins:
 
 
 def _frame_of_sums(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
-    """A frame of which only the sums were sent; figures without a sum are unknown."""
+    """A frame that was sent as sums only; figures without a sum are unknown."""
     sums = EncodedFrame(row["sums"]).sums("")
     seconds = float(row["seconds"])
     bare = frame_of({**row, "sums": None}, devices)
@@ -227,7 +227,7 @@ def _direction_interval(part: DirectionSum) -> DirectionInterval:
 
 def _fio(row: Mapping[str, Any], flag_names: Collection[str]) -> FioInterval:
     parts = {name: _direction(row[name]) for name in DIRECTIONS if row.get(name)}
-    # in a line the total has no histogram
+    # lines have no histogram of the total
     added = (part.bins for name, part in parts.items() if name != "mixed" or len(parts) == 1)
     total = dataclasses.replace(_direction(row[TOTAL]), bins=merge(added))
     interval = fio_interval(row, flag_names, parts, total)
@@ -237,7 +237,7 @@ def _fio(row: Mapping[str, Any], flag_names: Collection[str]) -> FioInterval:
 def _sync(row: Mapping[str, Any] | None) -> DirectionInterval | None:
     if not row:
         return None
-    # in a line its figures have no latency above them
+    # in a line, these figures have no enclosing latency
     return _direction({**row, "bytes": 0, "bw": 0.0, "clat": row})
 
 

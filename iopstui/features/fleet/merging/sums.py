@@ -1,11 +1,9 @@
 """Sums over several hosts that can themselves be added.
 
 Everything kept is a whole number: counts, nanoseconds, thousandths of a rate, bins of a histogram.
-So addition is exact in any order and by any tree of mergers, and nothing is an average that
-can't be made anew. A figure (a rate, a mean, a percentile) is computed where it is shown.
-
-Rows come from other machines: ``MalformedRow`` is raised for one that can't be a frame, before
-anything of it was added."""
+So addition is exact in any order and in any tree of mergers. Figures (rates, means, percentiles)
+are computed from the sums when they are shown. Rows come from other machines: ``MalformedRow`` is
+raised for one that can't be a frame, before any part of it is added."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ Object = dict[str, Any]
 LATENCIES = ("slat", "clat", "lat")
 WITH_BINS = ("clat", "lat")
 MILLI, MICRO = 1000, 10**6
-# a rate or a time above this is no measurement; sums of a million of them still fit in 2^63
+# a larger rate or time can't be a measurement; sums of a million of these still fit in 2^63
 MAX_COUNT = 1 << 60
 MAX_IN_BIN = 1 << 50
 RATES = (DiskRates.r_s, DiskRates.w_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
@@ -38,7 +36,8 @@ AWAITS = {row.whole: row.name for row in (DiskRates.r_await, DiskRates.w_await)}
 """By the requests that they are of."""
 KERNEL_NUMBERS = ("hosts", *DISK_RATES, *AWAITS, *AWAITS.values())
 LOSS_COUNTS = ("missed", "skipped", "lost", "full")
-"""What a probe may lack, by name (model/metrics/probe.py); ``missed`` as requests, not percent."""
+"""What a probe may have missed, by name (model/metrics/probe.py); ``missed`` in requests, not
+percent."""
 _KEYS = {str(key): key for key in KEYS}
 
 
@@ -47,7 +46,7 @@ class MalformedRow(ValueError):
 
 
 def scaled_integer(value: Any, scale: int = 1) -> int:
-    """A number of a row times ``scale``, rounded; 0 for null. Malformed for anything else."""
+    """A number of a row times ``scale``, rounded; 0 for null. MalformedRow for anything else."""
     if value is None:
         return 0
     if type(value) is int and scale == 1:
@@ -67,7 +66,7 @@ def scaled_integer(value: Any, scale: int = 1) -> int:
 
 
 def get_object(row: Any, name: str) -> Mapping[str, Any]:
-    """An object in a row; empty for null. Malformed for anything else."""
+    """An object in a row; empty for null. MalformedRow for anything else."""
     value = row.get(name)
     if type(value) is dict:
         return value
@@ -105,7 +104,7 @@ class LatencySum:
     bins: dict[int, int] = field(default_factory=dict)
 
     def add(self, other: LatencySum, with_bins: bool = True) -> None:
-        """Add others of the same kind. Without the bins there is no maximum either."""
+        """Add other latencies of the same kind. Without the bins the maximum is left out, too."""
         self.n += other.n
         self.sum_ns += other.sum_ns
         if with_bins:
@@ -138,8 +137,8 @@ class LatencySum:
 
 @dataclass(slots=True)
 class DirectionSum:
-    """Sums of one direction, or the total: completions, bytes, their rates in thousandths,
-    latencies by kind ("slat", "clat", "lat"; "device": a probe's)."""
+    """Sums of one direction, or of all: completions, bytes, their rates in thousandths, latencies
+    by kind ("slat", "clat", "lat"; "device": the probe's)."""
 
     ios: int = 0
     bytes: int = 0
@@ -162,7 +161,7 @@ class DirectionSum:
         return self.latencies.get(kind) or LatencySum()
 
     def add(self, other: DirectionSum, with_bins: bool = True) -> None:
-        """Add another host's, or another second's; rates only mean something for hosts."""
+        """Add another host or another second; rates are meaningful only across hosts."""
         self.ios += other.ios
         self.bytes += other.bytes
         self.iops_m += other.iops_m
@@ -197,8 +196,8 @@ class DirectionSum:
 
 
 def _direction(row: Mapping[str, Any], seconds: float | None) -> DirectionSum:
-    """A direction of a frame, or (``None``) of a merger's total, as JSON lines have it.
-    Malformed."""
+    """A direction of a frame, or (``seconds`` is ``None``) of a merger's total, from JSON lines.
+    Raises MalformedRow."""
     part = DirectionSum(scaled_integer(row.get("ios")), scaled_integer(row.get("bytes")))
     if seconds is None:
         part.iops_m, part.bw_m = (scaled_integer(row.get(name), MILLI) for name in ("iops", "bw"))
@@ -220,7 +219,7 @@ def _direction(row: Mapping[str, Any], seconds: float | None) -> DirectionSum:
 @dataclass(slots=True)
 class KernelSum:
     """The devices under the jobs of ``hosts`` hosts, by ``KERNEL_NUMBERS``: rates in thousandths,
-    requests, and how long they took together (thousandths of ms)."""
+    requests, and their total time (thousandths of ms)."""
 
     numbers: dict[str, int] = field(default_factory=dict)
 
@@ -243,8 +242,8 @@ class KernelSum:
         return sum(self.numbers.get(name, 0) for name in AWAITS.values())
 
     def value(self, figure: Figure) -> float | None:
-        """A rate of all hosts, or how long a request took; ``None`` if no device was measured, or
-        of no request."""
+        """A rate of all hosts, or the mean time of a request; ``None`` if no device was measured or
+        there was no request."""
         value = self.numbers.get(figure.name, 0) / MILLI
         if figure.whole not in AWAITS:
             return value if self.hosts else None
@@ -258,7 +257,7 @@ class KernelSum:
         return sum(rate or 0.0 for rate in rates) if self.hosts else None
 
     def as_object(self) -> Object | None:
-        """Return an object for JSON lines; ``None`` if no device was measured."""
+        """The object for JSON lines; ``None`` if no device was measured."""
         if not self.hosts:
             return None
         row: Object = {"hosts": self.hosts, **{each.name: self.value(each) for each in RATES}}
@@ -270,7 +269,7 @@ class KernelSum:
 
 
 def _kernel(disk: Mapping[str, Any], is_total: bool) -> KernelSum:
-    """The devices of a frame, or of a merger's total, together. Malformed."""
+    """The devices of a frame, or of a merger's total, together. Raises MalformedRow."""
     if not disk:
         return KernelSum()
     numbers = {"hosts": scaled_integer(disk.get("hosts")) if is_total else 1}
@@ -284,9 +283,9 @@ def _kernel(disk: Mapping[str, Any], is_total: bool) -> KernelSum:
 
 @dataclass(slots=True)
 class DeviceSum:
-    """The devices under the jobs of the ``hosts`` whose probes counted, ``us`` microseconds of all
-    of them together. ``parts`` has the directions in which there was a request, with their
-    latencies from issue to completion."""
+    """The devices under the jobs of the ``hosts`` whose probes counted, for ``us`` microseconds in
+    total. ``parts`` has the directions that had a request, with latencies from issue to
+    completion."""
 
     hosts: int = 0
     us: int = 0
@@ -294,7 +293,7 @@ class DeviceSum:
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: DeviceSum, with_bins: bool = True) -> None:
-        """Add other hosts', or other seconds'; rates only mean something for hosts."""
+        """Add other hosts or other seconds; rates are meaningful only across hosts."""
         if not other.hosts:
             return
         self.hosts += other.hosts
@@ -304,7 +303,7 @@ class DeviceSum:
         add_counts(self.counts, other.counts)
 
     def set_single_host_rates(self) -> None:
-        """Return rates for sums of a single host, over all of its time."""
+        """Set the rates of a single host's sums, over all of its time."""
         self.hosts = min(self.hosts, 1)
         for part in self.parts.values():
             part.iops_m = round(part.ios * MILLI * MICRO / self.us) if self.us else 0
@@ -325,7 +324,7 @@ class DeviceSum:
 
     @property
     def missed(self) -> float | None:
-        """Percent of the completions, not matched with their beginning; ``None`` of none."""
+        """Percent of completions whose beginning was not seen; ``None`` without completions."""
         missed = self.counts.get("missed", 0)
         completed = sum(part.ios for part in self.parts.values()) + missed
         return 100 * missed / completed if completed else None
@@ -335,7 +334,7 @@ class DeviceSum:
         return f"device: {self.hosts} of {counted(host_count, 'host')}" if self.hosts else ""
 
     def as_object(self) -> Object | None:
-        """Return an object for JSON lines; ``None`` if no probe counted."""
+        """The object for JSON lines; ``None`` if no probe counted."""
         if not self.hosts:
             return None
         row: Object = {"hosts": self.hosts, "seconds": self.us / MICRO}
@@ -349,7 +348,7 @@ class DeviceSum:
 
 
 def device_of_frame(row: Mapping[str, Any]) -> DeviceSum:
-    """Probe figures of a frame; nothing where the devices were not followed. Malformed."""
+    """Probe figures of a frame; empty if the devices were not followed. Raises MalformedRow."""
     probe = get_object(row, DEVICE)
     us = scaled_integer(probe.get("seconds"), MICRO)
     if not us or any(not get_object(probe, kind) for kind in KINDS):
@@ -360,7 +359,7 @@ def device_of_frame(row: Mapping[str, Any]) -> DeviceSum:
     share = scaled_integer(probe.get("missed"), MILLI)
     if share > 100 * MILLI:
         raise MalformedRow("it missed more requests than there were")
-    # of nothing but completions without a beginning nobody says how many they were
+    # if all completions lack a beginning, their number is unknown
     matched = 100 * MILLI - share
     device.counts["missed"] = round(completed * share / matched) if matched else 1
     return device
@@ -402,8 +401,8 @@ def add_counts(counts: dict[str, int], more: Mapping[str, int]) -> None:
 
 @dataclass(slots=True)
 class HostSums:
-    """All sums: fio's directions and its total, the devices as /proc/diskstats and as the probes
-    count them, and the slowest host (p99 in ns, its name)."""
+    """All sums: fio's directions and total, the devices by /proc/diskstats and by the probes, and
+    the slowest host (p99 in ns, its name)."""
 
     fio: dict[str, DirectionSum] = field(default_factory=dict)
     kernel: KernelSum = field(default_factory=KernelSum)
@@ -435,7 +434,7 @@ class HostSums:
             latencies.bins = {}
         for part in counted_directions(self.fio):
             for kind, latencies in part.latencies.items():
-                # how many they are the total says itself
+                # the total has its own counts
                 binned = LatencySum(0, 0, latencies.highest or 0, latencies.bins)
                 combined.latencies.setdefault(kind, LatencySum()).add(binned)
         return combined
@@ -445,7 +444,7 @@ class HostSums:
         return self.total if name == TOTAL else self.fio.get(name)
 
     def fio_object(self) -> Object | None:
-        """Return fio's part for JSON lines; ``None`` without fio."""
+        """fio's part of JSON lines; ``None`` without fio."""
         total = self.total
         if total is None:
             return None
@@ -455,13 +454,13 @@ class HostSums:
 
 
 def counted_directions(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum]:
-    """The directions that the total is made of: ``mixed`` alone, or what there is beside it."""
+    """The directions that make up the total: ``mixed`` alone, or all others."""
     parts = [part for name, part in fio.items() if name not in (MIXED, TOTAL)]
     return parts or [part for name, part in fio.items() if name == MIXED]
 
 
 def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
-    """Figures that a frame of ``host`` adds to the total. Malformed."""
+    """Figures that a frame of ``host`` adds to the total. Raises MalformedRow."""
     fio = get_object(row, "fio")
     kernel = _kernel(get_object(get_object(row, "kernel"), TOTAL), is_total=False)
     sums = HostSums(_fio(fio, seconds), kernel, device=device_of_frame(row))

@@ -1,7 +1,7 @@
 """Labelled rows from files and streams, in time order: the input of a merger.
 
-A file is one of our recordings, or JSON lines of `run --format jsonl`, of `merge` itself, or of
-whatever launched many of them (labelled_lines)."""
+A file is one of our recordings, or JSON lines of `run --format jsonl`, of `merge` itself, or the
+output of a program that launched many of them (LabelledLines)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ Reporter = Callable[[str], None]
 
 
 def line_rows(stream: BinaryIO, label: str, report: Reporter) -> Iterator[Labelled]:
-    """The objects of JSON lines, each with its host's name, ``label`` where it has none. Other
-    lines are left out, and reported once for each label of the launcher."""
+    """The objects of JSON lines, each with its host's name (``label`` if it has none). Other lines
+    are left out, and reported once for each label of the launcher."""
     lines, hosts = LabelledLines(), _TaskNames(report)
     reported: set[str] = set()
     while line := stream.readline(LONGEST_LINE):
@@ -119,8 +119,8 @@ def merged_streams(
     report: Reporter,
     deduplicator: Deduplicator | None = None,
 ) -> Iterator[Labelled]:
-    """The rows of all, by their wall clocks. A host that is in two of them is two hosts, unless one
-    is a copy of the other: ``deduplicator`` finds that out and counts it."""
+    """The rows of all sources in order of wall clock. A host that is in two sources counts as two
+    hosts, unless one is a copy of the other, which ``deduplicator`` detects and counts."""
 
     def own(index: int, rows: Iterable[Labelled]) -> Iterator[tuple[float, int, Labelled]]:
         at = 0.0
@@ -140,7 +140,7 @@ def merged_streams(
 
 
 class _HostNames:
-    """Gives hosts that are in several sources a name for each, once it is known that they are."""
+    """Gives a host that is in several sources a different name in each, once that is known."""
 
     def __init__(self, deduplicator: Deduplicator, report: Reporter) -> None:
         self._deduplicator = deduplicator
@@ -150,7 +150,7 @@ class _HostNames:
         self._pending: dict[tuple[int, str], list[Object]] = {}
 
     def rows(self, index: int, name: str, row: Object) -> Iterator[Labelled]:
-        """A row, and those that waited for it to say whose they are. What comes again is left
+        """A row, and the rows held back until it showed whose they are. Repetitions are left
         out."""
         key = index, name
         if self._deduplicator.is_repeat(index, name, row):
@@ -166,7 +166,7 @@ class _HostNames:
             yield host_name, waiting_row
 
     def leftover_lines(self) -> Iterator[Labelled]:
-        """Lines left over, of hosts that sent too little."""
+        """Lines still held back at the end, of hosts that sent too little."""
         for (index, name), rows in self._pending.items():
             host_name = self._named(index, name)
             for row in rows:
@@ -194,11 +194,11 @@ def _says_whose(row: Object) -> bool:
 #
 # `srun -l`, `pdsh`, `clush` and `kubectl logs --prefix` put a label before each line. srun also
 # cuts lines after 1,024 bytes and labels each piece; mpirun --tag-output passes on blocks of 4,096
-# bytes, so its tags stand in mid-line, and pieces of several tasks follow each other.
+# bytes, so its tags appear in mid-line, and pieces of several tasks are mixed.
 
 
 LONGEST_LABEL = 256
-"""Bytes; longer text before a line's first brace is no label."""
+"""Longer text (bytes) before a line's first brace is no label."""
 MAX_LABELS = 50_000
 LONGEST_ROW = 16 << 20
 _BEGIN = b'{"event":'
@@ -217,14 +217,14 @@ class LabelledLines:
         self._lengths: set[int] = set()
 
     def feed(self, line: bytes) -> Iterator[tuple[str, Object]]:
-        """The objects that this line completes, each with its label ("": none)."""
+        """The objects completed by this line, each with its label ("": none)."""
         for label, part in self._split_at_tags(line.removeprefix(BOM_UTF8)):
             row = self._join(label, part)
             if row is not None:
                 yield label_name(label), row
 
     def end(self) -> None:
-        """The input is over: what is still incomplete is unreadable."""
+        """The input is over: incomplete objects count as unreadable."""
         for label, pending in self._pending.items():
             if pending:
                 self._leave_out(label)

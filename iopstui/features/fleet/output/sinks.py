@@ -1,5 +1,4 @@
-"""Totals of many hosts, second by second: table, JSON lines or CSV on standard output, for people
-and for further merging."""
+"""Totals of many hosts, second by second: table, JSON lines or CSV on standard output."""
 
 from __future__ import annotations
 
@@ -109,7 +108,7 @@ _KERNEL = (
 
 
 class TotalsSink(Protocol):
-    """A sink for totals. Passes ``BrokenPipeError`` of the data stream on."""
+    """A sink for totals. Passes on ``BrokenPipeError`` of the data stream."""
 
     def second(self, second: MergedInterval) -> None:
         """Take one second."""
@@ -233,8 +232,7 @@ class TotalTable(_TextSink):
 
 # The columns of a flat table of many hosts' seconds: `merge --format csv`, and reports.
 #
-# A percentile without its kind is that of the latencies which have a histogram. ``None`` is not
-# measured.
+# A percentile without a kind is of the latencies that have a histogram. ``None``: not measured.
 
 
 PERCENTILE_NAMES = tuple(map(percentile_name, PERCENTILES))
@@ -246,7 +244,7 @@ _DEVICE_PARTS = (READ, WRITE, TOTAL)
 
 
 def head_columns() -> Iterator[Column]:
-    """When a second was, and who is in it."""
+    """The columns for the time of a second and its hosts."""
     yield Column("wall_ms", unit="ms", meaning="start of the second, since 1970")
     yield Column("utc", type=TIME, meaning="the same as date and time (UTC)")
     yield Column("interval_s", unit="s", meaning="length of the second")

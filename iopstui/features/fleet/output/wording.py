@@ -26,7 +26,8 @@ from iopstui.text import printable
 WIDTH = 80
 MAX_NAMED = 6
 LEAST_SHARED = 0.5
-"""Part of the run with figures of all hosts below which a rate of the whole run needs a note."""
+"""If all hosts have figures in less than this part of the run, a rate of the whole run needs a
+note."""
 
 
 def mib_number(bytes_s: float | None) -> str:
@@ -72,7 +73,8 @@ def missing_hosts(second: MergedInterval) -> str:
 
 
 def is_last(second: MergedInterval) -> bool:
-    """Whether it is the incomplete rest after the last whole second: no host has all of it."""
+    """Whether it is the incomplete rest after the last whole second, which no host has
+    completely."""
     return not second.counted and not second.missing
 
 
@@ -130,7 +132,7 @@ def _device_rows(sums: HostSums, certificate: MergeCertificate) -> Iterator[str]
 
 
 def totals_text(merger: Merger) -> str:
-    """A table the whole run of all hosts in at most 80 columns, and how they ended."""
+    """A table of the whole run of all hosts in at most 80 columns, and how they ended."""
     sums, certificate = merger.run_sums(), certify_merge(merger)
     lines = []
     if sums.fio:
@@ -151,7 +153,7 @@ def totals_text(merger: Merger) -> str:
 def judge_expectations(
     merger: Merger, expected: Sequence[FleetExpectation], step: int = 1
 ) -> list[ExpectationChecked]:
-    """What came of each; of one of each host the figure is the worst host's."""
+    """The outcome of each; an ``each.`` expectation is judged by the worst host's figure."""
     total = merger.run_sums()
     by_host = {name: host.run_sums() for name, host in merger.hosts.items()
                } if any(one.per_host for one in expected) else {}  # fmt: skip

@@ -48,7 +48,7 @@ from iopstui.session.viewer import NOBODY, Viewer
 Object = dict[str, Any]
 FLUSH_WITHIN_S = 2.0
 KILL_AFTER_S = 1.0
-# what the merger does not read is not sent
+# fields that the merger does not read are not sent
 _SENT_FIELDS = ("event", "seq", "step", "t", "wall_ms", "seconds", "flags", "own_cpu")
 _SENT_DEVICE_FIELDS = ("seconds", "missed", "skipped", "lost", "full")
 _SENT_FIO_FIELDS = ("seconds", "read", "write", "trim", "mixed", "total", "errors")
@@ -71,11 +71,11 @@ class LineWriter:
         self.write(line.encode("ascii"))
 
     def write(self, line: bytes) -> None:
-        """A line as it is, with its newline; from any thread."""
+        """Write a line as it is, with its newline; safe from any thread."""
         self._queue.put(line)
 
     def close(self) -> None:
-        """Wait until it is all written, but not for long."""
+        """Wait until everything is written, but not for long."""
         self._queue.put(None)
         self._thread.join(FLUSH_WITHIN_S)
 
@@ -179,11 +179,11 @@ class Agent:
         self.lines.write_row(row)
 
     def _is_completed(self, event: StepFinished) -> bool:
-        """Whether it was stopped because its fleet is done."""
+        """Whether it was stopped because the fleet's job is done."""
         return self._completed and event.interrupted and not event.error
 
     def _report_missing_probe(self) -> None:
-        """Send once why a requested probe does not run."""
+        """Report once why a requested probe does not run."""
         reason = self._session.no_probe if self._session is not None else ""
         if reason != self._probe_problem:
             self._probe_problem = reason
@@ -202,7 +202,7 @@ class Agent:
         elif order["op"] == "lay_out" and session is not None:
             session.lay_out()
         elif order["op"] == "look":
-            # a server that doesn't answer holds up nothing else
+            # a server that doesn't answer must not delay anything else
             threading.Thread(target=self._report_marks, args=(order["names"],), daemon=True).start()
         elif order["op"] == "detail":
             self._sends_detail = bool(order.get("on"))
@@ -278,7 +278,7 @@ def serve(parse: ParseArguments) -> int:
 
 
 def trim_frame(row: Object) -> Object:
-    """A frame without what the totals don't need."""
+    """A frame without the fields that the totals don't need."""
     fio, total = row["fio"], row["kernel"]["total"]
     return {
         **{name: row[name] for name in _SENT_FIELDS},
@@ -303,7 +303,7 @@ def _probe_sums(part: Any) -> Any:
 
 
 def compact_frame(row: Object) -> Object:
-    """Return a frame as its sums alone; like ``trim_frame`` if that is not possible."""
+    """A frame as its sums only; like ``trim_frame`` if that is not possible."""
     fio = row["fio"]
     seconds = fio["seconds"] if fio else row["seconds"]
     try:
@@ -344,11 +344,9 @@ time fio has to write its last document, fio's guard ends fio."""
 
 
 class AgentJob:
-    """``order`` has ``arguments``, those of ``iopstui run`` or ``watch``, and ``job``: a shipped
-    one's name, or ``{"name", "text"}`` of a file that is kept in a private directory until
-    ``stack`` is closed; ``parse`` reads the arguments. UsageError for what the command itself would
-    refuse.
-
+    """``order`` has ``arguments`` of ``iopstui run`` or ``watch``, and ``job``: a shipped job's
+    name, or ``{"name", "text"}`` of a file, which is kept in a private directory until ``stack`` is
+    closed; ``parse`` reads the arguments. UsageError for what the command itself would refuse.
     ``name`` is the job for the session; ``None`` for a watch. ``tunables`` were changed here
     before; a run sets them by itself, for a watch the agent does."""
 
@@ -360,12 +358,12 @@ class AgentJob:
         self.name: str | None = job
         self.tunables = [TunableRequest(name, value) for name, value in order.get("tunables", ())]
         options = _parse_options(args, job, parse)
-        # tunables changed on the screen after those of the command line
+        # tunables changed on the screen come after those of the command line
         knobs = (*options.knobs, *self.tunables)
         self.request: RunRequest = replace(options, hold=job is not None, knobs=knobs)
 
     def session(self) -> LiveSession:
-        """Return a session that is not started. Raises what the command itself would raise."""
+        """A session that is not started. Raises what the command itself would raise."""
         roots = Roots()
         devices = read_devices(roots)
         if self.name is None:

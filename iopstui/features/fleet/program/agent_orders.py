@@ -57,19 +57,19 @@ class AgentOrders:
         targets = self._targets or destroyed
         args += self._part_options(node, hosts or len(self._positions))
         order: Object = {"arguments": [*targets, *self._agent_options, *args], "job": self._job}
-        # a file of lines is for other programs, too
+        # other programs read a file of lines, too
         return {**order, "frames": LINES} if self._record else order
 
     def _part_options(self, node: Node, hosts: int) -> list[str]:
-        """The option that gives a host its part of the target."""
+        """The options that give a host its part of the target."""
         if self._rotation is None:
             return []
         number = (self._positions[node.name] + self._rotation) % hosts + 1
         return ["--part", f"{number}/{hosts}"]
 
     def watch_order(self, node: Node, devices: Sequence[str]) -> Object:
-        """Orders for an agent between two runs: watch ``devices``, those of the last run, or,
-        before the first run, those of the next one."""
+        """Orders for an agent between two runs: watch ``devices`` (of the last run or, before the
+        first run, of the next one)."""
         paths = [f"/dev/{name}" for name in devices]
         targets = paths or self._targets or self._destroyed_paths.get(node.name) or ["."]
         options = ["--interval", f"{self._interval:g}", *self._probe]
@@ -77,7 +77,7 @@ class AgentOrders:
 
 
 def _check_rotation(arguments: argparse.Namespace, hosts: int) -> int:
-    """Number of places by which parts move on. UsageError if each host keeps its own."""
+    """By how many places parts move on. UsageError if each host would keep its own."""
     rotation: int = arguments.rotate
     if arguments.job is None:
         raise UsageError("--split needs a --job.")
@@ -90,7 +90,7 @@ def _check_rotation(arguments: argparse.Namespace, hosts: int) -> int:
 
 
 def _job_for_agents(name: str) -> Object | str:
-    """A shipped one's name; of a file its text goes along."""
+    """A shipped job's name, or a file's name with its text."""
     path = find_job(name)
     return path.stem if is_shipped(path) else {"name": path.name, "text": read_job(path)}
 
@@ -99,7 +99,7 @@ def _agent_options(arguments: argparse.Namespace, watching: bool) -> list[str]:
     request = RunRequest(interval_s=arguments.interval, probe=arguments.probe)
     if watching:
         return request.words()
-    # the hosts end by themselves if the total never gets steady
+    # so that the hosts end by themselves if the total never gets steady
     steady_s = arguments.until_steady
     runtime = {"runtime": str(math.ceil(MAX_ROUNDS * steady_s))} if steady_s else {}
     knobs = []

@@ -30,7 +30,7 @@ LATE_ROWS_S = 3.0
 def merge_files(
     files: Sequence[str], labels: Sequence[str], interval_s: float, name: str, kind: str
 ) -> int:
-    """The exit code. Totals on stdout, words on stderr."""
+    """Print totals on stdout, messages on stderr; return the exit code."""
     if len(labels) > max(1, len(files)):
         raise UsageError(f"There are {len(labels)} labels for {len(files)} files.",
                          "Give --label once for each FILE, in their order.")  # fmt: skip
@@ -66,7 +66,7 @@ def merge_files(
 
 
 def _distinct_files(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path, str]]:
-    """Each file once, by whatever names, with its label ("": none)."""
+    """Each file once, even if it is named twice, with its label ("": none)."""
     by_identity: dict[object, tuple[Path, str]] = {}
     for path, label in zip_longest(paths, labels[: len(paths)], fillvalue=""):
         file = Path(path)

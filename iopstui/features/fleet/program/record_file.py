@@ -18,7 +18,7 @@ LABEL = "fleet"
 
 
 def run_started_object(event: FleetRunStarted, interval_s: float) -> dict[str, Any]:
-    """The line that begins a run in a recording; a point of a sweep has the whole sweep."""
+    """The line that begins a run in a recording; for a point of a sweep it has the whole sweep."""
     point = event.point
     sweep: dict[str, Any] = {}
     if point is not None:
@@ -57,7 +57,7 @@ class RecordFile:
                              ) from error  # fmt: skip
 
     def write_row(self, row: dict[str, Any]) -> None:
-        """Write a line of JSON, unless it is nested too deep: iopstui writes no such row."""
+        """Write a line of JSON, unless it is nested too deeply: that is no row of iopstui."""
         with contextlib.suppress(RecursionError):
             self.write(dumps(row) + "\n")
 

@@ -58,15 +58,15 @@ from iopstui.model.metrics.paths import DEVICE
 from iopstui.output.experiment.sinks import ReportedExperiment, experiment_sink
 from iopstui.safety.signals import StopSignals
 
-# descriptors for each host, and for everything else
+# descriptors per host, and for everything else
 FDS_PER_HOST, RESERVED_FDS = 4, 64
 GC_THRESHOLD_PER_HOST = 500
-"""Objects that a host's seconds make before garbage is looked for: they end by themselves."""
+"""Objects per host before a garbage collection: hosts' seconds make no cycles."""
 
 
 def prepare_for_hosts(hosts: int) -> None:
-    """Enough descriptors for all hosts, as far as the system lets us, and less looking for
-    garbage."""
+    """Allow enough descriptors for all hosts, as far as the system permits, and collect garbage
+    less often."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     need = hosts * FDS_PER_HOST + RESERVED_FDS
     if soft != resource.RLIM_INFINITY and soft < need:
@@ -84,7 +84,7 @@ MANIFEST_OPTIONS = ("pvc", "local_path", "replicas", "image")
 
 @contextlib.contextmanager
 def engine_hosts(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """The hosts, and the launcher's words. An allocation that is made here ends with the block."""
+    """The hosts and the launcher's command. An allocation made here ends with the block."""
     names = {arguments.hosts, arguments.launcher}
     if SLURM not in names and arguments.allocate is not None:
         raise UsageError("--allocate is for Slurm.", "For example: iopstui fleet slurm DIR "
@@ -216,8 +216,7 @@ def sweep_plan(arguments: argparse.Namespace, hosts: int) -> HostPlan | None:
 
 
 class PrintedRuns:
-    """Runs what is planned, one after another, without a screen; ``on_second`` and ``on_row`` print
-    it."""
+    """Runs planned runs one after another, without a screen; ``on_second`` and ``on_row`` print."""
 
     def __init__(
         self,
@@ -271,14 +270,14 @@ def run_once(arguments: argparse.Namespace, planner: FleetRunPlanner) -> int:
         if verdict is None:
             return EXIT_INTERRUPTED
         printer.sink().end(planned.merger)
-    # which hosts failed was said when they did
+    # failed hosts were reported when they failed
     for message in verdict.messages[state_for_exit_code(verdict.code) == FAILED :]:
         print_line(message, sys.stderr)
     return verdict.code
 
 
 def run_host_sweep(arguments: argparse.Namespace, planner: FleetRunPlanner, plan: HostPlan) -> int:
-    """All points of a sweep; the exit code."""
+    """Run all points of a sweep; return the exit code."""
     sink = experiment_sink(plan, arguments.format or "table", LABEL, None, sys.stdout, sys.stderr)
     reporter = ReportedExperiment(sink, sys.stderr, sys.stdout)
     began = time.monotonic()
@@ -294,7 +293,7 @@ def run_host_sweep(arguments: argparse.Namespace, planner: FleetRunPlanner, plan
         verdict = runs.run(planner(step.index + 1, step.job, point.options, point))
         if verdict is None or runs.stopped:
             return RunVerdict(EXIT_INTERRUPTED, ends_sweep=True)
-        # why a point does not count is told with it
+        # the reason why a point does not count is printed with it
         for message in verdict.messages[verdict.point is None :]:
             print_line(f"{step.label}: {message}", sys.stderr)
         return verdict
@@ -304,6 +303,6 @@ def run_host_sweep(arguments: argparse.Namespace, planner: FleetRunPlanner, plan
         try:
             sweep.run()
         finally:
-            # what was measured before is shown all the same
+            # earlier results are shown all the same
             reporter.end()
     return sweep_exit_code(sweep.codes)

@@ -1,4 +1,4 @@
-"""Plan each run of many hosts from the command line, and from what was changed on the screen."""
+"""Plan each run of many hosts from the command line and the changes made on the screen."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ Object = dict[str, Any]
 
 
 class FleetRecorder:
-    """Keeps the lines of all hosts, and where each run begins and ends. ``warn``: where warnings go
-    without a screen."""
+    """Records the lines of all hosts, and where each run begins and ends. ``warn``: where warnings
+    go without a screen."""
 
     def __init__(self, name: str | None, warn: Callable[[str], None] | None = None) -> None:
         self._warnings: list[str] = []
@@ -98,7 +98,7 @@ class FleetRunPlanner:
     def __call__(
         self, number: int, job: str, options: Mapping[str, str], point: SweptPoint | None = None
     ) -> PlannedRun:
-        """Run ``number``, on all hosts or, as a point of a sweep, on the first of them. Raises what
+        """Run ``number``, on all hosts or (a point of a sweep) on the first of them. Raises what
         the command line would raise."""
         nodes = self._nodes if point is None else self._nodes[: point.hosts]
         min_hosts = min(self._min_hosts, len(nodes))
@@ -107,7 +107,7 @@ class FleetRunPlanner:
         arguments.set = [*self._arguments.set, *changed]
         arguments.job, arguments.record, arguments.format = job or None, None, None
         orders = AgentOrders(arguments, self._nodes, bool(self._arguments.record))
-        # of an expectation of each host its bins are needed
+        # an expectation of each host needs the host's bins
         keep_bins = any(expectation.per_host for expectation in self._expected)
         merger, run = Merger(arguments.interval, keep_bins=keep_bins), RunLimits(arguments)
         names = tuple(node.name for node in nodes)
@@ -209,7 +209,8 @@ def judge_point(
 
 
 def _point_exit_code(code: int, point: HostPoint | None, met: bool) -> int:
-    """A host that took no part in a point that counts has not failed it."""
+    """The exit code of a point: a host that took no part in a point that counts has not failed
+    it."""
     if point is not None:
         return EXIT_OK if met else EXIT_VERDICT
     return EXIT_JOB_FAILED if code in (EXIT_OK, EXIT_VERDICT) else code

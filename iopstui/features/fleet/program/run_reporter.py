@@ -1,4 +1,4 @@
-"""One run on many hosts: what is printed of it, when it ends, and what it comes to."""
+"""One run on many hosts: its printed output, when it ends, and its verdict."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class RunPrinter:
         self._answers = FleetAnswers(planned.merger, started.hosts, started.watching)
 
     def sink(self) -> TotalsSink:
-        """Begun with the first second: nothing is printed where nothing starts."""
+        """Made with the first second, so nothing is printed if nothing starts."""
         if self._sink is None:
             self._sink = totals_sink(self._kind, self._out, self._err, LABEL)
         return self._sink
 
     def second(self, second: MergedInterval) -> None:
-        """Print a second, and the answer if it is another one."""
+        """Print a second, and the answer if it has changed."""
         self.sink().second(second)
         if self._first is None:
             self._first = second.number
@@ -92,8 +92,8 @@ class RunLimits:
         return self._steady.steadiness is not None
 
     def _steady_reason(self, second: MergedInterval) -> str:
-        """Why the run can end with this second; "" if it goes on. Hosts that are missing in a
-        second are taken for as fast as the others in it."""
+        """Why the run can end with this second; "" if it goes on. Hosts missing in a second are
+        assumed to be as fast as the others."""
         total = second.sums.total
         if total is None or not second.counted:
             return ""
@@ -114,7 +114,7 @@ def start_spread_text(fleet: Fleet) -> str:
 
 
 def run_verdict(fleet: Fleet, run: RunLimits, met: bool) -> Verdict:
-    """What a run comes to that is over."""
+    """The verdict on a finished run."""
     if run.length_reached:
         return Verdict()
     if fleet.stop_reason and not run.aborted and not run.is_steady:

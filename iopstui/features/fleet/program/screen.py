@@ -29,7 +29,8 @@ def show_fleet(
     min_hosts: int,
     plan: HostPlan | None,
 ) -> int:
-    """The screen, until it is left; the exit code. It begins with the sweep of ``plan``."""
+    """Show the screen until it is left; return the exit code. It begins with the sweep of
+    ``plan``."""
     require_for_screen(arguments)
     # errors are reported before the screen opens
     AgentOrders(arguments, nodes)

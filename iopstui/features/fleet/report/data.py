@@ -1,4 +1,4 @@
-"""What a report says of many hosts, collected from their JSON lines in one pass."""
+"""The data of a report on many hosts, collected from their JSON lines in one pass."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Names:
         return f"host {self._numbers.setdefault(host, len(self._numbers) + 1)}"
 
     def text(self, text: str) -> str:
-        """A text, without the names of hosts and other private words if it is redacted."""
+        """A text; if redacted, without the names of hosts and other private words."""
         if not self._redact:
             return printable(text)
         private = Redactor()
@@ -61,9 +61,9 @@ class Names:
 
 
 class Reading:
-    """``seconds`` may be taken once. ``name`` says what hosts are called, ``run`` is the number of
-    the run that the lines read last are of (``None``: the file doesn't say); ``broken`` lines were
-    none of ours."""
+    """``seconds`` can be used once. ``name`` gives the names of hosts, ``run`` is the number of the
+    run that the last lines belong to (``None``: unknown); ``broken_lines`` counts lines that
+    iopstui did not write."""
 
     def __init__(self, path: Path, redact: bool, keep_bins: bool) -> None:
         self.path = path
@@ -81,8 +81,8 @@ class Reading:
         return sum(self._deduplicator.repeat_counts.values())
 
     def _correct(self, name: str, row: Object) -> None:
-        """Note by how much a host's clock is ahead (it says so at its start), to place its seconds
-        as during the run."""
+        """Note how far a host's clock is ahead (known from its start), to place its seconds as
+        during the run."""
         offset: Any = row.get("offset_ms")
         host = self.merger.hosts.get(name)
         is_valid = type(offset) in (int, float) and abs(offset) < MAX_WALL_MS
@@ -90,7 +90,7 @@ class Reading:
             host.offset_ms = float(offset)
 
     def omissions(self) -> Iterator[tuple[str, str]]:
-        """Lines read but not part of the seconds, in words."""
+        """Which lines are not part of the seconds, in words."""
         if self.repeated:
             yield "counted once", f"{counted(self.repeated, 'second')} of hosts that are duplicate"
         if self.broken_lines:
@@ -105,8 +105,8 @@ class Reading:
     def seconds(
         self, note: Callable[[str, Object], None] = lambda host, row: None
     ) -> Iterator[MergedInterval]:
-        """Closed seconds in order; ``note`` gets each line. UsageError at the end of a file that
-        has no frame."""
+        """Closed seconds in order; ``note`` gets each line. UsageError at the end of a file without
+        frames."""
         merger = self.merger
         for name, row in without_repeats(
             file_rows(self.path, "", self._report_bad_line), self._deduplicator
@@ -120,7 +120,7 @@ class Reading:
                 self.run = (self.run or 0) + 1
             self._correct(name, row)
             if name in merger.hosts:
-                # the first is host 1, in whatever format
+                # the first is host 1, in any format
                 self.name(name)
             note(name, row)
             yield from merger.close_seconds(early=False)
@@ -135,8 +135,8 @@ class Reading:
 
 
 def interval_of(path: Path) -> float:
-    """The interval of the rows in seconds: as totals in the file say it, else from the length of
-    its frames."""
+    """The interval of the rows in seconds: from totals in the file, else from the length of its
+    frames."""
     intervals = []
     for _, row in file_rows(path, "", lambda message: None):
         interval: Any = row.get("interval_s")
@@ -204,7 +204,7 @@ def runs_of(
 
 
 def _messages(row: Object) -> tuple[str, ...]:
-    """What was said at the end of a run."""
+    """The messages at the end of a run."""
     said = row.get("said")
     texts = said[:MAX_MESSAGES] if isinstance(said, list) else []
     return tuple(printable(str(message)) for message in texts)
@@ -222,7 +222,7 @@ KERNEL = (DiskRates.r_s, DiskRates.w_s, DiskRates.aqu_sz)
 
 @dataclass(frozen=True, slots=True)
 class SecondRow:
-    """Totals of a second: latencies in ns by name, ``kernel`` as /proc/diskstats has it, and the
+    """Totals of a second: latencies in ns by name, ``kernel`` from /proc/diskstats, and the
     ``util`` of the hosts' devices in percent. ``None``: not measured."""
 
     t: float
@@ -293,7 +293,7 @@ class FleetReportData:
     """Their names, each once."""
     outcomes: Sequence[ExpectationChecked] = ()
     answers: dict[str, list[Answers]] = field(default_factory=dict)
-    """What each host said of itself, by its sessions."""
+    """The answers and findings of each host, by session."""
     findings: Answers = field(default_factory=dict)
     """What differs between the hosts."""
     compared: FleetAnswers | None = None
@@ -307,7 +307,7 @@ class FleetReportData:
 
     @property
     def length_s(self) -> float:
-        """Return the seconds from the first to the last."""
+        """Length from the first to the last second (s)."""
         return self.seconds[-1].t + self.interval_s if self.seconds else 0.0
 
     @property
@@ -360,7 +360,7 @@ class FleetReportData:
             self._utils.setdefault(slot.number, []).append(slot.util)
 
     def note(self, host: str, row: Object) -> None:
-        """Note messages of a host, and where runs begin."""
+        """Note a host's messages, and where runs begin."""
         kind = row.get("event")
         if kind == FLEET:
             self._begins.append([])
@@ -401,7 +401,7 @@ def _of_hosts(utils: Sequence[float]) -> dict[str, float]:
 
 
 def _rates(sums: HostSums) -> dict[str, float]:
-    """I/Os per second by direction, of fio, or of the devices where no job runs."""
+    """I/Os per second by direction: of fio, or of the devices if no job runs."""
     if sums.fio:
         return {name: part.iops for name, part in sums.fio.items()}
     return {
@@ -418,7 +418,7 @@ def _moved(sums: HostSums) -> float | None:
 
 
 def load_fleet_report(path: Path, redact: bool = False) -> FleetReportData:
-    """ReportData of a file of JSON lines. UsageError for one that holds no frames."""
+    """The data of a file of JSON lines. UsageError if it has no frames."""
     reading = Reading(path, redact, keep_bins=True)
     merger = reading.merger
     data = FleetReportData(path, reading.interval_s, redact, names=reading.name)

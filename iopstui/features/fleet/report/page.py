@@ -166,7 +166,7 @@ def host_rows(data: FleetReportData) -> list[Object]:
 
 
 def second_rows(data: FleetReportData) -> list[SecondRow]:
-    """Totals of each second; of every n-th if there are many."""
+    """Totals of each second, or of every n-th if there are many."""
     return data.seconds[:: max(1, -(-len(data.seconds) // MAX_SECONDS))]
 
 
@@ -199,7 +199,7 @@ def charts(data: FleetReportData) -> list[str]:
 def _curves(
     data: FleetReportData, series: Sequence[tuple[str, str]], of: Callable[[SecondRow], Figures]
 ) -> list[Curve]:
-    """A curve for each name, in its style, of what a second has by that name."""
+    """A curve for each name, in its style, from each second's figure of that name."""
     middle = data.interval_s / 2
     return [
         Curve(name, style, [(row.t + middle, of(row).get(name)) for row in data.seconds])
@@ -226,7 +226,7 @@ def _of_fio(data: FleetReportData, times: Times) -> Iterator[str]:
 
 
 def _of_kernels(data: FleetReportData, times: Times) -> Iterator[str]:
-    """As /proc/diskstats has it; nothing of hosts whose files are on no disk."""
+    """Charts from /proc/diskstats; none for hosts whose files are on no disk."""
     if all(row.kernel[READS] is None for row in data.seconds):
         return
     curves = _curves(data, ((READS, "fio"), (WRITES, "device")), lambda row: row.kernel)
@@ -360,8 +360,8 @@ def overview(data: FleetReportData) -> Overview:
 
 
 def _recorded_outcomes(data: FleetReportData) -> Iterator[tuple[str, str]]:
-    """The outcomes of --expect at the end of each run: the verdict, and a sentence. Those that the
-    report was asked for are not said twice."""
+    """The outcomes of --expect at the end of each run: the verdict, and a sentence. Expectations
+    that the report itself judges are not repeated."""
     asked = {" ".join(outcome_event_text(each).split()) for each in data.outcomes}
     said = [(f"Run {run.number}: ", run.messages) for run in data.runs] or [("", data.messages)]
     for run, messages in said:
@@ -422,8 +422,8 @@ def _answers(data: FleetReportData) -> list[AnswerGiven]:
 
 
 def _shown(data: FleetReportData, given: AnswerGiven) -> AnswerGiven:
-    """The answer as the report may show it: redacted it keeps its state alone, because what it
-    says names programs, disks and cgroups."""
+    """The answer as the report may show it. If redacted, only its state is kept: its text names
+    programs, disks and cgroups."""
     if not data.redact:
         return given
     private = replace(given.answer, text=REDACTED, who="", disk="")

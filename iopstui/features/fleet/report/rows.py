@@ -1,5 +1,5 @@
 """The seconds of many hosts as a flat table, CSV or Parquet: a row for all of them together, then
-one for each host that takes part. Made in one pass, and written meanwhile: it may be long."""
+one for each host that takes part. Made and written in one pass, because it may be long."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def columns() -> Iterator[Column]:
 
 
 class FleetRows:
-    """The rows of a file's seconds, each host's beside those of all."""
+    """The rows of a file's seconds: all hosts together, then each host."""
 
     def __init__(self, path: Path, redact: bool) -> None:
         self.columns = [*columns()]
@@ -65,7 +65,7 @@ class FleetRows:
         reading = self._reading
         lost = [self._name(host) for host in certify_merge(reading.merger).lost]
         if self._left:
-            # who adds up the rows has less than fio
+            # the sum of the rows is less than fio's
             print(f"iopstui: {self._left} I/Os are not in the rows, because a host measured only a "
                   "part of their second", file=sys.stderr)  # fmt: skip
         for title, entries in (

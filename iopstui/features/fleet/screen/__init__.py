@@ -1,1 +1,2 @@
-"""Many hosts on the screen: the whole on the dashboard, each in a row or a map, any one of them."""
+"""Many hosts on the screen: their totals on the dashboard, a row or a map of all, and any single
+host."""

@@ -1,4 +1,4 @@
-"""The screen of many hosts: a fleet that runs, or a recording of one."""
+"""The screen of many hosts: a live fleet or a recording."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class FleetScreen(FleetDashboard):
 
 
 class FleetApp(IopstuiApp):
-    """Shows ``fleet``; ``job`` is what r runs on all hosts, ``None``: they are watched. It begins
-    with the sweep of a ``plan``, if there is one. ``recording`` is written or played."""
+    """Shows ``fleet``; key r runs ``job`` on all hosts (``None``: they are watched). It begins with
+    the sweep of a ``plan``, if there is one. ``recording`` is written or played."""
 
     BINDINGS = FLEET_BINDINGS
     help_first = HELP
@@ -125,7 +125,7 @@ class FleetApp(IopstuiApp):
         return []
 
     def strip(self, width: int, height: int, tabbed: bool) -> Sequence[Row]:
-        """Rows below the charts: those of a replay."""
+        """Rows below the charts, in a replay."""
         return ()
 
     def missing_actions(self) -> frozenset[str]:
@@ -155,7 +155,7 @@ class FleetApp(IopstuiApp):
             self.experiments.begin(background, background.preview(self._plan))
 
     async def action_quit(self) -> None:
-        """Stops all hosts first; again: doesn't wait for them."""
+        """Stop all hosts, then quit; the second time don't wait for them."""
         runs = self.fleet.runs
         if self._leaving and runs.live:
             runs.kill()
@@ -165,8 +165,7 @@ class FleetApp(IopstuiApp):
         await super().action_quit()
 
     def exit_code(self) -> int:
-        """Exit code of the last run; one that was stopped, by a key or by leaving, has not
-        failed."""
+        """Exit code of the last run; a run stopped by a key or by leaving has not failed."""
         last = self.fleet.last
         code = EXIT_OK if last is None else last.code
         return EXIT_OK if code == EXIT_INTERRUPTED else code
@@ -241,9 +240,9 @@ def run_fleet_screen(
     plan: Plan | None = None,
     recording: Path | None = None,
 ) -> int:
-    """Shows a fleet until it is left; the exit code. What its last run came to is printed then.
-    It begins with the sweep of a ``plan``, whose result is printed, too. ``recording`` is written
-    meanwhile."""
+    """Show a fleet until the user leaves, then print the result of its last run; return the exit
+    code. It begins with the sweep of a ``plan``, whose result is printed, too. ``recording`` is
+    written meanwhile."""
     fleet = FleetController(runs, title, job)
     app = FleetApp(fleet, jobs, job, theme=theme, plan=plan, recording=recording)
 
@@ -262,7 +261,7 @@ def run_fleet_screen(
 
 
 def run_fleet_replay(replay: FleetReplay, title: str, theme: str, path: Path) -> int:
-    """Plays ``path``, a recording of a fleet, until it is left."""
+    """Play ``path``, a fleet's recording, until the user leaves."""
     fleet = FleetController(replay, title, replay.job or None)
     app = FleetReplayApp(fleet, replay, theme=theme, recording=path)
     return run_to_end(app, fleet.close)

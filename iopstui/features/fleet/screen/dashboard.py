@@ -52,7 +52,7 @@ _BY_NAME = {panel.name: panel for panel in PANELS}
 
 
 class FleetDashboard(TypeToFilter, Dashboard):
-    """Letters that are not keys narrow the hosts; Enter shows the one under the cursor."""
+    """Letters that are not keys filter the hosts; Enter shows the one under the cursor."""
 
     allows_fullscreen = has_heat_cells = False
     regions = ("iops", "latency", "fio", "hosts")
@@ -66,7 +66,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
     )
 
     _of_one = False
-    """Whether one host is shown; ``_other_tab`` is the one of all, then."""
+    """Whether one host is shown; then ``_other_tab`` is the tab of all hosts."""
     _other_tab = 0
 
     def __init__(
@@ -104,7 +104,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         if of_one != self._of_one:
             self._of_one = of_one
             self.tab, self._other_tab = self._other_tab, self.tab
-        # on one host letters are keys again, and Esc leads to all hosts of the filter
+        # while one host is shown, letters are keys again, and Esc returns to the filtered hosts
         self._typing = self.source.one is None and bool(self.filter_text)
         self._show_panes()
         if self._plan is not None:
@@ -122,7 +122,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
     @property
     def own_layout(self) -> tuple[str, ...]:
-        """Order of the hosts, and whether they are a map."""
+        """Order of the hosts, and whether they are shown as a map."""
         return self.hosts.layout
 
     def restore_own(self, words: Sequence[str]) -> None:
@@ -134,12 +134,13 @@ class FleetDashboard(TypeToFilter, Dashboard):
         self.paint(even_if_frozen=True)
 
     def cpu_rows(self) -> int:
-        """Return as many rows as the hosts want, or the CPUs beside them."""
+        """Rows wanted by the hosts, or by the CPUs beside them."""
         hosts = len(self.source.hosts.hosts)
         return hosts if self.source.one is None else max(hosts, super().cpu_rows())
 
     def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
-        """Give the hosts the rows that the charts can spare, and the CPUs of one a part of them."""
+        """Give the hosts the rows that the charts can spare, and some of these to the CPUs of a
+        shown host."""
         plan = super().make_plan(width, height, strip)
         hosts, cpus = plan.cpus, plan.extra.get("cpus", NO_BOX)
         if not plan.tabbed and plan.cpus.height:
@@ -158,7 +159,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         return replace(plan, extra={**plan.extra, "hosts": hosts, "cpus": cpus})
 
     def title_line(self, width: int) -> Row:
-        """The hosts, how many are active, and how far apart they started; or the one shown."""
+        """The hosts, how many are active, and how far apart they started; or the shown host."""
         line = Line(width, self.charset).add(" ").add(printable(self.source.fleet.title), BOLD)
         if self.source.one is not None:
             return self._title_of_one(line)
@@ -170,7 +171,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
                 line.try_add((f"  {counts[state]} {state}", STYLES[state]))
         second = fleet.second
         if second is not None and self.shown_state.probe_frame is not None:
-            # the hosts that the device's percentiles come from
+            # the hosts whose probes give the device's percentiles
             device = second.sums.device
             is_complete = device.hosts == second.counted
             line.try_add((f"  {device.describe(second.counted)}", DIM if is_complete else WARNING))
@@ -196,7 +197,8 @@ class FleetDashboard(TypeToFilter, Dashboard):
         return line.build()
 
     def _answer(self) -> Answer | None:
-        """On all hosts (whose combined figures are no disk's), or on the one shown."""
+        """The answer on all hosts (no single disk has their combined figures), or on the shown
+        one."""
         return self.shown_state.answer if self.source.one is None else super()._answer()
 
     def finding_rows(self, width: int) -> list[Row]:

@@ -16,7 +16,7 @@ from iopstui.ui.draw.rows import Line, Piece, Row
 from iopstui.ui.draw.style import BOLD, DIM, Charset
 
 LEVEL_RATIOS = (1.1, 1.5, 2.0, 4.0)
-"""Ratios to the median from which on a cell is a shade fuller (for IOPS: median / IOPS)."""
+"""Ratios to the median at which a cell gets the next fuller shade (for IOPS: median / IOPS)."""
 LEGEND = ("<1.1", "1.1", "1.5", "2", "4×")
 MAX_LABEL = 26
 MARK_SPACING = 20
@@ -127,7 +127,7 @@ def groups(hosts: Sequence[HostState], rows: int) -> list[list[HostState]]:
 def _level(
     group: Sequence[HostState], measure: str, number: int, middle: float | None
 ) -> int | None:
-    """Shade of the worst host; UNKNOWN unless more than half of them were measured."""
+    """Shade of the worst host; UNKNOWN unless more than half of the group was measured."""
     if middle is None:
         return None
     values = [value for host in group if (value := host.value(measure, number)) is not None]

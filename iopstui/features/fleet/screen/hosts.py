@@ -1,4 +1,4 @@
-"""The hosts: a row each while they fit, else a map over time beside the worst hosts."""
+"""The panel of hosts: a row each if they fit, else a map over time beside the worst hosts."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ NAME, WORST, STATE, OUTLIERS = "name", "worst", "state", "odd"
 ORDERS = (NAME, WORST, *FIGURES, STATE, OUTLIERS)
 BY, REVERSED, MAP, ROWS = "by-", "reversed", "map", "rows"
 LAYOUT_PANELS = ("iops", "latency", "numbers", "hosts", "runs")
-"""As the keys 1 to 5 choose them."""
+"""In the order of the keys 1 to 5."""
 LAYOUT_WORDS = (*(f"{BY}{order}" for order in ORDERS), REVERSED, MAP, ROWS)
-"""What a saved layout may say of the hosts."""
+"""Words of a saved layout about the hosts."""
 
 
 def _time(ns: float | None) -> str:
-    """An await of 0 is less than the kernel's millisecond, a p99 is never 0."""
+    """A latency as text. An await of 0 is below the kernel's millisecond; a p99 is never 0."""
     return f.dense_ms(None if ns is None else ns / 1e6)
 
 
@@ -71,12 +71,12 @@ COLUMNS = (
     Column(IOPS, "IOPS", 6, f.number, style=FIO, sorts=UP),
     Column(BW, "MiB/s", 6, f.mib, sorts=UP),
     Column(WAIT, "p99", 7, _time, sorts=DOWN),
-    # without a job it takes the place of p99
+    # without a job, await takes the place of p99
     Column(AWAIT, "await", 7, _time, rank=2, sorts=DOWN),
     Column(UTIL, "util%", 5, f.percent, rank=1, sorts=DOWN),
     Column(STATE, "state", 8, sorts=UP, key=_severity),
 )
-"""What is shown of a host, beside its name."""
+"""Columns of a host, beside its name."""
 SORTED_BY = {
     NAME: Column("sort_key", "host", sorts=UP),
     OUTLIERS: Column("oddness", "outliers", sorts=DOWN),
@@ -99,7 +99,7 @@ def _matches_term(name: str, term: str) -> bool:
     if "[" not in term:
         return any(part in name.lower() for part in term.split(",") if part) or term == ","
     names = _expand_nodes(term)
-    # not complete yet, or a group, which is not looked up
+    # not complete yet, or a group (not looked up)
     return term.partition("[")[0] in name.lower() if names is None else name.lower() in names
 
 
@@ -116,8 +116,9 @@ def _expand_nodes(term: str) -> frozenset[str] | None:
 
 
 class HostsView:
-    """View of the hosts: ``order`` (``reverse``: from its other end), ``filter_text``, the
-    ``cursor``, and ``as_map`` (``None``: depends on the number of hosts)."""
+    """View of the hosts: ``order`` (``reverse``: descending instead of ascending, or the other way
+    round), ``filter_text``, the ``cursor``, and ``as_map`` (``None``: depends on the number of
+    hosts)."""
 
     def __init__(self, charset: Charset) -> None:
         self.order = NAME
@@ -142,7 +143,7 @@ class HostsView:
 
     @property
     def layout(self) -> tuple[str, ...]:
-        """What a saved layout says: words that are not the default, e.g. ("by-util", "map")."""
+        """Words of a saved layout that are not the default, e.g. ("by-util", "map")."""
         words = (
             f"{BY}{self.order}" if self.order != NAME else "", REVERSED if self.reverse else "",
             "" if self.as_map is None else MAP if self.as_map else ROWS,
@@ -205,7 +206,7 @@ class HostsView:
         self._selected_name = self._listed_hosts[self.cursor].name if self._listed_hosts else None
 
     def _sorted_hosts(self, hosts: list[HostState], order: str, second: int) -> list[HostState]:
-        """Sort only every few seconds, so that rows can be read."""
+        """The sorted hosts, sorted again only every few seconds so that rows can be read."""
         key = (id(hosts), len(hosts), order, self.reverse, self._odd)
         if self._sort_cache[0] != key or not 0 <= second - self._sort_cache[1] < SORT_INTERVAL_S:
             ordered = order_hosts(hosts, order, second, self.reverse)
@@ -233,8 +234,8 @@ class HostsView:
         self, fleet: FleetState, second: int, width: int, height: int, odd: str = "",
         shown: str = "",
     ) -> list[Row]:  # fmt: skip
-        """The panel, as of this second. By name the ``odd`` host is the first. While one is
-        ``shown`` the hosts are rows."""
+        """The panel, as of this second. In order of names, the ``odd`` host comes first. While one
+        is ``shown``, the hosts are rows."""
         self._odd, self._shown = odd, shown
         hosts = self.matching_hosts(fleet)
         as_map = self.is_map(len(hosts), height - 2)
@@ -300,7 +301,7 @@ class HostsView:
         visible_hosts = hosts[self._top : self._top + visible]
         top = sparkline_scale(visible_hosts, second) if with_sparkline else 0.0
         self._titles = table.spans("host")
-        # between two runs the wait is p99, as in a run
+        # between two runs the wait column is p99, as in a run
         fio = not fleet.watching or fleet.between_runs
         by = SORTED_BY.get(self.effective_order)
         sorted_title = "" if by is None else _title(by, fio)
@@ -358,7 +359,7 @@ class HostsView:
             replace(column, title=_title(column, fio), read=partial(now, column.id))
             if column.id in FIGURES else column for column in COLUMNS if fio or column.id != AWAIT
         ]  # fmt: skip
-        # the sparkline to the right must not widen the columns
+        # the sparkline on the right must not widen the columns
         used = label + sum(column.cells for column in columns)
         return Table(columns, label, min(width, used), self._charset)
 
@@ -432,8 +433,8 @@ def sparkline(
 def order_hosts(
     hosts: Sequence[HostState], order: str, second: int, reverse: bool = False
 ) -> list[HostState]:
-    """Sort hosts, which come by name; "worst": the worst hosts, then the others. ``reverse``: from
-    the other end; hosts without the figure stay last."""
+    """Sort hosts that are given by name; "worst": the worst hosts, then the others. ``reverse``:
+    the opposite order; hosts without the figure stay last."""
     if order == WORST:
         return [*{host.name: host for host in (*_worst_hosts(hosts, second), *hosts)}.values()]
     column = SORTED_BY[order]

@@ -55,7 +55,8 @@ class FleetKeys(Part):
         return cast("FleetDashboard", self.port.dashboard)
 
     def refuses(self, action: Action) -> bool:
-        """Refuse actions on all hosts while one is shown, and jobs if none was named."""
+        """Whether an action is refused: one on all hosts while one is shown, or a job if none was
+        named."""
         refused = self.does_nothing(action)
         if refused:
             self.port.show_message("info", ONE_HOST if self.on_host else NO_JOB_HERE)
@@ -67,7 +68,7 @@ class FleetKeys(Part):
         return (self.on_host and for_all) or (self._watch_only and action.id in ABOUT_JOBS)
 
     def move(self, by: int) -> None:
-        """The next host, or the one before; while one is shown, show that one."""
+        """Move to the next host or the one before; if one host is shown, show the new one."""
         self._screen.hosts.move(by)
         if self.on_host:
             self.open()
@@ -209,7 +210,7 @@ NOT_RECORDED = "Nothing is recorded, so there is no report. Start the fleet with
 
 
 class FleetReportKeys(RecordKeys):
-    """Writes a report of ``recording``, the file that is written or played, if any."""
+    """Writes a report of ``recording``, the file being written or played, if any."""
 
     def __init__(self, port: Port, recording: Path | None) -> None:
         super().__init__(port, lambda: None)

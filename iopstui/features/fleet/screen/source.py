@@ -1,4 +1,4 @@
-"""What the dashboard shows: all hosts, or one of them from the rows it sends."""
+"""The data shown on the dashboard: all hosts, or one host from the rows it sends."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ class HostView:
                 self.state.apply(replace(event, t=event.t + self._clock_shift_s))
 
     def _apply_frame(self, event: FrameReady) -> None:
-        """Apply a frame unless it is older. A new session restarts its clock: watching after a run
-        continues in the same state, a new run has a new state."""
+        """Apply a frame unless it is older. A new session restarts the clock: watching after a run
+        continues with the same state, a new run gets a new one."""
         previous, frame = self.state.frame, event.frame
         if previous is not None and frame.t < previous.t - self._clock_shift_s - 1:
             gap_s = max(0.0, frame.wall_ms - previous.wall_ms) / 1000
@@ -104,7 +104,7 @@ class HostView:
 
 class HostsSource:
     """The states of ``fleet``: ``all`` its totals, ``hosts`` a line each, and ``one`` host if it is
-    shown. What is shown is the state of ``port``."""
+    shown. The shown state is that of ``port``."""
 
     def __init__(self, port: Port, fleet: FleetController) -> None:
         self.fleet = fleet
@@ -112,7 +112,7 @@ class HostsSource:
         self.all = LiveState()
         self.one: HostView | None = None
         self._port = port
-        # the host that was shown at another position of the recording
+        # the host that was shown at the last position of the recording
         self._again = ""
 
     @property
@@ -133,12 +133,12 @@ class HostsSource:
         answer, second = self.all.answer, self.hosts.second
         if (answer is not None and answer.rule == ABSENT and second is not None
                 and not absent_hosts(self.hosts)):  # fmt: skip
-            self._judge(second)  # it came again, or has ended: perhaps no second follows
+            self._judge(second)  # the host came again or has ended; perhaps no second follows
         host = self.hosts.hosts.get(self._again)
-        # once it has a second of its own here: its newest frame may be of where one was
+        # only once it has a second here: its newest frame may be from the last position
         if host is not None and host.session is not None and host.series.last >= 0:
             self.show(host.name)
-        # its state is another one when its session has begun again
+        # it has a new state if its session has begun again
         elif one is not None and self._port.state is not one.state:
             self._port.restart_state(one.state)
 
@@ -152,8 +152,7 @@ class HostsSource:
             state.apply(AnswerGiven(state.t, answer))
 
     def restart(self) -> None:
-        """Another position of the recording follows: all hosts, until the one that was shown has
-        come."""
+        """The recording continues elsewhere: show all hosts until the shown one has come again."""
         again = self.one.name if self.one is not None else self._again
         self.show_all()
         self._again = again
@@ -161,7 +160,7 @@ class HostsSource:
         self._port.restart_state(self.all)
 
     def show(self, name: str) -> None:
-        """Show one host, and have it send all it measures."""
+        """Show one host, and make it send all its figures."""
         host_state = self.hosts.hosts.get(name)
         if host_state is None or (self.one is not None and self.one.name == name):
             return

@@ -1,1 +1,1 @@
-"""The terminal or browser below Textual: its drivers, what is read from it and written to it."""
+"""The terminal or browser below Textual: drivers, input and output."""

@@ -1,9 +1,9 @@
 """Textual's web driver, for a screen that a web server shows in a browser.
 
 The server of `iopstui serve` sets TEXTUAL_DRIVER to ``BROWSER_DRIVER``. Unlike Textual's own, this
-driver ends the screen when the server has gone, waits without waking up, leaves signals to the
-program, never waits for a server that does not read, and can paint everything again for a page that
-was opened later."""
+driver ends the screen when the server has gone, does not wake up while it waits, leaves signals to
+the program, never waits for a server that does not read, and can repaint everything for a page
+opened later."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class BrowserDriver(WebDriver):
 
     on_hangup: Callable[[], None] = staticmethod(lambda: None)
     _wake_fd = -1
-    """Wakes the thread that reads packets: it has to end."""
+    """Wakes the thread that reads packets, so that it ends."""
 
     # -- output
 
@@ -74,7 +74,7 @@ class BrowserDriver(WebDriver):
         self._key_thread.start()
 
     async def _begin(self) -> None:
-        # the current size: a page may have changed it already
+        # not the initial size: a page may have changed it already
         size = Size(*(self._size or (80, 24)))
         await self._app._post_message(events.Resize(size, size))
 
@@ -120,7 +120,7 @@ class BrowserDriver(WebDriver):
 
     def _deliver(self, messages: Iterable[Message]) -> None:
         for message in messages:
-            # the server limits the sizes that a page asks for; keys must not ask for others
+            # the server limits the sizes a page can request; keys must not request others
             if not isinstance(message, events.Resize):
                 self.process_message(message)
 

@@ -1,7 +1,7 @@
 """Textual's driver for a terminal that may be slow or stopped, without ever waiting for it.
 
-Textual's own writer blocks the whole screen once 30 pieces are queued: keys, signals and the exit
-as well. Here output is queued until the terminal takes it (output.py), and the screen checks
+Textual's own writer blocks the whole screen once 30 pieces are queued, including keys, signals and
+the exit. Here output is queued until the terminal takes it (``Output``), and the screen checks
 ``is_behind`` before it paints again."""
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from iopstui.ui.core.terminal.terminal_input import TerminalInput, limit_size
 INPUT_POLL_S = 0.1
 SYNC_TIMEOUT_S = 10.0
 SYNC_QUERY = "\x1b[?2026$p"
-"""DECRQM of synchronized output: every terminal that answers it does so in order, after all that
-was written before."""
+"""DECRQM of synchronized output: a terminal that answers it does so after everything written
+before."""
 
 
 class NonBlockingDriver(LinuxDriver):
@@ -49,7 +49,8 @@ class NonBlockingDriver(LinuxDriver):
         # a SIGTSTP has arrived, and no SIGCONT after it
         self._stop_requested = False
         super().__init__(*arguments, **options)
-        # Textual's first layout would take any size that the terminal or COLUMNS and LINES say
+        # limits the size for Textual's first layout, which takes any that the terminal or COLUMNS
+        # and LINES give
         first = limit_size(Size(*self._get_terminal_size()))
         self._size = self._size or (first.width, first.height)
         self.lag_s = 0.0
@@ -72,7 +73,7 @@ class NonBlockingDriver(LinuxDriver):
         return query_s is not None and time.monotonic() - query_s < SYNC_TIMEOUT_S
 
     def note_paint(self) -> None:
-        """A paint was written: ask the terminal to answer when it has shown it."""
+        """After a paint: ask the terminal to answer when it has shown it."""
         if self._answers_sync_query and not self._is_waiting_for_answer():
             self._query_s = time.monotonic()
             self.write(SYNC_QUERY)
@@ -107,7 +108,7 @@ class NonBlockingDriver(LinuxDriver):
             os.close(leave)
 
     def run_input_thread(self) -> None:
-        """Reads the terminal until the screen ends, or the terminal does."""
+        """Read the terminal until the screen or the terminal ends."""
         arriving = TerminalInput()
         while not self.exit_event.is_set():
             # a thread that wakes ten times a second costs a tenth of the whole screen's CPU time
@@ -145,8 +146,8 @@ class NonBlockingDriver(LinuxDriver):
             output.stop()
 
     def _sigtstp_application(self, *arguments: Any) -> None:
-        """Textual suspends inside the signal handler, wherever the screen happens to be: also in
-        the middle of a write, which can then never end. Here the event loop suspends."""
+        """Suspend from the event loop. Textual suspends in the signal handler, perhaps in the
+        middle of a write, which can then never end."""
         self._stop_requested = True
         self._call_in_loop(self._suspend)
 
@@ -216,7 +217,7 @@ class Output:
     """Writes to a terminal in its own thread, in place of Textual's WriterThread.
 
     ``waiting`` is the number of bytes that the terminal has not taken yet. Beyond ``MAX_WAITING``
-    output is dropped and ``lost`` is set: then everything must be painted again. ``on_drained`` is
+    output is dropped and ``lost`` is set; then everything must be painted again. ``on_drained`` is
     called in the thread when nothing waits any more."""
 
     def __init__(self, fd: int, on_drained: Callable[[], None]) -> None:
@@ -259,8 +260,8 @@ class Output:
             self._changed.notify()
 
     def stop(self) -> None:
-        """Write pending output if the terminal takes it soon; else discard what the terminal
-        buffers, so that at least the last bytes (leaving the alternate screen) have a chance."""
+        """Write pending output if the terminal takes it soon; else discard the terminal's buffer,
+        so that at least the last bytes (leaving the alternate screen) can get through."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -294,7 +295,7 @@ class Output:
         unsent = memoryview(data)
         while unsent:
             try:
-                # discarded output (stop) makes space, but the kernel wakes nobody
+                # discarding output (stop) makes space, but the kernel wakes nobody
                 while not select.select([], [self._fd], [], WRITABLE_POLL_S)[1]:
                     continue
                 written = os.write(self._fd, unsent[: self._chunk_bytes])
@@ -314,9 +315,9 @@ class Output:
 
 
 def open_nonblocking(fd: int) -> tuple[int, int]:
-    """A descriptor that never blocks, and how much to write at once. O_NONBLOCK belongs to the open
-    file, which we share with the shell, so the terminal is opened again if possible. A pipe that
-    ``select`` reports as writable takes PIPE_BUF bytes."""
+    """A descriptor that never blocks, and how much to write at once. O_NONBLOCK is a flag of the
+    open file, which we share with the shell, so the terminal is opened again if possible. A pipe
+    that ``select`` reports as writable takes PIPE_BUF bytes."""
     with contextlib.suppress(OSError):
         flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
         return os.open(os.ttyname(fd), flags), CHUNK_BYTES

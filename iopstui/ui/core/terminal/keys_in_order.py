@@ -1,8 +1,8 @@
-"""Handles one key after another: each sees the effects of the one before.
+"""Handles keys one after another, so that each sees the effects of the one before.
 
-Textual hands a key to the widget that has the focus when it arrives. Of ":rwmixread=70" in one
-packet, the text would go to the screen that ":" has not covered yet; of Backspace and a letter, the
-letter would be first, because bindings are looked up on a key's way back."""
+Textual hands a key to the widget that has the focus when it arrives. If ":rwmixread=70" arrives in
+one packet, the text would go to the screen below, before ":" has opened the input; a letter after
+Backspace would be handled first, because bindings are looked up last."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from textual.worker import WorkerState
 from iopstui.ui.core.terminal.terminal_input import KeyParser, MetaKey, limit_size
 
 KEY_TIMEOUT_S = 2.0
-"""Limit for handling a key, whatever the reason; then the next key follows."""
+"""Time limit for handling a key; then the next key follows."""
 REMOVAL_TIMEOUT_S = 0.25
-"""Limit for a widget that was removed meanwhile."""
+"""Time limit for a widget that was removed meanwhile."""
 INTERRUPT = "ctrl+c"
 ALT_KEYS = {"b": "ctrl+left", "f": "ctrl+right"}
-"""Keys in an input field for Alt with an arrow, as some terminals send them."""
+"""The keys that some terminals send for Alt with an arrow, in an input field."""
 
 
 @runtime_checkable
 class AnsweringScreen(Protocol):
-    """A screen that waits for an answer to typed text: ``answered`` is not set meanwhile."""
+    """A screen that waits for an answer to typed text; until then ``answered`` is not set."""
 
     answered: asyncio.Event
 
@@ -50,12 +50,12 @@ class KeysInOrder(App[int]):
 
     @property
     def typing(self) -> bool:
-        """True while a key is handled, or waits."""
+        """True while a key is handled or waiting."""
         return self._handling
 
     @property
     def _is_over(self) -> bool:
-        """True if there is no screen any more."""
+        """True if no screen is left."""
         return self._exit or not self._screen_stacks[self._current_mode]
 
     async def on_event(self, event: events.Event) -> None:
@@ -114,7 +114,7 @@ class KeysInOrder(App[int]):
             before = now
 
     async def _wait_for_palette(self) -> None:
-        """Wait until the palette has searched: Enter takes its results."""
+        """Wait until the palette has searched, because Enter takes its results."""
         screen: Screen[Any] = self.screen
         if not isinstance(screen, CommandPalette):
             return
@@ -126,7 +126,7 @@ class KeysInOrder(App[int]):
 
 
 async def _wait_until_idle(node: MessagePump) -> None:
-    """Wait until it has handled all its current messages."""
+    """Wait until ``node`` has handled all its current messages."""
     idle = asyncio.Event()
     if node.call_later(idle.set):
         with contextlib.suppress(asyncio.TimeoutError):

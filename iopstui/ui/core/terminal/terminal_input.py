@@ -1,4 +1,4 @@
-"""Parses terminal input, however it is split into pieces: keys, pastes, answers. Textual's parser
+"""Parses terminal input (keys, pastes, answers), however it is split into pieces. Textual's parser
 knows the sequences, but types unknown ones as keys, and merges an Escape with a key that follows at
 once. So the stream is cut into sequences first."""
 
@@ -18,8 +18,8 @@ from textual.message import Message
 ESC = "\x1b"
 PASTE, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 MOUSE = "\x1b[M"
-"""Three bytes follow (an old kind of report, left on by another program), none a control character
-but NUL. They are no text: decoding may merge them with what follows."""
+"""Begins an old kind of mouse report that another program left on. Three bytes follow, none a
+control character but NUL. They are no text: decoding may merge them with later input."""
 SEQUENCE_TIMEOUT_S, PASTE_TIMEOUT_S = 1.0, 5.0
 """Limit for the rest of a sequence, over a slow line."""
 LONGEST_PASTE, LONGEST_STRING = 1 << 16, 1 << 12
@@ -29,7 +29,7 @@ _STRING_ENDS = re.compile(r"\x07|\x1b\\")
 _CSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _PARTIAL_CSI = re.compile(r"\x1b\[[0-?]{0,256}[ -/]{0,16}")
 _RESIZE = re.compile(r"\x1b\[48;(\d{1,6});(\d{1,6});(\d{1,6});(\d{1,6})t", re.ASCII)
-"""A terminal's size in cells and in pixels (rows first), which it sends when it was asked to."""
+"""A terminal's size in cells and in pixels (rows first), which it sends if that was enabled."""
 _MOUSE_BYTES = re.compile(rb"\x1b\[M(?:[^\x01-\x1f]{3}|[^\x01-\x1f]{0,2}(?=[\x01-\x1f]))")
 _PARTIAL_MOUSE_BYTES = re.compile(rb"\x1b\[M[^\x01-\x1f]{0,2}\Z")
 _MOUSE_TEXT = re.compile(r"\x1b\[M[^\x01-\x1f]{0,3}")
@@ -44,7 +44,7 @@ class KeyParser(XTermParser):
 
 
 class MetaKey(events.Key):
-    """Escape and ``character`` in one: Alt with a key, or two keys that came together."""
+    """Escape and ``character`` together: Alt with a key, or two keys in one packet."""
 
     def __init__(self, character: str) -> None:
         super().__init__("escape", None)
@@ -101,7 +101,7 @@ class TerminalInput:
             at += length
 
     def _keep_pending(self, text: str) -> None:
-        # of a long paste only the start, and the possible start of its end sequence
+        # keep only the start of a long paste, and the possible start of its end sequence
         if len(text) > LONGEST_PASTE:
             text = text[:LONGEST_PASTE] + text[LONGEST_PASTE:][1 - len(PASTE_ENDS) :]
         self._pending = text
@@ -121,7 +121,7 @@ class TerminalInput:
         self._pending = ""
         if pending.startswith(PASTE):
             yield _paste(pending[len(PASTE) :])
-        # longer input is no key: the rest of a sequence was lost
+        # longer input is no key: the rest of the sequence was lost
         elif len(pending) <= 2:
             yield events.Key("escape", ESC)
             for character in pending[1:]:
@@ -146,7 +146,7 @@ class TerminalInput:
 
 
 def _is_invalid_size(text: str) -> bool:
-    """Whether this is a report of a size that no terminal has."""
+    """Whether this reports a size that no terminal has."""
     if not (text.startswith("\x1b[48;") and text.endswith("t")):
         return False
     size = _RESIZE.fullmatch(text)
@@ -168,7 +168,7 @@ def _length(text: str, at: int) -> int:
 
 
 def _length_of_string(text: str, at: int) -> int:
-    """Length of a text answer (a colour, a name) that another program requested."""
+    """Length of a text answer (a colour, a name), which another program has requested."""
     if text.startswith("\x1b]", at):
         third = text[at + 2 : at + 3]
         if not third.isdecimal():

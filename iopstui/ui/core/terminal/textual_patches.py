@@ -63,8 +63,8 @@ def _backgrounds(base: Color, background: Color) -> tuple[Style, Style]:
 
 
 def clear_geometry_caches() -> None:
-    """Forget where the widgets of closed screens were. Textual remembers thousands of such
-    calculations, which took some megabytes after an hour of opening pages."""
+    """Clear Textual's caches of widget positions, which include closed screens: after an hour of
+    opening pages they held some megabytes."""
     for kind in (Region, Scalar):
         for name in vars(kind):
             clear = getattr(getattr(kind, name), "cache_clear", None)
