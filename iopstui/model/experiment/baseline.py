@@ -17,7 +17,8 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
 
 MIN_INTERVALS = 20
-"""Intervals that a run needs: with fewer, equal runs fail too often (docs/statistics.md)."""
+"""Least number of intervals in a run: with fewer, equal runs fail too often
+(docs/statistics.md)."""
 MAX_BATCHES = 20
 MAX_CORRELATION = 0.9
 MAXIMUM = "max"
@@ -29,9 +30,9 @@ _NEXT_COARSER = {"max": "p99.9", "p99.99": "p99.9", "p99.9": "p99", "p99": "p95"
 class Spread:
     """The variation of a figure within one run.
 
-    ``error`` is its standard error as a share of it, ``freedom`` the degrees of freedom of that.
-    ``below`` and ``above`` are set for percentiles, whose interval is not symmetric: the distances
-    of its 95 % limits, as natural logarithms."""
+    ``error`` is its standard error as a share of the figure, ``freedom`` that error's degrees of
+    freedom. ``below`` and ``above`` are set for percentiles, whose interval is not symmetric: the
+    distances of its 95 % limits, as natural logarithms."""
 
     error: float
     freedom: int
@@ -58,8 +59,8 @@ class BaselineFigure:
 
 
 class BatchMeans:
-    """A figure over the frames of a run, also as means of up to ``MAX_BATCHES`` equal batches. If
-    there would be more, neighbouring batches are joined."""
+    """A figure over the frames of a run, also as means of up to ``MAX_BATCHES`` equal batches.
+    Neighbouring batches are joined if there would be more."""
 
     def __init__(self, path: Sequence[str]) -> None:
         self._path = tuple(path)
@@ -89,7 +90,7 @@ class BatchMeans:
 
     @property
     def spread(self) -> Spread | None:
-        """``None`` where there is no interval; ``why`` says the reason."""
+        """The spread; ``None`` without an interval (``why`` gives the reason)."""
         if self.frames < MIN_INTERVALS or self._path[-1] == MAXIMUM:
             return None
         complete = self._batches if not self._held else self._batches[:-1]
@@ -98,8 +99,8 @@ class BatchMeans:
         return batch_spread([value for batch in complete if (value := batch.value) is not None])
 
     def share_above(self, limit: float) -> tuple[float, float] | None:
-        """The 95 % interval of the share of all values in the histograms that are above ``limit``
-        (ns); ``None`` with fewer than two batches. Of none among n it may be 3 / n."""
+        """The 95 % interval of the share of all values in the histograms above ``limit`` (ns);
+        ``None`` with fewer than two batches. If there is none among n, it reaches up to 3 / n."""
         batches = [batch.bins for batch in self._batches if batch.bins]
         sizes = [sum(bins.values()) for bins in batches]
         if len(batches) < 2 or self.frames < MIN_INTERVALS:
@@ -131,7 +132,8 @@ WHY_NO_MAX = (
 
 
 def next_coarser_figure(name: str) -> str:
-    """The next figure that can have an interval where ``name`` has none; "" if there is none."""
+    """The next coarser figure, which may have an interval if ``name`` has none; "" if there is
+    none."""
     for figure, coarser in _NEXT_COARSER.items():
         if name == figure or name.endswith(f".{figure}"):
             return name.removesuffix(figure) + coarser
@@ -139,7 +141,7 @@ def next_coarser_figure(name: str) -> str:
 
 
 def batch_spread(values: Sequence[float]) -> Spread | None:
-    """Spread of the mean of equal batches; ``None`` with fewer than two, or if the mean is not
+    """Spread of the mean of equal batches; ``None`` with fewer than two, or a mean that is not
     above 0."""
     count = len(values)
     mean = sum(values) / count if count else 0.0
@@ -152,9 +154,9 @@ def percentile_spread(batches: Sequence[Mapping[int, int]], percent: float) -> S
     """The interval of a percentile of all I/Os, from the histograms of equal batches.
 
     The share of I/Os above the percentile is a mean over the batches, so it has a standard error.
-    The percentiles at the ends of that share's interval are the ends of the percentile's (Woodruff,
-    Journal of the American Statistical Association 47, 1952), out to the edges of their buckets.
-    ``None`` if the interval of the share reaches 0: then it has no upper end."""
+    The percentiles at the ends of that share's interval are the ends of the percentile's interval
+    (Woodruff, Journal of the American Statistical Association 47, 1952), out to the edges of their
+    buckets. ``None`` if the interval of the share reaches 0: then it has no upper end."""
     merged = histogram.merge(batches)
     key = histogram.percentiles(merged, (percent,)).get(percent)
     if key is None or len(batches) < 2:
@@ -195,7 +197,7 @@ def _standard_error(deviations: Sequence[float]) -> float:
     squares = sum(deviation * deviation for deviation in deviations)
     after = sum(a * b for a, b in itertools.pairwise(deviations))
     correlation = max(0.0, after / squares) if squares else 0.0
-    # the first correlation of few values is estimated too low by about (1 + 4 r) / n (Kendall)
+    # the first correlation of a few values is estimated too low by about (1 + 4 r) / n (Kendall)
     likeness = min(MAX_CORRELATION, correlation + (1 + 4 * correlation) / count)
     variance = squares / (count - 1) / count * (1 + likeness) / (1 - likeness)
     return math.sqrt(variance)
@@ -204,10 +206,10 @@ def _standard_error(deviations: Sequence[float]) -> float:
 def ratio_interval(
     measured: float, spread: Spread | None, base: BaselineFigure, confidence: float = CONFIDENCE
 ) -> tuple[float, float] | None:
-    """The interval that holds the true ratio of a run's figure to the baseline's with this
-    confidence: of means Welch's, of percentiles that of Zou and Donner (Statistics in Medicine 27,
-    2008), both of the logarithms. A run that has no spread is taken to be as uneven as the other;
-    ``None`` if neither has one, or where there is no ratio."""
+    """The confidence interval of the true ratio of a run's figure to the baseline's: for means
+    Welch's, for percentiles Zou and Donner's (Statistics in Medicine 27, 2008), both of the
+    logarithms. A run without a spread is assumed to vary as much as the other; ``None`` if neither
+    has one, or if there is no ratio."""
     spreads = [s for s in (spread, base.spread) if s is not None]
     if not spreads or measured <= 0 or base.value <= 0:
         return None

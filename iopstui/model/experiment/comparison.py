@@ -1,8 +1,8 @@
 """Compare two variants by the figures of whole runs.
 
-Every repeat has one run of each variant, close in time; they are a pair. The mean over the pairs is
-tested. One figure is the primary one and is tested by itself; the others are secondary and are
-corrected for their number (Holm). docs/statistics.md has the error rates."""
+Every repeat has one run of each variant, close in time: a pair. The mean over the pairs is tested.
+One figure is the primary one and is tested by itself; the others are secondary and are corrected
+for their number (Holm). docs/statistics.md has the error rates."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from iopstui.model.metrics.statistics import CONFIDENCE, Difference, compare_pai
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 
 MIN_REPEATS = 5
-"""Repeats that a claim needs. Of fewer there are so few orders that a disturbance with a fixed
-rhythm meets one variant alone too often: with 3 repeats, up to 27 % of claims are false."""
+"""Repeats needed for a claim. With fewer there are so few orders that a disturbance with a fixed
+rhythm often hits only one variant: with 3 repeats, up to 27 % of claims are false."""
 
 # percentiles are the middles of fio's buckets
 RESOLUTION = 2 * MAX_RELATIVE_ERROR
@@ -31,10 +31,10 @@ Runs = Mapping[int, Point]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A figure to compare: ``of`` is its row of a point. ``better`` is the direction of
+    """A figure to compare: ``of`` is its figure of a point. ``better`` is the direction of
     improvement; ``relative``: differences are shares rather than absolute; ``resolution`` is the
-    smallest step, likewise; ``option`` is the name on the command line ("": it can't be the primary
-    figure)."""
+    smallest step, in the same terms; ``option`` is the name on the command line ("": it can't be
+    the primary figure)."""
 
     name: str
     of: str
@@ -70,7 +70,7 @@ METRICS = (
 
 
 PRIMARY_FIGURES = {metric.option: metric.name for metric in METRICS if metric.option}
-"""Names on the command line of what can be the primary figure."""
+"""Names on the command line of the possible primary figures."""
 
 
 def metric_named(name: str) -> Metric:
@@ -81,9 +81,9 @@ def metric_named(name: str) -> Metric:
 @dataclass(frozen=True, slots=True)
 class FigureComparison:
     """A figure of two variants: their means over the pairs, the difference (``None``: unknown), and
-    ``p``, corrected as ``compare`` says. The means are geometric where the difference is relative,
-    so that it is exactly what lies between them. ``disturbed``: by what some of the runs were, so
-    that a difference may be the disturbance's."""
+    ``p``, corrected as ``compare`` says. The means are geometric if the difference is relative, so
+    that it is exactly their ratio. ``disturbed``: what disturbed some of the runs and may have
+    caused a difference."""
 
     metric: Metric
     first: float
@@ -110,7 +110,7 @@ class FigureComparison:
 
 
 def variant_runs(plan: Plan, events: Iterable[Any]) -> list[dict[int, Point]]:
-    """The points of runs that are done (events.PointFinished): of each variant, by repeat."""
+    """The points of finished runs (events.PointFinished): for each variant, by repeat."""
     runs: list[dict[int, Point]] = [{} for _ in plan.variants]
     for event in events:
         runs[event.variant][event.repeat] = event.point
@@ -118,12 +118,12 @@ def variant_runs(plan: Plan, events: Iterable[Any]) -> list[dict[int, Point]]:
 
 
 class Comparison(Plan):
-    """A plan of variants, which may end as soon as their differences are known precisely."""
+    """A plan of variants, which may end once their differences are known precisely."""
 
     __slots__ = ()
 
     def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
-        """Return the next run; ``None`` if, before a repeat, there are enough already."""
+        """Return the next run; ``None`` if no further repeat is needed."""
         step = left[0] if left else None
         if step is None or self.until is None or not step.repeat:
             return step
@@ -142,10 +142,9 @@ def compare(
     runs: Sequence[Runs], sequential: bool = False, primary: str = IOPS
 ) -> list[list[FigureComparison]]:
     """Each variant after the first against the first; ``runs`` are points by repeat.
-    ``sequential``: what is claimed holds though one looks after every repeat.
-
-    The primary figure is corrected for the number of variants, the others together for their
-    number times that of variants (Holm). A figure that a run lacks is left out."""
+    ``sequential``: claims are valid even if one looks after every repeat. The primary figure is
+    corrected for the number of variants, the others together for their number times the number of
+    variants (Holm). A figure that a run lacks is left out."""
     groups = [list(_differences(runs[0], variant, sequential, primary)) for variant in runs[1:]]
     flat = [
         comparison for group in groups for comparison in group if comparison.difference is not None
@@ -167,8 +166,8 @@ def primary_figure(tested: Sequence[FigureComparison]) -> FigureComparison | Non
 
 
 def differences_are_precise(runs: Sequence[Runs], within: float, primary: str = IOPS) -> bool:
-    """Whether each variant's difference in the primary figure is known to +-``within``, a share,
-    at 95 %."""
+    """Whether each variant's difference in the primary figure is known to +-``within`` (a share) at
+    95 %."""
     primaries = [primary_figure(group) for group in compare(runs, True, primary)]
     differences = [
         comparison.difference if comparison is not None else None for comparison in primaries
@@ -215,7 +214,8 @@ def mean(values: Sequence[float], geometric: bool) -> float:
 @dataclass(frozen=True, slots=True)
 class CpuShift:
     """A CPU under two variants, mean over the runs: load in percent and share (0..1) of the
-    completions. ``shown`` and ``moved``: the runs show that load and share differ."""
+    completions. ``shown``: the runs show that the load differs; ``moved``: that the share
+    differs."""
 
     cpu: int
     load: tuple[float, float]

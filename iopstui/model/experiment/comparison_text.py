@@ -35,7 +35,7 @@ _METHOD = (
 
 
 def method_text(plan: Plan, mark: str) -> str:
-    """How the differences were found; ``mark`` is what a table puts beside those that are shown."""
+    """How the differences were found; ``mark`` is a table's sign for significant ones."""
     sequential = "t with a mixture of effects, valid whenever you stop (Lai, 1976)"
     test = "paired t" if plan.until is None else sequential
     return _METHOD.format(test=test, mark=mark, figure=plan.figure)
@@ -97,8 +97,8 @@ def verdict(
     runs: int,
     completions_moved: bool = False,
 ) -> str:
-    """Compare one variant with the first, in one sentence. ``completions_moved``:
-    they are shown to run elsewhere, whether or not a figure differs."""
+    """Compare one variant with the first, in one sentence. ``completions_moved``: the runs show
+    that completions run elsewhere, whether or not a figure differs."""
     name = f"{variant_letter(number)} ({plan.variants[number].label}) against "
     name += f"{variant_letter(0)} ({plan.variants[0].label})"
     disturbed = next((comparison.disturbed for comparison in tested), "")
@@ -142,7 +142,7 @@ def verdict(
 
 
 def _change_text(comparison: FigureComparison) -> str:
-    """A change in words; a share has both values first, because percentage points alone say
+    """A change in words; for a share both values come first, because percentage points alone say
     little."""
     if comparison.difference is None or comparison.difference.relative:
         return difference_text(comparison)
@@ -151,7 +151,7 @@ def _change_text(comparison: FigureComparison) -> str:
 
 
 def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> str:
-    """How large a difference in the primary figure may still be."""
+    """How large the difference in the primary figure may still be."""
     difference = primary.difference if primary is not None else None
     if difference is None:
         return ""
@@ -183,7 +183,7 @@ def _signed_text(value: float) -> str:
 
 
 def cpu_shift_lines(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
-    """Describe whose CPU load changes and where completions move; only significant, relevant
+    """Describe which CPU's load changes and where completions move; only significant, relevant
     changes."""
     differing = [s for s in shifts if s.shown and abs(s.load[1] - s.load[0]) >= 1]
     for verb, verb_for_others, more in (
@@ -232,7 +232,7 @@ def _unsettled_completions(shifts: Sequence[CpuShift], second: str, advise: bool
 
 
 def _is_pinned(plan: Plan) -> bool:
-    """Whether the plan says on which CPUs the jobs run."""
+    """Whether the plan sets the CPUs on which the jobs run."""
     settings = (setting.name for variant in plan.variants for setting in variant.settings)
     return not {"cpus_allowed", BIND}.isdisjoint((*plan.options, *settings))
 
@@ -240,7 +240,7 @@ def _is_pinned(plan: Plan) -> bool:
 def _unknown_cpu_cost(
     tested: Sequence[FigureComparison], shifts: Sequence[CpuShift]
 ) -> Iterator[str]:
-    """An I/O costs more or less CPU time, but no one CPU can be named for it."""
+    """An I/O costs more or less CPU time, but no single CPU can be named."""
     cost = any(comparison.shown and comparison.metric.name == CPU_PER_IO for comparison in tested)
     if not cost or not shifts or any(shift.shown for shift in shifts):
         return

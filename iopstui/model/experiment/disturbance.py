@@ -1,7 +1,7 @@
 """Decide whether other I/O, a full CPU or a moved interrupt disturbed a measurement.
 
-One place for all that compares runs. What others did is what the accounts of a whole run
-leave over (model/findings/accounts.py): the device's sums less all that the job can have caused."""
+Used by everything that compares runs. The I/O of others is what remains in the accounts of a whole
+run (model/findings/accounts.py): the device's sums less the most that the job can have caused."""
 
 from __future__ import annotations
 
@@ -37,19 +37,20 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import MIXED
 
 DISTURBING_SHARE = 0.05
-"""Share of the I/Os or bytes of a device: more of others' spoils a measurement. With a neighbour of
-10 % IOPS look lower that are not."""
+"""A larger share of others in a device's I/Os or bytes spoils a measurement. With a neighbour at 10
+%, IOPS already look lower than they are."""
 LARGEST_UNSPLIT = 64 << 10
 """I/Os up to this size are seldom split into several requests."""
 MIN_OTHERS = (10.0, 16 << 10)
-"""I/Os and bytes per second: fewer of both don't disturb even a job that hardly does more."""
+"""I/Os and bytes per second of others: fewer of both don't disturb even a job that does hardly
+more."""
 FULL_CPU_PERCENT = 95.0
 OTHER_CPU_PERCENT = 25.0
-"""Percent of a full CPU that other programs use in user mode."""
+"""Percent of a CPU that other programs must use in user mode to disturb a run."""
 COMPLETING_SHARE = 0.1
-"""Share of the completions from which on a CPU takes part in the I/O."""
+"""A CPU with at least this share of the completions takes part in the I/O."""
 READ_S, UNKNOWN_SKEW_S = 0.02, 0.2
-"""Seconds by which fio's time and the kernel's may differ: at least, and where no clock says."""
+"""Seconds by which fio's time and the kernel's may differ: at least, and if no clock shows it."""
 MIN_INTERRUPTS_PER_S = 100.0
 ONE_CPU_SHARE = 0.8
 _NO_IO_ENGINES = ("null", "cpuio")
@@ -57,9 +58,9 @@ _NO_IO_ENGINES = ("null", "cpuio")
 
 @dataclass(frozen=True, slots=True)
 class OtherIo:
-    """I/O of others on ``name``, of ``total``; ``kind`` is "reads", "writes", "discards" or
-    "flushes" where nearly all of it is. ``job`` is the job's, which may be more than reached the
-    device: the page cache answers, or requests are merged."""
+    """I/O of others on ``name``, as part of ``total``; ``kind`` is "reads", "writes", "discards" or
+    "flushes" if nearly all of it is of that kind. ``job`` is the job's I/O, which may exceed what
+    reached the device: the page cache answers, or requests are merged."""
 
     name: str
     others: Flow
@@ -90,9 +91,9 @@ class OtherIo:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What else went on in a run: ``others`` is the share (0..1) of others' I/O (``None``: can't be
-    told), ``reasons`` are sentences on all that spoils the figures, ``irq_cpus`` the CPU that
-    served each interrupt of the devices."""
+    """What else went on in a run: ``others`` is the share (0..1) of others' I/O (``None``:
+    unknown), ``reasons`` are sentences on everything that spoils the figures, ``irq_cpus`` the CPU
+    that served each interrupt of the devices."""
 
     others: float | None = None
     reasons: tuple[str, ...] = ()
@@ -128,7 +129,7 @@ class _FlowSums:
 
     def rates(self, seconds: float, uncertain_s: float = 0.0) -> Flows:
         """Rates of a run of ``seconds``, less the most that can have been done in ``uncertain_s``,
-        time that may not be the job's."""
+        time that may not belong to the job."""
         sums = self._sums
         if uncertain_s:
             sums = {
@@ -141,7 +142,8 @@ class DisturbanceMeter:
     """Looks for disturbances of one run of a job of ``shape`` on ``target``."""
 
     def __init__(self, target: Target, shape: JobShape) -> None:
-        # a file system may write as much as the job, and of itself hardly anything in a whole run
+        # a file system may write as much as the job, but hardly anything on its own over a whole
+        # run
         self._limits = JobLimits(
             shape, any(place.kind != DEVICE for place in target.places),
             moves_data=any(place.fstype in MOVE_DATA for place in target.places),
@@ -190,7 +192,7 @@ class DisturbanceMeter:
         self._seconds += seconds
         self._mixed |= MIXED in fio.directions
         if MIXED in fio.directions:
-            # reads and writes in one: they are compared together
+            # reads and writes can't be separated: compare them together
             own = {READS: own_flow(fio.directions[MIXED])}
             self._least.add(own, seconds)
             self._most.add(own, seconds)
@@ -231,13 +233,14 @@ class DisturbanceMeter:
 
     @property
     def _may_be_all_its_own(self) -> bool:
-        """Whether the page cache may have read or written any amount for the job."""
+        """Whether all of the device's I/O may be the job's: the page cache may have read or written
+        any amount for it."""
         most = self._most.rates(self._seconds) if self._seconds else {}
         return any(isinf(most[kind].bytes_s) for kind in (READS, WRITES) if kind in most)
 
     @property
     def _uncertain_s(self) -> float:
-        """By how much the kernel's time may be longer than fio's: its counters were read later at
+        """How much longer the kernel's time may be than fio's: its counters may be read later at
         the end than at the beginning."""
         if self._first_skew is None or self._end_skew is None:
             return UNKNOWN_SKEW_S
@@ -259,8 +262,8 @@ class DisturbanceMeter:
         return _other_io(self._name, disk, total, *job)
 
     def _below(self) -> Iterator[OtherIo | None]:
-        """I/O of others on a device below the job's own, which the job's device does not count.
-        Both devices are read at the same time."""
+        """I/O of others on a device below the job's, which the job's device does not count. Both
+        devices are read at the same time."""
         for lower, upper, layer in self._lower if self._seconds else ():
             disk, above = (self._disks[name].rates(self._seconds) for name in (lower, upper))
             found = _other_io(lower, disk, disk, above, lower_limits(above, upper, layer))
@@ -274,7 +277,7 @@ def _in_one(flows: Flows) -> Flows:
 
 
 def _other_io(name: str, disk: Flows, total: Flows, least: Flows, most: Flows) -> OtherIo:
-    """What others did on a device: of ``disk``, which is the least of ``total``."""
+    """The I/O of others on a device, as part of ``total``, of which ``disk`` is a lower bound."""
     others = {kind: beyond(flow, least[kind], most[kind], kind, slack=1.0)
               for kind, flow in disk.items()}  # fmt: skip
     whole, all_others = _with_flushes(total), _with_flushes(others)
@@ -292,7 +295,7 @@ def _with_flushes(flows: Flows) -> Flow:
 
 
 class _CpuMeans:
-    """How busy each CPU was, with what, and which ones took part in the job's I/O."""
+    """How busy each CPU was and with what, and which CPUs took part in the job's I/O."""
 
     def __init__(self) -> None:
         self._busy: dict[int, _Mean] = {}
@@ -324,7 +327,7 @@ class _CpuMeans:
             cpu for cpu, count in self._completions.items() if count > COMPLETING_SHARE * total
         }
         part &= set(self._busy)
-        # jobs move between CPUs within a second: what they use must not pass for others' time
+        # jobs move between CPUs within a second: their CPU time must not count as others'
         most = sum(self._user[cpu].value for cpu in part) - self._own_user.value
         others = {cpu: self._user[cpu].value - self._job_user[cpu].value for cpu in part}
         full = [cpu for cpu in sorted(part) if self._busy[cpu].value >= FULL_CPU_PERCENT]
@@ -338,7 +341,7 @@ class _CpuMeans:
 
 
 def _job_user(frame: Frame) -> tuple[float, dict[int, float]]:
-    """fio's time in user mode in percent of a CPU: in all, and by the CPU that its jobs were on."""
+    """fio's time in user mode in percent of a CPU: in total, and by the CPU of its jobs."""
     fio = frame.fio
     user = (fio.usr_cpu or 0.0) if fio is not None else 0.0
     total = user + ((fio.sys_cpu or 0.0) if fio is not None else 0.0)
@@ -361,7 +364,7 @@ class _Measured(Protocol):
 
 
 def moved_between(runs: Sequence[_Measured]) -> str:
-    """The interrupt that other CPUs served in some of these runs than in others; "" if none."""
+    """An interrupt that was served by different CPUs in these runs; "" if none."""
     seen: dict[str, int] = {}
     for run in runs:
         for irq, cpu in run.irq_cpus.items():
@@ -393,8 +396,9 @@ def span_text(low: float, high: float) -> str:
 
 
 def uncertainty_text(runs: Sequence[_Measured]) -> str:
-    """That others used the disk, ", on a shared disk: others did up to 66 % of its I/Os or
-    bytes"; how much more the job would have done alone is not known. "" without any disturbance."""
+    """A note that others used the disk: ", on a shared disk: others did up to 66 % of its I/Os or
+    bytes" (how much more the job would have done alone is not known). "" without any
+    disturbance."""
     shares = [run.others or 0.0 for run in runs if run.disturbed]
     if max(shares, default=0.0) >= DISTURBING_SHARE:
         most = 100 * max(shares)

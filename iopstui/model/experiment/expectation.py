@@ -1,10 +1,10 @@
 """Expectations: "iops>=5000", "read.clat.p99<=2ms", and whether a run met them.
 
-A figure is named as in the field registry (model/metrics/fields.py); what goes without saying may
-be left out: ``fio.``, ``total.``, and ``kernel.disks.DEVICE.`` for the target's own device. With
-several devices ``r/s`` is their sum (``kernel.total.r/s``) and ``vdb.r/s`` one of them. "JOB:iops"
-is one job's figure, from fio's final report (model/experiment/job_figures.py). "iops>=95%" is a
-share of a baseline's figure (model/experiment/baseline.py)."""
+A figure is named as in the field registry (model/metrics/fields.py); obvious parts may be left out:
+``fio.``, ``total.``, and ``kernel.disks.DEVICE.`` for the target's own device. With several devices
+``r/s`` is their sum (``kernel.total.r/s``) and ``vdb.r/s`` one of them. "JOB:iops" is one job's
+figure, from fio's final report (model/experiment/job_figures.py). "iops>=95%" is a share of a
+baseline's figure (model/experiment/baseline.py)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _BITS = re.compile(r"[KMGT]i?b")
 _BITS_NAMES = {"K": "kilo", "M": "mega", "G": "giga", "T": "tera"}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _PERCENT = {"": 1.0, "%": 1.0}
-# by a field's unit: the units a value may have, in terms of the field's own, and which to name
+# by a field's unit: the units a value may have, with their factors, and the one to name
 _UNITS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "ns": (_TIMES, "ns, us, ms or s"),
     "ms": ({name: ns / 1e6 for name, ns in _TIMES.items()}, "ns, us, ms or s"),
@@ -99,10 +99,10 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``measured`` is the whole run's figure (``None``: it was not measured), ``share`` of the
-    measured time in which the seconds themselves met the expectation (0..1, ``None`` likewise).
-    ``low`` and ``high`` bound its ratio to a baseline's figure (``None``: there is no interval).
-    ``why`` says why it can't be judged ("": it can, or nothing was measured)."""
+    """``measured`` is the whole run's figure (``None``: it was not measured), ``share`` is the part
+    of the measured time whose seconds met the expectation by themselves (0..1, ``None`` likewise).
+    ``low`` and ``high`` bound its ratio to a baseline's figure (``None``: no interval). ``why``
+    says why it can't be judged ("": it can, or nothing was measured)."""
 
     expectation: Expectation
     measured: float | None
@@ -197,7 +197,7 @@ def _parse_field(option: str, name: str, tree: Sequence[str], devices: Sequence[
 
 
 def _check_sum(option: str, field: Field, tree: Sequence[str], devices: Sequence[str]) -> None:
-    """UsageError for a figure that several devices don't have in common."""
+    """UsageError for a figure that several devices can't have together."""
     if field.path[:2] != ("kernel", TOTAL) or len(devices) == 1:
         return
     if devices and field.path[-1] != "util":
@@ -218,7 +218,7 @@ def _disk_fields() -> Iterator[Field]:
 
 
 def _matching_fields(name: str, tree: Sequence[str]) -> Iterator[Field]:
-    """The fields of which a whole run has one figure, with every ``*`` filled in."""
+    """The fields that have one figure for a whole run, with every ``*`` filled in."""
     cpu = re.search(r"(?:^|\.)cpus\.(\d+)\.", name)
     operation = re.search(r"(?:^|\.)(?:nfs|smb)\.others\.(\w+)\.", name)
     operations = (operation[1],) if operation else ()
@@ -237,7 +237,7 @@ def _matching_fields(name: str, tree: Sequence[str]) -> Iterator[Field]:
 
 
 def _parse_value(option: str, name: str, value: str, field: Field) -> float:
-    # a source of samples may have a unit of its own
+    # a source of samples may define its own unit
     own_units = {"": 1.0, field.unit.removesuffix("/s").lower(): 1.0}
     units, unit_names = _UNITS.get(field.unit, (own_units, field.unit))
     match = _VALUE.fullmatch(value)
@@ -258,8 +258,8 @@ def _parse_value(option: str, name: str, value: str, field: Field) -> float:
 
 
 def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str | None:
-    """Return why this job can't give the figure, from its options; ``None`` if it may. ``jobs`` are
-    the job file's sections with their variables expanded."""
+    """Return why this job can't give the figure, judged by its options; ``None`` if it may.
+    ``jobs`` are the job file's sections with their variables expanded."""
     path = expectation.path
     if path[0] != "fio" or len(path) < 3 or not jobs:
         return None
@@ -297,14 +297,14 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
 
 
 def _may_sync(job: Section) -> bool:
-    """Whether fio may time syncs of a section; what it plays back may have some. It times neither
+    """Whether fio may time syncs of a section; a replayed log may contain some. It times neither
     end_fsync nor fsync_on_close."""
     return syncs_in_between(job.options) or "read_iolog" in job.options
 
 
 def _has_bins_of_lat(job: Section) -> bool:
-    """Whether the histogram is that of lat (fio/stream/status.py: that of clat goes before it, and
-    since 3.19 fio has it beside that of lat)."""
+    """Whether the histogram is of lat (fio/stream/status.py: clat's is preferred, and since 3.19
+    fio has both)."""
     has_none_of_clat = _is_disabled(job, "clat_percentiles") or flag(job.options, "disable_clat")
     return flag(job.options, "lat_percentiles") and has_none_of_clat
 
@@ -355,7 +355,7 @@ def _is_latency(path: Sequence[str]) -> bool:
 
 
 class _Tally:
-    """Counts the frames that an expectation is judged by."""
+    """Counts the frames by which an expectation is judged."""
 
     def __init__(self, expectation: Expectation) -> None:
         self.meter = Meter(expectation.path)
@@ -364,7 +364,7 @@ class _Tally:
 
     @property
     def is_rate(self) -> bool:
-        """Whether it is a rate of fio, which only some frames hold (``Frame.holds``)."""
+        """Whether it is a rate of fio, which is valid only in some frames (``Frame.holds``)."""
         path = self.meter.path
         return path[0] == "fio" and len(path) == 3 and path[-1] in (IOPS.name, BW.name)
 
@@ -384,7 +384,7 @@ class _Tally:
 
 class ExpectationChecker:
     """Follows one run and returns the outcome of each expectation at its end. A rate of fio is
-    judged by the frames that hold, or, if there is none, by the others."""
+    judged by the frames in which it is valid, or by all if there is none."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = tuple(expectations)
@@ -406,8 +406,8 @@ class ExpectationChecker:
                 tally.add(frame)
 
     def outcomes(self, final: Mapping[tuple[str, ...], float] | None = None) -> list[Outcome]:
-        """``final`` has fio's own final figures by path, where the whole run is judged: rates
-        by fio's clock are nearer the truth than the sum of our intervals."""
+        """``final`` has fio's own final figures by path, if the whole run is judged: its rates are
+        more exact than the sum of our intervals."""
         results = []
         for tallies, batches, expectation in zip(
             self._tallies, self._batches, self.expectations, strict=True

@@ -1,5 +1,5 @@
-"""A sweep of a fleet: its plan, in which the number of hosts is an axis, the figures of its points,
-and the conclusions from them. The law of scaling is in scaling.py."""
+"""A sweep of a fleet: its plan, which has the number of hosts as an axis, the figures of its
+points, and the conclusions. (The scaling law is in scaling.py.)"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _means(values: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class HostPoint(Point):
-    """The totals of a run on ``hosts`` hosts, which may be fewer than planned."""
+    """The totals of a run on ``hosts`` hosts (perhaps fewer than planned)."""
 
     hosts: int = row("", "hosts that took part", join=min, default=1)
     iops_by_host: Mapping[str, float] = row(
@@ -76,11 +76,11 @@ OF_HOSTS: Mapping[str, Figure] = {figure.name: figure for figure in (
            title="highest", width=7, rank=7),
     _OWN["linear"].metadata[FIGURE]("linear", part="point/linear"),
 )}  # fmt: skip
-"""The figures that only a fleet's points have."""
+"""Figures that only a fleet's points have."""
 
 
 class HostPlan(Plan):
-    """A sweep of a fleet. Each run counts from its first second to its last, so nothing settles;
+    """A sweep of a fleet. Each run counts from its first to its last second, without settling;
     ``measure`` is the job's runtime (0: not known)."""
 
     __slots__ = ()
@@ -92,14 +92,14 @@ class HostPlan(Plan):
 
     @property
     def columns(self) -> tuple[Figure, ...]:
-        """The figures of all hosts together, then those of a host."""
+        """The figures of all hosts together, then those per host."""
         names = ("iops", "bw", "p50_ns", "p99_ns", *(["p999_ns"] if len(self.axes) == 1 else ()))
         of_hosts = ("iops_host", "iops_lowest", "iops_highest")
         linear = ("linear",) if self.host_axis is not None else ()
         return (*(POINT[name] for name in names), *(OF_HOSTS[name] for name in of_hosts + linear))
 
     def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
-        """The law of scaling of each curve over hosts, then what any sweep concludes."""
+        """The scaling law of each curve over hosts, then the conclusions of any sweep."""
         axis, lines = self.host_axis, []
         for curve in curves_along(self, axis, points) if axis is not None else ():
             fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
@@ -114,7 +114,7 @@ class HostPlan(Plan):
 
 
 def curve_scaling(curve: LoadCurve[Any]) -> Scaling:
-    """The law of a curve over hosts: of as many as took part."""
+    """The scaling law of a curve over hosts, by the number of hosts that took part."""
     return analyse_scaling([(event.point.hosts, event.point.iops) for event in curve.points])
 
 
@@ -127,13 +127,13 @@ class SweptPoint:
 
     @property
     def hosts(self) -> int | None:
-        """On how many of the hosts, the first ones, it runs; ``None``: on all."""
+        """It runs on this many of the hosts, the first ones; ``None``: on all."""
         value = self.step.settings_of(HOSTS).get(HOSTS)
         return None if value is None else int(value)
 
     @property
     def options(self) -> dict[str, str]:
-        """fio's options that take the place of the job's."""
+        """fio options that replace the job's."""
         return {**self.plan.options, **self.step.settings_of(OPTION)}
 
 
@@ -157,7 +157,7 @@ def check_host_axes(axes: Sequence[Axis], options: Mapping[str, str], hosts: int
 
 
 def usual_counts(hosts: int) -> str:
-    """The values of an axis that doubles up to all of them: "1,2,4,6"; of few hosts each number,
+    """The values of an axis that doubles up to all hosts: "1,2,4,6"; with few hosts every number,
     so that the law can be fitted."""
     if hosts <= MIN_POINTS:
         return ",".join(map(str, range(1, hosts + 1)))

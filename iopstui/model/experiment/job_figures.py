@@ -1,7 +1,7 @@
 """Figures of one job of a run: "seq-read:iops", from fio's final report.
 
-fio's rows have no unique name: those of one name (clones without group_reporting) count together,
-rates as a sum where they ran at the same time, else over the whole time of all of them. A job that
+fio's rows have no unique names. Rows of one name (clones without group_reporting) count together:
+rates are added if they ran at the same time, else taken over the total time of all. A job that
 waits for others (stonewall) is judged by its own time."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_job_figure(path: Sequence[str]) -> bool:
 
 
 def job_field(option: str, job: str, name: str) -> Field:
-    """The field of a job's figure. UsageError for one that fio's report has of no job."""
+    """The field of a job's figure. UsageError if fio's report has no such figure for a job."""
     parts = tuple(name.removeprefix("fio.").split("."))
     parts = parts if len(parts) > 1 else ("total", *parts)
     rate = len(parts) == 2 and parts[1] in _RATES
@@ -51,12 +51,12 @@ def job_field(option: str, job: str, name: str) -> Field:
 
 
 def sections_of_job(path: Sequence[str], jobs: Sequence[Section]) -> list[Section]:
-    """The sections of a job file that are the job of a figure."""
+    """The sections of a job file that form the job in a figure's path."""
     return [job for job in jobs if job.options.get("name", job.name) == path[2]]
 
 
 def why_no_such_job(path: Sequence[str], jobs: Sequence[Section]) -> str | None:
-    """Why a job file has not the job of a figure, in words; ``None`` if it has."""
+    """Why a job file lacks the job in a figure's path, in words; ``None`` if it has it."""
     if sections_of_job(path, jobs):
         return None
     names = [job.options.get("name", job.name) for job in jobs]
@@ -80,7 +80,7 @@ def job_figures(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
                 for way in (direction, "total") if direction in split else (direction,):
                     parts.setdefault(way, []).append((row, part))
         for way, of_way in parts.items():
-            # recordings of before don't say when a row began
+            # older recordings don't say when a row began
             time = span_of_parts([(row["group"], row.get("begin_ms", 0.0), part["runtime_ms"])
                                   for row, part in of_way])  # fmt: skip
             rates = rates_together([part for _, part in of_way], time)

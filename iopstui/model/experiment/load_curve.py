@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Outcome
 
 RISING = (HOSTS, *LOAD_OPTIONS)
-"""Axes whose points are a curve: more of it is more load."""
+"""Axes whose points form a curve: larger values are more load."""
 NOISE_DIP = 0.10
-"""Without repeats: how far IOPS may fall and rise again between points by noise."""
+"""Without repeats: how far noise may make IOPS fall and rise again between points."""
 OTHER_IO_SHARE = 0.10
 MIN_OTHER_BYTES = 1 << 20
 """Bytes/s: what the device may move beside fio's I/O (metadata, a log) without being load."""
@@ -31,8 +31,8 @@ _WORK_OPTIONS = frozenset({"rw", "readwrite", "rwmixread", "rwmixwrite", "job"})
 
 
 class _Measured(Protocol):
-    """A run that is done, or a point: the mean of its runs (events.PointFinished). ``index`` is the
-    place of a run in the order of the runs, of a point among the points."""
+    """A finished run, or a point, the mean of its runs (events.PointFinished). ``index`` is its
+    position among the runs, or among the points."""
 
     @property
     def index(self) -> int: ...
@@ -65,7 +65,7 @@ PointT = TypeVar("PointT", bound=_Measured)
 
 
 class LoadCurve(Generic[PointT]):
-    """Points that differ in one axis only, in its order. ``fixed`` are the shared settings,
+    """Points that differ in one axis only, in its order. ``fixed`` are the settings they share,
     ``runs`` the runs of each point."""
 
     def __init__(
@@ -82,14 +82,14 @@ class LoadCurve(Generic[PointT]):
 
     @property
     def uncertain_knee(self) -> Knee | None:
-        """The knee by its figures, credible or not."""
+        """The knee, credible or not."""
         if any(event.point.latency_ns is None for event in self.points):
             return None
         return knee([(e.point.iops, e.point.latency_ns or 0.0) for e in self.points])
 
     @property
     def doubt(self) -> str:
-        """Why the knee of the figures is not credible; "" if nothing speaks against it."""
+        """Why the knee is not credible; "" if nothing speaks against it."""
         return (
             why_not_credible([event.point for event in self.points], self.names)
             if self.uncertain_knee
@@ -98,7 +98,7 @@ class LoadCurve(Generic[PointT]):
 
     @property
     def knee(self) -> Knee | None:
-        """The knee; ``None`` also if the curve is not credible."""
+        """The knee; ``None`` if there is none, or the curve is not credible."""
         return None if self.doubt else self.uncertain_knee
 
     @property
@@ -132,7 +132,7 @@ def horizontal_axis(plan: Plan) -> Axis:
 
 
 def runs_by_point(plan: Plan, runs: Sequence[PointT]) -> dict[int, list[PointT]]:
-    """The runs of each point, by the point's place in the plan; points in order."""
+    """The runs of each point, by the point's position in the plan, in order."""
     place = point_indexes(plan)
     groups: dict[int, list[PointT]] = {}
     for run in sorted(runs, key=lambda run: run.repeat):
@@ -141,8 +141,8 @@ def runs_by_point(plan: Plan, runs: Sequence[PointT]) -> dict[int, list[PointT]]
 
 
 def measured_points(plan: Plan, runs: Sequence[PointT]) -> list[PointT]:
-    """The points that the runs are of, in the plan's order, each of several runs as their mean;
-    ``index`` is the point's place."""
+    """The measured points in the plan's order; several runs of a point become their mean. ``index``
+    is the point's position in the plan."""
     return [_mean_run(place, group) for place, group in runs_by_point(plan, runs).items()]
 
 
@@ -161,7 +161,7 @@ def _mean_run(place: int, runs: Sequence[PointT]) -> PointT:
 
 
 def _mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:
-    """Outcome of one expectation over all runs of a point; the mean is judged."""
+    """Outcome of one expectation over all runs of a point: the mean is judged."""
     measured = [outcome.measured for outcome in outcomes if outcome.measured is not None]
     shares = [outcome.share for outcome in outcomes if outcome.share is not None]
     return replace(
@@ -173,13 +173,14 @@ def _mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def load_curves(plan: Plan, runs: Sequence[PointT]) -> list[LoadCurve[PointT]]:
-    """Return a curve along the load axis for every other combination; none without such an axis."""
+    """A curve along the load axis for each combination of the other settings; none without such an
+    axis."""
     axis = load_axis(plan)
     return [] if axis is None else curves_along(plan, axis, runs)
 
 
 def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCurve[PointT]]:
-    """The points as curves along one axis: numbers of load rising, other values as given."""
+    """The points as curves along one axis: a load's values in rising order, others as given."""
     groups: dict[tuple[tuple[str, str], ...], list[tuple[PointT, list[PointT]]]] = {}
     for place, point_runs in runs_by_point(plan, runs).items():
         fixed = tuple(setting for setting in point_runs[0].settings if setting[0] != axis.name)
@@ -197,8 +198,7 @@ def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCur
 
 
 def curve_text(curve: LoadCurve[PointT]) -> str:
-    """The recommended load, its gain and its cost, and how certain that is; "" for a single
-    point."""
+    """The recommended load, its gain and cost, and how certain that is; "" for a single point."""
     if len(curve.points) < 2:
         return ""
     points, names = [event.point for event in curve.points], curve.names
@@ -215,7 +215,7 @@ def curve_text(curve: LoadCurve[PointT]) -> str:
 
 
 def _beside_the_least(points: Sequence[Point], names: Sequence[str], place: int) -> str:
-    """What the point at ``place`` brings and costs against the least load."""
+    """The gain and cost of the point at ``place`` compared with the least load."""
     if place == 0:
         return ""
     at, least = points[place], points[0]
@@ -224,8 +224,8 @@ def _beside_the_least(points: Sequence[Point], names: Sequence[str], place: int)
 
 
 def _beside_the_most(points: Sequence[Point], names: Sequence[str], place: int) -> str:
-    """What the point with the most IOPS beyond ``place`` would bring and cost, or the largest load
-    where none has more."""
+    """The gain and cost of the point with the most IOPS beyond ``place`` (the largest load if none
+    has more)."""
     at, beyond = points[place], range(place + 1, len(points))
     if not beyond or not at.iops:
         return ""
@@ -238,7 +238,7 @@ def _beside_the_most(points: Sequence[Point], names: Sequence[str], place: int) 
 
 
 def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:
-    """The knee of points of rising load, or the least load that reaches nearly all IOPS."""
+    """The knee of points in order of load, or else the least load that reaches nearly all IOPS."""
     if knee is not None:
         return knee.index
     most = max(point.iops for point in points)
@@ -246,7 +246,8 @@ def _recommended_index(points: Sequence[Point], knee: Knee | None) -> int:
 
 
 def _reason(curve: LoadCurve[PointT]) -> str:
-    """Why this point; its place at the end of the curve says more than the ratio."""
+    """Why this point is recommended. If it is at an end of the curve, that is the reason, not the
+    ratio."""
     knee = curve.uncertain_knee
     if knee is None:
         return f" (the least with {100 * ENOUGH_SHARE:.0f} % of the most IOPS)"
@@ -281,7 +282,7 @@ def _certainty(curve: LoadCurve[PointT]) -> str:
 
 
 def _disturbance(points: Sequence[Point]) -> str:
-    """That others used the disk meanwhile; "" if nobody did."""
+    """A note that others used the disk meanwhile; "" if nobody did."""
     text = uncertainty_text(points).removeprefix(", ")
     return text and f"measured {text}"
 
@@ -292,7 +293,7 @@ def interval_text(within: tuple[float, float] | None, show: Callable[[float], st
 
 
 def little_lines(points: Sequence[_Measured]) -> Iterator[str]:
-    """Lines that say whether N = X * R holds, and if not, why."""
+    """Lines on whether N = X * R holds, and if not, why."""
     judged = [event for event in points if event.little.holds is not None]
     if not judged:
         return
@@ -310,7 +311,7 @@ def little_lines(points: Sequence[_Measured]) -> Iterator[str]:
 
 
 def failure_lines(plan: Plan, failed: Sequence[_Failed]) -> list[str]:
-    """Return which points failed, and why, a line for each reason."""
+    """Which points failed and why, a line for each reason."""
     place = point_indexes(plan)
     reasons: dict[str, list[int]] = {}
     for failure in failed:
@@ -336,7 +337,7 @@ def _numbers(points: Sequence[_Measured]) -> str:
 
 
 def best_value_text(points: Sequence[_Measured]) -> str:
-    """What is recommended of points without a load axis; "" if there is nothing to choose."""
+    """The recommendation for points without a load axis; "" if there is nothing to choose."""
     settings = [dict(event.settings) for event in points]
     names = [" ".join(f"{name}={printable(value)}" for name, value in s.items()) for s in settings]
     varied = [name for name in settings[0] if len({s[name] for s in settings}) > 1]
@@ -348,7 +349,7 @@ def conclusions(
     points: Sequence[_Measured], curves: Sequence[LoadCurve[PointT]], complete: bool = True
 ) -> list[str]:
     """Conclusions from the whole sweep, in sentences; ``points`` from ``measured_points``.
-    ``complete``: there is nothing to come, so that something can be recommended."""
+    ``complete``: no point is missing, so a value can be recommended."""
     lines = [*map(curve_text, curves)]
     if not curves and complete and points:
         lines.append(best_value_text(points))
@@ -368,7 +369,7 @@ def conclusions(
 
 
 def expectation_lines(met: Sequence[bool]) -> list[str]:
-    """How many of the points with expectations met them, in a line; none without such points."""
+    """A line on how many of the points with expectations met them; none without such points."""
     points = counted(len(met), "point")
     return [f"expectations: {sum(met)} of {points} met all of theirs"] if met else []
 
@@ -377,7 +378,7 @@ def expectation_lines(met: Sequence[bool]) -> list[str]:
 
 
 def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
-    """Why points of rising load, ``names`` of each, make no credible curve; "" if they may."""
+    """Why points in order of load (with ``names``) are no credible curve; "" if they may be."""
     pairs = list(zip(points, names, strict=True))
     if any(point.disturbed for point in points):
         return f"disturbed at {first_of([name for point, name in pairs if point.disturbed], 3)}"
@@ -404,8 +405,7 @@ def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
 
 
 def other_load(point: Point) -> float:
-    """Return by which share the device moved more bytes than fio; 0 if that is negligible or
-    unknown."""
+    """How many more bytes the device moved than fio, as a share; 0 if negligible or unknown."""
     if point.device_bw is None or point.bw <= 0:
         return 0.0
     more = point.device_bw - point.bw
@@ -419,12 +419,12 @@ def _noise_text(point: Point) -> str:
 def _iops_bounds(point: Point) -> tuple[float, float]:
     if point.iops_within is not None:
         return point.iops_within
-    # how much lower one of two single runs may be by chance
+    # how much lower one of two equal single runs may be by chance
     return point.iops * (1 - NOISE_DIP / 2), point.iops * (1 + NOISE_DIP / 2)
 
 
 def _lowest_valley(points: Sequence[Point]) -> int | None:
-    """The lowest point that lies, beyond noise, below one before it and below one behind it."""
+    """The lowest point that is, beyond noise, below an earlier and a later point."""
     bounds = [_iops_bounds(point) for point in points]
     valleys = [
         place
@@ -439,7 +439,7 @@ def _lowest_valley(points: Sequence[Point]) -> int | None:
 
 
 def recommended_value(points: Sequence[Point], names: Sequence[str], varied: Sequence[str]) -> str:
-    """The point with most IOPS, or bytes where block sizes differ; "" of a single point."""
+    """The point with the most IOPS, or bytes if block sizes differ; "" for a single point."""
     if len(points) < 2:
         return ""
     sizes = not _SIZE_OPTIONS.isdisjoint(varied)

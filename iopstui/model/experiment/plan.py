@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OPTION, KNOB, SIZE, BIND, JOB = "option", "knob", "size", "bind", "job"
 HOSTS = "hosts"
-"""The axis of a fleet's sweep: on how many of its hosts the job runs."""
+"""The axis of a fleet's sweep: the number of hosts that run the job."""
 SWEEP, COMPARE = "sweep", "compare"
 MAX_VALUES = 10_000
 MAX_DIGITS = 18
@@ -35,7 +35,7 @@ CONFIRM_FROM_POINTS = 200
 AS_IS = "as-is"
 IOPS = "IOPS"
 
-# the experiment itself says how long it measures, and the target where
+# the experiment itself sets how long it measures, and the target sets where
 _NOT_AN_AXIS = {
     **dict.fromkeys(("runtime", "timeout", "time_based"), "--settle and --measure set the time"),
     **dict.fromkeys(("filename", "directory"), "the target sets the place"),
@@ -71,7 +71,7 @@ class Axis:
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A side of a comparison: settings that apply together (none: the job unchanged). ``kept`` are
-    the settings that other variants change and this one must find unchanged."""
+    settings that other variants change and that must be unchanged for this one."""
 
     settings: tuple[Setting, ...]
     kept: tuple[Setting, ...] = ()
@@ -102,15 +102,15 @@ class PlannedPoint:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """``jobs`` x ``axes`` x ``repeats`` (a sweep), or ``variants`` x ``repeats`` (a comparison),
-    each run ``settle`` seconds unmeasured and then ``measure`` seconds; ``options`` hold
-    everywhere. ``shuffle``: chance orders a sweep's points, too (a comparison's always), and
-    ``seed`` is what it begins with. ``figure`` is a comparison's primary one
-    (model/experiment/comparison.py). ``until``: it ends once the difference of that is known to
-    within this share (0.02: 2 %), after ``repeats`` at the latest."""
+    each run for ``settle`` seconds unmeasured and then ``measure`` seconds; ``options`` apply to
+    all. ``shuffle``: a sweep's points are in random order (a comparison's always are), from
+    ``seed``. ``figure`` is a comparison's primary one (model/experiment/comparison.py). ``until``:
+    it ends once that figure's difference is known to within this share (0.02: 2 %), after
+    ``repeats`` at the latest."""
 
     name: ClassVar[str] = ""
-    """The command of an experiment that is neither a sweep nor a comparison. Results name it, and
-    it is part of the key."""
+    """The command of an experiment that is neither a sweep nor a comparison. It is named in results
+    and is part of the key."""
     jobs: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
     axes: tuple[Axis, ...] = ()
@@ -151,30 +151,27 @@ class Plan:
 
     @property
     def seconds(self) -> float:
-        """Total running time of fio, without its startup and layout of files."""
+        """Total running time of fio (s), without its startup and the layout of files."""
         return self.points * (self.settle + self.measure)
 
     def next(self, done: Sequence[Any], left: Sequence[PlannedPoint]) -> PlannedPoint | None:
-        """What to run now: one of those ``left``, which are in their order; ``None``: it is over.
-        ``done`` are the runs so far in their order: events.PointFinished, or PointFailed, whose
-        ``outcomes`` are empty and which has no ``point``. An outcome that could not
-        be judged is neither true nor false: None."""
+        """What to run now: one of ``left`` (in order); ``None``: the experiment is over. ``done``
+        are the runs so far in order: events.PointFinished, or PointFailed, which has no ``point``
+        and empty ``outcomes``. An outcome that could not be judged is None."""
         return left[0] if left else None
 
     @property
     def columns(self) -> tuple[Figure, ...]:
-        """The figures of its points that tables show; empty: those of any sweep."""
+        """The figures of its points in tables; empty: those of any sweep."""
         return ()
 
     def conclude(self, points: Sequence[Any]) -> tuple[str, ...]:
-        """The closing text about the points (events.PointFinished); empty: that of any sweep or
-        comparison. After an interruption it is asked, too: then ``points`` are fewer than those
-        of the plan."""
+        """The closing text about the points (events.PointFinished); empty: the text of any sweep or
+        comparison. Also called after an interruption, with fewer ``points`` than planned."""
         return ()
 
     def judge(self, points: Sequence[Any]) -> list[tuple[str, Outcome]]:
-        """The outcomes of the expectations at each point, by its label: the verdict is made of
-        them."""
+        """The outcomes of the expectations at each point, by its label; they decide the verdict."""
         return [(point.label, outcome) for point in points for outcome in point.outcomes]
 
     def key(self, *more: object) -> str:
@@ -189,12 +186,12 @@ class Plan:
 def expand_plan(plan: Plan) -> Iterator[PlannedPoint]:
     """The points in the order they are run.
 
-    A sweep goes through the jobs, each through the axes; the first axis named varies fastest,
-    so that its curve is measured in one stretch. With repeats it does so again and again; with a
-    ``seed`` each time in another order. A comparison runs each variant once in every
-    repeat, in an order that the plan's ``seed`` chooses by chance: what comes and goes in a fixed
-    rhythm (a garbage collection, a job of somebody else's every minute) can't always meet the same
-    one. Without a seed, as older recordings are, it goes forth and back (ABBA)."""
+    A sweep goes through the jobs and, for each, the axes; the first axis named varies fastest, so
+    that its curve is measured in one go. Repeats do all of this again, with a ``seed`` each time in
+    another order. A comparison runs each variant once in every repeat, in a random order from the
+    plan's ``seed``, so that a disturbance with a fixed rhythm (a garbage collection, another
+    program's job every minute) can't always hit the same one. Without a seed, as in older
+    recordings, the order alternates (ABBA)."""
     if plan.variants:
         yield from _comparison_points(plan)
         return
@@ -280,7 +277,7 @@ def check_name(name: str, label: str) -> None:
 
 
 def check_value(name: str, value: str, label: str) -> None:
-    """UsageError for a value that is certainly wrong (fio and the kernel judge the rest)."""
+    """UsageError for a value that is certainly wrong (fio and the kernel check the rest)."""
     is_count = value.isdecimal() and len(value) <= MAX_DIGITS and int(value) > 0
     if name in _COUNT_OPTIONS and not is_count:
         raise UsageError(f"{label}: {name} takes a whole number of 1 or more, not {value!r}.")
@@ -300,7 +297,8 @@ def check_value(name: str, value: str, label: str) -> None:
 
 
 def check_axes(axes: Sequence[Axis], options: Mapping[str, str], fleet: bool = False) -> None:
-    """UsageError for two that set the same thing, also under another name, and for too many."""
+    """UsageError for two axes that set the same thing, even under different names, and for too
+    many."""
     names_so_far: set[str] = set()
     for axis in axes:
         if axis.kind == HOSTS and not fleet:
@@ -363,7 +361,8 @@ def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> N
 def with_unvaried_tunables(
     variants: Sequence[Variant], now: Mapping[str, str]
 ) -> tuple[Variant, ...]:
-    """The variants with the tunables that only others change kept at their value ``now``."""
+    """The variants, each with the tunables that only other variants change kept at the value
+    ``now``."""
     variants_with_fixed = []
     for variant in variants:
         varied = {setting.name for setting in variant.settings}
@@ -391,7 +390,7 @@ def _parse_values(text: str, values: str) -> Iterator[str]:
 
 
 def _expand_range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
-    """The values that "before[-1]..end" stands for, both included."""
+    """The values of the range "before[-1]..end", both included."""
     numbers = [_parse_number(text, value) for value in before]
     last = _parse_number(text, end)
     with_units = any(value[-1].isalpha() for value in (*before, end))
@@ -446,11 +445,12 @@ def _parse_number(text: str, value: str) -> int:
 
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
-"""A job and its settings: what makes two runs those of one point."""
+"""A job and its settings: runs with equal keys belong to one point."""
 
 
 def point_indexes(plan: Plan) -> dict[Key, int]:
-    """The place of each point of a sweep, from 0: as if every point were run once and in order."""
+    """The position of each point of a sweep, from 0, as if every point were run once and in
+    order."""
     return {point_key(step): step.index for step in points_in_order(plan)}
 
 

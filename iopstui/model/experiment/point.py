@@ -24,7 +24,7 @@ from iopstui.model.rates import ratio
 from iopstui.model.sources import POWER
 
 if TYPE_CHECKING:
-    # imports all that tells others' I/O, which only an experiment needs
+    # imports everything that detects others' I/O, which only an experiment needs
     from iopstui.model.experiment.disturbance import DisturbanceMeter
 
 LITTLE_TOLERANCE = 0.10
@@ -33,9 +33,9 @@ BUSY = ("usr", "sys", "irq", "soft")
 BLOCK, IRQ = "block/s", "irq/s"
 OF_CPU = (*BUSY, BLOCK, IRQ)
 SCOPES = DISK, BINS, PROBE, WAITS = "disk", "bins", "probe", "waits"
-"""First words of paths: the target's one device, of several devices their sum; a percentile of all
-latencies, and of those in the device; a place where I/Os wait (model/metrics/waits.py). Other paths
-are of a frame's figures."""
+"""First words of paths: the target's device, or the sum of several; a percentile of all latencies,
+or of those in the device; a place where I/Os wait (model/metrics/waits.py). Other paths are of a
+frame's figures."""
 FIGURE, JOIN, PATH = "figure", "join", "path"
 Joined = Callable[[Sequence[Any]], Any]
 
@@ -59,7 +59,7 @@ def _all(states: Sequence[bool | None]) -> bool | None:
 
 
 def _means_by_key(values: Sequence[Mapping[Any, float]]) -> dict[Any, float]:
-    """The means by CPU or device; what a run lacks counts as 0."""
+    """The means by CPU or device; a missing value counts as 0."""
     keys = dict.fromkeys(key for run in values for key in run)
     return {key: sum(run.get(key, 0.0) for run in values) / len(values) for key in keys}
 
@@ -101,8 +101,8 @@ def _time(meaning: str, path: str = "", join: Joined = _mean, **more: Any) -> An
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Figures of one run, each with its row (``POINT``): reads and writes together, unless it says
-    which. Unknown is ``None``."""
+    """Figures of one run, each with its row (``POINT``): of reads and writes together, unless the
+    name says otherwise. Unknown is ``None``."""
 
     seconds: float = row("s", "seconds measured", join=sum, default=MISSING)
     ios: int = row("I/Os", "I/Os counted", join=sum, default=MISSING)
@@ -180,7 +180,7 @@ class Point:
 
     @property
     def in_flight(self) -> float | None:
-        """N = X * R (Little's law): how many I/Os were under way on average."""
+        """N = X * R (Little's law): how many I/Os were in flight on average."""
         return None if self.latency_ns is None else self.iops * self.latency_ns / 1e9
 
     @property
@@ -197,7 +197,7 @@ class Point:
 
     @property
     def most_waits(self) -> tuple[str, float] | None:
-        """The place where most I/Os wait, and how many; ``None`` where that is not known."""
+        """The place where most I/Os wait, and how many; ``None`` if unknown."""
         places = {
             "CPU": self.wait_cpu, "above": self.wait_above, CACHE: self.wait_cache,
             UNSENT: self.wait_unsent, **self.wait_layers, "unknown": self.wait_unknown,
@@ -207,7 +207,7 @@ class Point:
 
     @property
     def most_completions(self) -> float | None:
-        """The share of the CPU that completed most."""
+        """The share of completions on the CPU with the most."""
         return max(self.completions.values(), default=None)
 
 
@@ -225,24 +225,25 @@ POINT: Mapping[str, Figure] = {
                width=4),
     )},
 }  # fmt: skip
-"""The figures of a run that is done (events.PointFinished)."""
+"""The figures of a finished run (events.PointFinished)."""
 PATHS = {one.name: one.metadata[PATH] for one in fields(Point) if one.metadata[PATH]} | {
     "lat_ns": "fio total lat mean", "usr": "fio usr_cpu", "sys": "fio sys_cpu",
 }  # fmt: skip
-"""What the figures of a run are made of, if it is no more than that."""
+"""The paths of a run's figures that are read from a meter directly."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeanWithInterval:
-    """A figure over runs: the geometric mean, and its 95 % interval (Student's t on the
-    logarithms; ``None`` of a single run)."""
+    """A figure over runs: the geometric mean, and its 95 % interval (Student's t on the logarithms;
+    ``None`` for a single run)."""
 
     value: float
     within: tuple[float, float] | None
 
 
 def geometric_mean(values: Sequence[float]) -> MeanWithInterval:
-    """Mean of one or more figures; the plain mean without an interval if one is not positive."""
+    """Mean of one or more figures; the arithmetic mean without an interval if one is not
+    positive."""
     count = len(values)
     if any(value <= 0 for value in values):
         return MeanWithInterval(sum(values) / count, None)
@@ -256,8 +257,8 @@ def geometric_mean(values: Sequence[float]) -> MeanWithInterval:
 
 
 def merge_runs(points: Sequence[Point]) -> Point:
-    """Merge runs of one point: IOPS and mean latency with their intervals, seconds and I/Os summed,
-    the worst and best interval of all, and the means of the rest."""
+    """Merge runs of one point: IOPS and mean latency with their intervals, seconds and I/Os added,
+    the worst and best interval of all, and the means of all other figures."""
     if len(points) == 1:
         return points[0]
     merged = {
@@ -292,8 +293,8 @@ def point_from_json(data: Mapping[str, Any]) -> Point:
 
 
 def run_length_s(settle_s: float, measure_s: float, interval_s: float) -> float:
-    """How long a run has to be for ``measure_s`` seconds to be measured in it: the interval in
-    which the settling ends is lost."""
+    """How long a run must be so that ``measure_s`` seconds are measured: the interval in which
+    settling ends is lost."""
     return settle_s + measure_s + (interval_s if settle_s else 0.0)
 
 
@@ -333,8 +334,8 @@ class _CpuTotal(Totals):
 
 
 class PointMeter:
-    """Measures one run from its frames; ignores frames before settling ends and after the
-    measured seconds. Without ``disturbances`` nothing is known of what else went on."""
+    """Measures one run from its frames; ignores frames before settling ends and after the measured
+    seconds. Without ``disturbances`` it does not look for them."""
 
     def __init__(
         self,
@@ -423,7 +424,7 @@ class PointMeter:
         )
 
     def _values(self) -> dict[str, Any]:
-        """The figures whose rows say what they are made of."""
+        """The figures that are read from meters by their rows' paths."""
         values: dict[str, Any] = {name: meter.value for name, meter in self._meters.items()}
         bins = {BINS: self._run.bins, PROBE: self._device_bins}
         waits = self._run.waits.value
@@ -456,9 +457,9 @@ class PointMeter:
 
     def _completions(self) -> tuple[dict[int, float], str]:
         """CPUs that ran the completions. Without softirqs (the interrupt's CPU did the rest itself)
-        the device's own interrupts tell. Both come once for many I/Os, so they are held against
-        each other: completions that are passed on raise about a softirq an interrupt, other disks
-        few."""
+        the device's own interrupts are used. Both come once for many I/Os, so they are compared
+        with each other: completions that are passed on raise about one softirq per interrupt, other
+        disks few."""
         counts = [{number: cpu.sums[name][0] for number, cpu in sorted(self._cpus.items())
                    if cpu.sums[name][1]} for name in (BLOCK, IRQ)]  # fmt: skip
         block, irq = (sum(by_cpu.values()) for by_cpu in counts)
@@ -476,9 +477,9 @@ def _sum(*values: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class LittlesLaw:
-    """Little's law applied to one run: ``asked`` I/Os by the job (depth x jobs), ``seen`` = IOPS
-    x mean latency; ``holds`` if they agree within ``LITTLE_TOLERANCE``, otherwise ``why`` gives
-    the reason."""
+    """Little's law applied to one run: ``asked``: I/Os that the job requests (depth x jobs),
+    ``seen``: IOPS x mean latency; ``holds`` if they agree within ``LITTLE_TOLERANCE``, otherwise
+    ``why`` gives the reason."""
 
     asked: int | None
     seen: float | None

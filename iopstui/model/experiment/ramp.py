@@ -1,4 +1,4 @@
-"""A ramp: one depth after another while a job goes on, up to the one that is enough."""
+"""A ramp: one depth after another while a job runs, up to the depth that is enough."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from iopstui.format import latency, number
 
 LOAD_OPTIONS = ("iodepth", "numjobs")
 ENOUGH_SHARE = 0.95
-"""Of the most IOPS: a point of less load that reaches as much is preferred."""
+"""Share of the most IOPS: the least load that reaches it is preferred."""
 DEFAULT = "iodepth=1..64"
 MEASURED_S = 4.0
 """Seconds that each depth is measured."""
 GAIN = 0.05
-"""Share of IOPS: a depth that adds less helps no more."""
+"""Share of IOPS: a depth that adds less is useless."""
 MAX_USELESS = 2
-"""Depths in a row that add nothing and so end the ramp: one alone may be chance."""
+"""The ramp ends after this many useless depths in a row: one alone may be chance."""
 MAX_VALUE = 4096
 _FORM = re.compile(r"\s*(\w+)\s*=\s*(\d+)\s*\.\.\s*(\d+)\s*")
 
@@ -61,7 +61,7 @@ class Level:
 
 @dataclass
 class Ramp:
-    """The depths of ``range`` that are measured so far."""
+    """The depths of ``range`` measured so far."""
 
     range: RampRange
     levels: list[Level] = field(default_factory=list)
@@ -71,13 +71,13 @@ class Ramp:
 
     @property
     def next(self) -> int | None:
-        """The depth to measure now; ``None``: more is useless, or there is none."""
+        """The depth to measure now; ``None``: more would be useless, or none is left."""
         left = self.range.values[len(self.levels) :]
         return left[0] if left and self._useless < MAX_USELESS else None
 
     @property
     def _useless(self) -> int:
-        """How many of the last depths added nothing to the most before them."""
+        """How many of the last depths added nothing to the maximum before them."""
         count, most = 0, 0.0
         for level in self.levels:
             count = 0 if level.iops > most * (1 + GAIN) else count + 1
@@ -92,7 +92,7 @@ class Ramp:
 
     @property
     def text(self) -> str:
-        """The knee in one sentence: what the best depth does, and what the next one adds."""
+        """The knee in one sentence: the figures of the best depth, and what the next one adds."""
         best, option = self.best, self.range.option
         figures = f"{number(best.iops)} IOPS{_p99(best)}"
         after = self.levels[self.levels.index(best) + 1 :]

@@ -1,7 +1,7 @@
 """Everything that is requested of a run, as one value. It is made once, by the source of the
-request: the command line, the screen, a plan of several runs, the orders of a fleet.
-Everything below carries it whole. What is opened, locked or granted for a run belongs to the
-prepared one (preflight/prepared_job.py), and is checked again right before fio starts."""
+request: the command line, the screen, a plan of several runs, or the orders of a fleet. Everything
+below passes it on whole. Open files, locks and grants belong to the prepared run
+(preflight/prepared_job.py) and are checked again right before fio starts."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class RunRequest:
 
     job: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)
-    """Options of fio that take the place of the job's."""
+    """fio options that replace the job's."""
     size: str | None = None
-    """Of each scratch file, or of the area that is used ("512m")."""
+    """Size of each scratch file, or of the area that is used ("512m")."""
     destroy_data: tuple[str, ...] = ()
     """The paths whose data may be overwritten."""
     bind: bool = False
-    """Every fio job on a CPU of another hardware queue."""
+    """Bind every fio job to a CPU of a different hardware queue."""
     knobs: tuple[TunableRequest, ...] = ()
     """Tunables of the disks during the run."""
     targets: tuple[str, ...] = ()
     part: TargetPart | None = None
     """The part of each target that is used; ``None``: all of it."""
     no_fence: bool = False
-    """A job that writes may run although the kernel has no fence."""
+    """A job that writes may run even if the kernel can't fence fio."""
     trace: str = ""
     """The requests that the job replays, as fio's iolog; empty: it makes its own."""
     io_log: bool = False
@@ -46,7 +46,7 @@ class RunRequest:
     precondition: bool = False
     """The target is written twice before."""
     hold: bool = False
-    """Everything is made ready, and fio starts at a word."""
+    """Prepare everything, then wait for a signal to start fio."""
     until_steady: float | None = None
     """Seconds of a round: the run ends when five of them are steady."""
     interval_s: float = 1.0
@@ -55,20 +55,20 @@ class RunRequest:
     cgroups: bool = False
     """Each sample has the I/O of each cgroup."""
     own_cpus: tuple[int, ...] | None = None
-    """The CPUs of iopstui itself: ``()`` any, ``None`` those where it disturbs least."""
+    """The CPUs of iopstui itself: ``()`` any, ``None``: where it disturbs least."""
     nice: int = 0
     record: str | None = None
     volume: PromisedFigures | None = None
-    """What was bought (--volume): its limits are drawn, and findings name them."""
+    """The bought volume (--volume): its limits are drawn, and findings name them."""
     expect: tuple[str, ...] = ()
     tolerance: float = 0.0
-    """By which share of its value an expectation may be missed."""
+    """The share of its value by which an expectation may be missed."""
     baseline: str | None = None
-    """The file of an earlier run that expectations are a share of."""
+    """The file of the earlier run to which expectations in percent refer."""
 
     def words(self) -> list[str]:
-        """The options of `iopstui run` that ask for it again, beside its targets and its job.
-        --destroy-data is not among them: it must be given anew each time."""
+        """The options of `iopstui run` that repeat it, besides targets and job. --destroy-data is
+        not among them: it must be given each time."""
         words = [word for pair in self.overrides.items() for word in ("--set", "=".join(pair))]
         words += ["--size", self.size] if self.size else []
         words += ["--bind", "queues"] if self.bind else []

@@ -1,11 +1,12 @@
 """How throughput grows with the number of hosts: the universal scalability law, fitted.
 
-X(N) = λN / (1 + σ(N-1) + κN(N-1)): λ is what one host has, σ the share of the work that waits for
-others (contention), κ what each pair costs (coherency). Where κ > 0 throughput is highest at
-sqrt((1-σ)/κ) and falls beyond it. Source: N. J. Gunther, Guerrilla Capacity Planning (2007), 4.
+X(N) = λN / (1 + σ(N-1) + κN(N-1)): λ is the throughput of one host, σ the share of the work that
+waits for others (contention), κ the cost of each pair (coherency). If κ > 0, throughput is highest
+at sqrt((1-σ)/κ) and falls beyond it. Source: N. J. Gunther, Guerrilla Capacity Planning (2007), 4.
 
 The law is linear in 1/λ, σ/λ and κ/λ for N/X, so it is fitted by least squares of the relative
-deviations, with nothing below 0: exactly, without a start or a step that might not converge."""
+deviations, with no parameter below 0. That is exact: there is no iteration that might not
+converge."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ from operator import mul
 from iopstui.format import counted, number
 
 MIN_POINTS = 4
-"""The law has three parameters: fewer points fit by themselves."""
+"""The law has three parameters, so it fits any three points."""
 MAX_FIT_ERROR = 0.10
-"""A fit that is off by more at any point is none."""
+"""A fit that is off by more at any point is rejected."""
 KNEE_FACTOR = 2.0
-"""The knee may move by this factor at most if one point is left out; it and the limit may be at
-most this many times the largest that was measured."""
+"""Leaving out one point may move the knee by at most this factor; knee and limit may be at most
+this many times the largest measured number of hosts."""
 
 Points = Sequence[tuple[int, float]]
 
@@ -54,8 +55,8 @@ class ScalingLaw:
 
 
 def fit_law(points: Points) -> ScalingLaw | None:
-    """The law that deviates least; ``None`` for fewer than three numbers of hosts, or if there is
-    none with a finite rate. Throughputs are above 0."""
+    """The law that deviates least; ``None`` for fewer than three numbers of hosts, or if none has a
+    finite rate. Throughputs are above 0."""
     if len({hosts for hosts, _ in points}) < 3:
         return None
     first = min(points)
@@ -64,7 +65,7 @@ def fit_law(points: Points) -> ScalingLaw | None:
     for hosts, measured in points:
         weight = measured * unit / hosts
         weighted.append((weight, weight * (hosts - 1), weight * hosts * (hosts - 1)))
-    # columns of length 1, or the equations would lose digits
+    # scale columns to length 1, or the equations would lose digits
     scales = [math.hypot(*column) or 1.0 for column in zip(*weighted, strict=True)]
     rows = [[value / scale for value, scale in zip(row, scales, strict=True)] for row in weighted]
     best: tuple[float, list[float]] | None = None
@@ -90,8 +91,8 @@ def fit_law(points: Points) -> ScalingLaw | None:
 
 
 def _least_squares(rows: Sequence[Sequence[float]], free: Sequence[int]) -> list[float] | None:
-    """x with ``rows`` x = 1 as nearly as possible and 0 where it isn't ``free``; ``None`` without
-    one answer."""
+    """The x that solves ``rows`` x = 1 by least squares, with x = 0 where not ``free``; ``None``
+    without a unique solution."""
     size = len(free)
     table = [
         [sum(row[i] * row[j] for row in rows) for j in free] + [sum(row[i] for row in rows)]
@@ -136,7 +137,7 @@ class Scaling:
 
     @property
     def knee_is_beyond(self) -> bool:
-        """Whether the knee is past what was measured."""
+        """Whether the knee is beyond the measured numbers of hosts."""
         return self.knee is not None and self.knee > self.max_hosts
 
     def sentences(self) -> list[str]:
@@ -154,7 +155,7 @@ class Scaling:
         return [*lines, self._knee()]
 
     def _limit(self) -> str:
-        """Limit for many hosts; "" if it is far from the measured points."""
+        """The limit for many hosts, in words; "" if it is far from the measured points."""
         law = self.law
         if law is None or not law.contention:
             return ""
@@ -202,7 +203,7 @@ def analyse_scaling(points: Points) -> Scaling:
 
 
 def _with_knees(points: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scaling:
-    """Does any single point decide whether there is a knee, and where?"""
+    """Check whether a single point decides if there is a knee, and where."""
     laws = [fit_law([*points[:place], *points[place + 1 :]]) for place in range(len(points))]
     knees = [other.knee if other is not None else None for other in laws]
     found_knees = [knee for knee in knees if knee is not None]

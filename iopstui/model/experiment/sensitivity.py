@@ -18,9 +18,9 @@ from iopstui.model.metrics.statistics import (
 )
 
 ASSUMED_NOISE = 0.03
-"""Noise from run to run where nothing is known: that of a quiet disk (docs/statistics.md)."""
+"""Assumed noise from run to run: that of a quiet disk (docs/statistics.md)."""
 NOISE_KNOWN_FROM = 3
-"""Repeats from which on the measured noise says something: two give one difference."""
+"""Repeats needed to use the measured noise: two give only one difference."""
 ROUND_SHARES = (
     0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07,
     0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 2.0, 5.0,
@@ -101,12 +101,12 @@ def measured_noise(runs: Runs, figure: str) -> float | None:
 
 def _detectable_text(plan: Plan, repeats: int, spread: float, noise: str) -> str:
     """ "With 5 repeats and 3 % noise this can detect a 10 % difference in IOPS. For 7 % use 6
-    repeats." Detected is what is found in four of five comparisons."""
+    repeats." "Detect" means: found in four of five comparisons."""
     if repeats < MIN_REPEATS:
         return f"With {repeats} repeats no difference is claimed: {TOO_FEW_REPEATS}."
     metric = metric_named(plan.figure)
     alpha = (1 - CONFIDENCE) / (len(plan.variants) - 1)
-    # figures that come in steps differ by these, however quiet the disk is
+    # figures with a resolution differ by a step, however quiet the disk is
     pair_spread = max(spread * math.sqrt(2), metric.resolution / math.sqrt(6))
     least = smallest_detectable(pair_spread, repeats, alpha)
     detected = next((share for share in ROUND_SHARES if math.log1p(share) >= least), None)

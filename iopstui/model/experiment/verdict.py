@@ -1,4 +1,4 @@
-"""What the runs of a command come to: the only rule for its exit code."""
+"""The verdict on the runs of a command: the only place that decides its exit code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERD
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that was expected, and its outcome. ``name`` is what ("iops>=5000", with the point
-    or host it is about), ``passed`` is ``None`` where it could not be checked, and ``text`` says in
-    a sentence what was measured."""
+    """An expectation and its outcome. ``name`` is the expectation ("iops>=5000", with its point or
+    host), ``passed`` is ``None`` if it could not be checked, and ``text`` is a sentence on the
+    measured figure."""
 
     name: str
     passed: bool | None
@@ -20,9 +20,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``failed`` runs did not go through though others did; ``interrupted``: there is no more than
-    was measured until then; ``error`` says why a run failed, or that
-    something could not be checked."""
+    """``failed`` counts runs that failed though others succeeded; ``interrupted``: only the
+    measurements until then exist; ``error`` says why a run failed, or that something could not be
+    checked."""
 
     checks: tuple[Check, ...] = ()
     interrupted: bool = False
@@ -31,7 +31,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """As the help text of the commands says it."""
+        """The exit code, as documented in the commands' help."""
         if self.interrupted:
             return EXIT_INTERRUPTED
         if self.failed:

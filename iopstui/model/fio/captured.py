@@ -1,4 +1,4 @@
-"""The captured figures in the comments of a captured job, beside fio's of its run.
+"""The figures in the comments of a captured job, compared with fio's of its run.
 
 Each section of such a job has a line like "# captured: read 332.10/s, 6502 bytes each" for each
 direction."""
@@ -27,7 +27,7 @@ class Figures:
 @dataclass(frozen=True, slots=True)
 class CapturedRow:
     """A section and direction of a captured job, and of its run; ``replayed`` is ``None`` if fio
-    reported nothing of it."""
+    reported nothing for it."""
 
     section: str
     direction: str
@@ -36,7 +36,7 @@ class CapturedRow:
 
     @property
     def ratio(self) -> float | None:
-        """Replayed requests a second for each captured one."""
+        """Replayed requests per second, relative to the captured ones."""
         if self.replayed is None or not self.captured.rate:
             return None
         return self.replayed.rate / self.captured.rate
@@ -48,8 +48,8 @@ def captured_line(direction: str, rate: float, size: float) -> str:
 
 
 def captured_rows(job: str, summary: Mapping[str, Any]) -> list[CapturedRow]:
-    """What was captured beside fio's final figures (``model.summary.fio_summary``); empty if the
-    job is no captured one."""
+    """The captured figures with fio's final ones (``model.summary.fio_summary``); empty if the job
+    was not captured."""
     rows: Sequence[Mapping[str, Any]] = summary.get("rows", ())
     return [
         CapturedRow(name, direction, figures, _replayed(rows, name, direction))

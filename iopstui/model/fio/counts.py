@@ -7,14 +7,14 @@ from iopstui.model.samples import DirectionStatus, JobStatus
 SAMPLES, BYTES, SUBMISSIONS, NOTHING = "samples", "bytes", "submissions", "nothing"
 # the best evidence of completions first
 EVIDENCE = (SAMPLES, BYTES, SUBMISSIONS, NOTHING)
-# fio copies a row's counters one after another while its jobs go on, which takes longer where
-# they have all CPUs; a counter of another kind of I/O is further off
+# largest error of a right counter: fio copies a row's counters one after another while its jobs
+# run, slowly if they use all CPUs. A counter of other I/Os is further off
 COPYING_SHARE = 0.25
 
 
 def active(job: JobStatus) -> bool:
     """Whether a row has done anything yet."""
-    # called five times for each row of each document: a generator would be slower
+    # called five times per row and document: a generator would be slower
     for direction in job.directions.values():
         if direction.issued or direction.io_bytes or direction.runtime_ms:
             return True
@@ -27,16 +27,16 @@ def longest_runtime(job: JobStatus) -> int:
 
 
 def completions(job: JobStatus, direction: DirectionStatus) -> int:
-    """Completed I/Os of one direction, by the best evidence there is."""
+    """Completed I/Os of one direction, from the best counter there is."""
     return count(job, direction, counted_by(job, direction))
 
 
 def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
     """Return which of fio's counters counts the completions of one direction. Latency samples,
-    unless I/Os go without (gtod_reduce, a ramp); then the completed bytes over the block size,
-    unless sizes differ. Both are held against the submissions, which exceed them by what is under
-    way and what failed. Where neither agrees only the submissions are left; with
-    io_submit_mode=offload fio adds these up at the end, so until then bytes are all there is."""
+    unless I/Os have none (gtod_reduce, a ramp); then the completed bytes over the block size,
+    unless sizes differ. Both are compared with the submissions, which exceed them by the I/Os in
+    flight and the failed ones. If neither agrees, only the submissions are left. With
+    io_submit_mode=offload fio adds these up at the end; until then there are only bytes."""
     unsampled = not (direction.completed and job.measures_latency)
     if direction.io_bytes and not direction.issued and unsampled:
         return BYTES if job.block_size else NOTHING
@@ -54,35 +54,35 @@ def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
 
 
 def _max_uncompleted(job: JobStatus, direction: DirectionStatus) -> int:
-    """The most I/Os that may have been issued and not be completed."""
+    """The most I/Os that may be issued and not completed."""
     copied = int(direction.issued * COPYING_SHARE)
     return max_in_flight(job) + copied + (job.failed or 0) + (1 if job.error else 0)
 
 
 def is_single(job: JobStatus) -> bool:
-    """Whether a row is surely one job: then ``job_runtime_ms`` is its clock, whatever it does."""
+    """Whether a row is surely one job; then ``job_runtime_ms`` is its clock in any case."""
     return _members(job) == 1
 
 
 def _members(job: JobStatus) -> int:
-    """The jobs of a row. Where the job file is not known, as their times in relation to the longest
-    one show; fio lists no group_reporting before 3.42."""
+    """The number of jobs of a row. If the job file is not known, it is derived from the sum of
+    their times over the longest one; before 3.42 fio does not list group_reporting."""
     if job.members is not None:
         return job.members
     return max(1, round(job.job_runtime_ms / (longest_runtime(job) or job.job_runtime_ms or 1)))
 
 
 def sure_size(job: JobStatus, direction: str) -> int | None:
-    """The size of every I/O of a row's direction; ``None`` if sizes vary, or it is not sure: of a
-    group whose job file is not known only the last section's options are."""
+    """The size of every I/O of a row's direction; ``None`` if sizes vary or it is uncertain: for a
+    group without its job file, only the last section's options are known."""
     if job.members is None and _members(job) not in (1, _number(job.options.get("numjobs"))):
         return None
     return job.block_size or job.block_sizes.get(direction)
 
 
 def bytes_by_count(job: JobStatus, name: str, direction: DirectionStatus) -> int | None:
-    """The bytes of a direction by its samples, where all I/Os have one size; ``None`` where they
-    don't, as the bytes that fio copied shortly before may show."""
+    """The bytes of a direction computed from its samples if all I/Os have one size; ``None`` if
+    not, which the bytes that fio copied shortly before may show."""
     size, samples = sure_size(job, name), direction.completed or 0
     if not size or direction.io_bytes % size:
         return None

@@ -25,8 +25,8 @@ from iopstui.model.samples import MIXED, DirectionStatus, LatencySum
 
 @dataclass(slots=True)
 class CountsSoFar:
-    """By the index of a row and the name of its direction: the counter of fio's that its I/Os are
-    counted by, and how many bytes its intervals have in all."""
+    """By row index and direction: the fio counter from which its I/Os are taken, and the total
+    bytes of its intervals."""
 
     chosen: dict[tuple[int, str], str] = field(default_factory=dict)
     bytes: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -40,9 +40,9 @@ class CountsSoFar:
 @dataclass(slots=True)
 class Growth:
     """Increase of one direction's counters over one or more rows. ``copied_ios`` and
-    ``copied_bytes`` of them are of the window in which fio copied them (interval_time.py).
-    ``stated_bytes`` are those that fio states, also where ``bytes`` is I/Os times their size.
-    ``own_bins``: its ``bins``, where no other object shares them."""
+    ``copied_bytes`` are the part that belongs to the copied window (interval_time.py).
+    ``stated_bytes`` are fio's own bytes, even if ``bytes`` is I/Os times their size. ``own_bins``:
+    its ``bins``, if no other object shares them."""
 
     ios: int = 0
     bytes: int = 0
@@ -60,7 +60,7 @@ class Growth:
     own_bins: dict[int, int] | None = None
 
     def add(self, other: Growth, bins: bool = True) -> None:
-        """``bins=False``: all but the histogram, which is added otherwise."""
+        """Add another growth. ``bins=False``: without the histogram, which is added elsewhere."""
         self.ios += other.ios
         self.bytes += other.bytes
         self.copied_ios += other.copied_ios
@@ -78,7 +78,7 @@ class Growth:
             self.max_ns = max(self.max_ns or 0, other.max_ns)
 
     def add_bins(self, bins: Bins) -> None:
-        # a row alone is the whole: its histogram is not copied
+        # a single row is the total: its histogram is not copied
         if not self.bins:
             self.bins = bins
             return
@@ -87,7 +87,7 @@ class Growth:
         histogram.add(self.own_bins, bins)
 
     def iops(self, windows: Windows) -> float | None:
-        """``None`` where fio does not say how many I/Os there were."""
+        """I/Os per second; ``None`` if fio does not count the I/Os."""
         if self.counted_by == NOTHING:
             return None
         return windows.rate(self.ios, self.copied_ios)
@@ -99,11 +99,11 @@ class Growth:
     def interval(
         self, windows: Windows, percentiles: Mapping[str, int] | None = None
     ) -> DirectionInterval:
-        """``percentiles``: those of ``bins``, where they are known."""
+        """The figures as an interval. ``percentiles``: of ``bins``, if they are known already."""
         if percentiles is None:
             percentiles = percentiles_of(self.bins)
         if self.max_ns is not None and max(percentiles.values(), default=0) > self.max_ns:
-            # the middle of the highest bucket may lie above all that is in it
+            # the middle of the highest bucket may be above all of its values
             percentiles = {name: min(value, self.max_ns) for name, value in percentiles.items()}
         return DirectionInterval(
             ios=self.ios,
@@ -126,7 +126,7 @@ class Growth:
 
 
 def percentiles_of(bins: Bins) -> dict[str, int]:
-    """The shown ones in ns, by their names."""
+    """The percentiles that are shown (ns), by name."""
     values = histogram.percentiles(bins)
     return {histogram.percentile_name(p): value for p, value in values.items()}
 
@@ -139,7 +139,7 @@ def parts_of(by_direction: Mapping[str, Growth]) -> list[Growth]:
 
 
 def total_of(parts: list[Growth]) -> Growth:
-    """The sum of one row's parts, but for their histograms."""
+    """The sum of one row's parts, without their histograms."""
     if len(parts) == 1:
         return parts[0]
     total = Growth()
@@ -155,9 +155,9 @@ def row_growth(
     bytes_first: bool,
     final: bool,
 ) -> dict[str, Growth]:
-    """Growth of one row since the document before, by direction. ``counts`` keeps which counter it
-    is read from; ``packed`` subtracts the histograms of many rows. ``bytes_first``: fio copied the
-    bytes before it counted the I/Os; in the ``final`` document both are complete."""
+    """Growth of one row since the document before, by direction. ``counts`` remembers which counter
+    is used; ``packed`` subtracts the histograms of many rows. ``bytes_first``: fio copied the bytes
+    before it counted the I/Os; in the ``final`` document both are complete."""
     growths = {}
     for name, now in pair.now.directions.items():
         if not (now.issued or now.io_bytes):
@@ -166,7 +166,7 @@ def row_growth(
         old = pair.old.directions.get(name) if pair.old else None
         by = counted_by(pair.now, now)
         if old is not None:
-            # once a counter was no evidence it stays so: another one is a little ahead or behind
+            # a counter rejected once stays rejected: another one is slightly ahead or behind
             by = max(by, counts.chosen.get(key, by), key=EVIDENCE.index)
         counts.chosen[key] = by
         sized = bytes_by_count(pair.now, name, now) if by == SAMPLES else None
@@ -194,7 +194,7 @@ def row_growth(
 
 
 def sync_growth(pairs: Iterable[RowPair]) -> Growth | None:
-    """Growth of the syncs of all rows since the document before; ``None`` if no row does any."""
+    """Growth of the syncs of all rows since the document before; ``None`` if no row syncs."""
     total: Growth | None = None
     for pair in pairs:
         now, old = pair.now.sync, pair.old.sync if pair.old else None
@@ -220,7 +220,7 @@ def _grow_bins(
     old: DirectionStatus | None,
     packed: PackedBins | None,
 ) -> int | None:
-    """Put to ``growth`` what came to the histogram; the key of its highest bucket in ns."""
+    """Add the growth of the histogram to ``growth``; return the key (ns) of its highest bucket."""
     if not now.bins:
         return None
     before = (old.bins if old else None) or {}
@@ -235,8 +235,8 @@ def _grow_bins(
 def _max_growth(
     highest: int | None, now: DirectionStatus, old: DirectionStatus | None
 ) -> int | None:
-    """The slowest I/O of the interval: fio's own maximum where that rose in it, else within a
-    bucket's width, from the histogram, whose ``highest`` bucket is given."""
+    """The slowest I/O of the interval: fio's own maximum if it rose in the interval, else from the
+    histogram's ``highest`` bucket (exact to a bucket's width)."""
     if highest is None or not now.lat_max_ns:
         return highest
     before = old.lat_max_ns if old is not None and old.bins else None
@@ -273,15 +273,15 @@ def mean_of(total: LatencySum | None) -> float | None:
 
 # Subtract and add many rows' histograms, packed into one large integer per row.
 #
-# Hundreds of rows of hundreds of buckets each: a step of Python for every bucket is most of a wide
-# document's cost. Here a histogram is one number with a field of 64 bits for each bucket that any
-# row has, so subtracting or adding two is one operation. Where that could be wrong (a bucket that
-# went backwards, an impossible count) there is no result, and the caller uses
+# There may be hundreds of rows with hundreds of buckets: a Python step for each bucket would be
+# most of a wide document's cost. Here a histogram is one number with a field of 64 bits for each
+# bucket that any row has, so subtracting or adding two is one operation. Where that could be wrong
+# (a bucket that went backwards, an impossible count) there is no result, and the caller uses
 # ``histogram.subtract``.
 
 
 FIELD = 64
-# a million rows of such counts still fit into a field, and its highest bit stays free
+# a million rows of such counts still fit into a field, with its highest bit free
 MAX_COUNT = 1 << 40
 _BEYOND = (1 << FIELD) - MAX_COUNT
 _GUARD = 1 << (FIELD - 1)
@@ -297,7 +297,7 @@ class PackedBins:
         self._packed_rows: dict[int, tuple[Bins, int]] = {}
 
     def add_buckets(self, histograms: Iterable[Bins]) -> None:
-        """Have a field for every bucket of these histograms: of all that follow."""
+        """Make a field for every bucket of these histograms; later ones must have no others."""
         keys = self._zeros.keys()
         new = {key for bins in histograms if not bins.keys() <= keys for key in bins}
         if new.issubset(keys):
@@ -309,8 +309,8 @@ class PackedBins:
         self._packed_rows = {}
 
     def growth(self, row: int, now: Bins, old: Bins | None) -> int | None:
-        """Counts in ``row`` between two histograms; ``None`` if they cannot be computed here.
-        ``old`` is ``None`` if it starts from zero."""
+        """Growth of ``row``'s counts between two histograms; ``None`` if it cannot be computed
+        here. ``old`` is ``None`` if it starts from zero."""
         packed = self._pack(now)
         before = 0
         if old:
@@ -322,7 +322,7 @@ class PackedBins:
         if packed is None:
             return None
         self._packed_rows[row] = now, packed
-        # a field that would go below zero borrows the bit above it
+        # a field below zero would borrow the bit above it
         difference = (packed | self._guard) - before
         return None if difference & self._guard != self._guard else difference ^ self._guard
 

@@ -21,11 +21,10 @@ class DirectionInterval:
     """One direction (or the total) in one interval.
 
     ``ios`` completions and ``bytes`` are plain counts, ``iops`` and ``bw`` (bytes/s) rates,
-    latencies nanoseconds. ``iops`` is ``None`` where fio counts bytes alone. ``percentiles``
-    ("p50" ... "p99.99") and ``max_ns`` come from ``bins``, the interval's own histogram of
-    ``bins_of`` ("clat" or "lat") latencies.
-    ``samples`` says over how many I/Os each of the means ("slat", "clat", "lat") was taken, so
-    that means of several jobs, hosts or seconds can be joined."""
+    latencies nanoseconds. ``iops`` is ``None`` if fio counts only bytes. ``percentiles`` ("p50" ...
+    "p99.99") and ``max_ns`` come from ``bins``, the interval's own histogram of ``bins_of`` ("clat"
+    or "lat") latencies. ``samples`` has the number of I/Os in each of the means ("slat", "clat",
+    "lat"), so that means of several jobs, hosts or seconds can be joined."""
 
     ios: int
     bytes: int
@@ -41,7 +40,7 @@ class DirectionInterval:
     samples: Mapping[str, int] = field(default_factory=dict)
 
     def latency(self, kind: str) -> LatencyInterval:
-        """The latencies of a kind: of one of them fio has the histogram."""
+        """The latencies of a kind; fio has the histogram of only one of them."""
         if kind != self.bins_of:
             return LatencyInterval(getattr(self, f"{kind}_ns"), self.samples.get(kind))
         return LatencyInterval(
@@ -52,7 +51,7 @@ class DirectionInterval:
 
 @dataclass(frozen=True, slots=True)
 class LatencyInterval:
-    """Latencies of one kind: the mean of ``n``, and what the histogram says."""
+    """Latencies of one kind: the mean of ``n``, and the figures of the histogram."""
 
     mean: float | None
     n: int | None
@@ -62,17 +61,17 @@ class LatencyInterval:
 
 
 NOTHING = DirectionInterval(0, 0, 0.0, 0.0, None, None, None, {}, None, {}, "clat")
-"""A direction in an interval without any I/O of it."""
+"""A direction that has no I/O in an interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobInterval:
     """A row of fio's report in one interval (a job, or a group with group_reporting). ``reset``:
-    the row's counters began again in this interval; ``ios`` and ``bytes`` are what it did since
-    then. ``counted_by`` says which counter of fio's ``ios`` is made of: "samples" (of latencies),
-    "bytes" (divided by the block size), "submissions" or "nothing" (fio counts bytes alone, and
-    block sizes vary: ``ios`` is 0, ``iops`` ``None``). ``changing`` is the option by which its load
-    changes by itself ("": none)."""
+    the row's counters were reset in this interval; ``ios`` and ``bytes`` count from then on.
+    ``counted_by`` says from which fio counter ``ios`` is computed: "samples" (of latencies),
+    "bytes" (divided by the block size), "submissions" or "nothing" (fio counts only bytes, and
+    block sizes vary: ``ios`` is 0, ``iops`` ``None``). ``changing`` is the option that changes its
+    load by itself ("": none)."""
 
     index: int
     name: str
@@ -92,15 +91,15 @@ class FioInterval:
     """Figures of fio in one interval of ``seconds`` (``None``: too short to give rates).
     ``iodepth_level`` is percent of the interval's I/Os by queue depth; ``usr_cpu`` and ``sys_cpu``
     percent of one CPU, summed over the jobs; ``ctx_s`` context switches per second; ``progress``
-    0..1. Unknown is ``None``. ``times_all`` is False if latencies are of some of the I/Os only (a
-    group of which some sections take none). ``latency_possible`` is False if the latencies would
-    need many more I/Os under way than the jobs can have (N = X·R). ``failed`` I/Os ended with an
+    0..1. Unknown is ``None``. ``times_all`` is False if only some of the I/Os have latencies (some
+    sections of a group don't measure them). ``latency_possible`` is False if the latencies would
+    need many more I/Os in flight than the jobs can have (N = X·R). ``failed`` I/Os ended with an
     error, and the job went on (continue_on_error). ``ios_elsewhere`` and ``bytes_elsewhere``: the
-    rates of I/Os and of bytes are of clearly other seconds than the rest (interval_time.py).
-    ``within_depth`` is False if these I/Os would need clearly more under way than the jobs can
-    have, ``bytes_agree`` if the bytes by I/Os and block size are not those that fio states.
-    ``sync`` has the syncs (fsync, fdatasync, sync_file_range) of all rows and their latency as
-    ``clat``; ``None``: the jobs do none, or fio does not count them."""
+    rates of I/Os and of bytes cover clearly different seconds than the rest (interval_time.py).
+    ``within_depth`` is False if these I/Os would need clearly more in flight than the jobs can
+    have, ``bytes_agree`` if I/Os times block size differ from the bytes that fio states. ``sync``
+    has the syncs (fsync, fdatasync, sync_file_range) of all rows and their latency as ``clat``;
+    ``None``: the jobs do none, or fio does not count them."""
 
     seconds: float | None
     directions: Mapping[str, DirectionInterval]

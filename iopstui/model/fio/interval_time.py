@@ -1,4 +1,4 @@
-"""Find the windows of an interval between two fio documents: each of its parts has its own clock.
+"""Find the windows of an interval between two fio documents: figures come from two moments each.
 
 fio takes a document at two moments, which all its rows share (its stat.c):
 
@@ -33,19 +33,19 @@ from iopstui.model.fio.rows import OFF_VALUES
 from iopstui.model.samples import MIXED, READ, WRITE, FioStatus, JobStatus
 
 CLOCK_TOLERANCE = 0.25
-"""Seconds, and of a longer interval the share of it, that fio's wall clock may be off."""
+"""How far fio's wall clock may be off: in seconds, or as a share of a longer interval."""
 AGREEMENT_S = 0.03
-"""The runtime and the arrivals agree if they differ by less."""
+"""Runtime and arrival times agree if they differ by less."""
 DELAY_S = 0.02
 MAX_LAG_S = 10.0
-"""No more is added up: a row that is over stands still for hours."""
+"""Limit of what is added up: a finished row may stand still for hours."""
 SAME_WINDOW = 0.05
-"""Two windows are called the same if they differ by no more than this share."""
+"""Two windows count as equal if they differ by at most this share."""
 MIN_BLOCKS = 100
-"""The lag is found by I/Os that came between the two moments, if at least this many blocks set
-their rate."""
+"""The lag is derived from the I/Os between the two moments, if their rate is based on at least this
+many blocks."""
 ENDED_SHARE = 0.2
-"""A row that shows less of the lag than another one by this share may have ended meanwhile."""
+"""A row whose lag is smaller than another's by this share may have ended meanwhile."""
 _COPIES_BYTES_LATE = (3, 42)
 _VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 
@@ -54,8 +54,8 @@ _VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 class Windows:
     """Lengths of the two windows of an interval: ``counted_s`` of counted figures, ``copied_s`` of
     copied ones (``None``: not known, or too short to give rates). ``lag_s`` is the time between the
-    two moments of the document, ``shift_s`` the largest distance between an end of one window and
-    the same end of the other (``None``: not known). ``sure``: False if ``counted_s`` is a guess."""
+    two moments of the document, ``shift_s`` the larger distance between the windows' beginnings or
+    ends (``None``: not known). ``sure`` is False if ``counted_s`` is a guess."""
 
     counted_s: float | None
     copied_s: float | None
@@ -64,7 +64,7 @@ class Windows:
     sure: bool = True
 
     def rate(self, number: int, copied: int) -> float | None:
-        """``number`` per second, of which ``copied`` are of the copied figures' window."""
+        """``number`` per second, of which ``copied`` belong to the copied window."""
         if not self.counted_s or (copied and not self.copied_s):
             return None
         rate = (number - copied) / self.counted_s
@@ -81,7 +81,7 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class RowPair:
-    """A row now and before; ``old`` is ``None`` where it starts from zero."""
+    """A row now and before; ``old`` is ``None`` if it starts from zero."""
 
     index: int
     now: JobStatus
@@ -102,7 +102,7 @@ class RowPair:
 
 
 def pair_rows(status: FioStatus, previous: FioStatus | None, ramps: Ramps) -> list[RowPair]:
-    """Every row of a document with itself in the one before."""
+    """Pair every row of a document with the same row in the one before."""
     pairs = []
     clock_s = (status.timestamp_ms - previous.timestamp_ms) / 1000 if previous else 0.0
     for index, now in enumerate(status.jobs):
@@ -142,9 +142,9 @@ def first_windows(
     waited_s: float | None = None,
     first_io_ms: float | None = None,
 ) -> Windows:
-    """The windows of rows that begin from zero: both begin with the first job. ``waited_s`` is how
-    late the document came after one in which nothing had begun, ``first_io_ms`` when the kernel saw
-    their first I/O (wall clock); ``None`` where that isn't known."""
+    """The windows of rows that begin from zero: both begin with the first job. ``waited_s`` is the
+    time since the last document in which nothing had begun, ``first_io_ms`` when the kernel saw the
+    first I/O (wall clock); ``None``: not known."""
     copied_s = runtime_growth([replace(pair, old=None) for pair in pairs])
     if final:
         return Windows(copied_s or None, copied_s or None)
@@ -157,7 +157,7 @@ def first_windows(
         lag_s = max(0.0, waited_s)
     if lag_s is None and first_io_ms is not None:
         since_s = max((status.timestamp_ms - first_io_ms) / 1000, copied_s)
-        # what the kernel saw may have been another program's
+        # the I/O that the kernel saw may have been another program's
         sure = since_s <= (1 + SAME_WINDOW) * copied_s
         return Windows(since_s or None, copied_s or None, sure=sure)
     counted_s = copied_s + lag_s if lag_s is not None else None
@@ -173,9 +173,9 @@ def next_windows(
     row_seconds: Mapping[int, float],
     lag_before_s: float | None,
 ) -> Windows:
-    """The windows between two documents. ``arrival_s`` is the same by the monotonic clock,
-    ``row_seconds`` how long each row had run when it was last counted, ``lag_before_s`` the lag of
-    ``previous``."""
+    """The windows between two documents. ``arrival_s`` is the time between their arrivals
+    (monotonic clock), ``row_seconds`` how long each row had run when it was last counted,
+    ``lag_before_s`` the lag of ``previous``."""
     copied_s = runtime_growth(pairs)
     clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
     if not _plausible(clock, copied_s, arrival_s):
@@ -195,8 +195,8 @@ def next_windows(
 
 
 def document_lag_s(status: FioStatus, pairs: list[RowPair]) -> float | None:
-    """How far a document's two moments are apart; ``None`` if nothing shows it. The least distance
-    of ``timestamp_ms`` and ``runtime`` does not: it can be the same in all documents."""
+    """How far a document's two moments are apart; ``None`` if unknown. The least distance of
+    ``timestamp_ms`` and ``runtime`` can't show it, because it may be equal in all documents."""
     lags = [
         (status.timestamp_ms - began - pair.now.job_runtime_ms) / 1000
         for pair in pairs
@@ -210,8 +210,9 @@ def document_lag_s(status: FioStatus, pairs: list[RowPair]) -> float | None:
 
 
 def _lag_by_bytes_s(pairs: list[RowPair]) -> float | None:
-    """The I/Os of a row exceed its bytes by those that came between the two moments. A row whose
-    job ended between them shows less than the whole lag: the rows that show most of it count."""
+    """The lag from I/Os: a row's I/Os exceed its bytes by the I/Os between the two moments. A row
+    whose job ended between them shows only part of the lag, so the rows with the largest lag
+    count."""
     shown = []
     for pair in pairs:
         ran_s = (ran_ms(pair.now) - (ran_ms(pair.old) if pair.old else 0)) / 1000
@@ -239,8 +240,8 @@ def _began_ms(job: JobStatus) -> int | None:
 
 
 def _by_job_clocks(pairs: list[RowPair], copied_s: float, clock: float) -> float:
-    """``copied_s`` where the jobs' own clocks show it better than the runtime of their I/O: that
-    is the longest of a group's jobs, of which one may have taken over from another."""
+    """``copied_s`` corrected by the jobs' own clocks. The runtime of I/O is only that of the
+    group's longest job, and one job may have taken over from another."""
     for pair in pairs:
         busy_s = (pair.now.job_runtime_ms - (pair.old.job_runtime_ms if pair.old else 0)) / 1000
         if busy_s <= copied_s:
@@ -255,8 +256,8 @@ def _by_job_clocks(pairs: list[RowPair], copied_s: float, clock: float) -> float
 
 
 def working_jobs(pair: RowPair, copied_s: float | None, ended: bool) -> int | None:
-    """How many of a row's jobs work at the end of an interval, in which one ``ended`` or not;
-    ``None`` if that isn't known, since one began."""
+    """How many of a row's jobs work at the end of an interval; ``ended``: one ended in it. ``None``
+    if unknown because one began."""
     if pair.old is None or not copied_s:
         return None
     jobs = (pair.now.job_runtime_ms - pair.old.job_runtime_ms) / 1000 / copied_s
@@ -266,9 +267,9 @@ def working_jobs(pair: RowPair, copied_s: float | None, ended: bool) -> int | No
 
 
 def io_end_s(job: JobStatus) -> float | None:
-    """When the I/O of a row is over at the latest, in seconds of its runtime, if fio then writes
-    logs, which takes seconds and counts as runtime. Its last I/O began before ``runtime`` was over
-    and took no longer than the slowest one. ``None`` where that isn't known."""
+    """The latest time (seconds of runtime) at which the I/O of a row has ended, if fio then writes
+    logs, which takes seconds and counts as runtime. The last I/O began before ``runtime`` was over
+    and took no longer than the slowest one. ``None`` if unknown."""
     options = job.options
     if not any(name in options for name in PREFIX_LOGS) or "startdelay" in options:
         return None
@@ -280,14 +281,14 @@ def io_end_s(job: JobStatus) -> float | None:
 def windows_without_logs(
     pairs: list[RowPair], row_seconds: Mapping[int, float], windows: Windows
 ) -> Windows:
-    """``windows`` without the seconds in which fio wrote its logs, but for the jobs' CPU time. Only
-    if its own runtime goes on behind the end of all I/O that this interval may have had."""
+    """``windows`` without the seconds in which fio wrote its logs (except for the jobs' CPU time),
+    if its runtime continues beyond the end of all I/O that this interval may have had."""
     remaining = []
     for pair in pairs:
         if not pair.has_grown:
             continue
         ends = io_end_s(pair.now)
-        # a job that has just begun writes no log
+        # a job that has just begun doesn't write logs
         if pair.old is None or ends is None or ran_ms(pair.now) / 1000 <= ends:
             return windows
         remaining.append(ends - row_seconds.get(pair.index, ran_ms(pair.old) / 1000))
@@ -312,8 +313,8 @@ def _remaining_s(
 
 
 def runtime_growth(pairs: list[RowPair]) -> float:
-    """The longest growth of a row's runtime up to the copied moment, in seconds; where no job works
-    any more, up to the end of the last one."""
+    """The longest growth of a row's runtime (s) up to the copied moment, or up to the last job's
+    end if no job works any more."""
     goes_on = any(p.has_grown and _clock_ms(p.now) == ran_ms(p.now) for p in pairs)
     clock = _clock_ms if goes_on else ran_ms
     growths_ms = (clock(p.now) - (clock(p.old) if p.old else 0) for p in pairs)
@@ -321,16 +322,16 @@ def runtime_growth(pairs: list[RowPair]) -> float:
 
 
 def _clock_ms(job: JobStatus) -> float:
-    """How long a row's jobs had run at the copied moment: less than ``ran_ms`` where one ended
-    before it was counted."""
+    """How long a row's jobs had run at the copied moment: less than ``ran_ms`` if one ended before
+    it was counted."""
     ran = ran_ms(job)
     return min(ran, job.job_runtime_ms) if job.job_runtime_ms and is_single(job) else ran
 
 
 def ran_ms(job: JobStatus) -> float:
-    """How long a row's jobs have run. With verify the reading follows the writing, and fio says
-    nothing of its time before it is over: then the jobs' own clock tells (fio 3.16), or both
-    directions together."""
+    """How long a row's jobs have run. With verify, reading follows writing and fio reports its time
+    only at the end; until then the jobs' own clock is used (fio 3.16), or both directions
+    together."""
     longest = longest_runtime(job)
     if not _verifies(job):
         return longest
@@ -343,7 +344,7 @@ def ran_ms(job: JobStatus) -> float:
 
 
 def _verifies(job: JobStatus) -> bool:
-    # with a backlog it reads while it writes
+    # with a backlog, verify reads while it writes
     if "verify_backlog" in job.options:
         return False
     return "verify" in job.options and job.options.get("do_verify", "1").strip() not in OFF_VALUES
@@ -355,10 +356,10 @@ def _only_writes(job: JobStatus) -> bool:
 
 
 def _plausible(clock: float, runtime: float, arrival: float) -> bool:
-    """False if fio's wall clock was set in between: neither runtime nor arrival agree with it.
-
-    Either may be wrong for good reasons (a stuck job, a late reader), so the clock has some
-    tolerance. Smaller steps show where the wall clock was read with each document."""
+    """False if fio's wall clock was set in between: neither runtime nor arrival agrees with it.
+    Each of these may differ for good reasons (a stuck job, a late reader), so there is some
+    tolerance. Smaller steps are found if the wall clock is read with each document
+    (``WallClock``)."""
     return any(
         abs(clock - reference) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
         for reference in (runtime, arrival)
@@ -367,12 +368,12 @@ def _plausible(clock: float, runtime: float, arrival: float) -> bool:
 
 # How long the jobs of a group took together, and whether they ran at the same time.
 #
-# A sum of rates is a rate only of jobs that did. fio divides the I/Os of a group by the longest run
-# time of its jobs instead ("Run status group"), whenever they began.
+# A sum of rates is a rate only if they did. fio divides the I/Os of a group by the longest run time
+# of its jobs instead ("Run status group"), whenever they began.
 
 
 WHOLE_SHARE = 0.95
-"""Jobs that each ran for this share of the whole time ran at the same time."""
+"""Jobs that each ran for at least this share of the whole time count as simultaneous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +386,7 @@ class Span:
 
 
 def span(jobs: Sequence[JobStatus], direction: str = "") -> Span:
-    """The span of jobs of one group, or of what they did in one ``direction``."""
+    """The span of jobs of one group, or of their I/O in one ``direction``."""
     begins = list(begins_ms(jobs))
     first = shortest = float("inf")
     last = 0.0
@@ -404,7 +405,7 @@ def span(jobs: Sequence[JobStatus], direction: str = "") -> Span:
 
 
 def span_of_parts(parts: Sequence[tuple[int, float, int]]) -> Span:
-    """The span of parts of jobs, each with its group, its beginning (ms) and its run time (ms)."""
+    """The span of parts of jobs, each given as (group, beginning in ms, run time in ms)."""
     ms = 0.0
     for group in dict.fromkeys(group for group, _, _ in parts):
         times = [(begin, begin + runtime) for each, begin, runtime in parts if each == group]
@@ -414,13 +415,14 @@ def span_of_parts(parts: Sequence[tuple[int, float, int]]) -> Span:
 
 
 def whole_ms(jobs: Sequence[JobStatus]) -> int:
-    """How long all jobs took: the spans of the groups, which follow one another."""
+    """How long all jobs took (ms): the sum of the spans of the groups, which run one after
+    another."""
     groups = dict.fromkeys(job.group for job in jobs)
     return sum(span([job for job in jobs if job.group == group]).ms for group in groups)
 
 
 def begins_ms(jobs: Sequence[JobStatus]) -> Iterator[float]:
-    """When each job began: by fio's clock (since 3.36), or by its options."""
+    """When each job began (ms): by fio's clock (since 3.36), or by its options."""
     if all(job.job_start for job in jobs):
         yield from (float(job.job_start or 0) for job in jobs)
         return
@@ -435,7 +437,7 @@ def begins_ms(jobs: Sequence[JobStatus]) -> Iterator[float]:
 
 
 def _verifies_later(job: JobStatus) -> bool:
-    """Whether its reads verify its writes after all of these are done."""
+    """Whether its reads verify its writes after all of them."""
     options = job.options
     issued = {name for name, part in job.directions.items() if part.issued and name != MIXED}
     return (

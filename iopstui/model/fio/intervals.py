@@ -1,10 +1,10 @@
 """Turn fio's cumulative documents into figures for single intervals.
 
-Which clock divides what is decided in interval_time.py. I/Os and latencies are over the window in
-which fio counted them. Bytes are too where all I/Os have one size (I/Os times the size), and from
-fio 3.42 on; else they are over the window in which fio copied them, which may be other seconds:
-then the interval says so (``bytes_elsewhere``, ``ios_elsewhere``). CPU time and context switches
-are always of that window."""
+interval_time.py decides which figure is divided by which window. I/Os and latencies belong to the
+counted window. So do bytes if all I/Os have one size (I/Os times the size), and from fio 3.42 on;
+else they belong to the copied window, which may cover other seconds; then the interval is flagged
+(``bytes_elsewhere``, ``ios_elsewhere``). CPU time and context switches always belong to the copied
+window."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
 PARTIAL_S = 0.05
 CLOCK_STEP_MS = 100.0
-# counts of another window matter from this share of all on
+# counts of another window matter if they are at least this share
 ELSEWHERE_SHARE = 0.01
-# this many times more I/Os in flight than possible is no error of clocks or counts
+# this many times more I/Os in flight than possible can't be an error of clocks or counts
 IMPOSSIBLE_FACTOR = 4
 DEPTH_FACTOR = 1.1
 # bytes may be off from I/Os by this share: fio does not read both at the same instant
@@ -69,8 +69,8 @@ MIN_PACKED_ROWS = 8
 
 @dataclass(slots=True)
 class WallClock:
-    """Notices when the wall clock is set, by the monotonic one: ``step_ms`` in all. What the two
-    are apart by is ``distance_ms``."""
+    """Notices by the monotonic clock when the wall clock is set: by ``step_ms`` in total.
+    ``distance_ms`` is the difference of the two."""
 
     step_ms: float = 0.0
     distance_ms: float | None = None
@@ -91,7 +91,7 @@ class WallClock:
 
 
 class FioIntervals:
-    """Subtracts one fio run's successive documents (a fold; see ``FrameBuilder``)."""
+    """Subtracts successive documents of one fio run (a fold, like ``FrameBuilder``)."""
 
     def __init__(self) -> None:
         self._previous: FioStatus | None = None
@@ -118,8 +118,8 @@ class FioIntervals:
         """The interval that ends with ``status``. ``first_io_ms``: when the kernel saw the run's
         first I/O (wall clock), if it did. ``wall_ms``: the wall clock at ``arrived_ns``.
 
-        ``None`` before any job has started (fio is still laying out files) and for the second
-        of two documents that say the same (fio repeats itself at the end of a run)."""
+        ``None`` before any job has started (fio is still laying out files) and for the second of
+        two equal documents (fio repeats itself at the end of a run)."""
         self._clock.feed(arrived_ns, wall_ms)
         status = self._clock.without_steps(status)
         if not any(active(job) for job in status.jobs):
@@ -149,7 +149,7 @@ class FioIntervals:
         ):
             windows = replace(windows, counted_s=None)
         interval = _interval(pairs, growths, windows, interval_s, ramp, ended)
-        # a job that did nothing more is shown only if that took its time
+        # a job that did nothing more is shown only if that took a while
         is_short = not interval.seconds or (final and interval.partial)
         if is_short and not interval.total.bytes and not interval.total.ios:
             return None
@@ -196,7 +196,7 @@ class FioIntervals:
         return ended
 
     def writes_logs(self, wall_ms: float) -> bool:
-        """Whether all jobs have done their last I/O by then, and fio writes its logs."""
+        """Whether at ``wall_ms`` all jobs have done their last I/O, and fio writes its logs."""
         previous = self._previous
         if previous is None:
             return False
@@ -225,7 +225,7 @@ class FioIntervals:
         if len(pairs) < MIN_PACKED_ROWS:
             return {}
         names = {name for pair in pairs for name in pair.now.directions}
-        # where I/Os are printed twice, what is added up differs from row to row
+        # if I/Os are printed twice, rows differ in what has to be added up
         if MIXED in names:
             return {}
         for name in names:
@@ -248,30 +248,30 @@ class FioIntervals:
             fresh = pair.old is None or not active(pair.old)
             if windows.lag_s is not None and active(pair.now):
                 ran_s = by_fio + windows.lag_s
-            # two clocks drift apart: over a day by seconds, and nothing held the row up; less than
-            # fio itself says it can't have run
+            # two clocks drift apart by seconds over a day, without any delay of the row; it can't
+            # have run for less than fio states
             elif fresh or ran_s - by_fio <= DELAY_S:
                 ran_s = by_fio
             self._row_seconds[pair.index] = min(ran_s, by_fio + MAX_LAG_S)
 
     def _idle_s(self, status: FioStatus, interval_s: float) -> float | None:
-        """How much longer than one interval no document came before the first that has I/O;
-        ``None`` if it is the very first."""
+        """How much longer than one interval the wait was before the first document with I/O;
+        ``None`` if that is the very first document."""
         if self._idle_ms is None:
             return None
         return (status.timestamp_ms - self._idle_ms) / 1000 - interval_s
 
 
 def _some_began_again(pairs: Sequence[RowPair]) -> bool:
-    """Whether the counters of some rows began again at the end of their ramp, while others went on:
-    what the first did before that is lost, so there are no rates of the whole interval."""
+    """Whether the counters of some rows were reset at the end of their ramp while others continued:
+    the earlier I/Os are lost, so the interval has no rates."""
     return any(pair.reset for pair in pairs) and any(
         pair.has_grown for pair in pairs if pair.old is not None
     )
 
 
 def _stood_s(pair: RowPair, working: int | None, copied_s: float, final: bool) -> float:
-    """How long, in sum, the jobs of a row did not work that had worked before (``working``)."""
+    """The total time in which jobs of a row that had worked before (``working``) did not work."""
     old = pair.old
     assert old is not None
     if is_single(pair.now):
@@ -303,7 +303,7 @@ class _Growths:
             growth = total_of(row_parts)
             self.by_row.append(growth)
             if len(pairs) == len(growths) == 1 and growth.max_ns is not None and not growth.packed:
-                # one row with one direction: nothing is added up
+                # one row with one direction: nothing to add up
                 self.by_direction = growths
                 break
             for name, direction_growth in growths.items():
@@ -311,15 +311,15 @@ class _Growths:
         for name, direction_growth in self.by_direction.items():
             if direction_growth.packed:
                 direction_growth.add_bins(packed[name].unpacked(direction_growth.packed))
-        # the directions' histograms are added up already; adding up all rows again would be slow
+        # the directions' histograms are already added up; adding all rows again would be slow
         summed = parts if MIXED in self.by_direction else self.by_direction.values()
         self.total = _total(self.by_row, self.by_direction, summed)
 
     def windows(self, windows: Windows, final: bool) -> Windows:
-        """``windows``, or the one in which all was copied: where bytes alone count the I/Os."""
+        """``windows``, or only the copied window if I/Os are counted by bytes alone."""
         total = self.total
         if final and total.bytes and not total.ios and total.counted_by == SAMPLES:
-            # the bytes that are left belong to I/Os that were counted before
+            # the remaining bytes belong to I/Os counted before
             return replace(windows, counted_s=None)
         if total.bytes and total.copied_bytes == total.bytes and total.copied_ios == total.ios:
             return replace(windows, counted_s=windows.copied_s, shift_s=None)
@@ -396,7 +396,7 @@ def _failed(pair: RowPair) -> int:
 def _total(
     by_row: Sequence[Growth], by_direction: Mapping[str, Growth], summed: Collection[Growth]
 ) -> Growth:
-    """All rows and directions together; ``summed`` are what their histograms are added up of."""
+    """All rows and directions together; their histogram is the sum of those in ``summed``."""
     if len(by_direction) == len(summed) == 1:
         # a single direction is the whole
         return next(iter(by_direction.values()))
@@ -423,9 +423,8 @@ def _exceeds_depth(
     rows: Iterable[tuple[RowPair, Growth]], seconds: float | None, factor: float
 ) -> bool:
     """Whether some latencies contradict Little's law by this factor. I/Os that end in an interval
-    began at most the longest latency before it, so together they can't have taken longer than the
-    job's depth allows (fio 3.33 with io_uring's sqthread_poll: 1 s each at 36,000 IOPS and depth
-    8)."""
+    began at most the longest latency before it, so the sum of their latencies is limited by the
+    job's depth (fio 3.33 with io_uring's sqthread_poll: 1 s each at 36,000 IOPS and depth 8)."""
     for pair, growth in rows:
         job = pair.now
         if not seconds or not job.in_flight or not (job.measures_latency and job.times_all):
@@ -439,7 +438,7 @@ def _exceeds_depth(
 
 
 def _bytes_agree(rows: Iterable[tuple[RowPair, Growth]], total: Growth) -> bool:
-    """Whether fio states about as many bytes as its I/Os have."""
+    """Whether fio states about as many bytes as its I/Os must have."""
     in_flight = sum(max_in_flight(pair.now) for pair, _ in rows)
     slack = in_flight * total.bytes / total.ios if total.ios else 0.0
     return abs(total.stated_bytes - total.bytes) <= BYTES_OFF * total.bytes + 2 * slack
@@ -462,7 +461,8 @@ def _job_interval(pair: RowPair, growth: Growth, windows: Windows) -> JobInterva
 
 
 def _iodepth(pairs: Iterable[RowPair]) -> dict[str, float]:
-    """fio prints cumulative percentages, at least 0.1 where not zero: an estimate."""
+    """The depth levels in percent, estimated: fio prints rounded cumulative percentages, at least
+    0.1 unless zero."""
     counts: dict[str, float] = {}
     for pair in pairs:
         for job, sign in ((pair.now, 1), (pair.old, -1)):

@@ -1,14 +1,11 @@
 """fio job files as text: strict parsing, and copies with some options changed.
 
 fio's own parser is lax: it cuts a value at any ``#`` or ``;``, takes ``[globalx]`` for ``[global]``
-and drops the last letter of ``[name`` without a bracket, hands sums to a shell, and goes on in the
-next line where one is too long. ``canonical_text`` takes only what has one meaning, and writes it
-so that fio can understand nothing else; whatever it refuses is refused with its line and the
-reason.
-
-``with_overrides`` removes an option wherever it stands, under every name fio gives it, and writes
-the wanted value at the end of each job section, so that the change holds whatever ``[global]`` and
-the section said."""
+and drops the last letter of ``[name`` without a bracket, hands sums to a shell, and splits a line
+that is too long. ``canonical_text`` accepts only unambiguous lines and writes them so that fio
+can't misunderstand them; it refuses others with the line and the reason. ``with_overrides`` removes
+an option everywhere, under each of its names, and writes the new value at the end of each job
+section, so that it applies whatever ``[global]`` and the section said."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from dataclasses import dataclass, field
 
 from iopstui.errors import UsageError
 
-# options with several names, and options that speak of the same thing (fio(1))
+# options with several names, and options about the same thing (fio(1))
 _ALIASES = (
     ("bs", "blocksize", "bsrange", "blocksize_range", "bssplit"),
     ("rw", "readwrite"),
@@ -31,10 +28,10 @@ _ALIASES = (
     ("filename", "directory"),
     ("iodepth",),
 )
-# fio keeps each of these beside the others: bssplit= is used before bsrange=, and that before bs=,
-# whichever comes last
+# fio keeps all of these: bssplit= has priority over bsrange=, and that over bs=, in whatever order
+# they come
 _CONFLICTING = (("bs", "blocksize"), ("bsrange", "blocksize_range"), ("bssplit",))
-# an override of where a job works removes both; for fio one does not replace the other
+# an override of a job's place removes both: for fio, neither replaces the other
 _TARGET_OPTIONS = frozenset({"filename", "directory"})
 
 
@@ -46,20 +43,20 @@ class Section:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-# the line that fio's parser of any version still takes as one
+# the longest line that the parser of every fio version accepts
 _MAX_LENGTH = 2000
 _MAX_NAME_LENGTH = 120
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _SECOND_OPTION = re.compile(r"[\s,]+(--set\s+)?[a-z][a-z0-9_]*\s*=")
-# options whose value is any words, or a name of a file
+# options whose value is free text or a file name
 _FREE_TEXT_OPTIONS = frozenset({"description", "filename", "directory", "filename_format"})
-# what marks the end of a file that is only inspected (fio/inspect.py)
+# marks the end of a file that is only inspected (fio/inspect.py)
 END_SECTION = "iopstui-end"
 _HEADER = re.compile(r"\[([^][#;]+)\]")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _KEYWORDS = ("$pagesize", "$mb_memory", "$ncpus")
 _BLANK = " \t\r"
-# what iopstui itself counts with: fio would take 0x10, (2*8) and $ncpus, too
+# options with which iopstui itself calculates: fio would also accept 0x10, (2*8) and $ncpus
 _COUNTS = frozenset({"numjobs", "nrfiles", "iodepth", "loops"})
 _SIZES = frozenset(
     {"size", "filesize", "file_size", "io_size", "io_limit", "offset", "bs", "blocksize", "ba"}
@@ -76,10 +73,10 @@ class AmbiguousLine(UsageError):
 
 
 def canonical_text(text: str, environment: Mapping[str, str]) -> str:
-    """``text`` so that every reader understands the same: one option or header a line, no comment
-    behind it, ``${VAR}`` replaced where it is set (``unset_variables`` finds the others).
+    """``text`` in a form that every reader understands alike: one option or header per line, no
+    comment after it, ``${VAR}`` replaced where it is set (``unset_variables`` finds the others).
 
-    Raises AmbiguousLine for the first line that can't be understood for certain."""
+    Raises AmbiguousLine for the first ambiguous line."""
     lines: list[str] = []
     in_section = False
     for number, line in enumerate(text.split("\n"), 1):
@@ -150,7 +147,7 @@ def _canonical_option(number: int, content: str, environment: Mapping[str, str])
 
 
 def why_unsafe(value: str) -> str:
-    """Why fio would read this value as another one; "" if it would not."""
+    """Why fio would misread this value; "" if it would not."""
     if any(char in value for char in "#;"):
         return "fio cuts a value at # and ;"
     if "${" in value:
@@ -175,7 +172,7 @@ def why_number_refused(name: str, value: str) -> str:
 
 
 def unset_variables(text: str) -> Iterator[tuple[str, str]]:
-    """(variable, line) of every ``${VAR}`` that is still in a canonical text: not set."""
+    """(variable, line) of every ``${VAR}`` left in a canonical text, because it is not set."""
     for line in text.split("\n"):
         if not line.lstrip(_BLANK).startswith(("#", ";")):
             yield from ((match[1], line.strip()) for match in _VARIABLE.finditer(line))
@@ -220,7 +217,7 @@ def effective_sections(text: str) -> tuple[Section, ...]:
 
 
 def _replaced_by(option: str) -> frozenset[str]:
-    """The options of [global] that ``option`` of a section replaces."""
+    """The options of [global] that a section's ``option`` replaces."""
     conflicting = next((names for names in _CONFLICTING if option in names), None)
     return option_names(option) - _TARGET_OPTIONS if conflicting is None else frozenset(conflicting)
 
@@ -234,7 +231,8 @@ def with_overrides(
     """``text`` with ``overrides`` in force in every job section.
 
     ``per_section`` adds options to single job sections by their index (``[global]`` is not
-    counted); ``removed`` takes options away everywhere. A value ``""`` writes a bare option."""
+    counted); ``removed`` options are removed everywhere. A value ``""`` writes an option without a
+    value."""
     extra = per_section or {}
     replaced: set[str] = set(removed)
     for name in (*overrides, *(name for options in extra.values() for name in options)):
@@ -289,7 +287,7 @@ def parse_override(text: str) -> tuple[str, str]:
             f"--set {text!r} has more than one option.",
             f"One at a time: --set {name}={value[: second_option.start()]}",
         )
-    # a lesson's formula is filled in before fio sees it
+    # a lesson's formula is evaluated before fio sees it
     why = why_unsafe(value) or ("" if value.startswith("{") else why_number_refused(name, value))
     if why:
         raise UsageError(f"--set {text!r} is not accepted: {why}.")
@@ -317,14 +315,14 @@ def _line(name: str, value: str) -> str:
 
 # Options that no job may use, whatever its target. Source of the meanings: fio(1).
 #
-# This explains a refusal before fio sees the file; what holds is the fence (fio/fence_exec.py).
+# This explains a refusal early; the real protection is the fence (fio/fence_exec.py).
 
 
 Options = Iterable[tuple[str, str]]
 
 PASSTHROUGH = "io_uring_cmd"
 """The engine that sends commands past the block layer, to an NVMe generic device."""
-# they reach storage by filename= alone, through open(2), and load nothing from a path
+# they reach storage only by filename=, through open(2), and load nothing from a path
 ENGINES = frozenset(
     {
         "cpuio", "filecreate", "filestat", "io_uring", PASSTHROUGH, "libaio", "mmap", "null",
@@ -346,7 +344,7 @@ _NAMES = {
     "profile": "brings options that the job file does not show",
     "unique_filename": "changes the names of files",
 }
-# the only form that iopstui writes; fio reports the names that it makes of it, as of all others
+# the only form that iopstui writes; fio reports the resulting names like all others
 _SPREAD = re.compile(r"\$filenum/\d+\.\$jobnum")
 _SETTINGS = {
     "ioscheduler": "changes the device's scheduler and leaves it so (use --knob scheduler=NAME)",
@@ -413,5 +411,5 @@ def ends_others(options: Options) -> bool:
 
 
 def makes_files(options: Options) -> bool:
-    """True if it makes files although fio takes it for one that only reads."""
+    """True if it creates files although fio treats it as a job that only reads."""
     return any(name == "ioengine" and value in _MAKES_FILES for name, value in options)

@@ -2,9 +2,8 @@
 
 A line is ``time, value, direction, block size, offset, ...`` (fio HOWTO, "Log File Formats"): ms
 since the job began (with log_unix_epoch since 1970); ns (latencies), KiB/s (bw) or I/Os (iops).
-With log_avg_msec a line stands for a window that ends at its time, and has no block size; otherwise
-it is one I/O. With per_job_logs=0 the lines of each job follow those of the one before, so that the
-time jumps back."""
+With log_avg_msec a line is for a window that ends at its time, and has no block size; otherwise it
+is one I/O. With per_job_logs=0 the jobs' lines follow one another, so the time jumps back."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from iopstui.model.histogram import bucket_key, merge, percentile_name, percenti
 from iopstui.model.samples import READ, TRIM, WRITE
 
 KINDS = ("clat", "lat", "slat", "iops", "bw")
-"""What is logged; of several logs of single I/Os the first tells the most."""
+"""Kinds of logs; of several logs of single I/Os, the first kind has the most information."""
 LATENCIES = KINDS[:3]
 _NAME = re.compile(r"(.*?)_?(clat|slat|lat|iops|bw)(?:\.(\d{1,9}))?\.log(?:\.gz)?", re.DOTALL)
 _DIRECTIONS = {"0": READ, "1": WRITE, "2": TRIM}
@@ -30,7 +29,7 @@ LENGTHS_EXAMINED = 1000
 MAX_CUT_SHARE = 1.1
 LONGEST_S = 30 * 86400.0
 LONGEST_COUNTED_S = 7 * 86400.0
-"""Of single I/Os, which have a row for each second."""
+"""Interval of single I/Os: a row for each second."""
 MAX_WINDOWS = 2_000_000
 MAX_BUCKETS = 1_000_000
 """Of all seconds of a log together."""
@@ -54,7 +53,7 @@ def log_name(name: str) -> LogName | None:
 
 @dataclass(slots=True)
 class SecondIos:
-    """I/Os of one direction in a second; ``total_ns`` and ``bins`` of a log of latencies alone."""
+    """I/Os of one direction in a second; ``total_ns`` and ``bins`` only for a log of latencies."""
 
     count: int = 0
     bytes: int = 0
@@ -73,16 +72,16 @@ class SecondIos:
 
 @dataclass(slots=True)
 class Windows:
-    """The windows of one job and direction: each begins where the one before ended, the first at
-    ``begin`` (``None``: nothing says when; as long as the others)."""
+    """The windows of one job and direction: each begins at the end of the one before, the first at
+    ``begin`` (``None``: unknown; then it is as long as the others)."""
 
     begin: float | None
     ends: array[float] = field(default_factory=lambda: array("d"))
     values: array[float] = field(default_factory=lambda: array("d"))
 
     def until(self, run_end: float) -> Iterator[tuple[float, float, float]]:
-        """Begin, end and value of each. fio writes no line for a window that the job's end cuts
-        short, so the last value counts to the run's end if that is no more than a window away."""
+        """Begin, end and value of each. fio writes no line for a window cut short by the job's end,
+        so the last value counts until the run's end if that is at most a window away."""
         begin, last = self.first_begin, self.ends[-1]
         missing = run_end - last
         for end, value in zip(self.ends, self.values, strict=True):
@@ -109,9 +108,9 @@ class Windows:
 @dataclass(slots=True)
 class FioLog:
     """A parsed log. ``seconds`` holds single I/Os by second and direction, ``windows`` the lines of
-    an averaged log by job (of one log for all jobs) and direction. ``lines`` were parsed,
-    ``unparsed_lines`` not; ``epoch``: its times are those of the wall clock (log_unix_epoch),
-    counted from ``base_ms``."""
+    an averaged log by job (one log may have several) and direction. ``lines`` were parsed,
+    ``unparsed_lines`` not; ``epoch``: its times are wall-clock times (log_unix_epoch), counted from
+    ``base_ms``."""
 
     kind: str
     seconds: dict[int, dict[str, SecondIos]] = field(default_factory=dict)
@@ -131,7 +130,7 @@ class FioLog:
 @dataclass(frozen=True, slots=True)
 class LogRow:
     """An interval that ends at ``t`` (s): ``iops``, ``bw`` (bytes/s) and mean latency (ns), each
-    ``None`` where no log says it, and the histogram of its latencies."""
+    ``None`` if no log has it, and the histogram of its latencies."""
 
     t: float
     seconds: float
@@ -152,15 +151,15 @@ def _is_count(cell: str) -> bool:
 
 
 def log_epoch_ms(line: str) -> int | None:
-    """The time of a log's first line, if it is that of the wall clock."""
+    """The time of a log's first line, if it is a wall-clock time."""
     at = int(line.partition(",")[0]) if is_log_line(line) else 0
     return at if at > EPOCH_MS else None
 
 
 def read_log(kind: str, lines: Iterable[str], base_ms: int | None = None) -> FioLog:
-    """Fold a log's lines, in memory that grows with its seconds alone. Its times count from
-    ``base_ms`` (``None``: the job's start, or the first line's). ValueError for a log of more
-    seconds, windows or different latencies than can be kept."""
+    """Fold a log's lines; memory grows only with its seconds. Its times count from ``base_ms``
+    (``None``: the job's start, or the first line's). ValueError for a log of more seconds, windows
+    or different latencies than can be kept."""
     log = FioLog(kind, base_ms=base_ms or 0)
     reader = _Reader(log)
     for line in lines:
@@ -197,7 +196,7 @@ class _Reader:
         ios = second.setdefault(direction, SecondIos())
         known = len(ios.bins)
         _add_io(ios, self._log.kind, value, size)
-        # a second takes more than a bucket of it
+        # a second of a log takes more memory than a bucket
         self._buckets += len(ios.bins) - known + (4 if ios.count == 1 else 0)
         if self._buckets > MAX_BUCKETS:
             raise ValueError(f"more than {MAX_BUCKETS:,} seconds and different latencies")
@@ -233,14 +232,13 @@ def _add_io(ios: SecondIos, kind: str, value: int, size: int) -> None:
 
 class Logs:
     """Logs of one run together: of several jobs, of several kinds. ``maxima``: lines of averaged
-    logs are the highest values of their windows (log_max_value), from which no rate or mean is
-    made."""
+    logs are the highest values of their windows (log_max_value), so they give no rate or mean."""
 
     def __init__(self, logs: Sequence[FioLog], maxima: bool = False) -> None:
         self.logs = tuple(logs)
         self.maxima = maxima
         begins = [w.first_begin for log in logs if log.epoch for w in log.windows.values()]
-        # the first window of all began before the time from which all count
+        # the first window began before the common origin of times
         self._lead = max(0.0, -min(begins, default=0.0))
         self.end = max((log.end for log in logs), default=0.0) + self._lead
         single = [log for log in logs if log.seconds]
@@ -255,17 +253,17 @@ class Logs:
 
     @property
     def bins_of(self) -> str:
-        """The latency that the histograms are of; "" if there are none."""
+        """The kind of latency of the histograms; "" if there are none."""
         return self.kind if self.kind in LATENCIES else ""
 
     @property
     def mean_of(self) -> str:
-        """The latency whose means the averaged logs have; "" if none of them has any."""
+        """The kind of latency of the averaged logs' means; "" if there are none."""
         return next((kind for kind in LATENCIES if kind in self._windows), "")
 
     def rows(self) -> Iterator[LogRow]:
-        """Second by second, or in the logs' own windows where these are longer. ValueError for
-        logs that claim to be of more than ``LONGEST_S``, which only a damaged line does."""
+        """Second by second, or in the logs' own windows if these are longer. ValueError for logs
+        that span more than ``LONGEST_S``, which means a damaged line."""
         if self.end > (LONGEST_COUNTED_S if self._single else LONGEST_S):
             raise ValueError(f"a log of {self.end / 86400:.0f} days")
         if self._single:
@@ -288,7 +286,7 @@ class Logs:
 
     @property
     def began_ms(self) -> float:
-        """When its times begin, since 1970; 0 if the logs do not say."""
+        """When its times begin (ms since 1970); 0 if unknown."""
         bases = [log.base_ms for log in self.logs if log.epoch]
         return min(bases) - 1000 * self._lead if bases else 0.0
 
@@ -314,9 +312,9 @@ class Logs:
                          None if speed is None else 1024 * speed, mean.get(index))  # fmt: skip
 
     def _sums(self, kind: str, width: float, direction: str = "") -> dict[int, tuple[float, float]]:
-        """By the number of each interval of ``width`` seconds: what the logs of a kind say of each
-        job and direction, times the seconds of that, and the seconds that any of them covers (of
-        latencies: that all of them cover together)."""
+        """For each interval of ``width`` seconds, by its number: the values of all jobs and
+        directions times their seconds, and the seconds covered by any of them (for latencies: the
+        sum of the seconds of all)."""
         totals: dict[int, list[float]] = {}
         covered: dict[int, float] = {}
         reached = 0

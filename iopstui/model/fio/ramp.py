@@ -1,6 +1,6 @@
 """fio's ramp time: seconds at the start of a run that fio excludes from its totals.
 
-When it is over fio zeroes a row's counters. Latencies are taken only from then on."""
+At its end fio resets a row's counters; it takes latencies only from then on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from iopstui.model.fio.counts import active, longest_runtime
 from iopstui.model.samples import JobStatus
 
-# fio 3.42 looks only once a second whether the ramp is over
+# fio 3.42 checks only once a second whether the ramp is over
 RAMP_LATE_S = 1.25
 TOLERANCE_S = 0.05
 
@@ -23,8 +23,8 @@ _SECONDS = {
 def was_reset(
     now: JobStatus, old: JobStatus, clock_s: float = 0.0, ramp_over: bool = False
 ) -> bool:
-    """True if fio zeroed this row's counters in between, as it does when the ramp is over.
-    ``clock_s`` is the time between the two; ``ramp_over``: the ramp was so before."""
+    """True if fio reset this row's counters in between, as it does at the end of the ramp.
+    ``clock_s`` is the time between the two; ``ramp_over``: the ramp was over before."""
     if now.job_start is not None and old.job_start and now.job_start != old.job_start:
         return True
     if now.has_ramp and not ramp_over:
@@ -42,8 +42,8 @@ def was_reset(
 
 
 def _has_outgrown(now: JobStatus, old: JobStatus, clock_s: float) -> bool:
-    """True if the counters began again and have grown above what they were: all of the runtime
-    lies within ``clock_s``, and the ramp's time was over where it begins."""
+    """True if the counters were reset and have already exceeded their old values: the whole runtime
+    lies within ``clock_s``, and the ramp ended where it begins."""
     before, after = longest_runtime(old) / 1000, longest_runtime(now) / 1000
     if before < 2 * TOLERANCE_S or before > ramp_s(now) + RAMP_LATE_S:
         return False
@@ -51,8 +51,8 @@ def _has_outgrown(now: JobStatus, old: JobStatus, clock_s: float) -> bool:
 
 
 def in_ramp(job: JobStatus) -> bool:
-    """True while fio still warms up: bytes are counted, latencies are not. A job that takes none
-    does not say (``Ramps`` follows it)."""
+    """True while fio warms up: bytes are counted, latencies are not. A job without latencies does
+    not show it (``Ramps`` follows those)."""
     if not job.has_ramp or not job.measures_latency:
         return False
     moved = any(d.io_bytes for d in job.directions.values())
@@ -65,8 +65,9 @@ def ramp_s(job: JobStatus) -> float:
 
 
 class Ramps:
-    """Tells which rows are in their ramp. One without latencies is until its counters begin
-    again, which fio does up to a second late (3.42), or were so before they were first seen."""
+    """Tells which rows are in their ramp. A row without latencies is in its ramp until its counters
+    are reset, which fio does up to a second late (3.42) or has done before the row was first
+    seen."""
 
     def __init__(self) -> None:
         self._finished_rows: set[int] = set()
@@ -82,8 +83,8 @@ class Ramps:
         return index in self._finished_rows or any(d.completed for d in job.directions.values())
 
     def feed(self, index: int, job: JobStatus, reset: bool, interval_s: float, first: bool) -> bool:
-        """Whether row ``index`` still is. ``reset``: its counters began again since it was last
-        seen; ``first``: nothing was seen of the run before, not even that it waited."""
+        """Whether row ``index`` is still in its ramp. ``reset``: its counters were reset since it
+        was last seen; ``first``: nothing of the run was seen before, not even that it waited."""
         if not active(job):
             return False
         if not job.has_ramp or job.measures_latency:

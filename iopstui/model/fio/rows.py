@@ -1,8 +1,8 @@
 """Map each row of fio's report to sections of the job file.
 
-With group_reporting a row is the sum of all jobs of a group, but fio prints only the last
-section's options beside it. Block size, depth and whether latencies are taken may differ between
-the sections, so what a row's counters mean follows from the job file, not from that row."""
+With group_reporting a row is the sum of all jobs of a group, but fio prints only the last section's
+options beside it. Block size, depth and whether latencies are taken may differ between the
+sections, so the meaning of a row's counters follows from the job file, not from that row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from iopstui.model.fio.ramp import duration_s
 Options = Mapping[str, str]
 OFF_VALUES = ("0", "false", "no")
 LONG_PAUSE_S = 0.1
-"""A pause of this length shows in the seconds and rounds of a run."""
+"""A pause of this length is visible in the seconds and rounds of a run."""
 _GROUP_STARTERS = ("stonewall", "wait_for_previous", "new_group")
 
 
@@ -32,7 +32,7 @@ class Row:
 
     @property
     def in_flight(self) -> int:
-        """The most I/Os that its jobs together can have under way."""
+        """The most I/Os that its jobs together can have in flight."""
         return sum(
             _count(s.options, "iodepth") * _count(s.options, "numjobs") for s in self.sections
         )
@@ -48,8 +48,8 @@ def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:
     """The ``count`` rows that fio prints for these sections, in its order (stat.c,
     __show_run_stats): without group_reporting a row for each job, with it one for each group.
 
-    Where that gives another number of rows, or only some sections are grouped, each row is taken
-    for the sum of all sections. ``None`` if there are none."""
+    If that gives another number of rows, or only some sections are grouped, each row counts as the
+    sum of all sections. ``None`` if there are none."""
     if not sections:
         return None
     grouped = {flag(section.options, "group_reporting") for section in sections}
@@ -85,7 +85,7 @@ def syncs_in_between(options: Options) -> bool:
 
 
 def _pause_s(text: str) -> float:
-    """A thinktime in seconds; fio takes a number alone for microseconds."""
+    """A thinktime in seconds; a plain number means microseconds."""
     return float(text) / 1e6 if text.strip().isdecimal() else duration_s(text) or 0.0
 
 
@@ -102,7 +102,7 @@ def _rows(sections: Sequence[Section]) -> Iterator[Row]:
         if flag(options, "group_reporting"):
             grouped.append(section)
             continue
-        # jobs of one section: one object, so that what reads them has to look at it once
+        # jobs of one section share one object, so that it is examined only once
         alone = Row((Section(section.name, {**options, "numjobs": "1"}),))
         for _ in range(_count(options, "numjobs")):
             yield alone

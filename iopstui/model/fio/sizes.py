@@ -12,22 +12,22 @@ DEFAULT = "4k"
 _NAMES = (READ, WRITE, TRIM)
 _BS_POSITIONS = {"read": (0,), "write": (1,), "trim": (2,), "rw": (0, 1), "readwrite": (0, 1),
            "trimwrite": (1, 2)}  # fmt: skip
-"""Which of bs= count, by rw= without its "rand"."""
-# its I/Os are turns of a loop, and move no bytes
+"""Which of the values of bs= count, by rw= without "rand"."""
+# its I/Os are turns of a loop and move no bytes
 _ENGINE_WITHOUT_IO = "cpuio"
 _VARYING_SIZES = {"bsrange", "blocksize_range", "bssplit", "bs_unaligned", "blocksize_unaligned"}
 
 
 def fixed_block_size(options: Mapping[str, str]) -> int | None:
     """The size in bytes of every I/O of a job, or ``None`` if sizes vary (fio(1), "bs") or an I/O
-    moves no bytes. One that only reads doesn't have those of writes."""
+    moves no bytes. For a job that only reads, the size of writes doesn't matter."""
     sizes = set(fixed_block_sizes(options).values())
     return sizes.pop() if len(sizes) == 1 else None
 
 
 def fixed_block_sizes(options: Mapping[str, str]) -> dict[str, int | None]:
-    """The size of every I/O of a job by direction, of those that its ``rw`` has; ``None`` for a
-    size that is not a number."""
+    """The size of every I/O of a job, by the directions in its ``rw``; ``None`` for a size that is
+    not a number."""
     if not _VARYING_SIZES.isdisjoint(options) or options.get("ioengine") == _ENGINE_WITHOUT_IO:
         return {}
     text = options.get("bs", options.get("blocksize", DEFAULT))
@@ -37,8 +37,8 @@ def fixed_block_sizes(options: Mapping[str, str]) -> dict[str, int | None]:
 
 @lru_cache(256)
 def _sizes(text: str, rw: str, kb_base: str) -> tuple[tuple[str, int | None], ...]:
-    """``text`` has the sizes of reads, writes and trims: one that is not given is that of the one
-    before, one that is empty the default."""
+    """``text`` has the sizes of reads, writes and trims: a missing one equals the one before, an
+    empty one is the default."""
     listed = [part.partition("/")[0] for part in text.split(",")][:3]
     by_direction = [*listed, *listed[-1:] * (3 - len(listed))]
     kind = rw.partition(":")[0].strip().removeprefix("rand")
@@ -54,10 +54,9 @@ _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | None:
     """A size ("4k", "1MiB", "200g") in bytes; ``None`` for percentages and nonsense.
 
-    With the ``options`` of a job it is what fio makes of it: where k means 1024 (kb_base=1024, the
-    default) KiB means 1000, and the other way round; letters that are not a unit mean nothing (4x
-    is 4). Without, it is a user's word to iopstui: k, kB and KiB are 1024 bytes, anything else
-    none."""
+    With the ``options`` of a job it is read as by fio: if k means 1024 (kb_base=1024, the default),
+    KiB means 1000, and vice versa; unknown letters are ignored (4x is 4). Without options it is a
+    user's input to iopstui: k, kB and KiB are 1024 bytes, anything unknown gives ``None``."""
     size = text.strip().lower()
     if options is None:
         match = re.fullmatch(r"(\d{1,19})([kmgtp]?)(?:i?b)?", size, re.ASCII)

@@ -18,7 +18,7 @@ AT_NS = "at_ns"
 """When a volume's page was read."""
 QUEUE = "queue"
 READ_BINS, WRITE_BINS = "read_bins", "write_bins"
-"""How many bins a latency histogram has; the count of each is beside it (``bin_name``)."""
+"""The number of bins of a latency histogram; ``bin_name`` names the counter of each."""
 EBS, INSTANCE_STORE = "ebs", "instance-store"
 LIMITS: Mapping[str, str] = {
     "volume_iops": "volume's IOPS limit",
@@ -28,7 +28,7 @@ LIMITS: Mapping[str, str] = {
 }
 """Limits by the name of the counter of microseconds in which the demand exceeded them."""
 MUCH_EXCEEDED_MS = 100.0
-"""Of a second; a shorter burst says nothing."""
+"""In each second; shorter bursts are ignored."""
 GROWING = ("reads", "writes", "read_bytes", "write_bytes", "read_us", "write_us", *LIMITS)
 """Counters that never shrink while a volume stays attached."""
 
@@ -46,7 +46,7 @@ def _percentile(name: str, percent: int, plural: str, bins: str) -> Figure:
 
 
 def bound_ms(bins: Mapping[int, int] | None, percent: int) -> float | None:
-    """The upper bound in ms of the bin that has this percentile; ``None`` of no counts."""
+    """The upper bound in ms of the bin that has this percentile; ``None`` without counts."""
     left = -(-percent * sum(bins.values()) // 100) if bins else 0
     for upper, count in sorted((bins or {}).items()):
         left -= count
@@ -113,8 +113,8 @@ VOLUME: Rows = (
 
 
 def most_exceeded(volumes: Sequence[VolumeGrowth]) -> dict[str, float]:
-    """For each limit, the least milliseconds of a second in which the demand exceeded it, over all
-    these seconds; limits below MUCH_EXCEEDED_MS are left out."""
+    """For each limit, how many milliseconds of a second the demand exceeded it, in the second with
+    the least; limits below MUCH_EXCEEDED_MS are left out."""
     seconds = [volume.exceeded_ms for volume in volumes]
     least = {limit: min(ms[limit] for ms in seconds)
              for limit in LIMITS if seconds and all(limit in ms for ms in seconds)}  # fmt: skip
@@ -134,8 +134,8 @@ def bin_name(histogram: str, upper_us: int) -> str:
 def volume_growths(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None
 ) -> dict[str, VolumeGrowth] | None:
-    """Volumes by disk; ``None`` where no page was read twice. A volume one of whose counters went
-    backwards was attached anew: it has no figures in this interval."""
+    """Volumes by disk; ``None`` if no page was read twice. A volume with a counter that went
+    backwards was attached anew and has no figures in this interval."""
     if not now or not before:
         return None
     volumes: dict[str, VolumeGrowth] = {}
@@ -177,8 +177,8 @@ def _growth(kind: str, now: Mapping[str, int], before: Mapping[str, int]) -> Vol
 def _bins(
     histogram: str, now: Mapping[str, int], before: Mapping[str, int]
 ) -> dict[int, int] | None:
-    """Growths of the bins, which the counters have unless they are empty; ``None`` if the histogram
-    was not in both, or one of its counts (of 32 bits) went backwards."""
+    """Growths of the bins (empty ones have no counter); ``None`` if one of the readings lacks the
+    histogram, or a count (of 32 bits) went backwards."""
     if histogram not in now or now[histogram] != before.get(histogram):
         return None
     start = f"{histogram}:"

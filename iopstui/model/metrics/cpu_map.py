@@ -1,7 +1,7 @@
 """The per-CPU view: a row for each CPU, and a compact grid for machines with many.
 
-Everything is a pure function of one frame, the devices' queues and the topology, so that it
-draws the same live and replayed."""
+Pure functions of one frame, the devices' queues and the topology, so live and replay look the
+same."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ MAX_BUSIEST = 3
 
 @dataclass(frozen=True, slots=True)
 class CpuRow:
-    """A CPU in one second. ``hctxs`` are the queues of the watched disks that serve it (of several
-    disks: each disk's), ``jobs`` those that last ran on it, ``pinned`` those of them that may run
-    on no other. Rates are per second; unknown is ``None``. ``online`` is False for a CPU a queue
-    names that does not take part."""
+    """A CPU in one second. ``hctxs`` are the queues of the watched disks that serve it, ``jobs``
+    last ran on it, ``pinned`` are those of them that may run on no other CPU. Rates are per second;
+    unknown is ``None``. ``online`` is False for a CPU that a queue names but that is offline."""
 
     cpu: int
     hctxs: tuple[int, ...] = ()
@@ -50,7 +49,7 @@ def cpu_rows(
     topology: Topology,
     ipi: Mapping[int, float] | None = None,
 ) -> tuple[CpuRow, ...]:
-    """A row for every CPU that is measured or that a queue names, in the order of numbers.
+    """A row for every CPU that is measured or named by a queue, in order of number.
 
     ``ipi`` are the newest function-call interrupts, for frames that did not read them."""
     queues = _queues(disks)
@@ -142,7 +141,7 @@ class GridRow:
     busiest_text: str
 
     def level(self, cpu: int, steps: int) -> int | None:
-        """Fill level of the cell, 0 to ``steps``; 0 only for exactly zero, so that small values
+        """Fill level of the cell, 0 to ``steps``; only exactly zero gives 0, so that small values
         stay visible. ``None`` if not measured."""
         value = self.values.get(cpu)
         if value is None:
@@ -202,8 +201,8 @@ def _format_busiest(
 
 
 def fold_lines(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[list[Domain]]:
-    """Lines of at most ``columns`` cells (one a CPU, ``gap`` between two domains). A domain
-    wider than a line is cut; no other one is."""
+    """Lines of at most ``columns`` cells (one per CPU, ``gap`` between two domains). Only a domain
+    wider than a line is split."""
     width = max(1, columns)
     lines: list[list[Domain]] = [[]]
     width_used = 0

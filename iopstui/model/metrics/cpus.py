@@ -32,15 +32,15 @@ from iopstui.model.samples import (
 
 # CPU figures of one second, computed on demand.
 #
-# A wide machine has thousands of these figures. A terminal shows some of them in some seconds, and
-# most others look at one figure of each CPU.
+# A wide machine has thousands of these figures. The screen shows few of them and not in each
+# second; most other users need one figure of each CPU.
 
 
 @dataclass(frozen=True, slots=True)
 class CpuFrame:
-    """A CPU in one second. Counts are per second; ``irq_s`` is the target device's own interrupts,
-    ``None`` where the device has none; ``ipi_s`` function-call interrupts, over the last two
-    readings of /proc/interrupts (``None`` in a frame whose sample did not read it)."""
+    """A CPU in one second. Counts are per second; ``irq_s`` is the target device's own interrupts
+    (``None``: it has none), ``ipi_s`` function-call interrupts between the last two readings of
+    /proc/interrupts (``None`` if the frame's sample did not read it)."""
 
     load: rates.CpuLoad | None
     block_s: float | None
@@ -174,7 +174,7 @@ def steal_of(cpus: Mapping[int, CpuFrame], wanted: Collection[int]) -> dict[int,
 
 
 def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
-    """``block_s``, ``irq_s`` or ``ipi_s`` by CPU, of those that have it."""
+    """``block_s``, ``irq_s`` or ``ipi_s`` by CPU, for the CPUs that have it."""
     between = _interval_of(cpus)
     if between is None:
         pairs = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
@@ -192,7 +192,7 @@ def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
 
 MAX_SAMPLES = 1200
 MAX_VALUES = 200_000
-"""Samples times CPUs: on a large machine fewer seconds are kept (1 MB)."""
+"""Samples times CPUs (1 MB): a large machine keeps fewer seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +237,9 @@ class CpuHistory:
             self._samples.popleft()
 
     def columns(self, start: float, column_s: float, count: int) -> list[dict[int, float] | None]:
-        """For each of ``count`` columns from ``start`` on: the share (0..1) that each CPU has of
-        all completions of the samples whose middle lies in it, CPUs with none left out; ``None``
-        where there is no sample, empty where nothing was completed."""
+        """For each of ``count`` columns from ``start`` on: each CPU's share (0..1) of the
+        completions in the samples whose middle lies in the column, without CPUs that have none.
+        ``None`` without a sample, empty if nothing was completed."""
         sums: list[dict[int, float] | None] = [None] * count
         for sample in self._samples:
             at = int(((sample.start + sample.end) / 2 - start) // column_s)
@@ -273,10 +273,9 @@ Counts = Mapping[int, int]
 
 
 class IrqRates(Mapping[int, Mapping[int, float]]):
-    """Interrupts a second by their number and CPU, of those that both readings have.
-
-    A wide machine has ten thousands of these figures, most of them 0 and few of them shown: an
-    interrupt's are made when somebody asks for it. What all of them came to is known without."""
+    """Interrupts per second by number and CPU, for those in both readings. A wide machine has tens
+    of thousands of these figures, most of them 0 and few shown, so an interrupt's rates are
+    computed on demand. Their sums don't need that."""
 
     __slots__ = ("_counts", "_earlier_counts", "_irqs", "_rates_by_irq", "_seconds")
 
@@ -323,7 +322,7 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
         return rates if columns is rates else {**dict.fromkeys(columns, 0.0), **rates}
 
     def _changed_rates(self, irq: int) -> tuple[Collection[int], Mapping[int, float]]:
-        """The CPUs that have a rate, and all of these that are not 0."""
+        """The CPUs that have a rate, and the rates that are not 0."""
         reading, before = _reading(self._counts, irq), _reading(self._earlier_counts, irq)
         increase = (
             reading.increase_since(before) if reading is not None and before is not None else None
@@ -343,7 +342,7 @@ def _reading(counts: Mapping[int, Counts], irq: int) -> IrqReading | None:
 
 
 ALIGNED = 0.05
-"""fio's interval and the kernel's may differ by this share to be called the same."""
+"""fio's interval and the kernel's count as equal if they differ by at most this share."""
 _LETTERS = {READ: "r", WRITE: "w", TRIM: "d"}
 UNSENT_ENGINES = frozenset({"null", "cpuio"})
 """Engines that only pretend to do I/O."""
@@ -351,18 +350,18 @@ _FALSE_VALUES = frozenset({"0", "none", "false"})
 
 
 Sent = tuple[float, float]
-"""Bytes per second that the job's processes had block devices read and write."""
+"""Bytes per second that block devices read and wrote for the job's processes."""
 
 
 class SentBytes:
-    """Turns what fio's processes had block devices read and write into rates."""
+    """Rates of what block devices read and wrote for fio's processes."""
 
     def __init__(self) -> None:
         self.previous = (0, 0)
 
     def feed(self, raw: RawSample, seconds: float | None) -> Sent | None:
-        """Rates over the kernel's interval of ``seconds`` that this sample ends; ``None``: not
-        known. A run's first sample counts all since the run began."""
+        """Rates over the kernel's interval of ``seconds`` that ends with this sample; ``None``: not
+        known. A run's first sample counts everything since the run began."""
         if raw.read_bytes is None or raw.written_bytes is None:
             return None
         now, before = (raw.read_bytes, raw.written_bytes), self.previous
@@ -380,10 +379,10 @@ def job_load(
     kernel_s: float | None,
     sent: Sent | None = None,
 ) -> JobLoad | None:
-    """What the jobs of an interval had in flight. ``cpu_waits`` are the percentages of it in which
-    each job waited for a CPU, ``workers_wait`` the sum of those of all workers, ``kernel_s`` the
-    length of the kernel's interval. ``None`` without fio's figures, or if some I/Os have no
-    latency."""
+    """What the jobs of an interval had in flight. ``cpu_waits`` are the percentages of the interval
+    in which each job waited for a CPU, ``workers_wait`` the same summed over all workers,
+    ``kernel_s`` the length of the kernel's interval. ``None`` without fio's figures, or if some
+    I/Os have no latency."""
     if fio is None or fio.ramp or not (fio.measures_latency and fio.times_all):
         return None
     total = fio.total
@@ -410,7 +409,7 @@ def _latency_ns(part: DirectionInterval) -> float | None:
 
 
 def _unsent_ios(fio: FioInterval, status: FioStatus, ios: float) -> float:
-    """How many of the I/Os in flight are of engines that send nothing to a disk."""
+    """How many of the I/Os in flight belong to engines that send nothing to a disk."""
     rows = [job for job in fio.jobs if _engine(status.jobs[job.index]) in UNSENT_ENGINES]
     if len(rows) == len(fio.jobs):
         return ios
@@ -424,7 +423,7 @@ def _engine(job: JobStatus) -> str:
 def _direction_loads(
     fio: FioInterval, status: FioStatus, sent: Sent | None
 ) -> tuple[DirectionLoad, ...]:
-    """Return a load for each direction; one for all where fio does not tell reads from writes."""
+    """A load for each direction, or one for all if fio does not separate reads and writes."""
     in_cache = writes_in_cache(status)
     direct = not any(_buffered(job) for job in status.jobs)
     by_letter = {"r": sent[0], "w": sent[1], "": sum(sent)} if sent is not None else {}
@@ -452,8 +451,7 @@ def _writes(job: JobStatus) -> bool:
 
 
 def _buffered(job: JobStatus) -> bool:
-    """Return whether I/O is buffered; fio's default is yes. NVMe commands never are, mapped files
-    always."""
+    """Whether I/O is buffered (fio's default). NVMe commands never are, mapped files always."""
     if _engine(job) in (PASSTHROUGH, "mmap"):
         return _engine(job) == "mmap"
     if "buffered" in job.options:

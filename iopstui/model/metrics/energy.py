@@ -36,7 +36,7 @@ class RunEnergy:
         self._ios += ios
 
     def watts(self, kind: str) -> float | None:
-        """Mean power; ``None`` where it was not counted."""
+        """Mean power; ``None`` if it was not counted."""
         return ratio(self.joules.get(kind), self._seconds)
 
     @property

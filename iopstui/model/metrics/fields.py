@@ -1,8 +1,8 @@
 """The registry of frame fields: name, unit, source and meaning of every value.
 
-A field's id is its path in a frame event (``--format jsonl``), joined by dots; ``*`` stands for
-a key that is data (a device, a CPU, a job's position). Disk fields have iostat's own names and
-units. A value that is not known is null, never 0. They are those of the tree (frame_figures.py)."""
+A field's id is its path in a frame event (``--format jsonl``), joined by dots; ``*`` stands for a
+key that is data (a device, a CPU, a job's position). Disk fields have iostat's own names and units.
+An unknown value is null, never 0. The fields come from the tree in frame_figures.py."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BY_ID = {field.id: field for field in FIELDS}
 
 
 def find_field(path: Sequence[str]) -> Field | None:
-    """The field that a value at ``path`` of a frame object is, or ``None``."""
+    """The field of a value at ``path`` of a frame object, or ``None``."""
     return next((field for field in FIELDS if field.covers(path)), None)
 
 

@@ -1,6 +1,6 @@
 """A figure over many frames: a run's IOPS, its p99, a device's await. Means of means are wrong, so
-every figure is made of addends: counts over seconds, latency sums over samples, histogram
-bins. A figure is named by its path in model/metrics/fields.py."""
+every figure is computed from sums: counts and seconds, latency sums and samples, histogram bins. A
+figure is named by its path in model/metrics/fields.py."""
 
 from __future__ import annotations
 
@@ -24,18 +24,16 @@ def is_measurable(path: Sequence[str]) -> bool:
 
 
 def has_idle_end(frame: Frame) -> bool:
-    """The kernel's last interval goes on until fio's last document, when nothing runs any more, and
-    while fio writes its logs nothing runs either; only a run without any other is better judged by
-    it than by nothing."""
+    """Whether the end of the frame's kernel interval is idle: the last one goes on until fio's last
+    document, and nothing runs while fio writes its logs. Such a frame counts only if a run has no
+    other."""
     has_ended = NO_FIO in frame.flags and frame.fio_age_s is not None
     return has_ended or {FINAL, PARTIAL} <= frame.flags
 
 
 class Meter:
-    """Adds frames up to one figure. ``add`` returns the frame's own value of it.
-
-    Frames of fio's ramp and around a handover are left out.
-    ``value`` is ``None`` where nothing was measured."""
+    """Adds frames up to one figure. ``add`` returns the frame's own value. Frames of fio's ramp and
+    around a handover are left out. ``value`` is ``None`` if nothing was measured."""
 
     def __init__(self, path: Sequence[str]) -> None:
         if not is_measurable(path):
@@ -49,13 +47,13 @@ class Meter:
         self._max: int | None = None
 
     def _row(self) -> Figure:
-        # a meter is passed between processes, its row is not
+        # a meter is passed between processes, its figure's row is not
         row = row_at(self.path)
         assert row is not None
         return row
 
     def add(self, frame: Frame) -> float | None:
-        """Count one frame; its own value, ``None`` if it has none."""
+        """Count one frame; return its own value (``None``: it has none)."""
         if self._by_readings:
             owners = owners_of(frame, self.path)
             return self._add_reading(self._row().value(owners[0]) if owners else None)
@@ -91,7 +89,7 @@ class Meter:
 
     @property
     def percent(self) -> float | None:
-        """99.0 of a p99; ``None`` where the figure is no percentile."""
+        """99.0 for a p99; ``None`` if the figure is no percentile."""
         return BY_PERCENTILE.get(self.path[-1]) if self._by_bins else None
 
     @property
@@ -113,7 +111,7 @@ class Meter:
         return value
 
     def _add_bins(self, latencies: Any) -> float | None:
-        """Add the histogram of an object with latencies (figures/latency.py)."""
+        """Add the histogram of an object that has latencies (figures/latency.py)."""
         latencies = getattr(latencies, "device", latencies)
         if not latencies.bins:
             return None

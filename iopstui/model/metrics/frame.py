@@ -51,24 +51,25 @@ SOME_LATENCY = "SOME_LATENCY"
 WRONG_LATENCY = "WRONG_LATENCY"
 APPROX_IOPS = "APPROX_IOPS"
 APPROX_BW = "APPROX_BW"
-"""The I/Os or bytes per second are of clearly other seconds than the rest of the row."""
+"""The I/Os or bytes per second cover clearly different seconds than the rest of the row."""
 APART = "APART"
-"""fio's and the kernel's figures are of clearly different seconds: they are not compared."""
+"""fio's and the kernel's figures cover clearly different seconds: they are not compared."""
 _UNSURE = frozenset({RAMP, PARTIAL, LATE, RESET, APPROX_IOPS})
 SOME_HOSTS = "SOME_HOSTS"
 """Flag of a total of many hosts: some that take part are missing in it."""
 HANDOVER = "HANDOVER"
-"""Around a change from one run to the next without a pause: another run worked in it, too."""
+"""Around a handover from one run to the next: both worked in this interval."""
 UNCOUNTED = frozenset({RAMP, HANDOVER})
 """Intervals that are drawn, but are in no figure of a whole run."""
 
 APART_SHARE = 0.1
-# without a job the kernel's interval is short below this share of one
+# without a job, a kernel interval below this share of the usual one is short
 SHORT_SHARE = 0.8
 LEAST_STEP_S = 0.001
-"""Between two frames. A merge leaves out one that has the time of the one before: it came twice."""
-# the reading that shows a run's first I/O came soon after it if it shows no more I/Os than this,
-# or than this share of those that follow
+"""Least time between two frames. A merge leaves out a frame with the time of the one before: it
+came twice."""
+# the reading that shows a run's first I/O came soon after it if it has at most this many I/Os, or
+# this share of the following second's
 MANY_FIRST_IOS = 16
 EARLY_SHARE = 0.05
 
@@ -76,11 +77,11 @@ EARLY_SHARE = 0.05
 @dataclass(frozen=True, slots=True)
 class JobFrame:
     """A fio job in one interval: ``index`` from 0, the CPU it ran on last, ``pinned`` if it may run
-    on that one alone, ``busy`` percent of one CPU (``None`` in its first interval). ``pid`` is its
-    process's or thread's number. ``cpu_wait`` is the percentage of the interval in which it was
-    ready to run and had no CPU (``None``: not known), ``workers_wait`` the sum of the same
-    percentages of its workers (``None``: it has none). ``nice`` and ``policy`` are the scheduler's
-    (JobThread), and so is the ``state`` at its end."""
+    on that CPU only, ``busy`` percent of one CPU (``None`` in its first interval). ``pid`` is the
+    number of its process or thread. ``cpu_wait`` is the percentage of the interval in which it was
+    ready to run and had no CPU (``None``: not known), ``workers_wait`` the sum of this over its
+    workers (``None``: it has none). ``nice`` and ``policy`` are the scheduler's (JobThread), and so
+    is the ``state`` at its end."""
 
     index: int
     cpu: int
@@ -98,21 +99,21 @@ class JobFrame:
 class Frame:
     """An interval of the session. ``t`` is seconds since the first raw sample (monotonic).
     ``seconds`` is the kernel interval, ``whole`` the frame with the kernel's figures over fio's
-    interval. ``fio`` is ``None`` when no document arrived; ``fio_age_s``
-    says how old fio's last one is then. ``skew_ms`` is kernel sampling time minus fio's timestamp.
-    ``flags`` are the quality flags of this module. ``jobs`` are fio's jobs with the CPUs they are
-    on; ``throttled`` percent of the interval in which a cgroup's CPU limit stopped us.
-    ``ipi_age_s`` is how long before ``t`` the function calls of ``cpus`` were counted: reading them
-    may take long. ``opened`` names the devices of ``disks`` that the jobs work on
-    (model/block/target.py), whose sum is ``total``. ``more`` are the figures of model/sources.py,
-    ``probe`` what the probe counted (``None`` where it is not on, or has printed nothing new).
-    ``waits`` says where the I/Os in flight are (model/metrics/waits.py). ``nvme`` has the drives'
-    own counters by controller, where they were read anew (model/metrics/nvme.py). ``share`` has the
-    figures of the NFS or SMB mounts that the jobs work on (``None``: none, or not measured),
-    ``groups`` the cgroups that did I/O on their disks, the busiest first (``None``: not read),
-    ``connections`` those to the servers that the target is on (``None``: none, or not read),
-    ``aws`` what AWS volumes count themselves, by disk (``None``: none, or not read), ``nvme_diag``
-    the rates of new kernels' counters of NVMe objects (model/metrics/nvme.py; ``None`` ditto)."""
+    interval. ``fio`` is ``None`` if no document arrived; ``fio_age_s`` is then the age of fio's
+    last one. ``skew_ms`` is kernel sampling time minus fio's timestamp. ``flags`` are the quality
+    flags of this module. ``jobs`` are fio's jobs with the CPUs they are on; ``throttled`` percent
+    of the interval in which a cgroup's CPU limit stopped us. ``ipi_age_s`` is how long before ``t``
+    the function calls of ``cpus`` were counted: reading them may take long. ``opened`` names the
+    devices of ``disks`` that the jobs work on (model/block/target.py), whose sum is ``total``.
+    ``more`` are the figures of model/sources.py, ``probe`` what the probe counted (``None`` if it
+    is off, or has nothing new). ``waits`` says where the I/Os in flight are
+    (model/metrics/waits.py). ``nvme`` has the drives' own counters by controller, if they were read
+    again (model/metrics/nvme.py). ``share`` has the figures of the NFS or SMB mounts that the jobs
+    work on (``None``: none, or not measured), ``groups`` the cgroups that did I/O on their disks,
+    the busiest first (``None``: not read), ``connections`` those to the servers that the target is
+    on (``None``: none, or not read), ``aws`` what AWS volumes count themselves, by disk (``None``:
+    none, or not read), ``nvme_diag`` the rates of new kernels' counters of NVMe objects
+    (model/metrics/nvme.py; ``None`` ditto)."""
 
     seq: int
     step: int
@@ -144,14 +145,13 @@ class Frame:
 
     @property
     def holds(self) -> bool:
-        """Whether its rates are those of the job: not of a part of the interval, or of one that
-        fio did not measure alone."""
+        """Whether its rates are those of the job in the whole interval."""
         return not self.flags & _UNSURE
 
     @property
     def drawn(self) -> tuple[float | None, float | None]:
         """fio's IOPS and bytes per second for a chart; ``None`` is a gap. A ramp and a handover are
-        drawn; other rows whose rates do not hold are not."""
+        drawn, other frames only if ``holds``."""
         unsure = self.flags & _UNSURE and not self.flags & UNCOUNTED
         if self.fio is None or unsure:
             return None, None
@@ -160,9 +160,9 @@ class Frame:
 
     @property
     def whole(self) -> Frame:
-        """The frame with the kernel's figures over fio's interval. They are over the last part of
-        it alone where the kernel was also read while fio's document was late. Successive frames
-        that are whole may overlap: add up the others."""
+        """The frame with the kernel's figures over fio's interval. Otherwise they may cover only
+        its last part, if the kernel was also read while fio's document was late. Whole frames may
+        overlap; to add up, use the others."""
         return self if self.beside is None else self.beside
 
     @property
@@ -181,9 +181,9 @@ class Frame:
 
 @dataclass(slots=True)
 class FirstIo:
-    """When the kernel saw a run's first I/O: ``wall_ms`` of the reading that shows it, ``None``
-    where that reading may have come late, or there is none before fio's first document. ``ios``
-    are those that it shows."""
+    """When the kernel saw a run's first I/O: ``wall_ms`` of the reading that shows it, ``None`` if
+    that may have come late, or there is none before fio's first document. ``ios`` is how many it
+    shows."""
 
     wall_ms: float | None = None
     ios: int = 0
@@ -191,7 +191,7 @@ class FirstIo:
     def feed(
         self, current: KernelSample, previous: KernelSample | None, opened: Sequence[str]
     ) -> None:
-        """Take a reading into account that came no later than the run's first document."""
+        """Take a reading that came no later than the run's first document."""
         ios = sum(
             now.reads + now.writes - before.reads - before.writes
             for name in opened
@@ -217,7 +217,7 @@ class FrameBuilder:
     ) -> None:
         self._opened = tuple(opened)
         self._stack = Stack.from_tops(opened, links)
-        # when the first sample was taken, for a fold that begins in the middle
+        # when the session's first sample was taken, for a fold that begins in the middle
         self._origin_ns = origin_ns
         self._kernel: KernelSample | None = None
         self._ipi: KernelSample | None = None
@@ -273,12 +273,13 @@ class FrameBuilder:
         previous: KernelSample | None,
         ipi_before: KernelSample | None,
     ) -> Frame:
-        """``frame`` with the kernel's figures since ``previous``, and those over fio's interval."""
+        """``frame`` with the kernel's figures since ``previous``, and with those over fio's
+        interval (``whole``)."""
         fio = frame.fio
         began, self._fio_kernel = self._fio_kernel, self._kernel_at_fio(raw, fio)
         over_fio = previous
         if fio is not None and raw.kernel is not None and began is not None:
-            # before a run's first document another program may have done the first I/O
+            # before a run's first document, the first I/O may be another program's
             readings = [each for each in (previous, began) if each is not None]
             over_fio = min(readings, key=lambda each: _distance(raw.kernel, each, fio.seconds))
         sent = self._sent.feed(raw, _seconds(raw.kernel, over_fio)) if fio is not None else None
@@ -406,8 +407,8 @@ class FrameBuilder:
         return interval
 
     def _time(self, raw: RawSample) -> float:
-        """Seconds since the session began; a document found late (after a stop of iopstui, when
-        no kernel reading belongs to it) is put where its own timestamp says."""
+        """Seconds since the session began. A document found late (iopstui was stopped, so no kernel
+        reading belongs to it) gets the time of its own timestamp."""
         arrived = (raw.arrived_ns - (self._origin_ns or 0)) / 1e9
         late = (raw.wall_ms - raw.fio.timestamp_ms) / 1000 if raw.fio else 0.0
         t = arrived - late if raw.kernel is None and late > 0 else arrived
@@ -431,8 +432,8 @@ def _distance(current: KernelSample | None, previous: KernelSample, seconds: flo
 
 
 def _marked(frame: Frame) -> Frame:
-    """``frame`` with its flag where fio's and the kernel's seconds are different ones. In a partial
-    one the kernel's often go on when no job runs any more."""
+    """``frame`` with the flag APART if fio's and the kernel's seconds differ. (In a partial one,
+    the kernel's often continue after the jobs.)"""
     fio_s = frame.fio.seconds if frame.fio is not None and PARTIAL not in frame.flags else None
     if not fio_s or not frame.seconds or abs(frame.seconds - fio_s) <= APART_SHARE * fio_s:
         return frame
@@ -457,7 +458,7 @@ def _skew(raw: RawSample) -> float | None:
 def _kernel_figures(
     current: KernelSample, previous: KernelSample, ipi_before: KernelSample | None, seconds: float
 ) -> dict[str, Any]:
-    """What a frame has of two readings, by its fields."""
+    """The fields of a frame that come from two kernel readings."""
     now, before = current.more, previous.more
     disks = {
         name: disk_rates(counters, previous.disks[name], seconds)

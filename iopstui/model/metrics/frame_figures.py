@@ -1,7 +1,7 @@
 """The tree of a frame's figures.
 
-``FRAME`` says what a frame event (``--format jsonl``) is made of; the rows of each subject stand
-beside it (fio/interval.py, figures/disk.py, metrics/probe.py ...)."""
+``FRAME`` defines a frame event (``--format jsonl``); the rows of each subject are next to its code
+(fio/interval.py, figures/disk.py, metrics/probe.py ...)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FLAGS = (
 
 
 def _of_all(row: Figure) -> Figure:
-    """A disk's figure for the sum of the devices that the jobs work on."""
+    """A disk's figure for all devices that the jobs work on together."""
     if row.part in NOT_ADDED:
         return replace(row, meaning="of the one device that the jobs work on; null for several, as "
                        "shares don't add up")  # fmt: skip
@@ -130,7 +130,7 @@ FRAME: Rows = (
 )  # fmt: skip
 HOST = Figure("host", "", "machine that was measured", kind=TEXT, always=True)
 EVENT: Rows = (FRAME[0], HOST, *FRAME[1:])
-"""A frame as an event: a sink writes the host behind the event's kind."""
+"""A frame as an event: a sink writes the host after the event's kind."""
 
 
 @cache
@@ -151,8 +151,8 @@ def row_at(path: tuple[str, ...]) -> Figure | None:
 
 
 def owners_of(frame: Frame, path: Sequence[str]) -> tuple[Any, ...]:
-    """The object that has the figure at ``path``, and those that it is in, up to the frame; empty
-    where one of them is not there."""
+    """The object that has the figure at ``path``, then the objects around it up to the frame; empty
+    if one is missing."""
     owners: tuple[Any, ...] = (frame,)
     rows, keys = FRAME, list(path)
     while True:

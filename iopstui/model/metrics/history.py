@@ -1,8 +1,8 @@
 """Bounded history of measurements for charts, with gaps and marks.
 
 A sample describes the interval that ends at ``t`` and lasted ``seconds``. ``None`` is a gap and
-stays one. The newest samples are kept as they came; everything is also folded into coarser
-buckets, so a day fits into a few megabytes that never grow."""
+stays one. The newest samples are kept as they are; all are also folded into coarser buckets, so a
+day fits into a few megabytes that never grow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FOLD_S = 10.0
 FOLDED_SAMPLES = 8640
 MAX_MARKS = 500
 MIN_MARK_SPACING_S = 5.0
-"""A job that starts so soon after a mark has no mark of its own."""
+"""A job that starts within this time after a mark has no mark of its own."""
 MEAN, MAX = "mean", "max"
 
 
@@ -41,8 +41,8 @@ class HistoryBand:
 
 
 class _Level:
-    """A ring of intervals: start, end, and for every series its mean and its maximum, which are one
-    where an interval is a ``single`` sample."""
+    """A ring of intervals: start, end, and for every series its mean and its maximum (the same
+    array if intervals are ``single`` samples)."""
 
     def __init__(self, series: int, capacity: int, single: bool = False) -> None:
         self._capacity = capacity
@@ -61,7 +61,7 @@ class _Level:
         if several:
             for column, value in zip(self.maxima, top, strict=True):
                 column.append(value)
-        # Cutting the front off an array copies it, so it is not done for each sample.
+        # Cutting off the front of an array copies it, so it is not done for each sample.
         if len(self.starts) >= self._capacity + self._capacity // 8:
             tops = self.maxima if several else ()
             for column in (self.starts, self.ends, *self.means, *tops):
@@ -104,10 +104,8 @@ class _Fold:
 
 
 class History:
-    """The past of a fixed set of series, in order of time.
-
-    ``add`` must be called with growing ``t``; a sample that is not later than the one before
-    is dropped. ``window`` gives any stretch of it as a fixed number of columns."""
+    """The past of a fixed set of series, in order of time. ``add`` drops a sample that is not later
+    than the one before. ``window`` returns any span as a fixed number of columns."""
 
     def __init__(
         self,
@@ -145,7 +143,7 @@ class History:
         for name, value in values.items():
             if value is not None:
                 row[self._index[name]] = float(value)
-        # An interval can't begin before the one before it has ended.
+        # An interval can't begin before the end of the one before.
         start = max(t - seconds, self.end) if self.end is not None else t - seconds
         self._raw.add(start, t, row, row)
         self._fold_in(start, t, row)
@@ -169,7 +167,7 @@ class History:
         return (mark for mark in self._marks if start <= mark.t < end)
 
     def band(self, start: float, end: float, text: str) -> None:
-        """Remember a span of time; one that begins where the newest does replaces it."""
+        """Remember a span of time; it replaces the newest one if both begin at the same time."""
         if self._bands and self._bands[-1].start == start:
             self._bands.pop()
         self._bands.append(HistoryBand(start, end, text))
@@ -181,8 +179,8 @@ class History:
     def flagged_columns(
         self, start: float, column_s: float, columns: int
     ) -> list[tuple[int, str | None]]:
-        """The columns of a chart that marks and bands take, in order, with their words: a band's
-        stand at its first column, the others have ``None``."""
+        """The columns of a chart that have a mark or a band, in order, with its text: a band's is
+        at its first column, the others have ``None``."""
         end = start + columns * column_s
         flags: list[tuple[int, str | None]] = [
             (int((mark.t - start) / column_s), mark.text) for mark in self.marks(start, end)
@@ -201,7 +199,7 @@ class History:
 
         A column shows the samples whose middle lies in it (their time-weighted mean, or the
         maximum), or, if it is narrower than a sample, the sample that covers its own middle.
-        Where there is neither it is a gap."""
+        Otherwise it is a gap."""
         values_by_column: list[float | None] = [None] * max(columns, 0)
         level = self._level(start)
         if not len(level) or column_s <= 0:
@@ -227,7 +225,7 @@ class History:
 def _column(
     level: _Level, values: array[float], position: int, low: float, high: float, statistic: str
 ) -> tuple[float, int]:
-    """Return one column's value, and where the next column begins to look."""
+    """One column's value, and the position where the next column starts."""
     middle = (low + high) / 2
     weight = total = 0.0
     top = covering = nan

@@ -23,7 +23,7 @@ Steps = Mapping[int, int]
 
 
 def step_of(latency_ns: int) -> int:
-    """The step that this latency is counted in."""
+    """The step for this latency."""
     return math.floor(STEPS_PER_DECADE * math.log10(max(latency_ns, 1)))
 
 
@@ -34,13 +34,13 @@ def middle_of(step: int) -> float:
 
 class _Ring:
     """Intervals with their counts by step, in a few long arrays: thousands of small objects would
-    take twice the memory, and leave holes in it when they go."""
+    take twice the memory and fragment it."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self.starts, self.ends = array("d"), array("d")
         self._steps, self._counts = array("h"), array("I")
-        # where each interval's steps end, those that are gone included
+        # where each interval's steps end, including dropped intervals
         self._step_ends = array("q")
         self._dropped_steps = 0
 
@@ -49,7 +49,7 @@ class _Ring:
         self.ends.append(end)
         self._steps.extend(steps)
         if max(steps.values(), default=0) > MAX_32 and self._counts.typecode == "I":
-            # twice the room, where a count needs it
+            # twice the size, if a count needs it
             self._counts = array("Q", self._counts)
         self._counts.extend(min(count, MAX_64) for count in steps.values())
         self._step_ends.append(self._dropped_steps + len(self._steps))
@@ -73,7 +73,7 @@ class _Ring:
         return ring
 
     def between(self, low: float, high: float) -> list[int]:
-        """Entries whose middle lies in the span; else the one that covers its middle."""
+        """Entries whose middle lies in the span, or else the one that covers the span's middle."""
         middle = (low + high) / 2
         inside, covering = [], []
         index = bisect_left(self.ends, low)

@@ -17,7 +17,7 @@ from iopstui.model.metrics.statistics import Steadiness, steadiness
 MIN_SHARE = 0.05
 """A section with less than this share of the I/Os does not make a stage."""
 MIN_IOS = 100
-"""Rounds of fewer I/Os differ by single ones."""
+"""With fewer I/Os, single ones make rounds differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class _Interval:
 
 
 class LoadSeries:
-    """A run's completed I/Os over time, without fio's ramp and what is around a handover."""
+    """A run's completed I/Os over time, without fio's ramp and handovers."""
 
     def __init__(self) -> None:
         self._intervals: list[_Interval] = []
@@ -52,13 +52,13 @@ class LoadSeries:
         return sum(interval.seconds for interval in self._intervals if interval.holds)
 
     def steadiness(self, round_s: float | None = None) -> Steadiness:
-        """Whether the run was steady, stages or not, by rounds of ``round_s`` seconds (``None``:
-        as the rule chooses)."""
+        """Whether the run as a whole was steady, by rounds of ``round_s`` seconds (``None``: the
+        rule chooses)."""
         return steadiness(_pairs(self._intervals), round_s)
 
     def stages(self) -> list[Steadiness]:
-        """Whether each stage was steady. Without one that is long enough there is one result,
-        which says why."""
+        """Whether each stage was steady. If none is long enough there is one result, which says
+        why."""
         bounds = self._bounds()
         results = []
         for first, end in pairwise(bounds):
@@ -77,8 +77,8 @@ class LoadSeries:
         return judged or whys[:1] or [Steadiness(None)]
 
     def _bounds(self) -> list[int]:
-        """Where stages begin, and the end of the last one: the intervals in which a section with a
-        part of the load begins or ends are stages of their own, partly of the one before."""
+        """Where stages begin, and where the last one ends. An interval in which a section begins or
+        ends is a stage of its own, because it belongs partly to the one before."""
         rows: dict[int, list[int]] = {}
         for number, interval in enumerate(self._intervals):
             for section in interval.sections:

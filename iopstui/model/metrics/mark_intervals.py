@@ -1,6 +1,6 @@
 """Intervals between marks, with the figures measured in each.
 
-A pure fold, like the runs (run_history.py): the same calls give the same stretches, live or from a
+A pure fold, like the runs (run_history.py): the same calls give the same intervals, live or from a
 recording."""
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from iopstui.model.metrics.run_figures import RunFigures
 
 BEGIN = "from the beginning"
 RESTART_S = 5.0
-"""A run that begins so soon behind a mark is what the mark tells of."""
+"""A run that begins within this time after a mark is the mark's subject."""
 MAX_INTERVALS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class MarkInterval:
-    """From ``start`` to ``end`` (seconds of the session), called by the mark at its beginning. It
+    """From ``start`` to ``end`` (seconds of the session), named after the mark at its beginning. It
     ends with the measurement: with its job, if one ran, even if nothing follows for minutes.
-    ``seconds`` of it were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, else,
-    where no job ran (``by_fio`` False), the device's; ``p99_ns`` is of all latencies of fio in one
-    histogram. What was not measured is ``None``."""
+    ``seconds`` of it were measured; ``iops`` and ``bw`` (bytes/s) are fio's means over them, or the
+    device's if no job ran (``by_fio`` False); ``p99_ns`` is of all fio latencies in one histogram.
+    ``None``: not measured."""
 
     start: float
     end: float
@@ -40,7 +40,7 @@ class MarkInterval:
 
 
 def middle_of_frame(frame: Frame) -> float:
-    """Middle of the measured time: the frame counts to the interval that contains it."""
+    """Middle of the measured time: the frame belongs to the interval that contains it."""
     seconds = frame.fio.seconds if frame.fio is not None else frame.seconds
     return frame.t - (seconds or 0.0) / 2
 
@@ -86,8 +86,8 @@ class MarkIntervals:
         self._begin(t, text)
 
     def start_run(self, t: float, text: str) -> None:
-        """A run begins. Right behind a mark the stretch is that of the mark, and what the run
-        before still did belongs to neither."""
+        """A run begins. Right after a mark, the interval is the mark's, and the rest of the run
+        before belongs to neither."""
         now = self._current
         if now.text != BEGIN and t - now.start <= RESTART_S:
             self._current = _OpenInterval(t, now.text)
@@ -101,12 +101,12 @@ class MarkIntervals:
         self._current = _OpenInterval(t, text)
 
     def add_frame(self, frame: Frame) -> None:
-        """Add a frame; one that began before the mark is not counted behind it."""
+        """Add a frame; one that began before the mark does not count after it."""
         if middle_of_frame(frame) >= self._current.start:
             self._current.figures.add(frame)
 
     def add_figures(self, later: RunFigures, first: float) -> None:
-        """Several intervals; ``first``: the earliest of their middles."""
+        """Add the figures of several frames; ``first``: the earliest of their middles."""
         if first >= self._current.start:
             self._current.figures.join(later)
 

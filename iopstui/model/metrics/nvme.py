@@ -1,8 +1,8 @@
 """Figures of NVMe drives' own counters: what they are now, and what a run added to them.
 
-A reading (``DriveReading``) has the drive's counters and those at the run's beginning, so a figure
-needs one reading alone. Counters of several drives are added up; of their temperature, wear and
-spare the worst is shown."""
+A reading (``DriveReading``) has the drive's counters now and at the run's beginning, so a figure
+needs only one reading. Counters of several drives are added up; temperature, wear and spare are
+those of the worst one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ UNIT_BYTES = 512_000
 """A data unit of the SMART page: 1000 blocks of 512 bytes."""
 _KELVIN = 273
 MIN_WRITTEN_BYTES = 1 << 30
-"""Bytes that a run must write before its write amplification means anything: what a drive does for
-itself in the background would count for more than the run."""
+"""Bytes that a run must write before its write amplification is shown: below, the drive's own
+background work would outweigh the run."""
 
 Readings = Mapping[str, DriveReading]
 _ReadFigure = Callable[[DriveReading], "float | None"]
@@ -33,7 +33,7 @@ _Combine = Callable[[Sequence[float]], float]
 
 
 def counter_growth(reading: DriveReading, name: str, factor: int = 1) -> int | None:
-    """What a counter has more than at the run's beginning; ``None`` where it is not known, or went
+    """How much a counter has grown since the run's beginning; ``None`` if unknown, or if it went
     backwards (another drive, or a reset counter)."""
     if name not in reading.counts or name not in reading.began:
         return None
@@ -59,8 +59,8 @@ def _watts(reading: DriveReading) -> float | None:
 
 
 def media_written(reading: DriveReading) -> int | None:
-    """Bytes that the drive wrote to its media in the run: of OCP's page, else of the statistics of
-    flexible data placement, else of the endurance group (in steps of 10^9 bytes)."""
+    """Bytes that the drive wrote to its media in the run: from OCP's page, else from the statistics
+    of flexible data placement, else from the endurance group (in steps of 10^9 bytes)."""
     counters = (("media_bytes_written", 1), ("fdp_media_bytes_written", 1),
               ("group_media_gb_written", 10**9))  # fmt: skip
     growths = (counter_growth(reading, name, factor) for name, factor in counters)
@@ -116,9 +116,9 @@ BY_NAME = {figure.name: figure for figure in FIGURES}
 WORST: Mapping[str, _Combine] = {
     "temperature": max, "spare": min, "used": max, "critical_warning": max,
 }  # fmt: skip
-"""Of a whole run the worst reading counts, not the last; of several drives, too."""
+"""For a whole run the worst reading counts, not the last one; likewise for several drives."""
 _COMBINED: Mapping[str, _Combine] = {**WORST, "power_state": min, "write_amplification": max}
-"""What several drives have together; all else is added up."""
+"""Figures that several drives share; all others are added up."""
 
 
 # bits of the critical warning (NVM Express Base Specification 2.0, figure 207)
@@ -129,7 +129,7 @@ CRITICAL_WARNINGS: tuple[tuple[int, str], ...] = (
 
 
 def warnings_of(reading: DriveReading) -> Iterator[str]:
-    """What a drive warns of, and what went wrong since the run began, in a few words each."""
+    """A drive's warnings, and its errors since the run began, in a few words each."""
     bits = reading.counts.get("critical_warning", 0)
     yield from (f"warns: {warning}" for bit, warning in CRITICAL_WARNINGS if bits & 1 << bit)
     errors = counter_growth(reading, "media_errors")
@@ -147,14 +147,14 @@ def drive_figures(reading: DriveReading) -> dict[str, float | None]:
 
 
 def combined_figure(readings: Readings, name: str) -> float | None:
-    """A figure of all drives; ``None`` if one of them does not have it."""
+    """A figure of all drives; ``None`` if one lacks it."""
     values = [BY_NAME[name].value(reading) for reading in readings.values()]
     combine: _Combine = _COMBINED.get(name, sum)
     return combine(values) if values and None not in values else None
 
 
 def _last(values: Sequence[float]) -> float:
-    """A counter's growth since the run's beginning is in every reading."""
+    """The last value: every reading has the growth since the run's beginning."""
     return values[-1]
 
 
@@ -200,9 +200,10 @@ class RunDrives:
             yield drive, {**drive_figures(reading), **worst}
 
 
-# What new kernels count of NVMe controllers, paths and namespaces, as rates of an interval.
+# Counters of newer kernels for NVMe controllers, paths and namespaces, as rates of an interval.
 #
-# The names are those of the kernel's files (linux/nvme/diag.py), as published; none was seen yet.
+# The names are those of the kernel's files (linux/nvme/diag.py), as published; not yet seen on a
+# machine.
 
 
 DIAG = "nvme_diag"
@@ -218,7 +219,8 @@ NVME_COUNTERS: Mapping[str, tuple[str, str]] = {
     "io_fail_no_available_path_count": ("I/O failed for lack of a path",
                                         "I/Os failed for lack of a path"),
 }  # fmt: skip
-"""Files in diag/ of an NVMe controller, path or namespace, with what one and several of it are."""
+"""Files in diag/ of an NVMe controller, path or namespace, with words for one and for several
+events."""
 _END = "_count"
 _CONTROLLER = re.compile(r"nvme\d+")
 
@@ -240,8 +242,8 @@ def counter_name(file: str, name: str) -> str:
 def diag_rates(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float
 ) -> dict[str, dict[str, float]] | None:
-    """Rates by object and figure; ``None`` where nothing was read twice. A counter that went
-    backwards belongs to a new object: it has no rate in this interval."""
+    """Rates by object and figure; ``None`` if nothing was read twice. A counter that went backwards
+    belongs to a new object: it has no rate in this interval."""
     if not now or not before:
         return None
     objects: dict[str, dict[str, float]] = {}
@@ -254,8 +256,8 @@ def diag_rates(
 
 
 def diag_texts(name: str, growths: Mapping[str, int | None]) -> Iterator[str]:
-    """What was counted of an object, by file, in words. A controller's failed commands may be no
-    I/O: a page that a monitor asked for."""
+    """The counts of an object, by file, in words. A controller's failed command may be no I/O, but
+    a monitoring program's request."""
     for file, (one, several) in NVME_COUNTERS.items():
         growth = growths.get(file)
         if growth and not (file == "command_error_count" and _CONTROLLER.fullmatch(name)):

@@ -1,10 +1,10 @@
-"""Words in the paths of figures. Apart from the registry (fields.py), which names all of them and
-takes its time to be made: most who name a figure need no more than these."""
+"""Words in the paths of figures. They are not in the registry (fields.py), which is slow to load:
+most users of a figure need only these."""
 
 from __future__ import annotations
 
 SCHEMA = 1
-"""Of a frame object, and of all lines of JSON."""
+"""Of a frame object, and of each JSON line."""
 ANY = "*"
 """Any key there: a device, a CPU, a job."""
 TOTAL = "total"

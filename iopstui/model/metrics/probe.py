@@ -1,7 +1,7 @@
 """Turn two readings of the probe into figures of one interval.
 
-All counts are cumulative, so they are subtracted as fio's are (model/histogram.py); means are those
-of the bins, which are at most 0.8 % off, the device's own percentiles likewise."""
+All counts are cumulative, so they are subtracted as fio's are (model/histogram.py). Means are those
+of the bins, at most 0.8 % off, and so are the device's own percentiles."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from iopstui.model.samples import Exemplar, ProbeSample, TaskCounts
 READS, WRITES, DISCARDS = "read", "write", "discard"
 KINDS = (READS, WRITES, DISCARDS)
 SECTOR = 512
-# figures of more unmatched requests than this part are marked
+# figures with a larger part of unmatched requests are marked
 DOUBTFUL_SHARE = 0.01
 # the kernel counts them for all disks together
 TOLERATED_SKIPS = 50
@@ -85,9 +85,9 @@ class RequestStats:
 
 @dataclass(frozen=True, slots=True)
 class TaskIo:
-    """I/O of one task on one disk in an interval: by the task that allocated the requests, which
-    for buffered writes is the kernel's own writeback (``kworker``). ``iops`` and ``bw`` (bytes/s)
-    of all directions. ``pid`` 0 and no ``comm``: all tasks of the cgroup ``group``."""
+    """I/O of one task on one disk in an interval: the task that allocated the requests, which for
+    buffered writes is the kernel's writeback (``kworker``). ``iops`` and ``bw`` (bytes/s) of all
+    directions. ``pid`` 0 and no ``comm``: all tasks of the cgroup ``group``."""
 
     pid: int
     comm: str
@@ -105,13 +105,13 @@ class TaskIo:
 @dataclass(frozen=True, slots=True)
 class ProbeInterval:
     """Counts of the probe in ``seconds`` of its own clock, read ``age_s`` before the frame.
-    ``disks`` has the requests by disk and direction. ``matrix`` are completed requests per second
-    by the CPU that allocated them and the one that completed them. ``missed`` is the percentage of
+    ``disks`` has the requests by disk and direction. ``matrix`` has completed requests per second
+    by the CPU that allocated and the CPU that completed them. ``missed`` is the percentage of
     completions that could not be matched with their beginning, ``skipped`` counts events of any
-    disk at which another probe ran on that CPU (at most this many are missing), ``lost`` events the
-    kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
+    disk that were missed because another probe ran on that CPU (an upper limit), ``lost`` events
+    the kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
     reading the maps, ``run_ns`` the probes' own run time for each request, as the kernel counts it.
-    ``groups`` are the ``tasks`` by cgroup, ``left_out`` the requests that are in neither (too many
+    ``groups`` are the ``tasks`` by cgroup, ``left_out`` the requests in neither of them (too many
     processes). ``exemplars`` are single requests, the slowest first, ``read_ns`` is when they were
     read (CLOCK_MONOTONIC)."""
 
@@ -143,7 +143,7 @@ class ProbeInterval:
 
     @property
     def doubtful(self) -> bool:
-        """Whether more than one in a hundred is missing from the figures."""
+        """Whether more than one request in a hundred is missing from the figures."""
         completed = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
         skipped = self.skipped > max(TOLERATED_SKIPS, DOUBTFUL_SHARE * completed)
         return (
@@ -170,8 +170,8 @@ class ProbeInterval:
 
 @dataclass(frozen=True, slots=True)
 class ProbedRequests:
-    """What a probe's interval says of the devices ``opened`` by the jobs, in a frame that ends at
-    ``t``: the interval itself, and each direction of these devices together."""
+    """A probe's interval for the devices ``opened`` by the jobs, in a frame that ends at ``t``: the
+    interval itself, and each direction of these devices together."""
 
     interval: ProbeInterval
     opened: Sequence[str]
@@ -183,7 +183,7 @@ class ProbedRequests:
 
     @property
     def disks(self) -> dict[str, dict[str, RequestStats | None]]:
-        """The directions that each disk had, and all of them together."""
+        """The directions of each disk, and all of them together."""
         return {
             name: {**kinds, TOTAL: self.interval.combined((name,))}
             for name, kinds in self.interval.disks.items()
@@ -331,21 +331,21 @@ LATENCY, WAY, MATRIX, PROCESSES, SIZES = "latency", "way", "matrix", "processes"
 PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
 """What may be counted; older kernels allow latencies alone."""
 REFUSED = "this kernel refuses the programs that count"
-"""Begins a message that goes on with the missing parts."""
+"""Begins a message that lists the missing parts."""
 COST_US = 0.4
 """CPU time for each I/O, measured (docs/costs.md)."""
 
 
 class ProbeIntervals:
-    """A fold over the probe's readings; ``before`` is the last of them, on which the next interval
-    depends."""
+    """A fold over the probe's readings; ``before`` is the last one, where the next interval
+    begins."""
 
     def __init__(self) -> None:
         self.previous: ProbeSample | None = None
 
     def feed(self, sample: ProbeSample | None, arrived_ns: int) -> ProbeInterval | None:
-        """The interval that this reading ends; ``None`` where there is none: no reading, the first
-        of a probe, or counters that went backwards."""
+        """The interval that ends with this reading; ``None`` if there is none: no reading, the
+        first of a probe, or counters that went backwards."""
         if sample is None:
             return None
         before, self.previous = self.previous, sample
@@ -359,7 +359,7 @@ class ProbeIntervals:
 
 
 class ProbeTotal:
-    """Adds up what the probe counted in a run's frames, by direction, of the devices that the jobs
+    """Adds up the probe's counts in a run's frames, by direction, for the devices that the jobs
     work on."""
 
     def __init__(self) -> None:
@@ -396,7 +396,7 @@ class ProbeTotal:
             self._bins[times, kind] = histogram.merge((before, bins))
 
     def parts(self) -> list[tuple[str, LatencyStats, LatencyStats | None]]:
-        """(direction, the device's, waiting) of those that had requests."""
+        """(direction, time in the device, waiting) for each direction with requests."""
         stats = {key: LatencyStats.from_bins(bins) for key, bins in self._bins.items()}
         return [(kind, each, stats.get(("waiting", kind)))
                 for (times, kind), each in stats.items() if times == "device"]  # fmt: skip
@@ -520,7 +520,7 @@ def _busy(sample: ProbeSample, before: ProbeSample) -> float | None:
 
 
 def _run_ns(sample: ProbeSample) -> float | None:
-    """Since the probe began: it is counted in few seconds."""
+    """Run time per request since the probe began (it is counted in few seconds only)."""
     if sample.run_ns is None or sample.run_ios is None or sample.run_ios < MIN_COUNTED_IOS:
         return None
     return sample.run_ns / sample.run_ios

@@ -1,8 +1,8 @@
 """The queue map: hardware queues and interrupts, the CPUs they serve, and their activity.
 
-For the disks under a target, one row a hardware queue and interrupt: its CPUs, where its
-interrupt goes, how often it came this second, which jobs run on its CPUs. The kernel counts I/Os
-for a device, not for a queue, so I/Os per interrupt are the device's."""
+For the disks under a target, one row per hardware queue and interrupt: its CPUs, where the
+interrupt goes, how often it came this second, and which jobs run on these CPUs. The kernel counts
+I/Os for a device, not for a queue, so I/Os per interrupt are the device's."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ MIXED = "mixed"
 class QueueRow:
     """A hardware queue with one of its interrupts, or an interrupt that serves none. ``hctx`` is
     ``None`` for an interrupt of no (or of an unknown) queue. ``cpus`` are the queue's CPUs that are
-    online, ``offline`` the others it names. ``effective`` is where the interrupt is sent, as the
-    kernel says (it may be stale); ``served_on`` the CPUs that did serve it this second, busiest
-    first. ``irq_s`` is interrupts per second, ``None`` where no second was measured. ``jobs`` run
-    on a CPU of this queue now, those in ``pinned`` on one CPU alone."""
+    online, ``offline`` the others it names. ``effective`` is where the kernel says it sends the
+    interrupt (may be stale); ``served_on`` the CPUs that served it this second, busiest first.
+    ``irq_s`` is interrupts per second (``None``: not measured). ``jobs`` run on a CPU of this queue
+    now; those in ``pinned`` are bound to one CPU."""
 
     device: str
     hctx: int | None
@@ -70,7 +70,7 @@ class DeviceMap:
 
 
 def mapped_disks(tree: Iterable[str], devices: Mapping[str, BlockDevice]) -> list[BlockDevice]:
-    """The disks of a target's tree to map: partitions stand for their disk, each disk once."""
+    """The disks of a target's tree to map; partitions count as their disk, each disk once."""
     disks: dict[str, BlockDevice] = {}
     for name in tree:
         device = devices.get(name)
@@ -138,7 +138,7 @@ def _row(
     online: Collection[int],
 ) -> QueueRow:
     listed = hctx.cpus if hctx else ()
-    # without a known set of online CPUs nothing is called offline
+    # if the online CPUs are unknown, none is called offline
     cpus = tuple(cpu for cpu in listed if not online or cpu in online)
     counts = frame.irqs.get(vector.irq) if frame is not None and vector is not None else None
     jobs = _jobs_on(frame, cpus)
@@ -172,7 +172,7 @@ def _serving_cpus(counts: Mapping[int, float] | None) -> tuple[int, ...]:
 def _node(
     device: BlockDevice, vector: IrqVector | None, cpus: Sequence[int], topology: Topology
 ) -> int | None:
-    """The interrupt's node; else that of the queue's CPUs if they have one; else the disk's."""
+    """The interrupt's NUMA node, else that of the queue's CPUs, else the disk's."""
     if vector is not None and vector.node is not None:
         return vector.node
     nodes = {topology.nodes.get(cpu) for cpu in cpus}
@@ -185,13 +185,13 @@ def _jobs_on(frame: Frame | None, cpus: Sequence[int]) -> list[JobFrame]:
 
 
 def _serves_queue(row: QueueRow, rows: Sequence[QueueRow]) -> bool:
-    """Interrupts for configuration or administration tell of no I/O; where no interrupt is
-    known to serve a queue, all of them may."""
+    """Whether the interrupt may signal I/O. Configuration or administration interrupts don't; if
+    none is known to serve a queue, each may."""
     return row.hctx is not None or all(r.hctx is None or r.irq is None for r in rows)
 
 
 def _interrupts_per_second(rows: Sequence[QueueRow]) -> float:
-    """Interrupts per second of the queues; a shared vector stands in several rows."""
+    """Interrupts per second of the queues; a shared vector is in several rows but counts once."""
     rates = {r.irq: r.irq_s for r in rows if r.irq_s is not None and _serves_queue(r, rows)}
     return sum(rates.values())
 
@@ -201,8 +201,8 @@ def _interrupts_per_second(rows: Sequence[QueueRow]) -> float:
 
 def completion_mode(device: BlockDevice, frame: Frame | None) -> str | None:
     """How this second's completions ran; ``None`` if nothing was measured. BLOCK softirqs are
-    counted for all disks together, so few of them prove that a busy device raises none, but many
-    prove little beside other disks."""
+    counted for all disks together: few prove that a busy device raises none, but many prove little
+    if other disks are busy."""
     if frame is None or device.name not in frame.disks:
         return None
     ios = frame.disks[device.name].ios_s
@@ -239,7 +239,7 @@ def completion_text(device: BlockDevice, completes: str | None) -> str:
 
 
 def why_no_interrupt(device: BlockDevice) -> str:
-    """Why a device has no interrupt of its own to show; "" if it has one that is known."""
+    """Why a device has no interrupt of its own to show; "" if it has a known one."""
     if any(v.hctx is not None or v.shared for v in device.irqs):
         return ""
     if device.irqs:

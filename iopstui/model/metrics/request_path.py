@@ -1,4 +1,4 @@
-"""Stages of a request as means that add up, and the CPUs that complete requests of others."""
+"""Stages of a request as means that add up, and which CPU completes whose requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iopstui import format as units
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame
 
-# how much the counts of requests and of fio's I/Os may differ if both are the same I/Os
+# largest difference of the counts of requests and fio's I/Os if both are the same I/Os
 TOLERANCE = 0.05
 MAX_GROUPS = 16
 
@@ -19,9 +19,9 @@ Matrix = Mapping[int, Mapping[int, float]]
 @dataclass(frozen=True, slots=True)
 class RequestPath:
     """Means in ns of one second. ``lat_ns`` is fio's (slat + clat); ``waiting_ns`` from the
-    request's allocation to its issue, ``device_ns`` from there to its completion; ``rest_ns`` what
-    is left: the program's side, before and after. ``missing_reason`` says why there is
-    no rest."""
+    request's allocation to its issue, ``device_ns`` from there to its completion, ``rest_ns`` the
+    remainder: the program's side, before and after. ``missing_reason`` says why the remainder is
+    unknown."""
 
     waiting_ns: float
     device_ns: float
@@ -78,7 +78,7 @@ class CompletionMatrix:
 
     @property
     def diagonal(self) -> float | None:
-        """The part (0..1) that stayed where it came from; ``None`` of nothing."""
+        """The part (0..1) completed in the group that allocated it; ``None`` without requests."""
         total = self.total
         return sum(row[n] for n, row in enumerate(self.rates)) / total if total else None
 
@@ -100,7 +100,7 @@ def completion_matrix(
 def _groupings(
     topology: Topology, cpus: Sequence[int]
 ) -> list[tuple[str, list[tuple[str, tuple[int, ...]]]]]:
-    """Return groupings from small groups to large ones."""
+    """The possible groupings, from small groups to large ones."""
     caches = [(units.ranges(domain.cpus), domain.cpus) for domain in topology.domains(cpus)]
     nodes: dict[int, list[int]] = {}
     for cpu in cpus:
@@ -111,8 +111,8 @@ def _groupings(
 
 
 def crossing_share(matrix: Matrix, group_of: Mapping[int, int]) -> float | None:
-    """The part (0..1) of the requests that were completed in another group than they were
-    allocated in; ``None`` of nothing."""
+    """The part (0..1) of the requests that were completed in another group than allocated; ``None``
+    without requests."""
     total = crossed = 0.0
     for submitter, row in matrix.items():
         for completer, rate in row.items():

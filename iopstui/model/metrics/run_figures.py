@@ -1,7 +1,7 @@
 """Figures of a run, of a part of it, or of the time between two marks, from its frames.
 
-They are the same wherever they are shown: in lists of runs, in reports, of points of an experiment.
-Those of parts that follow each other can be joined."""
+Used wherever they are shown: in lists of runs, reports and points of an experiment. Figures of
+consecutive parts can be joined."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iopstui.model.metrics.waits import MeanWaits
 
 class DeviceTotal(Totals):
     """Means of a device, or of several together, over the intervals that count; ``ios`` is what it
-    completed in all of them, fio's ramp too (``None``: not known)."""
+    completed in all intervals, including fio's ramp (``None``: not known)."""
 
     FIGURES = (DiskRates.ios_s, DiskRates.r_bytes_s, DiskRates.w_bytes_s, DiskRates.aqu_sz,
                DiskRates.util, DiskRates.bytes_s, DiskRates.data_s, DiskRates.merges_s,
@@ -30,7 +30,7 @@ class DeviceTotal(Totals):
         self.ios: int | None = None
 
     def add_interval(self, disk: DiskRates | None, counts: bool) -> None:
-        """Add an interval; ``None``: not all of them were measured in it."""
+        """Add an interval; ``None``: not all of the devices were measured."""
         if disk is not None:
             self._add_ios(disk.ios)
             if counts:
@@ -47,13 +47,13 @@ class DeviceTotal(Totals):
 
 
 class RunFigures(Totals):
-    """Means of fio, of ``device`` (all that the jobs work on together), of the ``layers`` that are
-    asked for, and of the places where I/Os wait.
+    """Means of fio, of ``device`` (all devices that the jobs work on), of the requested ``layers``,
+    and of the places where I/Os wait.
 
-    Frames of fio's ramp and around a handover don't count. The kernel's figures of an interval in
-    which fio ended count only where there are no others. ``seconds`` of fio were measured, from
-    ``begin`` to ``end``; where no job ran, ``end`` is that of the last interval.
-    ``last_t`` is when fio's last interval ended, which may be too short to give rates."""
+    Frames of fio's ramp and around a handover don't count. The kernel's figures of the interval in
+    which fio ended count only if there are no others. ``seconds`` of fio were measured, from
+    ``begin`` to ``end``; if no job ran, ``end`` is the end of the last interval. ``last_t`` is when
+    fio's last interval ended, which may be too short to give rates."""
 
     FIGURES = (IOPS, BW)
 
@@ -125,8 +125,8 @@ class RunFigures(Totals):
         return self.layers[name]
 
     def _accepts(self, all_hosts: bool) -> bool:
-        """Sums of many hosts are those of seconds with all of them: a missing one did not do 0.
-        Only where there is no such second are they those of the hosts that were there."""
+        """Whether to count an interval of many hosts. Only seconds with all hosts count, because a
+        missing host has not done 0; if there is none, seconds of the present hosts count."""
         if all_hosts and not self._all_hosts:
             self._all_hosts = True
             for totals in (self, self.device, *self.layers.values()):
@@ -141,5 +141,5 @@ class RunFigures(Totals):
 
     @property
     def bins(self) -> dict[int, int]:
-        """All latencies of ``bins_of``, which callers must not change."""
+        """All latencies of ``bins_of``; callers must not change the result."""
         return self._bins.bins

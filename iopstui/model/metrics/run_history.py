@@ -1,8 +1,8 @@
-"""The runs of a session as rows: what was changed for each, what it measured, and by how much
-that differs from the run before it and from one that was chosen.
+"""The runs of a session as rows: what was changed for each, what it measured, and how much that
+differs from the run before and from a chosen base.
 
-A pure fold: the same calls give the same rows, live or from a recording. Figures are made as those
-of whole runs are everywhere (run_figures.py)."""
+A pure fold: the same calls give the same rows, live or from a recording. Figures are computed as
+for all whole runs (run_figures.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iopstui.model.metrics.run_figures import RunFigures
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 UNCHANGED_TEXT = "the same again"
 MAX_RUNS = 1000
-# as fio/job_text.py describes a job with one section: "randread 4k  QD 32 × 2 jobs"
+# fio/job_text.py describes a job with one section as "randread 4k QD 32 × 2 jobs"
 _TITLE = re.compile(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
 _OPTIONS_IN_TITLE = frozenset(
     {"readwrite", "blocksize", "bsrange", "blocksize_range", "bssplit", "group_reporting"}
@@ -30,15 +30,15 @@ _OPTIONS_IN_TITLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run. ``changed`` is what differs from the run before it that measured something, in words;
-    empty: nothing does; ``None``: there is none. ``seconds`` were measured; ``iops`` and ``bw``
+    """A run. ``changed`` says what differs from the last run before it that measured something
+    (empty: nothing; ``None``: there is none). ``seconds`` were measured; ``iops`` and ``bw``
     (bytes/s) are means over them, ``p50_ns`` and ``p99_ns`` of all their latencies in one histogram
     of ``bins_of``; ``util`` (percent) and ``aqu_sz`` are the device's means, of several devices
     together; ``rtt_ms`` is the mean time of an answer to reads and writes on NFS. ``ended`` is one
     of RUNS, DONE, STOPPED, FAILED. ``to_before`` and ``to_base`` say how many percent its IOPS are
-    above those of the run before (number ``before``) and of the chosen one (``None`` for that one
-    itself). ``begin`` and ``end`` are seconds of the session, of what was measured. What was not
-    measured is ``None``."""
+    above those of the run before (number ``before``) and of the base (``None`` for the base
+    itself). The measurement is from ``begin`` to ``end`` (seconds of the session). ``None``: not
+    measured."""
 
     step: int
     job: str
@@ -70,8 +70,7 @@ class RunRow:
 
 @dataclass
 class _CurrentRun:
-    """The run that is under way. ``tunable_changes`` are the tunables changed while
-    it ran."""
+    """The current run. ``tunable_changes`` are the tunables changed while it ran."""
 
     row: RunRow
     options: Mapping[str, str]
@@ -82,8 +81,8 @@ class _CurrentRun:
 class RunHistory:
     """Collects the runs of a session from its events, in order.
 
-    A run that was stopped before it measured anything is no row. ``base`` is the number of the
-    run that all others are held against, ``None`` while none is chosen."""
+    A run that was stopped before it measured anything is no row. ``base`` is the number of the run
+    that all others are compared with (``None``: none is chosen)."""
 
     def __init__(self) -> None:
         self.base: int | None = None
@@ -102,8 +101,8 @@ class RunHistory:
     def start_run(
         self, step: int, job: str, title: str, options: Mapping[str, str] | None = None
     ) -> None:
-        """A run begins, or goes on with its next phase. ``options`` are those that all sections of
-        its job have; without them the ``title`` tells."""
+        """A run begins, or goes on with its next phase. ``options`` are those common to all
+        sections of its job; without them they are taken from the ``title``."""
         options = options or {}
         now = self._current
         is_current = now is not None and now.row.step == step
@@ -116,7 +115,7 @@ class RunHistory:
             changes = _differences(was, (job, title, options))
             changed = (*changes, *_tunable_changes(self._tunable_changes))
         row = RunRow(step, job, title, changed)
-        # a recording may begin with a frame of it
+        # a recording may begin with a frame of the run
         figures = now.figures if now is not None and is_current else RunFigures()
         self._current = _CurrentRun(row, options, figures)
 
@@ -146,7 +145,7 @@ class RunHistory:
         changes[device, name] = (first, now)
 
     def finish_run(self, step: int, outcome: str) -> None:
-        """A run is over; a run that never started its job is not counted."""
+        """A run is over; one that never started its job does not count."""
         now = self._current
         if now is None or now.row.step != step:
             return
@@ -195,8 +194,8 @@ class RunHistory:
         return next((row for row in reversed(self._rows) if row.iops is not None), None)
 
     def toggle_base(self) -> RunRow | None:
-        """Make the newest run that is over the base; ``None``: it was, and there is none now, or
-        no run is over yet."""
+        """Make the newest finished run the base and return it. ``None``: it was the base, and there
+        is none now; or no run is finished yet."""
         newest = self.last
         if newest is None or newest.step == self.base:
             self.base = None
@@ -245,7 +244,7 @@ def _title_parts(title: str) -> dict[str, str]:
 
 
 def options_of_run(title: str, options: Mapping[str, str]) -> dict[str, str]:
-    """All options that are known of a run: its ``title`` has fio's defaults, too."""
+    """All known options of a run; its ``title`` also has fio's defaults."""
     return _all_options(_title_parts(title), options)
 
 

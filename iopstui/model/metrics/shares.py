@@ -13,12 +13,11 @@ from iopstui.model.metrics.waits import JobLoad, Stack, Waits, place_waits
 from iopstui.model.rates import delta, ratio
 from iopstui.model.sizes import KIB
 
-# Figures of the NFS or SMB client in one interval. Those of NFS have nfsiostat's names and
-# meaning.
+# Figures of the NFS or SMB client in one interval. Those of NFS have nfsiostat's names and meaning.
 #
 # An RPC first waits in the client's queue, then for the server's answer (RTT); its execution time
 # is the sum of both and of the client's own work. The kernel counts an RPC when it is finished, so
-# one that waits for a server that is gone is in no figure until the server is back.
+# an RPC that waits for a dead server is in no figure until the server is back.
 
 
 NFS = "nfs"
@@ -41,10 +40,9 @@ def _mean_time(name: str, span: str) -> Figure:
 class OperationRates:
     """One operation in an interval of ``seconds``: finished ``ops``, ``bytes`` sent and received
     with their headers, ``retransmissions``, and the sums of the times in ms. ``errors`` are answers
-    that were errors. What the kernel does not count is ``None``.
-
-    Of SMB, ``ops`` were sent, ``bytes`` are data alone, and ``answers`` that took ``answers_ms``
-    are those of the connection by all of its shares."""
+    with an error. ``None``: the kernel does not count it. For SMB, ``ops`` were sent (not
+    finished), ``bytes`` are without headers, and the ``answers``, which took ``answers_ms``, are
+    those of all shares on the connection."""
 
     seconds: float
     ops: int
@@ -78,7 +76,7 @@ class OperationRates:
 
     @property
     def waiting_ms(self) -> int:
-        """Sum of the times in this client, ms: all but network and server; 0 if not known."""
+        """Sum of the times in this client (ms), without network and server; 0 if not known."""
         return 0 if self.exe_ms is None or self.rtt_ms is None else self.exe_ms - self.rtt_ms
 
 
@@ -88,13 +86,12 @@ _ANSWERED = ("answers", "answers_ms")
 
 @dataclass(frozen=True, slots=True)
 class SmbClient:
-    """What the SMB client tells beside the operations: its ``sessions`` and the requests
-    ``in_flight`` at the interval's end, and ``reconnects`` to servers, all of them of all SMB
-    mounts of this machine; how many of the target's
-    shares are ``disconnected``; the ``answers`` to all commands on its connections, which
-    ``shares`` use, and how many were ``slow`` (over 1 s by default). ``clock_ms`` is the step in
-    which answers are timed. ``None``: the kernel does not tell (the last three: it was built
-    without CONFIG_CIFS_STATS2)."""
+    """The SMB client's figures beside the operations. For all SMB mounts of this machine:
+    ``sessions`` and requests ``in_flight`` at the interval's end, and ``reconnects`` to servers.
+    For the target: how many of its shares are ``disconnected``; the ``answers`` to all commands on
+    its connections, which ``shares`` use, and how many were ``slow`` (over 1 s by default).
+    ``clock_ms`` is the step in which answers are timed. ``None``: the kernel does not say (the last
+    three: it was built without CONFIG_CIFS_STATS2)."""
 
     sessions: int | None
     in_flight: int | None
@@ -111,8 +108,8 @@ class Share:
     """The NFS or SMB mounts of a target in an interval: ``sends`` RPCs over ``connections`` TCP
     connections (the sends of each), the sum of the backlog queue's length at each send, and each
     operation that was used. ``unanswered`` RPCs were sent and had no answer at the interval's end
-    (an RPC that was sent again counts each time, for ever). ``smb`` is there for SMB alone, whose
-    ``sends`` are requests and whose connections are not known."""
+    (an RPC sent again counts each time, for ever). Only SMB has ``smb``; its ``sends`` are requests
+    and its connections are not known."""
 
     seconds: float
     sends: int | None
@@ -169,7 +166,8 @@ class Share:
         return self._together(self.operations.values())
 
     def _together(self, operations: Iterable[OperationRates]) -> OperationRates:
-        """Return the sum of these operations; 0 if there are none (``None`` for what SMB lacks)."""
+        """The sum of these operations; 0 if there are none (``None`` for figures that SMB
+        lacks)."""
         zero = None if self.smb is not None else 0
         none = OperationRates(self.seconds, 0, 0, zero, zero, zero, zero, 0)
         return sum_operations(tuple(operations) or (none,), self.seconds)
@@ -229,7 +227,7 @@ SMB_ROWS: Rows = (
 
 class ShareTotal:
     """The operations of several intervals: ``operations`` has "read", "write" and "other" (all the
-    others together), and is empty before the first. ``protocol`` is "NFS" or "SMB"."""
+    others together), or is empty before the first interval. ``protocol`` is "NFS" or "SMB"."""
 
     def __init__(self) -> None:
         self.operations: dict[str, OperationRates] = {}
@@ -249,7 +247,7 @@ class ShareTotal:
 
     @property
     def data(self) -> OperationRates | None:
-        """Reads and writes together; ``None`` where nothing was measured."""
+        """Reads and writes together; ``None`` if nothing was measured."""
         operations = [
             self.operations[name] for name in ("read", "write") if name in self.operations
         ]
@@ -265,8 +263,8 @@ class ShareTotal:
 
 
 class RunShare(ShareTotal):
-    """The operations from the first second that fio reported to the last one. Seconds between them
-    belong to the run, too: fio reports nothing while it hangs on a mount."""
+    """The operations from the first to the last second that fio reported, including seconds between
+    them without a report: fio reports nothing while it hangs on a mount."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -275,7 +273,7 @@ class RunShare(ShareTotal):
         self._before, self._after = ShareTotal(), ShareTotal()
 
     def add(self, share: Share | None, *, reported: bool = True) -> None:
-        """Add an interval, which fio ``reported`` or not."""
+        """Add an interval; ``reported``: fio has reported it."""
         if reported:
             self._end_gap()
             super().add(share)
@@ -291,7 +289,7 @@ class RunShare(ShareTotal):
 
     @property
     def _gap(self) -> ShareTotal:
-        """Where the next second without a report is added."""
+        """The sum to which the next second without a report is added."""
         return self._after if self._reported else self._before
 
     def _end_gap(self) -> None:
@@ -303,8 +301,8 @@ class RunShare(ShareTotal):
 def share_rates(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
 ) -> Share | None:
-    """The interval between two readings; ``None`` where there is none, or counters went backwards
-    (the share was mounted again)."""
+    """The interval between two readings; ``None`` without two readings, or if counters went
+    backwards (the share was mounted again)."""
     if now is None or before is None or not seconds or not before.keys() <= now.keys():
         return None
     growth = {key: value - before.get(key, 0) for key, value in now.items()}
@@ -356,9 +354,9 @@ def _operation(name: str, growth: Mapping[str, int], seconds: float) -> Operatio
 
 # Places of I/Os in flight on an NFS mount: above it, in the client's RPC queue, or sent.
 #
-# A mount is like a device whose requests are its READs and WRITEs (waits.py): it holds as many as
-# their execution times fill the interval. The kernel counts an RPC at its end, so the RPCs that
-# wait for a server that is gone are in no count until it is back.
+# A mount is like a device whose requests are its READs and WRITEs (waits.py): their mean number in
+# flight is the sum of their execution times over the interval. The kernel counts an RPC at its end,
+# so RPCs that wait for a dead server are in no count until it is back.
 
 
 RPC_QUEUE, SENT = "RPC queue", "network+server"
@@ -377,8 +375,8 @@ def place_on_share(share: Share, job: JobLoad | None = None) -> Waits | None:
 
 
 def _without_counters(job: JobLoad | None) -> JobLoad | None:
-    """Drop the kernel's count of what a job sent by direct I/O: kernels count that differently, and
-    all direct I/O is sent anyway."""
+    """Drop the kernel's count of a job's direct I/O: kernels count it differently, and all direct
+    I/O is sent anyway."""
     if job is None:
         return None
     directions = (replace(d, sent_s=None) if d.direct else d for d in job.directions)
@@ -398,9 +396,9 @@ def _as_device(share: Share) -> DiskRates:
 
 # Figures of the target's SMB shares in one interval, from the SMB client's counters.
 #
-# The kernel counts an operation of a share when it is sent, its bytes when the answer is there.
-# Times it has, if built with CONFIG_CIFS_STATS2, for each command of a connection, which all shares
-# of one server and user have in common, in steps of a jiffy.
+# The kernel counts an operation of a share when it is sent, its bytes when the answer is there. If
+# built with CONFIG_CIFS_STATS2, it also counts times, in steps of a jiffy, for each command of a
+# connection, which all shares of one server and user have in common.
 
 
 SMB = "smb"
@@ -412,18 +410,19 @@ SINCE = "since"
 """Since when the shares are counted, seconds since 1970 (newer kernels)."""
 SERVER = "server"
 HZ, SLOW, ON_CONNECTION = f"{SERVER}.hz", f"{SERVER}.slow", f"{SERVER}.shares"
-"""Of the connections: jiffies per second, slow answers, shares that use them."""
+"""Counters of the connections: jiffies per second, slow answers, shares that use them."""
 _STATES = frozenset({SESSIONS, IN_FLIGHT, DISCONNECTED, SINCE, HZ, ON_CONNECTION})
 """What is no counter."""
 _WAITING = frozenset({"change_notify", "lock", "oplock_break"})
-"""Operations that are answered when another client does something: their time is no server's."""
+"""Operations that are answered when another client does something: their time says nothing about
+the server."""
 
 
 def smb_rates(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
 ) -> Share | None:
-    """The interval between two readings; ``None`` where there is none, or counters began again (a
-    new mount, or somebody has written to /proc/fs/cifs/Stats)."""
+    """The interval between two readings; ``None`` without two readings, or if counters were reset
+    (a new mount, or a write to /proc/fs/cifs/Stats)."""
     if now is None or before is None or not seconds:
         return None
     if before.keys() - now.keys() or now.get(SINCE) != before.get(SINCE):

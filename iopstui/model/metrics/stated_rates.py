@@ -1,5 +1,5 @@
-"""Rates that fio states at its end and that cannot be: they contradict its own seconds, or its
-latency and queue depth. (fio 3.33 with verify_backlog counts the time of reads as 1 ms.)"""
+"""Impossible rates in fio's final report: they contradict its own seconds, or its latency and queue
+depth. (fio 3.33 with verify_backlog counts the time of reads as 1 ms.)"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MANY_TIMES = 10
 
 @dataclass(frozen=True, slots=True)
 class ContradictedRate:
-    """A direction whose stated rate cannot be, and why in words."""
+    """A direction whose stated rate is impossible, and the reason in words."""
 
     direction: str
     why: str
@@ -48,8 +48,8 @@ class SecondRates:
 
     def contradicted(self, summary: Mapping[str, Any]) -> list[ContradictedRate]:
         """The rates of ``fio_summary`` that differ from those of the seconds by more than 20 %:
-        lower than over all seconds; or higher than while the direction had I/O, and beyond what
-        the queue depth allows (the direction may have had I/O in a part of a second only)."""
+        lower than over all seconds, or higher than in the seconds with I/O and beyond what the
+        queue depth allows (I/O may have filled only a part of a second)."""
         found = []
         for name, part in summary["total"].items():
             stated, active_s = part.get("iops"), self._active_s.get(name, 0.0)
@@ -73,7 +73,7 @@ class SecondRates:
 
 def _beyond_depth(summary: Mapping[str, Any], name: str, unknown: bool) -> bool:
     """Whether a direction's rate would need more I/Os in flight than the rows can have; ``unknown``
-    where latency or depth are not known."""
+    is returned if latency or depth are not known."""
     needed, depth = 0.0, 0
     for row in summary["rows"]:
         part = row["directions"].get(name)
@@ -93,7 +93,7 @@ def impossible_rates(status: FioStatus) -> list[ContradictedRate]:
 
 
 def _beyond_counts(status: FioStatus) -> Iterator[ContradictedRate]:
-    """The rates that are not the counts over the run time, as all of fio's are."""
+    """The rates that are not the counts over the run time, as fio's always should be."""
     untimed: dict[str, int] = {}
     for job in status.jobs:
         for name, part in job.directions.items():

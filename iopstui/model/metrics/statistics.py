@@ -1,7 +1,7 @@
 """Statistics of runs: steady state, knees of load curves, comparisons and their power.
 
-Samples of one run follow each other closely (they are autocorrelated), so nothing here takes
-seconds as independent: figures of whole runs are compared."""
+Samples of one run follow each other closely (they are autocorrelated), so seconds are never treated
+as independent here: figures of whole runs are compared."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FIRST, LAST = "first", "last"
 @dataclass(frozen=True, slots=True)
 class Knee:
     """Knee of a load curve: ``index`` of the point with the most throughput for its latency.
-    ``edge`` says that this is the curve's "first" or "last" point, so that the bend itself lies
-    outside of what was measured; "" if it lies inside."""
+    ``edge`` is "first" or "last" if this is the curve's first or last point, so that the real knee
+    may lie outside the measured range; else ""."""
 
     index: int
     edge: str = ""
@@ -30,10 +30,10 @@ class Knee:
 def knee(points: Sequence[tuple[float, float]]) -> Knee | None:
     """The knee of (throughput, latency) points in the order of rising load.
 
-    It maximises power = throughput / latency (Kleinrock, "Power and deterministic rules of
-    thumb", 1979). Of a device that serves N* requests at once this is the depth N* itself:
-    below it throughput grows at the same latency, above it only latency grows. ``None`` with
-    fewer than three points or a figure that is not positive."""
+    It maximises power = throughput / latency (Kleinrock, "Power and deterministic rules of thumb",
+    1979). For a device that serves N* requests at once this is the depth N* itself: below it
+    throughput grows at the same latency, above it only latency grows. ``None`` with fewer than
+    three points or a figure that is not positive."""
     if len(points) < 3 or any(x <= 0 or r <= 0 for x, r in points):
         return None
     power = [x / r for x, r in points]
@@ -74,8 +74,8 @@ class Difference:
     """How a figure differs between two variants, run by run.
 
     ``mean`` is the relative difference (0.1: the second is 10 % higher) or, if ``relative`` is
-    False, the plain one; ``low`` and ``high`` its confidence interval; ``p`` the probability of
-    a difference at least this large where there is none; ``runs`` the number of pairs."""
+    False, the plain one; ``low`` and ``high`` its confidence interval; ``p`` the probability of a
+    difference at least this large if there is none; ``runs`` the number of pairs."""
 
     mean: float
     low: float
@@ -91,7 +91,7 @@ class Difference:
 
 
 def _steps(first: Sequence[float], second: Sequence[float], relative: bool) -> list[float]:
-    """The pairs' differences; ``relative``: those of their logarithms."""
+    """The pairs' differences; ``relative``: of their logarithms."""
     pairs = zip(first, second, strict=True)
     return [math.log(b) - math.log(a) if relative else b - a for a, b in pairs]
 
@@ -106,15 +106,15 @@ def compare_paired(
 ) -> Difference | None:
     """Compare figures of runs that were made in pairs, one of each variant, close in time.
 
-    Student's paired t over the pairs' differences, for ``relative`` over the differences of
-    their logarithms: what drifts slowly cancels within a pair. ``None`` with fewer than two
-    pairs, or where a relative difference has nothing to relate to.
+    Student's paired t over the pairs' differences (``relative``: of their logarithms): slow drift
+    cancels within a pair. ``None`` with fewer than two pairs, or if a relative difference is
+    undefined.
 
     ``resolution`` is the width of the steps that the figures come in (relative: as a share of
     them). A few equal differences of such figures look certain and are not: the rounding alone
     spreads them by a step / √6.
 
-    ``sequential``: interval and probability hold however one came to stop at this pair
+    ``sequential``: interval and probability are valid for any reason to stop at this pair
     (anytime_p); ``None`` with fewer than MIN_RUNS."""
     count = len(first)
     if count != len(second):
@@ -136,7 +136,7 @@ def compare_paired(
 
 
 def _limit(confidence: float, count: int, sequential: bool) -> float:
-    """How many standard errors the interval reaches to each side."""
+    """Half the width of the interval, in standard errors."""
     if sequential:
         return anytime_limit(count, 1 - confidence)
     return t_quantile(0.5 + confidence / 2, count - 1)
@@ -168,12 +168,12 @@ def holm(probabilities: Sequence[float]) -> list[float]:
 
 
 POWER = 0.8
-"""How often a difference is found that is said to be found (Cohen, Statistical Power Analysis for
-the Behavioral Sciences, 1988, his convention): four times of five."""
+"""Probability of finding a difference that counts as detectable: four times out of five (Cohen,
+Statistical Power Analysis for the Behavioral Sciences, 1988)."""
 MAX_REPEATS = 1000
 _STEPS = 200
 _MAX_DEVIATIONS = 8.0
-"""Standard deviations beyond which nothing is left of a normal distribution."""
+"""Beyond this many standard deviations a normal distribution counts as 0."""
 _NEGLIGIBLE = 1e-15
 _ROOT = math.sqrt(2)
 
@@ -206,8 +206,8 @@ def _power_over_spreads(freedom: int, limit: float, shift: float) -> float:
 
 def _power_over_means(freedom: int, limit: float, shift: float) -> float:
     """Integrated over the mean: for each, how often the estimated spread is small enough. With few
-    repeats the limit is far out, and what lies beyond it comes from the smallest spreads, among
-    which steps by spread would have to be tiny."""
+    repeats the limit is far out, and values beyond it come from the smallest spreads, so an
+    integral over spreads would need tiny steps."""
     below = _BELOW[freedom]
     # there the integrand has a corner
     ends = sorted(
@@ -230,8 +230,8 @@ def _simpson(low: float, high: float) -> list[tuple[float, float]]:
 
 @lru_cache(maxsize=32)
 def _spreads(freedom: int) -> tuple[tuple[float, float], ...]:
-    """Estimated spreads, as shares of the true one (chi / sqrt(freedom)), and how much each of them
-    weighs in an integral over all."""
+    """Estimated spreads, as shares of the true one (chi / sqrt(freedom)), with their weights in an
+    integral."""
     width = 8 / math.sqrt(2 * freedom)
     points = _simpson(max(0.0, 1 - width), 1 + width)
     terms = ((share, weight * _chi(share, freedom)) for share, weight in points)
@@ -263,10 +263,10 @@ _BELOW = {1: _below_1, 2: _below_2, 3: _below_3}
 """By degrees of freedom: how often chi / sqrt(freedom) is below a share."""
 
 
-# the screen asks the same again and again
+# the screen repeats the same calculation again and again
 @lru_cache(maxsize=64)
 def smallest_detectable(spread: float, repeats: int, alpha: float = 1 - CONFIDENCE) -> float:
-    """The smallest difference that is found with the probability ``POWER``."""
+    """The smallest difference that is found with probability ``POWER``."""
     if spread <= 0:
         return 0.0
     low, high = 0.0, spread
@@ -307,27 +307,27 @@ def spread_of(pairs: Sequence[tuple[float, float]]) -> float | None:
     return math.sqrt(sum((step - mean) ** 2 for step in steps) / (len(steps) - 1))
 
 
-# A sequential t-test: it may be checked after every run and stopped at any.
+# A sequential t-test: it may be checked after every run and stopped at any time.
 #
-# The runs' t-statistic is held against a mixture of true effects: a difference in standard
-# deviations that is normal around 0 with the variance MIXTURE. The ratio of the two likelihoods,
-# whatever the unknown spread is, is a martingale where there is no difference, so that it ever
-# exceeds 1 / alpha with a probability of alpha at most (Ville, 1939); inverted, it is a confidence
-# sequence: intervals of which all together contain the truth with 1 - alpha. Lai, "On confidence
-# sequences", Annals of Statistics 4, 1976; Wang and Ramdas, "Anytime-valid t-tests and confidence
-# sequences for Gaussian means with unknown variance", Sequential Analysis 44, 2025.
+# The runs' t-statistic is compared with a mixture of true effects: a difference in standard
+# deviations, normally distributed around 0 with variance MIXTURE. If there is no difference, the
+# likelihood ratio is a martingale for any unknown spread, so the probability that it ever exceeds
+# 1/alpha is at most alpha (Ville, 1939). Inverted, it is a confidence sequence: all its intervals
+# together contain the truth with probability 1 - alpha. Lai, "On confidence sequences", Annals of
+# Statistics 4, 1976; Wang and Ramdas, "Anytime-valid t-tests and confidence sequences for Gaussian
+# means with unknown variance", Sequential Analysis 44, 2025.
 
 
 MIXTURE = 4.0
-"""Of those tried (1, 2, 4, 8) it has about the narrowest intervals after 4 to 20 runs."""
+"""Of the values tried (1, 2, 4, 8) this gives about the narrowest intervals after 4 to 20 runs."""
 MIN_RUNS = 6
-"""Runs before which nothing is said. Intervals are finite from 4 on; but what comes in a rhythm can
-meet one variant alone in 2 of the 2^n orders that chance chooses from: of 6 runs in 3 %."""
+"""No result with fewer runs. Intervals are finite from 4 on, but a disturbance with a rhythm can
+hit only one variant in 2 of the 2^n random orders: 3 % with 6 runs."""
 
 
 def anytime_limit(runs: int, alpha: float) -> float:
-    """The |t| of ``runs`` differences that ends a search at the level ``alpha``; infinite where so
-    few can't."""
+    """The |t| of ``runs`` differences at which the test ends at level ``alpha``; infinite if there
+    are too few."""
     if runs < 2:
         return math.inf
     shrunk = 1 + runs * MIXTURE
@@ -366,15 +366,15 @@ SLOPE_LIMIT = 0.10
 
 @dataclass(frozen=True, slots=True)
 class Steadiness:
-    """Was a run in steady state? SNIA Solid State Storage Performance Test Specification,
+    """Whether a run was in steady state. SNIA Solid State Storage Performance Test Specification,
     "Steady State": over a window of five rounds the figures range over at most 20 % of their
     average, and their least-squares line rises or falls by at most 10 % of it.
 
-    ``range`` and ``slope`` are those shares (0.2 is 20 %), ``round_s`` the length of a round in
-    seconds, ``mean`` the average of the five rounds in counts a second. ``steady`` is ``None``
-    where nothing can be said (``round_s`` is then 0); ``changing`` is the option of fio that
-    changes the load, if that is why. ``sections`` are those at work in this stage of the run (none
-    if it has one stage only)."""
+    ``range`` and ``slope`` are these shares (0.2 is 20 %), ``round_s`` the length of a round in
+    seconds, ``mean`` the average of the five rounds in counts a second. ``steady`` is ``None`` if
+    unknown (``round_s`` is then 0); ``changing`` is the fio option that changes the load, if that
+    is the reason. ``sections`` are those at work in this stage of the run (empty if there is only
+    one stage)."""
 
     steady: bool | None
     range: float = 0.0
@@ -390,8 +390,8 @@ def steadiness(
 ) -> Steadiness:
     """``intervals`` are (seconds, count) in order, e.g. of completed I/Os.
 
-    Without ``round_s`` a round is a minute, as in the specification, where the run has five of
-    them; otherwise a fifth of the run. At least five intervals are needed, and five rounds."""
+    Without ``round_s`` a round is a minute, as in the specification, or a fifth of a run shorter
+    than five minutes. At least five intervals are needed, and five rounds."""
     total = sum(seconds for seconds, _ in intervals)
     if len(intervals) < ROUNDS or total <= 0 or (round_s or 0.0) * ROUNDS > total:
         return Steadiness(None)
@@ -438,8 +438,8 @@ def t_two_sided(t: float, freedom: int) -> float:
 
 @lru_cache(maxsize=64)
 def t_quantile(probability: float, freedom: int) -> float:
-    """Student's t that is exceeded with 1 - ``probability`` (0.5 to below 1). Sought once: a
-    comparison needs the same one for all its figures."""
+    """Student's t that is exceeded with probability 1 - ``probability`` (0.5 to below 1). Cached: a
+    comparison needs the same value for all its figures."""
     if not 0.5 <= probability < 1:
         raise ValueError(f"not within 0.5 and 1: {probability}")
     two_sided = 2 * (1 - probability)
@@ -471,8 +471,8 @@ def _beta(x: float, a: float, b: float) -> float:
 
 
 def _fraction(x: float, a: float, b: float) -> float:
-    """Return the continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8)
-    by Lentz's method."""
+    """The continued fraction of the incomplete beta function (Abramowitz and Stegun 26.5.8) by
+    Lentz's method."""
     tiny = 1e-300
     c, d = 1.0, 1 - (a + b) * x / (a + 1)
     d = 1 / (d if abs(d) > tiny else tiny)

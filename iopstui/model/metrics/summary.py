@@ -14,22 +14,22 @@ from iopstui.model.samples import DIRECTIONS, MIXED, DirectionStatus, FioStatus,
 
 
 def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
-    """fio's final figures, as plain data, from its last document; ``final``: not only the last one
-    that it wrote before it was killed, while I/Os were under way.
+    """fio's final figures, as plain data, from its last document. ``final`` is False if fio was
+    killed and this is the last document before, with I/Os in flight.
 
-    ``rows`` has one entry for every row of fio's report (a job, or a group with
-    group_reporting), its ``directions`` exactly as fio states them: ``iops``, ``bw_bytes``
-    (bytes/s), ``io_bytes``, ``total_ios`` (submissions), ``runtime_ms``, ``clat_mean_ns``,
-    ``lat_mean_ns``, ``percentiles`` ({"p99": ns}, of ``percentiles_of``), ``lat_max_ns``; and
-    ``completed``, the completions that frames count, by fio's counter ``counted_by``. A row's
-    ``failed`` I/Os are fio's total_err, ``block_size`` (bytes) is that of all its I/Os, ``depth``
-    the most that can be under way, ``ramp`` whether it has a ramp_time, ``begin_ms`` when it began,
-    from any time on, the same for all rows of a group. Unknown is ``None``. A row
-    that syncs has ``sync``: how many ``completed``, and their latencies named as above.
-    ``sums`` adds the rows of each of fio's groups; where these did not run at the same time, the
-    rates are those of the whole ``runtime_ms``, as in fio's own "Run status group". ``total`` adds
-    all rows, ``all`` all directions, too, with rates only where there is one group (stages of a
-    stonewalled job follow one another, so the sum of their rates would be no rate at all)."""
+    ``rows`` has one entry for every row of fio's report (a job, or a group with group_reporting),
+    its ``directions`` exactly as fio states them: ``iops``, ``bw_bytes`` (bytes/s), ``io_bytes``,
+    ``total_ios`` (submissions), ``runtime_ms``, ``clat_mean_ns``, ``lat_mean_ns``, ``percentiles``
+    ({"p99": ns}, of ``percentiles_of``), ``lat_max_ns``; and ``completed``, the completions that
+    frames count, by fio's counter ``counted_by``. A row's ``failed`` I/Os are fio's total_err,
+    ``block_size`` (bytes) is that of all its I/Os, ``depth`` the most that can be in flight,
+    ``ramp`` whether it has a ramp_time, ``begin_ms`` when it began (from an arbitrary origin, equal
+    for all rows of a group). Unknown is ``None``. A row that syncs has ``sync``: how many
+    ``completed``, and their latencies named as above. ``sums`` adds the rows of each of fio's
+    groups; if they did not run at the same time, the rates are over the whole ``runtime_ms``, as in
+    fio's own "Run status group". ``total`` adds all rows, ``all`` all directions, too; they have
+    rates only if there is one group (stages of a stonewalled job follow one another, so the sum of
+    their rates is no rate)."""
     begins = begins_ms(status.jobs)
     rows = [_row(index, job, next(begins)) for index, job in enumerate(status.jobs)]
     groups = sorted({job.group for job in status.jobs})
@@ -61,7 +61,7 @@ def fio_summary(status: FioStatus, final: bool = True) -> dict[str, Any]:
 
 def whole_rate(summary: Mapping[str, Any], name: str) -> float | None:
     """``iops`` or ``bw_bytes`` of a run's rows and directions together, from ``fio_summary``.
-    ``None`` where they have none."""
+    ``None`` if they have none."""
     if "all" in summary:
         rate: float | None = summary["all"][name]
         return rate
@@ -77,8 +77,8 @@ def split_directions(directions: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def is_final(summary: Mapping[str, Any]) -> bool:
-    """Whether it is of fio's final document; one of a version before is not marked, and was
-    taken for it."""
+    """Whether it is of fio's final document (in older recordings, which don't say, it counts as
+    such)."""
     return summary.get("final") is not False
 
 
@@ -164,7 +164,7 @@ def is_untimed(part: Mapping[str, Any]) -> bool:
 
 
 def rates_together(parts: Sequence[Mapping[str, Any]], time: Span) -> dict[str, float | None]:
-    """The rates of several rows or directions together; ``None`` where one's is not known."""
+    """The rates of several rows or directions together; ``None`` if one is not known."""
     if any(map(is_untimed, parts)):
         return dict.fromkeys(_RATES)
     return {
@@ -175,8 +175,8 @@ def rates_together(parts: Sequence[Mapping[str, Any]], time: Span) -> dict[str, 
 
 
 def without_bins(document: Mapping[str, Any]) -> dict[str, Any]:
-    """fio's JSON report without its histograms, which are most of it; empty if it is nested more
-    deeply than any of fio's."""
+    """fio's JSON report without the histograms, its largest part; empty if it is nested more deeply
+    than fio's reports are."""
     try:
         return {name: _without_bins(value) for name, value in document.items()}
     except RecursionError:
@@ -190,9 +190,8 @@ def _without_bins(value: Any) -> Any:
 
 
 class FramesTotal:
-    """Adds up the frames of one fio run, row by row, for comparison with fio's final count.
-
-    What a row did before its counters began again (a ramp) is dropped, as fio drops it."""
+    """Adds up the frames of one fio run, row by row, for comparison with fio's final count. If a
+    row's counters are reset (after a ramp), earlier I/Os are dropped, as in fio."""
 
     def __init__(self) -> None:
         self.frames = 0
@@ -245,7 +244,7 @@ class FramesTotal:
         return sum(self._bytes.values())
 
     def row(self, index: int) -> tuple[int, int, frozenset[str]]:
-        """I/Os and bytes of one row, and which of fio's counters the I/Os were made of."""
+        """I/Os and bytes of one row, and the fio counters from which the I/Os were computed."""
         by = frozenset(self._counted_by.get(index, ()))
         return self._ios.get(index, 0), self._bytes.get(index, 0), by
 
@@ -257,20 +256,19 @@ ROUNDING = 0.51
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The frames of a run compared with counters of fio's last document that the frames
-    don't use: submissions less failed I/Os (frames count completions), and for the bytes these
-    times the block size.
+    """The frames of a run compared with counters of fio's last document that the frames don't use:
+    submissions less failed I/Os (frames count completions), and for the bytes these times the block
+    size.
 
-    ``verdict`` is EXACT, DIFFERS or UNCHECKED (the frames are made of the submissions, or of no
-    count at all, or the document is not ``final``);
-    ``ios`` and ``bytes`` are fio's (``bytes`` ``None``: I/Os of several sizes), ``more_ios`` and
-    ``more_bytes`` what the frames have above that. ``ramp``: no more differ than can have been
-    under way when the ramp ended; ``failed``: what is less belongs to a job that failed;
-    ``left``: it was submitted at the end, and fio's own bytes don't have it either.
-    ``mean_is_consistent``: fio's mean IOPS times its runtime gives its submissions, as it should.
-    ``counted``: fio said while it ran how many I/Os there were. ``stated_bytes``: the
-    bytes that fio itself states.
-    ``has_block_sizes``: the summary says the rows' block sizes (an older recording's does not)."""
+    ``verdict`` is EXACT, DIFFERS or UNCHECKED (the frames are computed from the submissions or
+    without any count, or the document is not ``final``); ``ios`` and ``bytes`` are fio's (``bytes``
+    ``None``: I/Os of several sizes), ``more_ios`` and ``more_bytes`` how many more the frames have.
+    ``ramp``: the difference is no more than can have been in flight when the ramp ended;
+    ``failed``: the missing I/Os belong to a job that failed; ``left``: they were submitted at the
+    end and are missing in fio's own bytes, too. ``mean_is_consistent``: fio's mean IOPS times its
+    runtime gives its submissions, as it should. ``counted``: fio reported the number of I/Os while
+    it ran. ``stated_bytes``: the bytes that fio itself states. ``has_block_sizes``: the summary
+    says the rows' block sizes (an older recording's does not)."""
 
     verdict: str
     ios: int
@@ -318,7 +316,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
 
 class _ComparedRow:
     """A row of a summary beside the figures of the frames. A row that has both directions and
-    ``mixed`` (unified_rw_reporting=both) has its I/Os in there twice; they count once."""
+    ``mixed`` (unified_rw_reporting=both) has its I/Os twice; they count once."""
 
     def __init__(self, row: Mapping[str, Any], frames: FramesTotal) -> None:
         parts = [*split_directions(row["directions"]).values()]
@@ -336,7 +334,7 @@ class _ComparedRow:
         if not self.more and moved == self.stated_bytes:
             tolerance = self.depth + self.failed + self.error
             if bytes_off > tolerance * self.block_size:
-                # all is as fio states it: the I/Os are not of the size that the job file gives
+                # everything is as fio states it: the I/Os don't have the size given in the job file
                 self.block_size = 0
         if self.block_size:
             self.more_bytes = moved - (self.submitted - self.failed) * self.block_size
@@ -358,23 +356,23 @@ def _mean_is_consistent(part: Mapping[str, Any]) -> bool:
     return bool(abs(ios - part["total_ios"]) < ROUNDING)
 
 
-# Check each row of a run by figures that it is not made of.
+# Check each row of a run against independent figures.
 
 
 IOPS, BANDWIDTH, DEVICE = "IOPS", "MiB/s", "device"
 ALL_ON_DEVICE = 0.95
-"""If the device moves at least this share of a run's bytes, it does so in each row."""
+"""If the device moves at least this share of a run's bytes, it must do so in each row."""
 LESS_ON_DEVICE = 0.85
 MIN_IOS = 100
 MAX_TIMES = 1000
-"""No more rows are kept for each column."""
+"""Limit of rows kept for each column."""
 
 
 class RowChecks:
-    """Collects the rows whose figures do not agree: I/Os in flight that exceed iodepth × numjobs
-    (N = X·R), bytes that are not I/Os × block size, and fewer bytes on the device than fio moved
-    where the device has all of them otherwise. Rates that are marked as those of other seconds are
-    not verified either."""
+    """Collects the rows whose figures do not agree: I/Os in flight that exceed iodepth × numjobs (N
+    = X·R), bytes that are not I/Os × block size, and fewer bytes on the device than fio moved,
+    though the device has all of them in other rows. Rates marked as being of other seconds count as
+    not verified, too."""
 
     def __init__(self) -> None:
         self._times: dict[str, list[float]] = {}

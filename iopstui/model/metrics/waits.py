@@ -1,27 +1,27 @@
-"""Location of in-flight I/Os: waiting for a CPU, above the block layer, or in a layer below.
+"""Where I/Os in flight are: waiting for a CPU, above the block layer, or in a layer below.
 
-All counts are means over one interval. The number in flight is Little's law, N = X * R (fio's
-IOPS times its mean latency); without a job it is what the top devices hold. The parts add up to
-N exactly: what no counter explains is ``unknown``.
+All counts are means over one interval. The number in flight is Little's law, N = X * R (fio's IOPS
+times its mean latency); without a job it is the number in the top devices. The parts add up to N
+exactly: the rest that no counter explains is ``unknown``.
 
-What a layer holds follows from iostat's figures. A device holds ``requests per second * await``
-requests, in each direction. The job's part of them is what its processes had block devices read and
-write (/proc/PID/io) of the bytes that the device moved, and one request holds as many I/Os as fit
-into its size. A layer's own share is what it holds less what the devices below it hold of its
-requests. I/Os that are not sent to a device are in the page cache (buffered), or of an engine that
-sends none.
+How many a layer holds follows from iostat's figures. A device holds ``requests per second * await``
+requests, in each direction. The job's part of them is the bytes that block devices read and wrote
+for its processes (/proc/PID/io) over the bytes that the device moved, and one request holds as many
+I/Os as fit into its size. A layer's own part is what it holds less what the devices below hold of
+its requests. I/Os that are not sent to a device are in the page cache (buffered), or belong to an
+engine that sends none.
 
 Limits of the method:
 
 - A neighbour's requests on the same device count as slow as ours.
-- Recordings without those counters: direct I/O counts as sent, and buffered I/O only where the
-  device moved about as many bytes as fio; else its place is unknown.
-- Parts of one I/O that are in several devices at once (stripes, mirrors) count once; a mirrored
-  write takes as long as the slowest mirror does on average.
+- Recordings without those counters: direct I/O counts as sent, buffered I/O only if the device
+  moved about as many bytes as fio; else its place is unknown.
+- Parts of one I/O in several devices at once (stripes, mirrors) count once; a mirrored write takes
+  as long as the slowest mirror does on average.
 - RAID 4, 5 and 6 read before they write: those two times are added up.
-- What a snapshot or a thin pool copies counts as held by the snapshot or the pool.
+- I/Os that wait for copies of a snapshot or a thin pool count as held by the snapshot or the pool.
 - A cache between two layers (page cache of a loop device, dm-cache) lets a share of the requests
-  pass: they are weighted by the bytes that reach the lower device.
+  pass: requests are weighted by the bytes that reach the lower device.
 - Buffered writes return before the device has them. The kernel writes them later, so all of them
   are in the page cache."""
 
@@ -40,15 +40,15 @@ Lower = Mapping[str, Sequence[str]]
 
 PARITY_RAID = ("raid4", "raid5", "raid6")
 ROUNDING = 1e-9
-"""Sums of the same seconds in another order differ by less than this share."""
+"""Rounding: sums in another order differ by less than this share."""
 CACHED = 0.9
 """Less than this share of the bytes reaches the device: a cache answers the rest."""
 EXCLUSIVE_SHARE = 0.9
-"""A job that moves at least this share of a device's bytes has the device for itself."""
+"""A job that moves at least this share of a device's bytes counts as its only user."""
 UNSURE_SHARE = 0.5
-"""Both shares where fio's interval and the kernel's are not of the same seconds."""
+"""The two shares above, if fio's interval and the kernel's cover different seconds."""
 MIRRORED = 1.5
-"""At least this many bytes are written below for each one above: several devices get a copy."""
+"""If at least this many bytes are written below for each byte above, several devices get a copy."""
 DIRECTIONS = ("r", "w", "d")
 MAX_LAYERS = 64
 SENT_SHARE = 0.02
@@ -79,13 +79,13 @@ class Stack:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """All its devices, none before one that is above it."""
+        """All its devices, each after those above it."""
         return (*(name for name in self.tops if name not in self.lower), *self.lower)
 
 
 def _in_order(tops: Sequence[str], below: Lower) -> dict[str, tuple[str, ...]]:
-    """What is ``below`` the tops, in order from the top. A circle is cut, and so are more layers
-    than a kernel has: a recording may say anything."""
+    """The layers below the tops, in order from the top. Cycles and too many layers are cut: a
+    recording may contain anything."""
     found: dict[str, tuple[str, ...]] = {}
 
     def visit(name: str, above: tuple[str, ...]) -> None:
@@ -106,12 +106,12 @@ def _in_order(tops: Sequence[str], below: Lower) -> dict[str, tuple[str, ...]]:
 @dataclass(frozen=True, slots=True)
 class Waits:
     """Places of ``ios`` I/Os in flight, as means over an interval. ``above`` is ``None`` without a
-    job, ``cpu`` also where the kernel does not say how long a job waited for a CPU (``above`` has
-    those I/Os then). ``layers`` are devices from the top down. ``queue`` and ``device`` divide what
-    the lowest devices hold (in the scheduler; issued and not completed); ``None`` without the
-    probe. ``unknown`` is what no counter explains. ``stalled``: nothing completed, so these are the
-    counts at the interval's end. ``cache`` are reads that the page cache answers, and buffered
-    writes; ``unsent`` those of engines that send nothing to a disk (null)."""
+    job; ``cpu`` also if the kernel does not say how long a job waited for a CPU (those I/Os are
+    then in ``above``). ``layers`` are devices from the top down. ``queue`` and ``device`` divide
+    what the lowest devices hold (in the scheduler; issued and not completed); ``None`` without the
+    probe. ``unknown`` is the rest that no counter explains. ``stalled``: nothing completed, so
+    these are the counts at the interval's end. ``cache`` are reads answered by the page cache, and
+    buffered writes; ``unsent`` are I/Os of engines that send nothing to a disk (null)."""
 
     ios: float
     cpu: float | None
@@ -155,10 +155,10 @@ WAITS: Rows = (
 
 @dataclass(frozen=True, slots=True)
 class DirectionLoad:
-    """I/Os a job completed in one direction: ``letter`` "r", "w" or "d" as in iostat, "" for all
-    together. ``in_cache``: fio does not wait until the device has it (buffered writes); ``direct``:
-    none of it can be answered by the page cache. ``ios`` are in flight (``None``: not known),
-    ``sent_s`` bytes per second the job's processes had block devices move (``None``: not known)."""
+    """The I/Os of a job in one direction: ``letter`` "r", "w" or "d" as in iostat, "" for all
+    together. ``in_cache``: fio does not wait for the device (buffered writes); ``direct``: the page
+    cache can't answer any of it. ``ios`` are in flight (``None``: not known), ``sent_s`` bytes per
+    second that block devices moved for the job's processes (``None``: not known)."""
 
     letter: str
     iops: float
@@ -188,8 +188,7 @@ class JobLoad:
 
     @property
     def waiting_for_cpu(self) -> float:
-        """Number of I/Os that jobs or workers without a CPU hold up, assuming none is in a
-        device."""
+        """Number of I/Os held up by jobs or workers without a CPU, assuming none is in a device."""
         return (self.cpu_wait or 0.0) * self.ios + self.workers_wait
 
 
@@ -228,7 +227,8 @@ def place_waits(
 
 
 def _with_rest(waits: Waits, job: JobLoad, tops: Sequence[DiskRates]) -> Waits:
-    """Divide what no device holds. What is limited comes first; all that is left is above."""
+    """Divide the I/Os that no device holds: first the places with a known limit; the rest is
+    above."""
     placed = _placed(tops, job)
     rest = max(0.0, job.ios - waits.in_devices)
     parts = []
@@ -243,7 +243,8 @@ def _with_rest(waits: Waits, job: JobLoad, tops: Sequence[DiskRates]) -> Waits:
 
 
 def _waits_without_device(job: JobLoad | None) -> Waits | None:
-    """No device is measured: all but the waiting for a CPU is unknown, if it is sent at all."""
+    """The places if no device is measured: everything but waiting for a CPU is unknown, if it is
+    sent at all."""
     if job is None:
         return None
     cpu = None if job.cpu_wait is None else min(job.ios, job.waiting_for_cpu)
@@ -253,7 +254,7 @@ def _waits_without_device(job: JobLoad | None) -> Waits | None:
 
 
 def _bypasses_counters(tops: Sequence[DiskRates], job: JobLoad) -> bool:
-    """The job's direct I/O went by the device's counters (iostats=0)."""
+    """Whether the job's direct I/O bypassed the device's counters (iostats=0)."""
     return not job.unsent and any(
         part.direct and part.iops and not _flow(tops, part.letter)[0] for part in job.directions
     )
@@ -269,8 +270,8 @@ class _Placed:
 
 
 def _placed(tops: Sequence[DiskRates], job: JobLoad) -> _Placed:
-    """The places of a job's I/Os, which may be more than there are: fio and the kernel count
-    apart."""
+    """The places of a job's I/Os. Their sum may exceed the number of I/Os, because fio and the
+    kernel count separately."""
     parts = [_place_direction(tops, part, job) for part in job.directions]
     return _Placed(
         sum(part.held for part in parts),
@@ -296,14 +297,14 @@ def _place_direction(tops: Sequence[DiskRates], load: DirectionLoad, job: JobLoa
     least = CACHED if job.aligned else UNSURE_SHARE
     if least <= moved / load.bytes_s <= 1 / least and not job.unsent:
         return _Placed(held)
-    # the page cache may answer it while somebody else uses the device
+    # the page cache may answer it while another program uses the device
     return _Placed(unknown=held, cache=ios if moved < SENT_SHARE * load.bytes_s else 0.0)
 
 
 def _held(
     load: DirectionLoad, aligned: bool, requests: float, in_flight: float, moved: float
 ) -> float:
-    """How many I/Os of one direction the devices hold, if they hold any."""
+    """How many I/Os of one direction the devices hold, assuming they hold any."""
     if not requests or not load.bytes_s:
         return 0.0
     close = CACHED if aligned else UNSURE_SHARE
@@ -314,13 +315,13 @@ def _held(
     if sent_s < close * load.bytes_s:
         per_request = min(1.0, per_request)  # a cache answers most I/Os: one waits for each request
     elif sent_s * close > load.bytes_s:
-        per_request *= load.bytes_s / sent_s  # more is read ahead than was asked for
+        per_request *= load.bytes_s / sent_s  # read-ahead reads more than was requested
     return in_flight * share * per_request
 
 
 def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]:
     """Requests per second, requests in flight and bytes per second in one direction, or in all;
-    what is not known counts as 0."""
+    unknown figures count as 0."""
     if not letter:
         return (
             _sum(disks, "ios_s") or 0.0,
@@ -339,7 +340,7 @@ def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]
 def _layers(
     held: dict[str, float], stack: Stack, disks: Mapping[str, DiskRates]
 ) -> dict[str, float]:
-    """Divide what the tops hold between them and the devices below, layer by layer."""
+    """Divide the I/Os in the tops between them and the devices below, layer by layer."""
     layers: dict[str, float] = {}
     for name in stack.order:
         if name not in held:
@@ -450,7 +451,7 @@ def _waits_at_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:
 
 _NO_PLACE = {"ios": 0.0, "unknown": 0.0, "cpu": None, "above": None, "queue": None,
              "device": None, "cache": 0.0, "unsent": 0.0}  # fmt: skip
-"""Each place that is not a layer, and its mean where some intervals lack it."""
+"""Each place that is not a layer, with its mean if some intervals lack it."""
 
 
 class MeanWaits:
@@ -458,11 +459,13 @@ class MeanWaits:
 
     def __init__(self) -> None:
         self._seconds = 0.0
-        # by "layers" or "", and name: I/Os times seconds, and the seconds in which it was known
+        # by kind ("layers" or "") and name: I/Os times seconds, and the seconds in which it was
+        # known
         self._sums: dict[tuple[str, str], tuple[float, float]] = {}
 
     def add(self, waits: Waits | None, seconds: float | None) -> None:
-        """Count one interval; stalled ones have counts of a moment and no means."""
+        """Count one interval; stalled ones are skipped, because they have counts of one moment, not
+        means."""
         if waits is None or not seconds or waits.stalled:
             return
         known = {("", name): getattr(waits, name) for name in _NO_PLACE}
@@ -487,7 +490,8 @@ class MeanWaits:
 
     @property
     def value(self) -> Waits | None:
-        """The mean so far; ``None`` of nothing. A part that some intervals lack is ``None``."""
+        """The mean so far; ``None`` without intervals. A part that some intervals lack is
+        ``None``."""
         if self.empty:
             return None
         means: dict[str, Any] = dict(_NO_PLACE)

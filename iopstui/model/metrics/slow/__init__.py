@@ -1,1 +1,1 @@
-"""The slowest requests and stalls: which they were, what they share."""
+"""The slowest requests and stalls, and what they have in common."""

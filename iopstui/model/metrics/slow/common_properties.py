@@ -1,10 +1,10 @@
 """What the slow requests have in common, beyond chance.
 
 The slowest requests of a direction are compared with the random sample of the same seconds: if
-slowness had nothing to do with a property, any way to call some of these events slow would be as
-likely (Fisher's exact test, one-sided). Every value of every property that occurs is a question, so
-the limit is divided by the number of questions that these numbers of events could answer at all
-(Tarone's correction): at most 1 in 100 looks claims something that is not so.
+slowness had nothing to do with a property, each choice of the slow ones among these events would be
+equally likely (Fisher's exact test, one-sided). Every value of every property that occurs is a
+question, so the limit is divided by the number of questions that these numbers of events could
+answer at all (Tarone's correction): at most 1 analysis in 100 makes a false claim.
 
 If most of the slow requests are a single event, the event is reported instead, without odds."""
 
@@ -35,7 +35,7 @@ MAX_FALSE_SHARE = 0.01
 MAX_ODDS = 1_000_000
 """Nobody can tell smaller chances apart."""
 MIN_SHARE = 0.6
-"""A property of fewer of the slow requests explains too little."""
+"""A property that a smaller part of the slow requests have explains too little."""
 REGION_SHARES = (1.0, 0.8)
 """Shares of the slow requests' events that a region holds."""
 
@@ -66,9 +66,9 @@ _PROPERTIES: Mapping[str, tuple[Property, Callable[[object], str]]] = {
 @dataclass(frozen=True, slots=True)
 class CommonProperty:
     """``slow_with`` of ``slow`` slow requests of a direction have a property, and ``sample_with``
-    of ``sample`` random ones; the slow ones were ``events`` separate events. ``chance`` that this
-    or more would happen by itself (0 to 1), ``None`` if they are one event. ``disks``: of which
-    disks they are, where a stack has requests on several layers."""
+    of ``sample`` random ones; the slow ones were ``events`` separate events. ``chance`` is the
+    probability (0 to 1) of this or more by itself, ``None`` if they are one event. ``disks`` names
+    their disks if a stack has requests on several layers."""
 
     kind: str
     words: str
@@ -102,10 +102,10 @@ def plural(kind: str) -> str:
 
 
 def common_properties(exemplars: Sequence[Exemplar]) -> list[CommonProperty]:
-    """What the slow ones of these requests have in common: directions in which most of them are one
-    event, then properties, the least likely first. For each property of a direction there is at
-    most one value, and of properties that the same requests have (a CPU and its queue) the first.
-    """
+    """What the slow ones among these requests have in common: directions in which most of them are
+    one event, then properties, the least likely first. A property has at most one value in a
+    direction; if several properties fit the same requests (a CPU and its queue), only the first is
+    listed."""
     marked = mark_flushes(exemplars)
     directions = [compared for kind in SLOW_KINDS for compared in slow_events(kind, marked)]
     questions = [question for compared in directions for question in _questions(compared)]
@@ -154,9 +154,10 @@ def tail(least: int, matching: int, drawn: int, total: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """Is a property, put as a ``predicate``, more frequent among the slow requests ``compared``?
-    ``matching`` are the positions of the requests that have it. ``chance`` that as many events of
-    the slow ones or more have it by itself, ``least_chance`` the smallest these numbers allow."""
+    """Is a property, given as a ``predicate``, more frequent among the slow requests ``compared``?
+    ``matching`` are the positions of the requests that have it. ``chance`` is the probability that
+    at least as many slow events have it by itself, ``least_chance`` the smallest that these numbers
+    allow."""
 
     compared: SlowEvents
     name: str
@@ -192,9 +193,9 @@ class _Question:
 
 
 def _pause(compared: SlowEvents) -> CommonProperty | None:
-    """Most of the slow requests as one event: far slower than the random ones, completed within the
-    same 10 ms, and unlike the random ones (Fisher's exact test, as a filter: it gives no odds for
-    requests of one event)."""
+    """A pause: most of the slow requests are one event, far slower than the random ones, completed
+    within the same 10 ms, and unlike the random ones (Fisher's exact test, only as a filter: there
+    are no odds for requests of one event)."""
     took, usual = (
         median(request.total_ns for request in requests)
         for requests in (compared.slow, compared.sample)
@@ -249,7 +250,7 @@ def _question(
 
 
 def _regions(compared: SlowEvents, disk: str) -> Iterator[_Question]:
-    """The shortest region with each of the shares of the slow events on this disk."""
+    """For each share of the slow events on this disk, the shortest region that holds it."""
     events = sorted(
         (request.offset, position) for position in compared.slow_events | compared.sample_events
         if (request := compared.requests[position]).disk == disk and request.offset is not None
@@ -268,8 +269,8 @@ def _region(
     count: int,
 ) -> _Question:
     """The shortest region, counted in ``events`` (offset and position), with ``count`` of the
-    ``slow`` ones. In the order of their places any ``length`` neighbours are as likely to be slow,
-    and there are so many such regions: the chance is at most the sum over them."""
+    ``slow`` ones. Ordered by place, any ``length`` neighbours are equally likely to be slow, so the
+    chance is at most the sum over all such regions."""
     length, first = min(
         (slow[n + count - 1] - slow[n] + 1, slow[n]) for n in range(len(slow) - count + 1)
     )
@@ -288,8 +289,8 @@ def _region(
 
 
 def _answerable(least: Iterable[float]) -> int:
-    """How many questions can be answered: a rare property could never pass, so it does not count
-    (Tarone, 1990)."""
+    """How many questions can be answered; a property too rare to pass does not count (Tarone,
+    1990)."""
     sorted_least = sorted(least)
     for count in range(1, len(sorted_least) + 1):
         if sum(chance <= MAX_FALSE_SHARE / count for chance in sorted_least) <= count:

@@ -1,7 +1,7 @@
 """The slowest I/Os of a run from fio's own log of each I/O (write_lat_log with log_offset).
 
-It is the job's side alone: nothing is known of the kernel's. A line is ``time, latency, direction,
-size, offset, ...``: ms since the job began, ns, 0 to 2, bytes."""
+It has only the job's side: nothing is known about the kernel's. A line is ``time, latency,
+direction, size, offset, ...``: ms since the job began, ns, 0 to 2, bytes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NS_PER_MS = 1_000_000
 @dataclass(frozen=True, slots=True)
 class SlowIo:
     """An I/O that completed ``t`` seconds after its job began. ``job`` is fio's number of the job,
-    ``offset`` the place in its file, ``None`` if the log does not say."""
+    ``offset`` the position in its file (``None``: not in the log)."""
 
     direction: str
     t: float
@@ -93,7 +93,7 @@ class SlowIos:
 
     def claims(self, one_file: bool) -> list[str]:
         """What the slowest have in common, compared with the random ones, in words. With several
-        files (not ``one_file``) the log does not say which one an offset is of."""
+        files (not ``one_file``) the log does not say to which file an offset belongs."""
         exemplars = []
         for selection in self._selections.values():
             slow = {number for _, number, _, _ in selection.slow}
@@ -134,7 +134,8 @@ def _parse(line: bytes, job: int) -> SlowIo | None:
 
 
 def _exemplar(io: SlowIo, one_file: bool, slow: bool) -> Exemplar:
-    """What all of them share (CPU, queue ...) is never claimed."""
+    """An I/O as an exemplar. Unknown properties (CPU, queue ...) are equal in all, so they are
+    never claimed."""
     completed_ns = round(io.t * 1000) * NS_PER_MS
     return Exemplar(
         disk="its file", kind=io.direction, slow=slow, sampled=not slow, sector=None,

@@ -1,4 +1,4 @@
-"""Single requests: what is known of each, and words for it."""
+"""Single requests: what is known about each, and words for it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from iopstui.model.samples import Exemplar
 FLUSHES = "flush"
 SLOW_KINDS = (*KINDS, FLUSHES)
 TOTAL_COUNT = 10
-"""So many of each direction are shown of many seconds."""
+"""How many of each direction are shown for a whole run."""
 COMPARED_COUNT = 50
-"""So many of each direction are kept of many seconds, and as many random ones."""
+"""How many of each direction are kept for a whole run, with as many random ones."""
 # enum req_op and the flags above it (include/linux/blk_types.h), as blk_fill_rwbs shows them
 _OPERATIONS = {0: "R", 1: "W", 2: "F", 3: "D", 5: "DE"}
 _FLUSH_BEFORE = 1 << 18
@@ -35,7 +35,7 @@ def rwbs(flags: int) -> str:
 
 
 def stages_text(request: Exemplar) -> str:
-    """Where its time went: "2.11 ms queued, 7.10 ms device"."""
+    """How its time was spent: "2.11 ms queued, 7.10 ms device"."""
     parts = (
         ("tried before", request.tried_ns), ("plugged", request.plugged_ns),
         ("queued", request.queued_ns), ("device", request.device_ns),
@@ -44,7 +44,7 @@ def stages_text(request: Exemplar) -> str:
 
 
 def request_text(request: Exemplar) -> str:
-    """Which it is: "sector 2048, 4 KiB RS, fio (700), CPU 0 → 1"."""
+    """A description: "sector 2048, 4 KiB RS, fio (700), CPU 0 → 1"."""
     location = (
         "" if request.sector is None else f"sector {request.sector}, {units.size(request.size)} "
     )
@@ -64,7 +64,7 @@ def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
 
 
 def mark_flushes(exemplars: Sequence[Exemplar]) -> Sequence[Exemplar]:
-    """These requests; those that were in flight together with a flush are marked."""
+    """The requests, with a mark on those that were in flight together with a flush."""
     flushes = [
         (request.began_ns, request.completed_ns) for request in exemplars if request.kind == FLUSHES
     ]
@@ -82,7 +82,7 @@ def mark_flushes(exemplars: Sequence[Exemplar]) -> Sequence[Exemplar]:
 
 class SlowestTotal:
     """The slowest requests of many frames, by direction and level, with the second of the session
-    in which each completed; and a random sample of them all, to compare with."""
+    in which each completed; and a random sample of all requests to compare with."""
 
     def __init__(self) -> None:
         self._slowest: dict[tuple[str, int], list[tuple[float, Exemplar]]] = {}
@@ -98,7 +98,7 @@ class SlowestTotal:
             if request.slow:
                 self._add(completion_second(request, probe, frame.t), request)
         for request in exemplars:
-            # how many flushes there were is not known
+            # the number of flushes is not known
             if request.sampled and counts.get(request.kind):
                 self._add_sampled(_sampling_key(request, counts[request.kind]), request)
 
@@ -116,7 +116,7 @@ class SlowestTotal:
         return next(iter(self._by_level(kind)), [])
 
     def all(self) -> list[tuple[float, Exemplar]]:
-        """Direction by direction and level by level, in each the slowest first."""
+        """By direction and level, each with the slowest first."""
         return [row for kind in SLOW_KINDS for rows in self._by_level(kind) for row in rows]
 
     def _by_level(self, kind: str) -> list[list[tuple[float, Exemplar]]]:
@@ -154,10 +154,10 @@ def _count(probe: ProbeInterval, kind: str) -> int:
 
 
 def _sampling_key(request: Exemplar, count: int) -> float:
-    """A number as good as random, and the same whenever it is asked for: those with the lowest are
-    a random sample of all requests, in whatever order they come. Each second has as many in its own
-    sample, so a request of a second with ``count`` requests counts for that many (Efraimidis and
-    Spirakis, 2006; Fibonacci hashing of the time)."""
+    """A reproducible pseudo-random number: the requests with the lowest are a random sample of all,
+    in whatever order they come. Each second's own sample has the same size, so a request of a
+    second with ``count`` requests is weighted by that number (Efraimidis and Spirakis, 2006;
+    Fibonacci hashing of the time)."""
     hash_value = request.completed_ns * 0x9E3779B97F4A7C15 & 0xFFFF_FFFF_FFFF_FFFF
     return -log((hash_value + 1) / 2**64) / count
 
@@ -165,7 +165,7 @@ def _sampling_key(request: Exemplar, count: int) -> float:
 # Slow and random requests of a direction, and which of them are one event.
 #
 # Requests that wait for each other are slow together, and share their process and place for that
-# reason alone. So those that began or completed within 10 ms of each other count as one
+# reason alone. So requests that began or completed within 10 ms of each other count as one
 # observation.
 
 
@@ -193,8 +193,8 @@ class SlowEvents:
 
 
 def by_level(exemplars: Iterable[Exemplar]) -> dict[int, list[Exemplar]]:
-    """The requests by the level of their disk. An I/O is on each level: on the upper ones it takes
-    longer in any case, and would be compared with itself."""
+    """The requests by the level of their disk. An I/O is on each level; it always takes longer on
+    the upper ones, where it would be compared with itself."""
     levels: dict[int, list[Exemplar]] = {}
     for exemplar in exemplars:
         levels.setdefault(exemplar.level, []).append(exemplar)
@@ -202,7 +202,7 @@ def by_level(exemplars: Iterable[Exemplar]) -> dict[int, list[Exemplar]]:
 
 
 def slow_events(kind: str, exemplars: Sequence[Exemplar]) -> list[SlowEvents]:
-    """What is to compare of a direction, by level; nothing without slow or without random
+    """The requests of a direction to compare, by level; none without both slow and random
     requests."""
     levels = by_level(exemplar for exemplar in exemplars if exemplar.kind == kind)
     several = len(levels) > 1
@@ -212,7 +212,7 @@ def slow_events(kind: str, exemplars: Sequence[Exemplar]) -> list[SlowEvents]:
 
 def _compare_level(kind: str, requests: Sequence[Exemplar], several: bool) -> SlowEvents | None:
     slow = tuple(exemplar for exemplar in requests if exemplar.slow)
-    # one that is both says nothing of the difference
+    # a request that is both says nothing about the difference
     sample = tuple(exemplar for exemplar in requests if exemplar.sampled and not exemplar.slow)
     if not slow or not sample:
         return None

@@ -1,8 +1,8 @@
 """Stalls: spans in which a disk completed nothing while requests were in flight.
 
 /proc/diskstats is read once per interval, so it bounds a stall from both sides: it lasted at least
-from the first reading that shows it to the last one, at most one interval more at each end. Where
-requests arrived at an idle disk, the disk's own busy time says when it began."""
+from the first reading that shows it to the last one, and at most one interval more at each end. If
+requests arrived at an idle disk, the disk's own busy time shows when it began."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _FULLY_BUSY = 0.98
 
 @dataclass(slots=True)
 class _OpenStall:
-    """A stall that goes on, and the ``earliest`` that it can have begun (``None``: not known)."""
+    """A current stall, and the ``earliest`` time it can have begun (``None``: not known)."""
 
     stall: Stall
     earliest: float | None
@@ -76,10 +76,10 @@ class StallWatch:
     def __init__(self) -> None:
         self._open: dict[str, _OpenStall] = {}
         self._before: dict[str, tuple[float, int | None]] = {}
-        """Start of the frame before, and the requests in flight at its end, by disk."""
+        """By disk: the start of the frame before, and the requests in flight at its end."""
 
     def feed(self, frame: Frame) -> Iterator[Stall]:
-        """Stalls that ended in this frame, and those that have lasted REPORT_ONGOING_S."""
+        """Stalls that ended in this frame, and current ones that have lasted REPORT_ONGOING_S."""
         if frame.seconds is None:
             return
         begin = frame.t - frame.seconds
@@ -113,11 +113,11 @@ class StallWatch:
             yield replace(open_stall.stall, ended=False)
 
     def _stall_start(self, name: str, disk: DiskRates, now: float) -> tuple[float, float | None]:
-        """When it has surely begun, and when at the earliest (``None``: not known)."""
+        """The latest and the earliest time it can have begun (earliest ``None``: not known)."""
         before = self._before.get(name)
         if before is not None and before[1]:
             return now - disk.seconds, before[0]
-        # nothing completed, so the disk was busy without a break from its first request on
+        # nothing completed, so the disk has been busy without a break since its first request
         busy = min(disk.util or 0.0, 100.0) / 100
         start = now - disk.seconds * busy
         return start, None if before is None and busy > _FULLY_BUSY else start
