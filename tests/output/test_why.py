@@ -23,6 +23,7 @@ from iopstui.model.answer.process import (
     LOCK,
     UNKNOWN_WAIT,
     ProcessWaits,
+    most_for_disk,
     own_disks,
     place_kind,
     process_text,
@@ -131,6 +132,10 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "● postgres (812) waits for a lock or another thread 90 %"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, readable=False),
      "● postgres (812) sleeps: what for cannot be read"),
+    (replace(WAITING, percents={"event": 99.0}, running=0.0, most_for_disk=0.0),
+     "● postgres (812) sleeps, not for a disk; what for cannot be read"),
+    (replace(WAITING, percents={"event": 99.0}, running=0.0, most_for_disk=12.3),
+     "● postgres (812) sleeps, at most 12 % of its time for a disk; what for cannot be read"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, places=("io_cqring_wait",)),
      "● postgres (812) sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, places=("ep_poll",)),
@@ -157,6 +162,37 @@ def test_a_quarter_of_a_process_s_time_may_matter_where_ios_wait_for_its_disk(
         assert process_verdict(shell, of_disks) == UNKNOWN, "its child may wait for the disk"
     sleeps = replace(WAITING, percents={"event": 99.0}, running=0.0)
     assert process_verdict(sleeps, of_disks) == UNKNOWN, "where it sleeps cannot be read"
+    bounded = replace(sleeps, most_for_disk=12.0)
+    assert process_verdict(bounded, of_disks) == NOTHING, "it can't be for a disk"
+
+
+@pytest.mark.parametrize(("percent", "of_disks", "verdict"), [
+    (12.0, NOTHING, NOTHING), (12.0, WAITS, UNKNOWN), (40.0, NOTHING, UNKNOWN),
+])  # fmt: skip
+def test_a_small_part_of_the_time_in_state_d_matters_little_whatever_it_is_for(
+    percent: float, of_disks: str, verdict: str
+) -> None:
+    """A database that writes its log 30 times a second, seen by another user."""
+    waits = replace(WAITING, percents={UNKNOWN_WAIT: percent, "event": 80.0}, running=0.0,
+                    io_percent=2.0, most_for_disk=16.0)  # fmt: skip
+    assert process_verdict(waits, of_disks) == verdict
+    assert f"is in state D {percent:.0f} % of its time" in report(waits).sentences[0]
+
+
+def test_a_process_can_wait_for_disks_only_while_they_have_requests() -> None:
+    rest = {"vda": rates(), "vdb": changed(rates(100, 0, 1), aqu_sz=0.1, util=10.0)}
+    for disks, use, most in (
+        (rest, DiskUse(5.0, 5.0, disks={"vdb": (1e6, 0.0, 0.2)}), 20.0),
+        (rest, None, None),
+        (rest, DiskUse(5.0, 5.0, disks={"vdc": (1e6, 0.0, 0.9)}), None),
+        (rest, DiskUse(5.0, 5.0, limits=(LimitUse("vdb", "/app", "9 reads/s", "io.max"),)), None),
+        (rest | {"vda": changed(rates(), in_flight=1)}, DiskUse(5.0, 5.0), None),
+    ):
+        frames = [frame(n + 1.0, disks) for n in range(5)]
+        found = most_for_disk(judge(Seen(TARGET, frames, {}, use=use)))
+        assert found == (most and pytest.approx(most))
+    pressed = [replace(frame(n + 1.0, rest), more={"pressure": {"some": 50.0}}) for n in range(5)]
+    assert most_for_disk(judge(Seen(TARGET, pressed, {}, use=DiskUse(5.0, 5.0)))) is None
 
 
 @pytest.mark.parametrize("rule", ["limit", "near-limit", "iocost"])

@@ -20,7 +20,7 @@ from iopstui.linux.process.processes import is_hidden
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
 from iopstui.model.answer.judge import combined_verdict, judge, judge_share
-from iopstui.model.answer.process import own_disks, process_verdict
+from iopstui.model.answer.process import most_for_disk, own_disks, process_verdict
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
 from iopstui.output.pages.why import Report, why_json, why_lines, without_disk
@@ -108,7 +108,11 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
     pairs = judge(seen) + judge_share(seen)
     waits = process.result() if process is not None else None
     if waits is not None:
-        waits = replace(waits, io_percent=next((s.waited_percent for s, _ in pairs), None))
+        waits = replace(
+            waits,
+            io_percent=next((s.waited_percent for s, _ in pairs), None),
+            most_for_disk=most_for_disk(pairs),
+        )
         pairs = own_disks(waits, pairs)
     verdict = combined_verdict(pairs)
     if waits is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import sqrt
 
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.situation import Situation
+from iopstui.model.answer.use import at_least
 
 DISK, SERVER, MEMORY, LOCK, CHILD, FROZEN, EVENT, UNKNOWN_WAIT = (
     "disk", "server", "memory", "lock", "child", "frozen", "event", "unknown",
@@ -20,8 +20,6 @@ in."""
 MIN_LOOKS, LEAST_LOOKS = 20, 5
 """Fewer looks at a process prove nothing. There are 20 a second, fewer if the CPUs are full. The
 second number suffices for what nearly all of them show."""
-SURE = 1.96
-"""Confidence interval of a share of the looks, in standard errors (95 %)."""
 WAITS_PERCENT = 30.0
 """A process that waits for this percentage of its time waits for something that matters."""
 PROVEN_SHARE = 0.3
@@ -76,7 +74,8 @@ class ProcessWaits:
     ran, and was ready but had no CPU. ``places`` are the kernel functions it waited in. ``state``
     is the last one seen ("Z", "" if it is gone). ``of`` is the process whose thread this is (0: it
     is a process), ``threads`` how many were looked at together. ``io_percent``: percent of the time
-    in which any task of the machine waited for I/O (``None``: not known)."""
+    in which any task of the machine waited for I/O; ``most_for_disk``: in which it can at most have
+    waited for a disk (``None``: not known)."""
 
     pid: int
     comm: str
@@ -96,6 +95,7 @@ class ProcessWaits:
     of: int = 0
     threads: int = 1
     io_percent: float | None = None
+    most_for_disk: float | None = None
     reached_quota: bool = False
     """Its cgroup used up the CPU time that it may have."""
     children_change: bool = False
@@ -126,9 +126,7 @@ class ProcessWaits:
         the lower bound (Wilson's) must be WAITS_PERCENT."""
         if not LEAST_LOOKS <= self.looks < MIN_LOOKS:
             return self.looks >= MIN_LOOKS
-        share, z2 = percent / 100, SURE * SURE / self.looks
-        spread = SURE * sqrt(share * (1 - share) / self.looks + z2 / self.looks / 4)
-        return 100 * (share + z2 / 2 - spread) / (1 + z2) >= WAITS_PERCENT
+        return 100 * at_least(percent / 100, self.looks) >= WAITS_PERCENT
 
     @property
     def in_unknown(self) -> float:
@@ -143,16 +141,29 @@ class ProcessWaits:
         """Why nobody can tell whether it waits for a disk, in words; "" where that is known."""
         if self.looks < MIN_LOOKS and not self.for_disk:
             return f"was looked at {self.looks} times only: too few to tell what it waits for"
-        if self.in_unknown >= MIN_PERCENT:
-            return (f"is in state D {self.in_unknown:.0f} % of its time, for I/O or for something "
-                    "else: which cannot be seen")  # fmt: skip
+        if self.in_unknown + self.for_disk >= WAITS_PERCENT:
+            return self.unknown_text
         on_cpus = (self.running or 0.0) + (self.ready or 0.0)
         if self.for_disk >= MIN_PERCENT or on_cpus >= BUSY_PERCENT or self.kernel:
             return ""
         if RING_PLACE in self.places:
             return "sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"
-        unread = not self.places and self.percents.get(EVENT, 0.0) >= MIN_PERCENT
-        return "sleeps: what for cannot be read" if unread else ""
+        if not self.sleeps_unread or self.most_for_disk is not None:
+            return ""
+        return "sleeps: what for cannot be read"
+
+    @property
+    def unknown_text(self) -> str:
+        """Why it is in state D, if that is not known; "" if it hardly is."""
+        if self.in_unknown < MIN_PERCENT:
+            return ""
+        return (f"is in state D {self.in_unknown:.0f} % of its time, for I/O or for something "
+                "else: which cannot be seen")  # fmt: skip
+
+    @property
+    def sleeps_unread(self) -> bool:
+        """Whether it sleeps, and only its user or root can read what for."""
+        return not self.places and self.percents.get(EVENT, 0.0) >= MIN_PERCENT
 
 
 def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
@@ -163,8 +174,22 @@ def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
         return UNKNOWN
     if waits.for_disk >= WAITS_PERCENT:
         return WAITS
-    some = waits.for_disk_or_child >= MIN_PERCENT and of_disks == WAITS
+    some = max(waits.for_disk_or_child, waits.in_unknown) >= MIN_PERCENT and of_disks == WAITS
     return UNKNOWN if some or waits.unclear else NOTHING
+
+
+def most_for_disk(pairs: Sequence[tuple[Situation, Answer]]) -> float | None:
+    """Percent of the time in which the disks had requests in flight, if that is little; ``None``
+    if a process may have waited longer, also before a disk."""
+    if any(
+        answer.rule in HELD_BACK or s.has_pressure or s.use is None
+        or (s.now_in_flight and not s.ios_s)
+        for s, answer in pairs
+    ):  # fmt: skip
+        return None
+    flushing = sum(s.flushing for s, _ in pairs)
+    most = 100 * max((s.all_in_flight + flushing for s, _ in pairs), default=1.0)
+    return most if most < WAITS_PERCENT else None
 
 
 def own_disks(
@@ -215,6 +240,9 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
     parts = list(_parts(waits, disk))
     if waits.threads > 1 and parts:
         return f"{waits.name}, at least one of {waits.threads} threads, {', '.join(parts)}"
+    if not parts and waits.sleeps_unread:
+        most = f"at most {waits.most_for_disk:.0f} % of its time" if waits.most_for_disk else "not"
+        parts.append(f"sleeps, {most} for a disk; what for cannot be read")
     if not parts:
         parts.append("waits for no disk, lock or CPU: it sleeps until something happens"
                      if waits.running is not None else "waits for no disk or lock")  # fmt: skip
@@ -242,5 +270,5 @@ def _parts(waits: ProcessWaits, disk: str) -> Iterator[str]:
         yield f"waits for a CPU {waits.ready:.0f} %{quota}"
     if (waits.running or 0.0) >= MIN_PERCENT:
         yield f"runs {waits.running:.0f} %"
-    if waits.unclear:
-        yield waits.unclear
+    if text := waits.unclear or waits.unknown_text:
+        yield text

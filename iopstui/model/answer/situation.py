@@ -9,10 +9,18 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from iopstui.model.answer.use import BlockedTask, DiskUse, RingWaiter
-from iopstui.model.answer.who import MIN_FOR_P99, Share, moved_s, parts_of_below, role, shares
+from iopstui.model.answer.who import (
+    MIN_FOR_P99,
+    Share,
+    moved_s,
+    parts_of_below,
+    role,
+    shares,
+    syncing_array,
+)
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.findings.conditions import Conditions
+from iopstui.model.findings.conditions import Array, Conditions
 from iopstui.model.findings.evidence import NO_CONDITIONS
 from iopstui.model.findings.finding import Finding
 from iopstui.model.histogram import merge, percentiles
@@ -431,11 +439,21 @@ class Situation:
         share = fmean(seconds)
         return share if len(self.seconds) >= FEW or share == 1.0 else min(share, FEW_SHARE)
 
+    @cached_property
+    def syncing(self) -> tuple[str, Array] | None:
+        """The md array with this disk that is being rebuilt or checked."""
+        return syncing_array(self.disk, self.below, self.conditions, self.devices, self.lower)
+
+    @cached_property
+    def _deep_queue(self) -> float:
+        """So many in flight wait for each other. Beside md's own, those of programs are few."""
+        return SINGLE_DEPTH if self.syncing and self.has_pressure else DEEP_QUEUE
+
     def _waits_in_queue(self, rates: DiskRates, waited: Waited) -> bool:
         in_flight, _, mean_ms = waited
         # a few reads wait behind many writes as well
         behind = in_flight >= SLOW_IN_FLIGHT and (rates.aqu_sz or 0.0) >= 2 * DEEP_QUEUE
-        if in_flight < DEEP_QUEUE and not behind:
+        if in_flight < self._deep_queue and not behind:
             return False
         least_ms = self.slow_ms
         if in_flight >= VERY_DEEP_QUEUE:

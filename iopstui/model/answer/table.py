@@ -594,13 +594,14 @@ def _more_than_in_flight(s: Situation) -> bool:
     tasks = [task for task in s.blocked if not task.place or place_kind(task.place, True) == DISK]
     # a device above may hold requests that are not here yet
     above = sum(s.machine.in_flight.get(name, 0.0) for name in s.above)
-    return s.others_are_idle and s.in_flight + s.flushing + above < WAIT_SHARE * len(tasks)
+    least = min(WAIT_SHARE * len(tasks), sum(task.share for task in tasks))
+    return s.others_are_idle and s.in_flight + s.flushing + above < least
 
 
 def quiet(s: Situation) -> Answer:
     """Nothing to report: what was looked at."""
     is_used = s.in_flight >= HARDLY_USED if s.busy is None else s.busy >= 1.0
-    who = words.who(s) if is_used or words.syncing_array(s) else ""
+    who = words.who(s) if is_used or s.syncing else ""
     # one program's pressure may be below 1 %, and waits for a file system's log are not in it
     of_disks = s.has_pressure and not s.idle_rings and not (s.use is not None and s.use.remote)
     rest = s.others_are_idle and not _works_below(s)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import sqrt
 from typing import TypeVar
 
 from iopstui.format import counted
@@ -57,12 +58,14 @@ class DiskUser:
 
 @dataclass(frozen=True, slots=True)
 class BlockedTask:
-    """A task in state D; ``place`` is the kernel function it waits in ("": not readable)."""
+    """A task in state D; ``place`` is the kernel function it waits in ("": not readable).
+    ``share``: of several readings, at least this part of the time."""
 
     pid: int
     comm: str
     place: str = ""
     kernel: bool = False
+    share: float = field(default=1.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,18 @@ class DiskUse:
         return "all processes" if self.hidden == ALL_HIDDEN else counted(
             self.hidden, "process", "processes"
         )  # fmt: skip
+
+
+SURE = 1.96
+"""Standard errors by which a share of the looks may differ from that of the time (95 %)."""
+
+
+def at_least(share: float, looks: int) -> float:
+    """The share of the time that chance leaves of a ``share`` of the looks (Wilson's lower
+    bound)."""
+    z2 = SURE * SURE / looks
+    spread = SURE * sqrt(share * (1 - share) / looks + z2 / looks / 4)
+    return (share + z2 / 2 - spread) / (1 + z2)
 
 
 REACHED = 0.97
@@ -243,8 +258,13 @@ def _often_blocked(readings: Sequence[Sequence[BlockedTask]]) -> tuple[BlockedTa
     for task in (task for reading in readings for task in reading):
         # a task that is just waking up is in no kernel function any more
         places.setdefault(replace(task, place=""), Counter())[task.place] += bool(task.place)
-    often = _often([[replace(task, place="") for task in reading] for reading in readings])
-    return tuple(replace(task, place=places[task].most_common(1)[0][0]) for task in often)
+    looks = len(readings)
+    counts = Counter(task for reading in readings
+                     for task in {replace(each, place="") for each in reading})  # fmt: skip
+    return tuple(
+        replace(task, place=places[task].most_common(1)[0][0], share=at_least(count / looks, looks))
+        for task, count in counts.items() if count >= OFTEN * looks
+    )  # fmt: skip
 
 
 def _mean_known(values: Sequence[float | None]) -> float | None:

@@ -13,6 +13,7 @@ from iopstui.model.answer.use import ELSEWHERE, WITH_CHILDREN, DiskUse, DiskUser
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups.rates import GroupRates
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.findings.conditions import Array, Conditions
 from iopstui.model.histogram import merge, percentiles
 from iopstui.model.metrics.probe import ProbeInterval
 
@@ -246,6 +247,22 @@ def request_latency(
     ios, ranks = sum(bins.values()), percentiles(bins, (50.0, 99.0))
     return (ranks.get(50.0) if ios >= MIN_FOR_P50 else None,
             ranks.get(99.0) if ios >= MIN_FOR_P99 else None)  # fmt: skip
+
+
+def syncing_array(
+    disk: str, below: Collection[str], conditions: Conditions, devices: Mapping[str, BlockDevice],
+    lower: Mapping[str, Sequence[str]],
+) -> tuple[str, Array] | None:  # fmt: skip
+    """The md array with this disk that is being rebuilt or checked."""
+    for name, state in conditions.devices.items():
+        array = state.array
+        if array is None or not array.is_syncing:
+            continue
+        slaves = devices[name].slaves if name in devices else ()
+        disks = [devices[slave].disk for slave in slaves if slave in devices]
+        if name in below or disk in {*slaves, *disks, *lower.get(name, ())}:
+            return name, array
+    return None
 
 
 # Role of a kernel thread, from its name.

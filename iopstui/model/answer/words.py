@@ -17,7 +17,6 @@ from iopstui.model.answer.situation import (
 from iopstui.model.answer.use import BlockedTask
 from iopstui.model.answer.who import MAIN_SHARE, who_text
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
-from iopstui.model.findings.conditions import Array
 
 IN_USE = 1.0
 LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
@@ -128,7 +127,7 @@ def usual(s: Situation) -> str:
 
 
 def who(s: Situation) -> str:
-    if array := syncing_array(s):
+    if array := s.syncing:
         return f"{array[1].action} of {array[0]} (md) is under way"
     text = who_text(s.shares, s.conditions.groups, s.disk) or s.kernel_role
     seen, in_use = sum(one.share for one in s.shares), s.in_flight >= IN_USE
@@ -184,26 +183,8 @@ def held_by_layer(s: Situation) -> tuple[str, Advice]:
 
 
 def resync_step(s: Situation) -> Advice:
-    array = syncing_array(s)
+    array = s.syncing
     return advise("resync", array[0], "20000") if array else NO_ADVICE
-
-
-def syncing_array(s: Situation) -> tuple[str, Array] | None:
-    """The md array with this disk that is being rebuilt or checked."""
-    for name, state in s.conditions.devices.items():
-        array = state.array
-        if array is None or not array.is_syncing:
-            continue
-        if name in s.below or s.disk in _members(s, name):
-            return name, array
-    return None
-
-
-def _members(s: Situation, array: str) -> set[str]:
-    """The devices that an array is made of; of partitions, their disks too."""
-    slaves = s.devices[array].slaves if array in s.devices else ()
-    disks = [s.devices[name].disk for name in slaves if name in s.devices]
-    return {*slaves, *filter(None, disks), *s.lower.get(array, ())}
 
 
 def is_swap(s: Situation, name: str) -> bool:

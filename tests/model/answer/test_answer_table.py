@@ -646,6 +646,29 @@ def test_an_idle_disk_is_cleared_by_another_whose_requests_the_frames_have() -> 
     assert judge(Seen(ONE, alone, DEVICES))[0][1].verdict == UNKNOWN, "others were not looked at"
 
 
+def test_a_reader_that_few_looks_found_blocked_too_often_may_wait_for_the_disk() -> None:
+    """tar reads a healthy disk 36 % of the time; five of eight looks found it blocked."""
+    tar = BlockedTask(5150, "tar", "folio_wait_bit_common")
+    reading = changed(rates(181, 0, 1.9), aqu_sz=0.35, util=36.0)
+    for found, of, verdict in ((5, 8, NOTHING), (7, 8, UNKNOWN), (38, 60, UNKNOWN)):
+        looks = [use(blocked=(tar,) * (n < found), disks={"vda": (6e6, 0.0, 0.35)})
+                 for n in range(of)]  # fmt: skip
+        assert first([reading] * 8, mean_use(looks), 4.0).verdict == verdict
+
+
+def test_programs_wait_behind_the_requests_of_md() -> None:
+    """Two readers of a mirror while it is checked: 3.7 in flight take 16.6 ms."""
+    second = changed(rates(224, 0, 16.6), aqu_sz=3.7, util=100.0)
+    syncing = Conditions(devices={"md0": DeviceState(array=Array("check", 0, 2))})
+    devices = DEVICES | {"md0": replace(DEVICES["vda"], name="md0", kind="md", slaves=("vda",))}
+    for pressure, conditions, verdict in (
+        (41.0, syncing, WAITS), (2.0, syncing, UNKNOWN), (41.0, Conditions(), UNKNOWN),
+    ):  # fmt: skip
+        seconds = frames([{"vda": second}] * 8, pressure)
+        answer = judge(Seen(ONE, seconds, devices, conditions, use()))[0][1]
+        assert answer.verdict == verdict
+
+
 def test_a_partition_is_no_other_disk() -> None:
     part = replace(DEVICES["vda"], name="vda1", disk="vda")
     frame_disks = {"vda1": rates(100, 0, 5), "vda": rates(100, 0, 5)}
@@ -1049,6 +1072,9 @@ def test_of_requests_that_take_seconds_a_share_is_a_bound() -> None:
     slow = rates(writes=80, wait_ms=900, kib=768)
     answer = first([slow] * 5, use(users=(hog,), disks={"vda": (0.0, 60 * MIB, 72.0)}))
     assert answer.who == "fio --name=hog (965) does at least 83 % of its bytes"
+    alone = use(users=(hog,), disks={"vda": (0.0, 50 * MIB, 72.0)})
+    lines = evidence(*judge(Seen(ONE, frames([{"vda": slow}] * 5), DEVICES, use=alone))[0])
+    assert "who, of its bytes: fio --name=hog (965) 100 %" in lines, "it can't be more"
 
 
 def test_a_log_on_a_busy_disk_hides_no_reads_of_another() -> None:
