@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,20 @@ def test_every_locked_version_is_allowed(root: Path, lock: str, group: str | Non
             requirement,
             versions,
         )
+
+
+@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-dev.txt"])
+def test_a_lock_names_what_its_packages_need(root: Path, lock: str) -> None:
+    """.ci/setup installs them without asking what they need."""
+    locked = {canonicalize_name(name) for name, _ in LOCKED.findall((root / lock).read_text())}
+    needed = {
+        canonicalize_name(need.name)
+        for package in distributions()
+        if canonicalize_name(package.name) in locked
+        for need in map(Requirement, package.requires or ())
+        if need.marker is None or need.marker.evaluate({"extra": ""})
+    }
+    assert needed and needed <= locked
 
 
 def test_extras_are_tested(root: Path) -> None:
