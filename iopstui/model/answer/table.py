@@ -399,6 +399,22 @@ def full_queue(s: Situation) -> Answer | None:
     )  # fmt: skip
 
 
+def blocked_programs(s: Situation) -> Answer | None:
+    """Programs wait for the few requests of this disk, as for the commits of a journal: each waits
+    at least as long as a request, and for those of the others."""
+    remote = s.use is not None and s.use.remote
+    tasks = [task for task in _blocked_for_disks(s) if task.place or not remote]
+    slow = (s.mean_ms or 0.0) >= s.slow_ms and (s.busy or 0.0) >= BUSY
+    if len(tasks) < DEEP_QUEUE or not slow or not s.others_are_idle:
+        return None
+    return Answer(
+        s.disk, "queue", WARNING,
+        f"{s.disk}{s.layer} is busy: I/Os take {words.mean(s)} with {words.count(s.in_flight)} in "
+        f"flight{words.usual(s)}; {words.tasks_text(tasks)}{words.cpus_text(s)}", WAITS,
+        words.who(s), words.about_users(s),
+    )  # fmt: skip
+
+
 def slow_device(s: Situation) -> Answer | None:
     """The device takes very long though few requests are in flight."""
     if s.slow_share < MOST_SECONDS:
@@ -591,11 +607,16 @@ def busy(s: Situation) -> Answer | None:
 def _more_than_in_flight(s: Situation) -> bool:
     """Whether more programs are blocked than requests are in flight: some may wait above the
     disk."""
-    tasks = [task for task in s.blocked if not task.place or place_kind(task.place, True) == DISK]
+    tasks = _blocked_for_disks(s)
     # a device above may hold requests that are not here yet
     above = sum(s.machine.in_flight.get(name, 0.0) for name in s.above)
     least = min(WAIT_SHARE * len(tasks), sum(task.share for task in tasks))
     return s.others_are_idle and s.in_flight + s.flushing + above < least
+
+
+def _blocked_for_disks(s: Situation) -> list[BlockedTask]:
+    """The programs that are blocked in a function for disks, or where that cannot be read."""
+    return [task for task in s.blocked if not task.place or place_kind(task.place, True) == DISK]
 
 
 def quiet(s: Situation) -> Answer:
@@ -682,6 +703,7 @@ TABLE: Sequence[Row] = (
     slow_device,
     held_back,
     near_limit,
+    blocked_programs,
     pressure_alone,
     waits_elsewhere,
     cpus_full,

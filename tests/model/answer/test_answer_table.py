@@ -656,6 +656,30 @@ def test_a_reader_that_few_looks_found_blocked_too_often_may_wait_for_the_disk()
         assert first([reading] * 8, mean_use(looks), 4.0).verdict == verdict
 
 
+@pytest.mark.parametrize(("count", "place", "ms", "util", "elsewhere", "verdict"), [
+    (8, "jbd2_log_wait_commit", 5.9, 90.0, 0.0, WAITS), (8, "", 5.9, 90.0, 0.0, WAITS),
+    (3, "jbd2_log_wait_commit", 5.9, 90.0, 0.0, UNKNOWN),
+    (8, "rpc_wait_bit_killable", 5.9, 90.0, 0.0, NOTHING),
+    (8, "jbd2_log_wait_commit", 3.0, 90.0, 0.0, UNKNOWN),
+    (8, "jbd2_log_wait_commit", 5.9, 60.0, 0.0, UNKNOWN),
+    (8, "jbd2_log_wait_commit", 5.9, 90.0, 2.0, NOTHING),
+])  # fmt: skip
+def test_programs_wait_for_the_commits_of_a_journal(
+    count: int, place: str, ms: float, util: float, elsewhere: float, verdict: str
+) -> None:
+    """Eight programs with O_SYNC on ext4, whose journal has 1.2 requests in flight."""
+    second = changed(rates(0, 96, ms), aqu_sz=1.2, util=util)
+    tasks = tuple(BlockedTask(n, "python3", place) for n in range(count))
+    moved = {"vda": (0.0, 9e5, 1.2), "vdb": (0.0, 1e6, elsewhere)}
+    answer = first([second] * 8, use(blocked=tasks, disks=moved), 30.0)
+    assert answer.verdict == verdict
+    if verdict == WAITS:
+        assert "1.2 in flight; python3 (0) and 7 more wait" in answer.text
+    if not place:
+        remote = use(blocked=tasks, disks=moved, remote=True)
+        assert first([second] * 8, remote, 30.0).verdict == UNKNOWN, "it may be a server"
+
+
 def test_programs_wait_behind_the_requests_of_md() -> None:
     """Two readers of a mirror while it is checked: 3.7 in flight take 16.6 ms."""
     second = changed(rates(224, 0, 16.6), aqu_sz=3.7, util=100.0)
