@@ -284,13 +284,16 @@ def limit(s: Situation) -> Answer | None:
 
 
 def near_limit(s: Situation) -> Answer | None:
-    """A cgroup's limit was reached at times, or perhaps."""
+    """A cgroup's limit was reached at times, or perhaps. If tasks wait much longer than requests
+    are in flight, they wait for the limit."""
     for near in s.use.near_limits if s.use is not None else ():
         if near.disk == s.disk or (near.disk in s.below and s.ios_s):
+            waits = _is_beyond_disks(s) and s.use is not None and not s.use.remote
+            end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time" * waits
             return Answer(
-                s.disk, "near-limit", GOOD,
+                s.disk, "near-limit", WARNING if waits else GOOD,
                 f"{_load_text(s)}; {near.group} is at or near its limit of {near.text} "
-                f"({near.file}) at times", UNKNOWN,
+                f"({near.file}) at times{end}", WAITS if waits else UNKNOWN,
                 next=advise("longer", s.disk),
             )  # fmt: skip
     return None

@@ -559,6 +559,21 @@ def test_of_a_limit_that_may_have_been_reached_nobody_says_that_nothing_waits(
         assert judge(Seen(STACK, above, DEVICES, use=together))[0][1].rule == "quiet"
 
 
+def test_tasks_that_wait_much_longer_than_the_disk_has_requests_wait_for_the_limit() -> None:
+    """A limit two groups up, which a busy machine holds at 96 %."""
+    limit = LimitUse("vda", "/top", "120 reads/s", "io.max", 0.96)
+    seen = mean_use([use(limits=(limit,), disks={"vda": (4.8e5, 0.0, 0.23)})] * 7)
+    seconds = [changed(rates(120, 0, 1.9), aqu_sz=0.23, util=20.0)] * 7
+    answer = first(seconds, seen, 67.0)
+    assert answer.verdict == WAITS
+    assert answer.text.endswith(
+        "120 reads/s (io.max) at times; tasks wait for I/O 67 % of the time"
+    )
+    assert first(seconds, seen, 40.0).verdict == UNKNOWN
+    assert seen is not None
+    assert first(seconds, replace(seen, remote=True), 67.0).verdict == UNKNOWN, "or for a server"
+
+
 def test_the_limit_of_the_top_cgroup_is_called_so() -> None:
     limit = LimitUse("vda", "the top cgroup", "200 reads/s", "io.max")
     answer = first([IDLE] * 5, use(limits=(limit,)), 10.0)
