@@ -127,7 +127,8 @@ MAKERS: dict[str, Callable[[Change], bytes]] = {
 
 def outputs(path: Path) -> Iterator[tuple[str, str]]:
     """What each writer makes of the file, by its name. Errors are sentences."""
-    for kind in ("md", "html", "csv", "json"):
+    # a bundle is refused before the kind matters
+    for kind in ("md",) if path.suffix == ".gz" else ("md", "html", "csv", "json"):
         out = path.with_name(f"out.{kind}")
         error = ""
         try:

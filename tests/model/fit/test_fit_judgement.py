@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from array import array
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -41,23 +42,32 @@ BUSY = ("others did half of the I/O",)
 SECONDS, SYNCS = 22, 400
 
 
+SIGMA = 0.3
+"""The standard deviation of the times of one second, as a natural logarithm."""
+
+
+@cache
+def times_of_median(seed: int, drift: float) -> list[array[float]]:
+    """Of each second, how many times the median its syncs take."""
+    gauss = random.Random(seed).gauss
+    seconds = []
+    for _ in range(SECONDS):
+        shift = gauss(0, drift)
+        seconds.append(array("d", (math.exp(gauss(0, SIGMA) + shift) for _ in range(SYNCS))))
+    return seconds
+
+
 def measured(p99_ms: float, seed: int, drift: float = 0.0) -> ProgramMeters:
     """A run whose syncs' true 99th percentile is this: ln-normal times, each second a little
     different (``drift``: its standard deviation, as a natural logarithm)."""
-    random_ = random.Random(seed)
-    sigma = 0.3
-    median = p99_ms * 1e6 / math.exp(2.3263 * math.hypot(sigma, drift))
+    median = p99_ms * 1e6 / math.exp(2.3263 * math.hypot(SIGMA, drift))
     meters = ProgramMeters(
         ETCD, SettlingFilter(0.0), DisturbanceMeter(Target(DIRECTORY, "/x", None), JobShape())
     )
     whole = next(frame for frame in frames("3.42-p-fsync") if frame.fio and not frame.flags)
     assert whole.fio is not None
-    for second in range(SECONDS):
-        shift = random_.gauss(0, drift)
-        bins = Counter(
-            bucket_key(int(median * math.exp(random_.gauss(0, sigma) + shift)))
-            for _ in range(SYNCS)
-        )
+    for second, times in enumerate(times_of_median(seed, drift)):
+        bins = Counter([bucket_key(int(median * each)) for each in times])
         ranks = percentiles_of(bins)
         sync = replace(
             NOTHING, ios=SYNCS, iops=float(SYNCS), clat_ns=median, bins=dict(bins),

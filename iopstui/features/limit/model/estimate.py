@@ -9,7 +9,7 @@ rate, near the bound: of queues it nearly is."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -214,7 +214,9 @@ class _Fit:
         self._limits = [first + (last - first) * n / (GRID - 1) for n in range(GRID)]
         self._ends = min(self._logs), max(self._logs)
         self._allowed = runs[0].allowed
-        self._profile = [max(self._curves(limit)) for limit in self._limits]
+        ends = [(_logit(self._allowed * (1 - floor)), floor) for floor in FLOORS]
+        self._curves = [(steepness, *end) for steepness in STEEPNESS for end in ends]
+        self._profile = [self._best_curve(limit) for limit in self._limits]
         top = max(range(GRID), key=lambda n: self._profile[n][0])
         # of a plateau its middle
         level = self._profile[top][0] - 0.05
@@ -222,19 +224,22 @@ class _Fit:
         self.best = sum(self._limits[n] for n in flat) / len(flat)
         self.most, self.steepness, self.floor = self._profile[top]
 
-    def _curves(self, limit: float) -> Iterator[tuple[float, float, float]]:
-        """The likelihood of each curve through this limit, its steepness and its floor."""
+    def _best_curve(self, limit: float) -> tuple[float, float, float]:
+        """The likelihood of the likeliest curve through this limit, its steepness and its floor."""
         data = [(weight, run.share, log - limit)
                 for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True)
                 ]  # fmt: skip
-        for floor in FLOORS:
-            middle, least = _logit(self._allowed * (1 - floor)), floor * self._allowed
-            for steepness in STEEPNESS:
-                total = 0.0
-                for weight, slow, distance in data:
-                    share = _curve(middle + steepness * distance, least)
-                    total += weight * (slow * math.log(share) + (1 - slow) * math.log1p(-share))
-                yield total, steepness, floor
+        best = -math.inf, 0.0, 0.0
+        for steepness, middle, floor in self._curves:
+            total, least = 0.0, floor * self._allowed
+            for weight, slow, distance in data:
+                share = _curve(middle + steepness * distance, least)
+                total += weight * (slow * math.log(share) + (1 - slow) * math.log1p(-share))
+                if total < best[0]:  # the other runs cannot add to it
+                    break
+            else:
+                best = max(best, (total, steepness, floor))
+        return best
 
     def scatter(self, near: Sequence[Run]) -> float:
         """The squared distance of runs from the curve, in terms of their own errors."""
