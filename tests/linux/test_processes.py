@@ -12,7 +12,7 @@ from iopstui.linux.activity import task_waits
 from iopstui.linux.activity.task_waits import TaskWaits
 from iopstui.linux.process.processes import cpu_s, thread_cpu_s
 from iopstui.linux.roots import Roots
-from iopstui.model.answer.process import CHILD
+from iopstui.model.answer.process import CHILD, DISK
 
 
 def test_a_thread_s_cpu_time_is_its_own() -> None:
@@ -73,6 +73,32 @@ def test_children_that_stay_are_told_from_those_that_come_and_go(
     waits = TaskWaits(7, {}, roots)
     (place / "children").write_text(now)
     assert (waits.result().children, waits.result().children_change) == (names, change)
+
+
+def test_a_few_children_are_looked_at_too(tmp_path: Path) -> None:
+    """fio's first process sleeps, those of its jobs wait."""
+    roots = Roots.under(tmp_path)
+    for pid, state, place in ((7, "S", "hrtimer_nanosleep"), (8, "D", "submit_bio_wait"),
+                              (9, "R", "0"), (os.getpid(), "D", "submit_bio_wait"),
+                              *((pid, "R", "0") for pid in range(100, 120))):  # fmt: skip
+        task = roots.proc / f"{pid}/task/{pid}"
+        task.mkdir(parents=True)
+        for directory in (task, roots.proc / f"{pid}"):
+            (directory / "stat").write_text(f"{pid} (fio) {state} 7 " + "0 " * 40)
+        (task / "wchan").write_text(place)
+    children = roots.proc / "7/task/7/children"
+    for pids, seen in (((8, 9, os.getpid()), [8, 9]), (range(100, 120), [])):
+        children.write_text(" ".join(map(str, pids)))
+        waits = TaskWaits(7, {}, roots)
+        for _ in range(30):
+            waits.look()
+        assert [child.pid for child in waits.result().of_children] == seen
+    children.write_text("8")
+    waits = TaskWaits(7, {}, roots)
+    waits.look_until(0.0)
+    child = waits.result().child
+    assert child is not None and (child.pid, child.percents) == (8, {DISK: 100.0})
+    assert child.looks == waits.result().looks
 
 
 @pytest.mark.parametrize("ready_ns, asleep, said", [

@@ -19,6 +19,7 @@ from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.process import (
     CHILD,
     DISK,
+    EVENT,
     FROZEN,
     LOCK,
     UNKNOWN_WAIT,
@@ -128,6 +129,14 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
     (replace(WAITING, percents={CHILD: 97.0}, running=0.0, children=("dd (8)",),
              children_change=True),
      "● postgres (812) waits for its children, now dd (8), 97 %"),
+    # fio's first process only looks after those that do its jobs
+    (replace(WAITING, percents={EVENT: 99.0}, places=("hrtimer_nanosleep",), running=0.0,
+             of_children=(replace(WAITING, pid=813, percents={DISK: 9.0}),
+                          replace(WAITING, pid=814))),
+     "▲ postgres (812) waits for no disk, lock or CPU: it sleeps until something happens; its "
+     "child postgres (814) waits for vdb 83 % of its time, runs 12 %"),
+    (replace(WAITING, of_children=(replace(WAITING, pid=814),)),
+     "▲ postgres (812) waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, percents={LOCK: 90.0}, running=0.0),
      "● postgres (812) waits for a lock or another thread 90 %"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, readable=False),
@@ -160,6 +169,10 @@ def test_a_quarter_of_a_process_s_time_may_matter_where_ios_wait_for_its_disk(
     if of_disks == WAITS:
         shell = replace(WAITING, percents={CHILD: 99.0}, running=0.0)
         assert process_verdict(shell, of_disks) == UNKNOWN, "its child may wait for the disk"
+    for percent_of_child, found in ((83.0, WAITS), (25.0, NOTHING)):
+        child = replace(WAITING, percents={DISK: percent_of_child})
+        parent = replace(WAITING, percents={}, of_children=(child, replace(child, percents={})))
+        assert process_verdict(parent, of_disks) == found
     sleeps = replace(WAITING, percents={"event": 99.0}, running=0.0)
     assert process_verdict(sleeps, of_disks) == UNKNOWN, "where it sleeps cannot be read"
     bounded = replace(sleeps, most_for_disk=12.0)

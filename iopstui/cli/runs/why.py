@@ -108,12 +108,11 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
     pairs = judge(seen) + judge_share(seen)
     waits = process.result() if process is not None else None
     if waits is not None:
-        waits = replace(
-            waits,
-            io_percent=next((s.waited_percent for s, _ in pairs), None),
-            most_for_disk=most_for_disk(pairs),
-        )
-        pairs = own_disks(waits, pairs)
+        io, most = next((s.waited_percent for s, _ in pairs), None), most_for_disk(pairs)
+        waits = replace(waits, io_percent=io, most_for_disk=most, of_children=tuple(
+            replace(child, io_percent=io, most_for_disk=most) for child in waits.of_children
+        ))  # fmt: skip
+        pairs = own_disks(waits.child or waits, pairs)
     verdict = combined_verdict(pairs)
     if waits is not None:
         verdict = process_verdict(waits, verdict)

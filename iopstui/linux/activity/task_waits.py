@@ -18,7 +18,7 @@ from iopstui.model.answer.who import role
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 
-MAX_THREADS = 64
+MAX_THREADS, MAX_CHILDREN = 64, 16
 LOOK_S = 0.05
 LEAST_LOOKS = 5
 """In each second."""
@@ -30,9 +30,12 @@ _BLOCKED, _SLEEPS = b"D", b"S"
 
 
 class TaskWaits:
-    """``look`` looks at the process once; ``result`` says what was seen. For one thread."""
+    """``look`` looks at the process once; ``result`` says what was seen. For one thread.
+    The children that it has from the beginning are looked at, too, unless they are many."""
 
-    def __init__(self, pid: int, devices: Mapping[str, BlockDevice], roots: Roots) -> None:
+    def __init__(
+        self, pid: int, devices: Mapping[str, BlockDevice], roots: Roots, is_child: bool = False
+    ) -> None:
         self.pid = pid
         self._proc = str(roots.proc)
         self._of = process_of(pid, self._proc)
@@ -53,7 +56,14 @@ class TaskWaits:
         self._comm, self._command, self._state = "", "", ""
         self._kernel, self._parent = False, 0
         self._first_children = children(pid, self._proc)
+        few = not is_child and len(self._first_children) <= MAX_CHILDREN
+        self._children: list[TaskWaits] = []
         self.look()
+        self._children += [
+            TaskWaits(child, devices, roots, is_child=True)
+            for child in self._first_children * few
+            if child != os.getpid()
+        ]
 
     @property
     def exists(self) -> bool:
@@ -63,14 +73,22 @@ class TaskWaits:
     def look_until(self, moment: float) -> None:
         """Look again and again until a monotonic moment, and a few times where that is over: where
         the CPUs are full, a second's other work may take all of it."""
-        reading, writing = self._open.of_process(self._place)
-        self._devices |= (reading | writing).difference(ELSEWHERE)
+        for one in (self, *self._children):
+            one.note_devices()
         enough = self._looks + LEAST_LOOKS
         while (left := moment - time.monotonic()) > 0 or (self._state and self._looks < enough):
             time.sleep(min(left, LOOK_S) if left > 0 else LOOK_S)
             self.look()
 
+    def note_devices(self) -> None:
+        """Look at its open files."""
+        reading, writing = self._open.of_process(self._place)
+        self._devices |= (reading | writing).difference(ELSEWHERE)
+
     def look(self) -> None:
+        """Look at it and at its children once."""
+        for child in self._children:
+            child.look()
         try:
             comm, fields = task_stat(self._place)
         except OSError:
@@ -140,6 +158,7 @@ class TaskWaits:
             self._role(), self._of, self._threads,
             reached_quota=self._throttled() > self._throttled_us,
             children_change=not stayed,
+            of_children=tuple(child.result() for child in self._children if child.exists),
         )  # fmt: skip
 
     def _throttled(self) -> int:

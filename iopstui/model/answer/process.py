@@ -100,6 +100,8 @@ class ProcessWaits:
     """Its cgroup used up the CPU time that it may have."""
     children_change: bool = False
     """None of ``children`` existed from the beginning: they come and go."""
+    of_children: tuple[ProcessWaits, ...] = ()
+    """How those that existed all the time were seen."""
 
     @property
     def name(self) -> str:
@@ -115,6 +117,12 @@ class ProcessWaits:
         proven = 0.0 if self.in_unknown else self.percents.get(UNKNOWN_WAIT, 0.0)
         percent = min(100.0, self.percents.get(DISK, 0.0) + proven)
         return percent if self.has_looks_for(percent) else 0.0
+
+    @property
+    def child(self) -> ProcessWaits | None:
+        """The child that waits most for a disk, if that matters."""
+        most = max(self.of_children, key=lambda one: one.for_disk, default=None)
+        return most if most is not None and most.for_disk >= WAITS_PERCENT else None
 
     @property
     def for_disk_or_child(self) -> float:
@@ -169,10 +177,10 @@ class ProcessWaits:
 def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
     """The verdict on a process. ``of_disks`` is the verdict on the disks that it may wait for: if
     others wait there, it is unknown whether a small part of its time matters, or what its child
-    does."""
+    does if that was not there all the time."""
     if not waits.state:
         return UNKNOWN
-    if waits.for_disk >= WAITS_PERCENT:
+    if waits.for_disk >= WAITS_PERCENT or waits.child is not None:
         return WAITS
     some = max(waits.for_disk_or_child, waits.in_unknown) >= MIN_PERCENT and of_disks == WAITS
     return UNKNOWN if some or waits.unclear else NOTHING

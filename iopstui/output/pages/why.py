@@ -64,7 +64,7 @@ def without_disk(target: Target) -> Report:
 
 
 def _state(waits: ProcessWaits) -> str:
-    return WARNING if waits.for_disk >= WAITS_PERCENT else GOOD
+    return WARNING if waits.for_disk >= WAITS_PERCENT or waits.child else GOOD
 
 
 def _names(pairs: Sequence[Pair], most: int = 6) -> str:
@@ -74,6 +74,12 @@ def _names(pairs: Sequence[Pair], most: int = 6) -> str:
 def _process_sentence(report: Report) -> str:
     waits = report.waits
     assert waits is not None
+    text = _waits_text(report, waits)
+    child = waits.child if waits.for_disk < WAITS_PERCENT else None
+    return text if child is None else f"{text}; its child {_waits_text(report, child)}"
+
+
+def _waits_text(report: Report, waits: ProcessWaits) -> str:
     if not waits.state:
         return f"{waits.name} has ended while it was looked at"
     disk = waited_disk(waits, report.pairs)
