@@ -250,11 +250,12 @@ def ended(s: Situation) -> Answer | None:
     rest = s.seconds[count:]
     if len(rest) < ENDED_SECONDS or not count:
         return None
-    before = replace(s, frames=s.frames[: len(s.frames) - len(rest)])
+    # its own pressure: over all seconds, waits of the first ones are hardly any
+    before = replace(s, frames=s.frames[: len(s.frames) - len(rest)], machine_facts=None)
     if before.in_flight < IN_USE:
         return None
     state = "has hardly any I/O" if any(one.ios_s for one in rest) else "is idle: no I/O"
-    waited = max(s.queue_share, s.slow_share) > FEW_SECONDS or s.waits_at_times
+    waited = max(before.queue_share, before.slow_share) > FEW_SECONDS or before.waits_at_times
     # processes that have ended meanwhile did more than was seen
     who = re.sub(r" does .* of its bytes$", " did most of it", words.who(s))
     return Answer(

@@ -671,6 +671,16 @@ def test_a_reader_that_few_looks_found_blocked_too_often_may_wait_for_the_disk()
         assert first([reading] * 8, mean_use(looks), 4.0).verdict == verdict
 
 
+@pytest.mark.parametrize(("pressure", "verdict"), [(32.0, UNKNOWN), (2.0, NOTHING)])
+def test_who_waited_before_the_i_o_ended_is_not_denied(pressure: float, verdict: str) -> None:
+    """A copy: it syncs for two seconds, and reads another disk for five. Tasks waited 9 % of all
+    the time."""
+    writing = changed(rates(0, 9, 712, kib=1000), aqu_sz=6.4, util=85.0)
+    seconds = [*frames([{"vda": writing}] * 2, pressure), *frames([{"vda": IDLE}] * 5, 0.0)]
+    answer = judge(Seen(ONE, seconds, DEVICES, use=use(write_back=9e6)))[0][1]
+    assert (answer.rule, answer.verdict) == ("ended", verdict)
+
+
 @pytest.mark.parametrize(("count", "place", "ms", "util", "elsewhere", "verdict"), [
     (8, "jbd2_log_wait_commit", 5.9, 90.0, 0.0, WAITS), (8, "", 5.9, 90.0, 0.0, WAITS),
     (3, "jbd2_log_wait_commit", 5.9, 90.0, 0.0, UNKNOWN),
