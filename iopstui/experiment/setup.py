@@ -138,7 +138,7 @@ def preview_setup(
 def _check_conflicts(plan: Plan, conditions: RunRequest) -> None:
     """UsageError for a setting that is both fixed for all runs and varied between them."""
     for name in plan.options:
-        check_name(name, f"--set {name}")
+        check_name(name, f"Option {name}")
     varied = {axis.name for axis in plan.axes}
     varied |= {setting.name for variant in plan.variants for setting in variant.settings}
     for name in sorted(varied & {knob.name for knob in conditions.knobs}):
@@ -221,6 +221,7 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
     yield f"{length_text(plan)} · {short_budget_text(*_write_bounds(setup))}"
     for job, title in preview.titles.items():
         yield f"Job: {printable(job)}, {printable(title)}"
+    is_disk = job_target is not None and job_target.kind == kinds.DEVICE
     place = printable(setup.target.path)
     if job_target is not None and job_target.kind == kinds.DIRECTORY:
         yield (
@@ -229,7 +230,8 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
     elif preview.writes:
         yield f"OVERWRITES: {place if job_target is not None else 'the files of the job'}"
     else:
-        yield f"Reads: {place} (writes nothing)"
+        elsewhere = "; s on the home page: a directory instead" if is_disk else ""
+        yield f"Reads: {place} (writes nothing){elsewhere}"
     for name, value in preview.knobs.items():
         yield f"Changes: {name} (now {printable(value)}), restored at the end"
     for knob in setup.conditions.knobs:

@@ -174,6 +174,6 @@ def _no_right(path: str, error: OSError, right: str) -> IopstuiError:
     if error.errno in (errno.EACCES, errno.EPERM):
         return Missing(
             f"The job needs permission to {right} {path_text} (watching without a job works).",
-            how_to_open(path),
+            f"{how_to_open(path)}. Jobs in a directory work without it.",
         )
     return Refused(f"Cannot open {path_text}: {error.strerror}.", "See: iopstui devices")

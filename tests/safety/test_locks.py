@@ -141,7 +141,8 @@ def test_which_right_is_missing(
     says = f"The job needs permission to {{}} {path} (watching without a job works)."
     with pytest.raises(Missing) as missing:
         require_rights(path, write=True)
-    assert (missing.value.message, missing.value.hint) == (says.format("write"), how_to_open(path))
+    hint = f"{how_to_open(path)}. Jobs in a directory work without it."
+    assert (missing.value.message, missing.value.hint) == (says.format("write"), hint)
 
     def denied(*_: object) -> int:
         raise PermissionError(errno.EPERM, "Operation not permitted")

@@ -136,10 +136,10 @@ async def test_from_the_picker_to_the_end() -> None:
         fake.tick(3)
         await settle(pilot)
         assert ("run", "mixed-4k", {}) in fake.calls
-        assert shows(app, "total") and shows(app, "r stop")
+        assert shows(app, "total") and shows(app, "r Stop")
         await pilot.press("r")
         await settle(pilot)
-        assert ("stop",) in fake.calls and shows(app, "r run")
+        assert ("stop",) in fake.calls and shows(app, "r Run")
         await pilot.press("j")
         await settle(pilot)
         assert isinstance(app.screen, JobChooser)
@@ -300,7 +300,7 @@ async def test_freezing_stops_the_display_but_not_the_measurement() -> None:
         fake.tick(5)
         await settle(pilot)
         assert app.dashboard.panels["fio"].text() == before
-        assert shows(app, "FROZEN at 0:03") and shows(app, "space continue")
+        assert shows(app, "FROZEN at 0:03") and shows(app, "space Continue")
         assert len(app.state.history) == 8
         await pilot.press("space")
         await settle(pilot)
@@ -518,7 +518,7 @@ async def test_resizing_passes_through_every_layout() -> None:
             lines = screen_text(app).split("\n")
             assert len(lines) == size[1] and {len(line) for line in lines} == {size[0]}
             if size != (40, 10):
-                assert shows(app, "q quit") and shows(app, "nvme0n1")
+                assert shows(app, "q Quit") and shows(app, "nvme0n1")
         assert len(app.state.history) == 9
 
 

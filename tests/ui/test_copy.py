@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import ui_fakes as fakes
 from test_app import do, make, running, settle, shows
+from textual.widgets._toast import Toast
 
 from iopstui.events import AnswerGiven, FindingReported
 from iopstui.model.answer.answer import WARNING, Answer
@@ -141,12 +142,14 @@ async def test_the_home_screen_copies_whole_names_however_narrow_it_is() -> None
     disk = replace(fakes.NVME, model=model, mounts=(Mount(mountpoint, "xfs"),))
     backend = Backend(fakes.FakeController, lambda: {disk.name: disk}, fakes.JOBS)
     app = IopstuiApp(backend, appearance=Appearance(UTF8))
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
         await settle(pilot)
         assert not shows(app, mountpoint)
         await pilot.press("y")
         await settle(pilot)
         assert app.clipboard.startswith(f"nvme0n1  {model}  ") and mountpoint in app.clipboard
+        # beside its message no single letters of the rows below
+        assert app.screen.query_one(Toast).region.right == app.size.width
 
 
 @pytest.mark.parametrize("wanted", [False, True])

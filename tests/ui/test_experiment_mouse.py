@@ -69,7 +69,7 @@ async def test_tabs_panes_and_keys_can_be_clicked() -> None:
         await pilot.click(offset=(20, 10), times=2)
         await settle(pilot)
         assert screen.shown_pane == "all"
-        await pilot.click(offset=find_text(pilot, "Esc dashboard"))
+        await pilot.click(offset=find_text(pilot, "Esc Dashboard"))
         await settle(pilot)
         assert isinstance(pilot.app.screen, Dashboard)
 

@@ -106,6 +106,7 @@ async def test_the_form_starts_with_the_changed_options_of_the_job() -> None:
     async with lab.make(background).run_test(size=LARGE) as pilot:
         screen = await form(pilot)
         typed = screen.values()
+        assert screen.heading == "Sweep · nvme0n1"
         assert typed["job"] == pilot.app.jobs.job and typed["options"] == "bs=8k"  # type: ignore[attr-defined]
         assert typed["axis"] == "iodepth=1,2,4..64", "so iodepth is no option of all runs"
         assert "7 points, about" in form_text(screen) and "reads only" in form_text(screen)
@@ -189,8 +190,12 @@ async def test_the_form_of_a_comparison() -> None:
         ("sweep", {"axis": "", "axis2": " "}, "something to vary"),
         ("sweep", {"axis": "iodepth=banana"}, "takes a whole number"),
         ("sweep", {"axis": "iodepth=1,2", "axis2": "iodepth=4,8"}, "two axes"),
-        ("sweep", {"axis": "iodepth=1,2", "options": "iodepth=4"}, "axis and set with --set"),
-        ("sweep", {"axis": "runtime=1,2"}, "--settle and --measure"),
+        (
+            "sweep",
+            {"axis": "iodepth=1,2", "options": "iodepth=4"},
+            "axis and an option of every run",
+        ),
+        ("sweep", {"axis": "runtime=1,2"}, "settle and measure set the time"),
         ("sweep", {"job": ""}, "no job"),
         ("sweep", {"options": "bs='4k"}, "quote"),
         ("sweep", {"options": "bs"}, "bs"),
@@ -247,6 +252,13 @@ async def test_mistakes_are_shown_in_the_form_and_start_nothing() -> None:
         await pilot.press("enter")
         await settled(pilot)
         assert "takes a whole number of 1 or more, not 'two'" in form_text(screen)
+        for text in ("iodepth", "iodepth=", "runtime=1,2", "iodepth=1..7,4", "hosts=1,2"):
+            type_in(screen, axis=text)
+            await pilot.pause()
+            assert (
+                form_text(screen)
+                and "--" not in form_text(screen).partition("For example: iopstui")[0]
+            )
         background.refusal = Refused("/dev/x is mounted.", "Unmount it: umount /x")
         type_in(screen, axis="iodepth=1,2")
         await pilot.press("enter")
@@ -335,7 +347,7 @@ async def test_the_page_covers_the_dashboard_which_goes_on() -> None:
         await pilot.press("escape")
         await pilot.pause()
         assert isinstance(pilot.app.screen, Dashboard)
-        assert shows(pilot.app, "sweep: point 3 of 7") and shows(pilot.app, "w show the sweep")
+        assert shows(pilot.app, "sweep: point 3 of 7") and shows(pilot.app, "w Show the sweep")
         under.tell(lab.point_finished(lab.SWEEP, 2))
         await pilot.press("w")
         await pilot.pause()
@@ -353,7 +365,7 @@ async def test_each_key_of_the_page_s_footer_does_something() -> None:
 
 def unbound_keys(screen: Screen[object]) -> list[str]:
     """Keys that a page's footer names, and that do nothing there."""
-    names = {"Esc": "escape", "↑": "up", "↓": "down"}
+    names = {"Esc": "escape", "Tab": "tab", "↑": "up", "↓": "down"}
     keys = [key for hint in screen._hints() for key in hint.key.split()]  # type: ignore[attr-defined]
     assert len(keys) >= 5
     return [key for key in keys if names.get(key, key) not in screen.active_bindings]
@@ -456,7 +468,7 @@ async def test_a_result_outlives_its_disk() -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert isinstance(app.screen, ExperimentScreen) and shows(app, "Take iodepth=16")
-        assert shows(app, "n new sweep") and not shows(app, "S save"), "of the disk before"
+        assert shows(app, "n New sweep") and not shows(app, "S Save"), "of the disk before"
         await pilot.press("y")
         await settled(pilot)
         where, head, first, *rest = app.clipboard.splitlines()

@@ -53,7 +53,7 @@ def test_the_seconds_of_a_finding_are_whole_or_left_out() -> None:
     found = replace(ONE_CPU, since=1.0, until=4.0)
     live_state = state(STARTED, FindingReported(4.0, found))
     head = "▲ One CPU completes nearly all I/O"
-    assert f"{head} (0:01-0:04): CPU 1" in text(live_state, width=80)
+    assert f"{head} (since 0:01): CPU 1" in text(live_state, width=80)
     assert f"{head}: CPU" in text(live_state, width=50)
     assert f"{head}    f: all" in text(live_state, width=46)
 
@@ -191,7 +191,7 @@ async def test_the_layout_does_not_move_when_a_finding_appears_and_f_lists_all()
             assert "iodepth=16 is not reached" in screen_text(app)
             await pilot.press("escape")
             await settle(pilot)
-            assert shows(app, "q quit")
+            assert shows(app, "q Quit")
 
 
 async def test_a_long_list_is_scrolled() -> None:
@@ -255,31 +255,26 @@ def test_a_finding_after_a_run_ages_too() -> None:
     assert "CPU 1" not in text(live_state)
 
 
-def test_a_finding_shows_its_seconds_and_the_key_of_its_test() -> None:
-    line = text(state(STARTED, FindingReported(5.0, IN_DOUBT)))
-    assert "(0:02-0:05): depth 8 → 32: stays" in line
-    assert "Next: t runs bs=8k  twice the block size" in line
-
-
-def test_an_old_finding_shows_its_age() -> None:
+def test_a_finding_shows_since_when_it_holds_and_the_key_of_its_test() -> None:
     live_state = state(STARTED, FindingReported(5.0, IN_DOUBT))
-    live_state.t = 9.0
-    assert "(0:02-0:05): depth" in text(live_state)
-    live_state.t = 17.0
-    assert "(0:02-0:05, 0:12 ago): depth" in text(live_state)
-    # a finding of an ended run was true at its end
-    live_state.apply(StepFinished(18.0, 1, 0, "", False))
-    live_state.t = 30.0
-    assert "(0:02-0:05): depth" in text(live_state)
+    assert "(since 0:02): depth 8 → 32: stays" in text(live_state)
+    assert "Next: t runs bs=8k  twice the block size" in text(live_state)
+    # reported again with the figures of newer seconds
+    live_state.apply(FindingReported(35.0, replace(IN_DOUBT, since=32.0, until=35.0)))
+    live_state.t = 64.0
+    assert "(since 0:02): depth" in text(live_state)
+    assert "0:02  run 1  active now  seconds 0:32-0:35" in listed(live_state)
+    # of a run that has ended: the seconds of its figures
+    live_state.apply(StepFinished(65.0, 1, 0, "", False))
+    assert "(0:32-0:35): depth" in text(live_state)
+    assert "0:02 to 0:35  run 1 (ended)" in listed(live_state)
 
 
-def test_where_its_seconds_have_no_room_its_age_or_end_has() -> None:
+def test_where_there_is_little_room_the_end_of_a_finding_has_it() -> None:
     found = replace(ONE_CPU, since=1.0, until=4.0)
     live_state = state(STARTED, FindingReported(4.0, found))
-    live_state.t = 17.0
-    assert "One CPU completes nearly all I/O (0:01-0:04, 0:13 ago)" in text(live_state, width=80)
-    assert "One CPU completes nearly all I/O (0:13 ago)" in text(live_state, width=60)
     live_state.apply(FindingEnded(18.0, found.rule, found.text, 1.0, 8.0))
+    assert "(ended at 0:08, after 7 s)" in text(live_state, width=80)
     assert "One CPU completes nearly all I/O (ended at 0:08)" in text(live_state, width=64)
 
 
@@ -293,7 +288,7 @@ async def test_t_runs_the_test_of_a_finding() -> None:
         fake.sink(FindingReported(fake.second, IN_DOUBT))
         fake.tick(1)
         await settle(pilot)
-        assert shows(app, "t test it")
+        assert shows(app, "t Test it")
         await pilot.press("t")
         await settle(pilot)
         question = fake.calls.index(("ask", "cap"))

@@ -421,11 +421,11 @@ async def test_keys_act_on_all_hosts() -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         assert runs.ran == [(JOB, {})]
-        assert app.dashboard is not None and KeyHint("r", "stop") in app.dashboard.hints
+        assert app.dashboard is not None and KeyHint("r", "Stop") in app.dashboard.hints
         runs.tell(FleetRunStarted(1, tuple(four_hosts()), float(START_S), JOB))
         await settle(pilot)
         text = screen_text(app)
-        assert "randread-4k is about to start" in text and "r stop " in text
+        assert "randread-4k is about to start" in text and "r Stop " in text
         assert "press r to run" not in text
         runs.play(6)
         await settle(pilot)

@@ -101,7 +101,7 @@ async def test_the_form_starts_a_sweep_and_its_page_fills_up() -> None:
         # it continues without its page, and no key disturbs it
         await pilot.press("escape", "right_square_bracket", "K")
         await wait_until(pilot, lambda: shows(app, "is running; x stops it"))
-        assert runs.asked == 0 and shows(app, "show the sweep") and shows(app, "idle")
+        assert runs.asked == 0 and shows(app, "Show the sweep") and shows(app, "idle")
         await pilot.press("r")
         assert runs.stops == 1
         await pilot.press("w")

@@ -183,7 +183,7 @@ async def test_arrow_keys_step_by_second_through_a_cell_of_a_replay() -> None:
         await pilot.press("h", "up")
         await settle(pilot)
         frozen_at = heat_board(app).frozen_at
-        assert frozen_at is not None and cell(app).cell.count > 0 and shows(app, "leave the cell")
+        assert frozen_at is not None and cell(app).cell.count > 0 and shows(app, "Leave the cell")
         await pilot.press("left")
         await settle(pilot)
         assert heat_board(app).frozen_at == pytest.approx(frozen_at - 1, abs=0.2)

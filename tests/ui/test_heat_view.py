@@ -132,4 +132,4 @@ async def test_a_job_without_latencies_says_so_in_the_heat_map_too() -> None:
         fake.tick(3, latencies=False)
         await pilot.press("h")
         await settle(pilot)
-        assert shows(app, "heat map") and shows(app, "this job measures no latency")
+        assert shows(app, "Heat map") and shows(app, "this job measures no latency")

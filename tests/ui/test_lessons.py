@@ -174,7 +174,7 @@ async def test_looking_around_is_free_during_a_run() -> None:
         await press(pilot, "escape")
         assert isinstance(app.screen, Dashboard) and session.running
         assert [hint.description for hint in app.actions.footer("lesson") if hint.key == "Esc"] == [
-            "stop the run"
+            "Stop the run"
         ]
 
 

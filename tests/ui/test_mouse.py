@@ -191,15 +191,15 @@ async def test_a_click_in_the_footer_presses_the_key() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        x, y = find_text(app, "h heat map")
+        x, y = find_text(app, "h Heat map")
         await click(pilot, (x + 4, y))
         assert board(app).heat_enabled
         x, y = find_text(app, "[ ] iodepth")
         await click(pilot, (x + 2, y))
         assert "iodepth" in app.state.next_run.pending
-        await click(pilot, find_text(app, "r stop"))
+        await click(pilot, find_text(app, "r Stop"))
         assert ("stop",) in app.fake.calls, "not the action of the capital R"  # type: ignore[attr-defined]
-        await click(pilot, find_text(app, "? help"))
+        await click(pilot, find_text(app, "? Help"))
         assert app.screen is not board(app)
 
 
@@ -214,7 +214,7 @@ async def test_on_a_small_screen_a_click_opens_a_tab() -> None:
         assert board(app).frozen_at == 3.0
 
 
-HINTS = (KeyHint("r", "stop"), KeyHint("[ ]", "iodepth"), KeyHint("space", "freeze"))
+HINTS = (KeyHint("r", "Stop"), KeyHint("[ ]", "iodepth"), KeyHint("space", "Freeze"))
 
 
 @pytest.mark.parametrize("width", range(20, 80, 3))
@@ -224,7 +224,7 @@ def test_clickable_keys_are_at_their_places_in_the_footer(width: int) -> None:
     spans = mouse.footer_keys(HINTS, width)
     for begin, end, key in spans:
         label = text[begin:end]
-        assert label == key or label[1:] in ("stop", "iodepth", "freeze", "help", "quit"), width
+        assert label == key or label[1:] in ("Stop", "iodepth", "Freeze", "Help", "Quit"), width
     assert {"?", "q"} <= {key for _, _, key in spans}
     assert {"[", "]"} <= {key for _, _, key in spans} or width < 40
 

@@ -395,10 +395,10 @@ def test_summary_has_both_sides() -> None:
 
 
 def test_the_footer_keeps_help_and_quit_at_any_width() -> None:
-    hints = [bars.KeyHint("r", "run")] * 30
+    hints = [bars.KeyHint("r", "Run")] * 30
     for width in (60, 80, 200):
         line = text(bars.footer_line(hints, width, UTF8))
-        assert len(line) == width and "? help" in line and "q quit" in line
+        assert len(line) == width and "? Help" in line and "q Quit" in line
 
 
 def test_an_error_stays_visible_and_is_not_marked_by_colour_alone() -> None:

@@ -505,7 +505,7 @@ async def test_charts_of_the_open_session_s_disk() -> None:
 async def test_without_disks_the_picker_explains_what_works() -> None:
     async with make_picker(PickerCalls(), {}).run_test(size=(120, 36)) as pilot:
         app = await open_picker(pilot)
-        assert "No disk here. A job can still run on a scratch file" in render_pictures(app)[".txt"]
+        assert "No disk here. A job can still run in a directory" in render_pictures(app)[".txt"]
         await pilot.press("r")
         await settle(pilot)
         assert render_pictures(app)[".txt"].count("No disk here") == 2, "at the top, too"

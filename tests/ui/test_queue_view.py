@@ -131,4 +131,4 @@ async def test_o_opens_the_map_which_stays_live() -> None:
         assert "700" in screen_text(app) and "800" in screen_text(app)
         await pilot.press("o")
         await settle(pilot)
-        assert shows(app, "q quit")
+        assert shows(app, "q Quit")

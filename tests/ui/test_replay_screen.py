@@ -226,10 +226,10 @@ async def test_r_starts_and_stops_a_recording(
         await settle(pilot)
         assert fake.recording is not None and fake.recording.parent == tmp_path
         assert fake.recording.name.startswith("iopstui-")
-        assert shows(app, "end recording") and shows(app, "recording to")
+        assert shows(app, "End recording") and shows(app, "recording to")
         await do(pilot, "record")
         await settle(pilot)
-        assert fake.recording is None and not shows(app, "end recording")
+        assert fake.recording is None and not shows(app, "End recording")
 
 
 async def test_r_explains_why_it_cannot_record() -> None:

@@ -434,18 +434,18 @@ class LessonKeys(FeaturePart):
             title=lambda lessons: "Lessons" if lessons.progress is None else "",
             note="guided experiments",
             help="lessons: guided experiments on this target",
-            place=240, footer=(Footer("lessons", {IDLE: 30}, when=lambda lessons: lessons.idle),),
+            place=240, footer=(Footer("Lessons", {IDLE: 30}, when=lambda lessons: lessons.idle),),
             disturbs=frozenset({EXPERIMENT, LESSON}), measures=True,
         ),
         Action(
             "lesson_on", (Key("enter", "Enter", on_dashboard=True),), continue_lesson,
             title="Continue the lesson", applies=lambda lessons: lessons.is_waiting,
-            footer=(Footer("continue", {LESSON: 10}, when=lambda lessons: lessons.is_waiting),),
+            footer=(Footer("Continue", {LESSON: 10}, when=lambda lessons: lessons.is_waiting),),
         ),
         Action(
             # pressed on the dashboard r does this too
             "lesson_again", (Key("", "r"),), repeat_run, applies=lambda lessons: lessons.can_repeat,
-            footer=(Footer("again", {LESSON: 20}, when=lambda lessons: lessons.can_repeat),),
+            footer=(Footer("Again", {LESSON: 20}, when=lambda lessons: lessons.can_repeat),),
         ),
         Action(
             "lesson_escape", (Key("escape", "Esc", on_dashboard=True),), escape,
@@ -455,8 +455,8 @@ class LessonKeys(FeaturePart):
             note=lambda lessons: "" if lessons.is_running else "l continues it later",
             applies=lambda lessons: lessons.progress is not None,
             footer=(
-                Footer("stop the run", {LESSON: 30}, when=lambda lessons: lessons.is_running),
-                Footer("leave the lesson", {LESSON: 30}, when=lambda lessons: lessons.is_waiting),
+                Footer("Stop the run", {LESSON: 30}, when=lambda lessons: lessons.is_running),
+                Footer("Leave the lesson", {LESSON: 30}, when=lambda lessons: lessons.is_waiting),
             ),
         ),
     )  # fmt: skip

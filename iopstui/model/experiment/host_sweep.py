@@ -145,14 +145,14 @@ def check_host_axes(axes: Sequence[Axis], options: Mapping[str, str], hosts: int
             above = next((value for value in axis.values if int(value) > hosts), None)
             if above is not None:
                 raise UsageError(
-                    f"--axis hosts={above}: there {'is' if hosts == 1 else 'are'} "
+                    f"hosts={above}: there {'is' if hosts == 1 else 'are'} "
                     f"{counted(hosts, 'host')}.",
-                    f"A point can have 1 to {hosts} hosts: --axis hosts={usual_counts(hosts)}",
+                    f"A point can have 1 to {hosts} hosts: hosts={usual_counts(hosts)}",
                 )
         elif axis.kind != OPTION:
             raise UsageError(
                 f"A fleet varies the number of hosts and fio's options, not {axis.name}.",
-                "For example: --axis hosts=1,2,4 --axis iodepth=1,16",
+                "For example: hosts=1,2,4 and iodepth=1,16",
             )
 
 

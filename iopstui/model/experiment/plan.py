@@ -37,7 +37,7 @@ IOPS = "IOPS"
 
 # the experiment itself sets how long it measures, and the target sets where
 _NOT_AN_AXIS = {
-    **dict.fromkeys(("runtime", "timeout", "time_based"), "--settle and --measure set the time"),
+    **dict.fromkeys(("runtime", "timeout", "time_based"), "settle and measure set the time"),
     **dict.fromkeys(("filename", "directory"), "the target sets the place"),
     **dict.fromkeys(("stonewall", "wait_for_previous"), "all jobs of a point run at once"),
 }
@@ -249,21 +249,20 @@ def parse_axis(text: str) -> Axis:
     name = name.strip()
     if not separator or not name or re.search(r"[\s\[\]#;]", name):
         raise UsageError(
-            f"--axis {text!r} is not of the form NAME=LIST.",
-            "For example: --axis iodepth=1,2,4..256 --axis numjobs=1,4",
+            f"Axis {text!r} is not of the form NAME=LIST.", "For example: iodepth=1,2,4..256"
         )
     if name == "job":
         raise UsageError("Several jobs are not an axis.", "Give --job several times.")
-    check_name(name, f"--axis {text!r}")
+    check_name(name, f"Axis {text!r}")
     points = tuple(_parse_values(text, values))
     if not points:
-        raise UsageError(f"--axis {text!r} has no values.", f"For example: --axis {name}=1,2,4")
+        raise UsageError(f"Axis {text!r} has no values.", f"For example: {name}=1,2,4")
     times = Counter(points)
     doubled = next((value for value in points if times[value] > 1), None)
     if doubled is not None:
-        raise UsageError(f"--axis {text!r} has {doubled} twice.")
+        raise UsageError(f"Axis {text!r} has {doubled} twice.")
     for value in points:
-        check_value(name, value, f"--axis {text!r}")
+        check_value(name, value, f"Axis {text!r}")
     return Axis(setting_kind(name), name, points)
 
 
@@ -302,12 +301,12 @@ def check_axes(axes: Sequence[Axis], options: Mapping[str, str], fleet: bool = F
     names_so_far: set[str] = set()
     for axis in axes:
         if axis.kind == HOSTS and not fleet:
-            raise UsageError(f"--axis {axis.name}=: {ONE_MACHINE}", FLEET_AXIS)
+            raise UsageError(ONE_MACHINE, FLEET_AXIS)
         names = option_names(axis.name)
         if names & names_so_far:
-            raise UsageError(f"{axis.name} has two axes.", "Combine their values in one --axis.")
+            raise UsageError(f"{axis.name} has two axes.", "Combine their values in one axis.")
         if names & set(options):
-            raise UsageError(f"{axis.name} is both an axis and set with --set.")
+            raise UsageError(f"{axis.name} is both an axis and an option of every run.")
         names_so_far |= names
     count = 1
     for axis in axes:
@@ -327,19 +326,19 @@ def parse_variant(text: str) -> Variant:
         name, value = name.strip(), value.strip()
         if not separator or not name or not value or re.search(r"[\s\[\]#;]", name):
             raise UsageError(
-                f"--variant {text!r} is not of the form NAME=VALUE[,NAME=VALUE]...",
-                "For example: --variant rq_affinity=1 --variant rq_affinity=2",
+                f"Variant {text!r} is not of the form NAME=VALUE[,NAME=VALUE]...",
+                "For example: rq_affinity=2",
             )
-        check_name(name, f"--variant {text!r}")
-        check_value(name, value, f"--variant {text!r}")
+        check_name(name, f"Variant {text!r}")
+        check_value(name, value, f"Variant {text!r}")
         settings.append(Setting(setting_kind(name), name, value))
     names = [option_name for setting in settings for option_name in option_names(setting.name)]
     if len(set(names)) < len(names):
-        raise UsageError(f"--variant {text!r} sets the same thing twice.")
+        raise UsageError(f"Variant {text!r} sets the same thing twice.")
     if HOSTS in names:
-        raise UsageError(f"--variant {text!r}: {ONE_MACHINE}", FLEET_AXIS)
+        raise UsageError(f"Variant {text!r}: {ONE_MACHINE}", FLEET_AXIS)
     if {"bind", "cpus_allowed"} <= set(names):
-        raise UsageError(f"--variant {text!r}: bind=queues chooses the CPUs itself.")
+        raise UsageError(f"Variant {text!r}: bind=queues chooses the CPUs itself.")
     return Variant(tuple(settings))
 
 
@@ -348,14 +347,16 @@ def check_variants(variants: Sequence[Variant], options: Mapping[str, str]) -> N
     if len(variants) < 2:
         raise UsageError(
             "A comparison needs two variants.",
-            "For example: --variant rq_affinity=1 --variant rq_affinity=2",
+            "For example: rq_affinity=1 and rq_affinity=2",
         )
     if len(variants) > MAX_VARIANTS:
         raise UsageError(f"{len(variants)} variants; at most {MAX_VARIANTS} are compared.")
     for variant in variants:
         for setting in variant.settings:
             if option_names(setting.name) & set(options):
-                raise UsageError(f"{setting.name} differs between variants and is set with --set.")
+                raise UsageError(
+                    f"{setting.name} differs between variants and is an option of every run."
+                )
 
 
 def with_unvaried_tunables(
@@ -378,7 +379,7 @@ def _parse_values(text: str, values: str) -> Iterator[str]:
     plain: list[str] = []
     for part in parts:
         if not part:
-            raise UsageError(f"--axis {text!r} has an empty value in its list.")
+            raise UsageError(f"Axis {text!r} has an empty value in its list.")
         low, dots, high = part.partition("..")
         if not dots:
             plain.append(part)
@@ -401,16 +402,16 @@ def _expand_range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
     matches = [candidate for candidate in candidates if candidate and candidate[-1] == last]
     if len(matches) == 2 and list(matches[0]) != list(matches[1]):
         raise UsageError(
-            f"--axis {text!r} is ambiguous: .. may count or double.",
+            f"Axis {text!r} is ambiguous: .. may count or double.",
             "Write one more value before it: 1,2,3..8 counts, 1,2,4..8 doubles.",
         )
     if not matches:
         raise UsageError(
-            f"--axis {text!r}: {before[-1]}..{end} does not reach {end}.",
+            f"Axis {text!r}: {before[-1]}..{end} does not reach {end}.",
             "1..8 counts, 1,2,4..256 doubles, 10,20,30..100 adds 10.",
         )
     if len(matches[0]) > MAX_VALUES:
-        raise UsageError(f"--axis {text!r} has {len(matches[0])} values; at most {MAX_VALUES}.")
+        raise UsageError(f"Axis {text!r} has {len(matches[0])} values; at most {MAX_VALUES}.")
     yield from (size_text(value) if with_units else str(value) for value in matches[0])
 
 
@@ -440,7 +441,7 @@ def _geometric_range(numbers: Sequence[int], last: int) -> Sequence[int] | None:
 def _parse_number(text: str, value: str) -> int:
     size = parse_whole_size(value)
     if size is None:
-        raise UsageError(f"--axis {text!r}: {value!r} is not a number, which .. needs.")
+        raise UsageError(f"Axis {text!r}: {value!r} is not a number, which .. needs.")
     return size
 
 

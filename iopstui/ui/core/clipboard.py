@@ -66,9 +66,13 @@ def place_and_time(
 
 def _place_text(place: TargetPath, devices: Mapping[str, BlockDevice]) -> str:
     facts = ", ".join(filter(None, _place_facts(place, devices)))
+    return f"{name_of(place)} ({facts})" if facts else name_of(place)
+
+
+def name_of(place: TargetPath) -> str:
+    """Its device or path: "nvme0n1", "scratch file in /srv"."""
     name = place.device if place.kind == DEVICE and place.device else place.path
-    kind = "scratch file in " if place.kind == DIRECTORY else ""
-    return f"{kind}{name} ({facts})" if facts else f"{kind}{name}"
+    return f"{'scratch file in ' if place.kind == DIRECTORY else ''}{name}"
 
 
 def _place_facts(place: TargetPath, devices: Mapping[str, BlockDevice]) -> Iterator[str]:

@@ -418,7 +418,7 @@ def _message_piece(state: LiveState) -> Piece:
 
 
 def footer_line(
-    hints: Sequence[KeyHint], width: int, charset: Charset, quit_label: str = "quit"
+    hints: Sequence[KeyHint], width: int, charset: Charset, quit_label: str = "Quit"
 ) -> Row:
     """The keys that matter now, as many as fit; ? and q are always shown."""
     return _footer(tuple(hints), width, charset, quit_label)
@@ -427,7 +427,7 @@ def footer_line(
 @lru_cache(maxsize=4)
 def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, quit_label: str) -> Row:
     """Each second the same, nearly always."""
-    ends = [KeyHint("?", "help"), KeyHint("q", quit_label)]
+    ends = [KeyHint("?", "Help"), KeyHint("q", quit_label)]
     reserved = sum(len(h.key) + len(h.description) + 3 for h in ends)
     line = Line(width - reserved, charset).add(" ")
     for hint in hints:

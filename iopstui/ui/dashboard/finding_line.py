@@ -31,7 +31,6 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Chars
 from iopstui.ui.state.findings import FindingEntry
 from iopstui.ui.state.live import LiveState
 
-NEW_FINDING_S = 5.0
 SIGNS: dict[str, Piece] = {
     INFO: ("●", KEY), headlines.WARNING: ("▲", WARNING), CRITICAL: ("■", ERROR),
 }  # fmt: skip
@@ -117,13 +116,11 @@ def _head(entry: FindingEntry, state: LiveState, width: float = inf) -> list[Pie
     """Sign, headline and the seconds that the finding covers, if there is room for them."""
     finding = entry.finding
     sign, style = SIGNS[severity_of(finding)]
-    when = entry.ceased or period_text(finding) + _age_text(entry, state)
+    when = entry.ceased or _period_text(entry, state)
     run = f"In run {entry.step} (ended): " if _is_of_ended_run(entry, state) else ""
     pieces: list[Piece] = [(f" {sign} ", style), (run + printable(headline_of(finding)), BOLD)]
-    # where there is room for less: how long ago, or when it ended
-    short = entry.ceased.partition(",")[0] or _age_text(entry, state).removeprefix(", ")
     room = width - sum(cell_len(text) for text, _ in pieces)
-    fits = [one for one in (when, short) if one and cell_len(one) + 3 <= room]
+    fits = [one for one in (when, when.partition(",")[0]) if one and cell_len(one) + 3 <= room]
     return [*pieces, (f" ({fits[0]})", DIM)] if fits else pieces
 
 
@@ -182,14 +179,11 @@ def _is_of_ended_run(entry: FindingEntry, state: LiveState) -> bool:
     return ended or entry.step != state.step.step
 
 
-def _age_text(entry: FindingEntry, state: LiveState) -> str:
-    """How long ago its last second was, unless that is recent. A rule that continues to hold is
-    reported again only now and then."""
-    end_t = entry.finding.until
-    if end_t is None or _is_of_ended_run(entry, state):
-        return ""
-    ago = state.t - end_t
-    return f", {f.clock(ago)} ago" if ago >= NEW_FINDING_S else ""
+def _period_text(entry: FindingEntry, state: LiveState) -> str:
+    """Since when it holds; of a run that has ended the seconds that its figures are about."""
+    if entry.finding.since is None or _is_of_ended_run(entry, state):
+        return period_text(entry.finding)
+    return f"since {f.clock(entry.first)}"
 
 
 def _has_outcomes(state: LiveState) -> bool:
@@ -286,7 +280,7 @@ def _entry_rows(
     entry: FindingEntry, active: bool, ended: bool, width: int, charset: Charset
 ) -> Sequence[Row]:
     when = f.clock(entry.first)
-    if entry.t - entry.first >= 1 and not entry.ceased:
+    if entry.t - entry.first >= 1 and not (active or entry.ceased):
         when += f" to {f.clock(entry.t)}"
     run = f"  run {entry.step}{' (ended)' * ended}" if entry.step else "  no job"
     sign, style = SIGNS[severity_of(entry.finding)]

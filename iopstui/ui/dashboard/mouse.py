@@ -25,11 +25,11 @@ def chart_at(charts: Sequence[Chart], x: int, y: int) -> Chart | None:
 
 
 def footer_keys(
-    hints: Sequence[KeyHint], width: int, quit_label: str = "quit"
+    hints: Sequence[KeyHint], width: int, quit_label: str = "Quit"
 ) -> list[tuple[int, int, str]]:
     """(begin, end, key) of each key in the footer, as bars.footer_line draws it. If a hint has
     several keys, each has its own cells, and the text belongs to the first."""
-    ends = [KeyHint("?", "help"), KeyHint("q", quit_label)]
+    ends = [KeyHint("?", "Help"), KeyHint("q", quit_label)]
     width_left = width - sum(len(hint.key) + len(hint.description) + 3 for hint in ends)
     at, spans = 1, []
     fitting = []
@@ -52,7 +52,7 @@ def footer_keys(
 
 
 def footer_key_at(
-    hints: Sequence[KeyHint], width: int, x: int, quit_label: str = "quit"
+    hints: Sequence[KeyHint], width: int, x: int, quit_label: str = "Quit"
 ) -> str | None:
     spans = footer_keys(hints, width, quit_label)
     return next((key for begin, end, key in spans if begin <= x < end), None)

@@ -126,7 +126,7 @@ class ViewState:
 class Dashboard(CanvasScreen):
     """Draws a ``LiveState``. ``paint`` paints what has changed. The owner binds its keys."""
 
-    quit_label = "quit"
+    quit_label = "Quit"
     is_replay = False
     allows_fullscreen = True
     """Whether Enter gives the focused panel the whole screen."""

@@ -140,8 +140,8 @@ def restore_values(
 
 
 class ExperimentForm(Modal["ExperimentChoice | None"]):
-    """Returns the experiment to start, or ``None``. ``background`` checks a plan, and raises
-    IopstuiError for an impossible one. ``stop_note`` is added to the plan."""
+    """Returns the experiment to start, or ``None``. It runs on ``place``. ``background`` checks a
+    plan, and raises IopstuiError for an impossible one. ``stop_note`` is added to the plan."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         # first: keys typed right after these must go to the new field
@@ -160,13 +160,15 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def __init__(
         self,
         kind: str,
+        place: str,
         rows: Sequence[Field],
         background: Background,
         jobs: Sequence[str],
         charset: Charset,
         stop_note: str = "",
     ) -> None:
-        super().__init__("Sweep" if kind == SWEEP else "Compare", charset, HINTS)
+        title = "Sweep" if kind == SWEEP else "Compare"
+        super().__init__(f"{title} · {place}" if place else title, charset, HINTS)
         self._kind = kind
         self._fields = list(rows)
         self._background = background

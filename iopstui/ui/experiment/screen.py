@@ -267,10 +267,10 @@ class ExperimentScreen(CanvasScreen):
         return [*first, *enumerate(self._view.PANES, 1)]
 
     def _hints(self) -> list[KeyHint]:
-        hints = [KeyHint("Esc", "dashboard"), *self._experiment_hints()]
-        panes = KeyHint("tab", "next pane" if not self._is_full_size else "one pane at a time")
-        own = (("S", "save"), ("m", "mark")) if self._is_current else ()
-        return [*hints, panes, KeyHint("↑ ↓", "scroll"), KeyHint("y", "copy"),
+        hints = [KeyHint("Esc", "Dashboard"), *self._experiment_hints()]
+        panes = KeyHint("Tab", "Next pane" if not self._is_full_size else "One pane at a time")
+        own = (("S", "Save"), ("m", "Mark")) if self._is_current else ()
+        return [*hints, panes, KeyHint("↑ ↓", "Scroll"), KeyHint("y", "Copy"),
                 *(KeyHint(key, title) for key, title in own)]  # fmt: skip
 
     # -- keys

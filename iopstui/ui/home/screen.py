@@ -54,7 +54,7 @@ FRAME_COLUMNS = 4
 LOWER_ROWS = 7
 """Rows of the boxes below the disks."""
 SEARCHING = "Reading the disks ..."
-NO_DISK = "No disk here. A job can still run on a scratch file (s)."
+NO_DISK = "No disk here. A job can still run in a directory (s)."
 NO_MATCH = "No disk has all of these words."
 WATCH, RUN, SCRATCH, SWEEP, COMPARE, OPEN, DEMO, CHECK = (
     "watch", "run", "scratch", "sweep", "compare", "open", "demo", "check",
@@ -66,7 +66,7 @@ FEATURE_NAMES = frozenset(name for _, _, name in FEATURE_ACTIONS)
 ACTIONS: tuple[tuple[str, str, str], ...] = (
     ("Enter", "Watch this disk", WATCH), ("w", "Sweep (find the knee)", SWEEP),
     ("r", "Run a job", RUN), ("c", "Compare settings", COMPARE),
-    ("s", "Use a scratch file", SCRATCH), *FEATURE_ACTIONS,
+    ("s", "Use a directory", SCRATCH), *FEATURE_ACTIONS,
     ("o", "Open a recording", OPEN), ("d", "Demo", DEMO),
     ("x", "Check this machine", CHECK),
 )  # fmt: skip
@@ -176,7 +176,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._open_dialog = open_dialog
         self._possible_actions = actions
         self._error = error
-        self._first_run = first_run
+        self._first_run = first_run and opened is None
         self._devices: Mapping[str, BlockDevice] | None = None
         self._activity = activity
         self._marked: list[str] = []
@@ -632,7 +632,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
                 self.dismiss(HomeChoice((os.path.expanduser(value.strip()),), SCRATCH))
 
         self.app.push_screen(
-            Prompt("Use a scratch file", DIRECTORY_WORDS, offered, check_directory, self._charset),
+            Prompt("Use a directory", DIRECTORY_WORDS, offered, check_directory, self._charset),
             typed,
         )
 

@@ -205,7 +205,7 @@ class ExperimentKeys(Part):
             self.port.show_message("info", self._unavailable_text)
             return
         if state.ended:
-            text = "the session has ended; d starts another"
+            text = "the session has ended; Esc leads home, where another one starts"
             self.port.show_message("info", text)
             return
         if self.experimenting:
@@ -215,14 +215,17 @@ class ExperimentKeys(Part):
         self._open_form(kind, self.background(session), session.running or state.running)
 
     def _open_form(self, kind: str, background: Background, runs: bool) -> None:
+        from iopstui.ui.core.clipboard import name_of
         from iopstui.ui.experiment.form import ExperimentForm, fields, restore_values
         from iopstui.ui.experiment.plan import DEFAULT_AXIS, options_text
 
         varied = (DEFAULT_AXIS,) if kind == "sweep" else background.variants()
         options = options_text(self._jobs.overrides, " ".join(varied))
         rows = fields(kind, self._jobs.job, options, varied, background.hosts, background.seconds)
+        places = () if background.hosts else self.port.open_session.target.places
+        place = " and ".join(map(name_of, places))
         form = ExperimentForm(
-            kind, restore_values(rows, *self._form_values.get(kind, ((), {}))), background,
+            kind, place, restore_values(rows, *self._form_values.get(kind, ((), {}))), background,
             [job.name for job in self._jobs.jobs], self.port.charset,
             "First: the running job is stopped" if runs else "",
         )  # fmt: skip
@@ -293,8 +296,8 @@ class ExperimentKeys(Part):
                  "it takes and what it writes. While it runs: its screen",
             place=120,
             footer=(
-                Footer("sweep", {IDLE: 40, RUNNING: 176}),
-                Footer(lambda e: f"show the {e.noun}", {EXPERIMENT: 10, REPLAY: 20},
+                Footer("Sweep", {IDLE: 40, RUNNING: 176}),
+                Footer(lambda e: f"Show the {e.noun}", {EXPERIMENT: 10, REPLAY: 20},
                        when=lambda e: bool(e.noun)),
             ),
             disturbs=frozenset({LESSON}),
@@ -305,7 +308,7 @@ class ExperimentKeys(Part):
             note="two or three settings in turn",
             help="comparison: run the job with two or three settings in turn, and test whether "
                  "they differ",
-            place=130, footer=(Footer("compare", {IDLE: 50, RUNNING: 178}),),
+            place=130, footer=(Footer("Compare", {IDLE: 50, RUNNING: 178}),),
             disturbs=frozenset({LESSON}),
         ),
         Action(
@@ -314,8 +317,8 @@ class ExperimentKeys(Part):
             help="stop the sweep or comparison; its results are kept. Twice: at once",
             place=140,
             footer=(
-                Footer("stop it", {EXPERIMENT: 20}),
-                Footer("stop, keep what is measured", {EXPERIMENT_SCREEN: 10},
+                Footer("Stop it", {EXPERIMENT: 20}),
+                Footer("Stop, keep what is measured", {EXPERIMENT_SCREEN: 10},
                        when=lambda e: e.can_stop),
             ),
             applies=lambda e: e.experimenting, scope=ANYWHERE, disturbs=frozenset({LESSON}),
@@ -326,7 +329,7 @@ class ExperimentKeys(Part):
             "new_experiment", (Key("", "n"),), renew,
             title=lambda e: "New experiment" if e.background and not e.experimenting else "",
             note="the form again",
-            footer=(Footer(lambda e: f"new {e.noun}", {EXPERIMENT_SCREEN: 10},
+            footer=(Footer(lambda e: f"New {e.noun}", {EXPERIMENT_SCREEN: 10},
                            when=lambda e: e.can_renew),),
             scope=ANYWHERE, offered_on=frozenset({EXPERIMENT_SCREEN}),
         ),

@@ -242,13 +242,13 @@ class JobKeys(Part):
             title=lambda jobs: "Stop the job" if jobs.port.state.running
             else f"Run {printable(jobs.job)}",
             help="run the job, or stop the running one", place=10,
-            footer=(Footer("run", {IDLE: 10}), Footer("stop", {RUNNING: 10})),
+            footer=(Footer("Run", {IDLE: 10}), Footer("Stop", {RUNNING: 10})),
             disturbs=frozenset({LESSON}), measures=True,
         ),
         Action(
             "choose_job", (Key("j", "j"),), choose_job, title="Choose a job",
             help="choose another job, with a description of each", place=20,
-            footer=(Footer("choose a job", {IDLE: 20}), Footer("job", {RUNNING: 180})),
+            footer=(Footer("Choose a job", {IDLE: 20}), Footer("Job", {RUNNING: 180})),
             disturbs=BUSY, measures=True,
         ),
         Action(
@@ -268,14 +268,14 @@ class JobKeys(Part):
         Action(
             "block_size", (Key("b", "b"),), block_size, title="Block size",
             help="block size: choose one; a running job goes on with it", place=50,
-            footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BUSY, measures=True,
+            footer=(Footer("Block size", {IDLE: 90, RUNNING: 90}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "decide", (Key("t", "t"),), decide, title="Test an uncertain finding",
             help="test a finding that says \"may\": run the job with the options that "
                  "decide it", place=55,
             footer=(
-                Footer("test it", {IDLE: 15, RUNNING: 15},
+                Footer("Test it", {IDLE: 15, RUNNING: 15},
                        when=lambda jobs: jobs._testable_finding() is not None),
             ),
             disturbs=BUSY, measures=True,

@@ -227,7 +227,7 @@ class KernelKeys(Part):
             note="all tunables, interrupts too",
             help="every tunable of the disks and the CPUs of interrupts: value, meaning, allowed "
                  "values, and what prevents a change",
-            place=170, footer=(Footer("settings", {IDLE: 110, RUNNING: 110}),),
+            place=170, footer=(Footer("Settings", {IDLE: 110, RUNNING: 110}),),
             disturbs=frozenset({LESSON}),
         ),
         Action(
@@ -236,7 +236,7 @@ class KernelKeys(Part):
             help="any option of the fio job, such as rwmixread=70, ioengine=io_uring "
                  "or rate_iops=1000; an empty value resets it. A running job goes "
                  "on with it", place=180,
-            footer=(Footer("option", {IDLE: 150, RUNNING: 150}),), disturbs=BUSY, measures=True,
+            footer=(Footer("Option", {IDLE: 150, RUNNING: 150}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "bind_queues", (Key("", ""),), bind_queues,

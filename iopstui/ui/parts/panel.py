@@ -83,7 +83,7 @@ class PanelKeys(Part):
             "close_panel", (Key("escape", "Esc", on_dashboard=True),), close,
             applies=lambda keys: keys.can_close,
             help="show all panels again, or return to now", place=102,
-            footer=(Footer("back", {IDLE: 4, RUNNING: 4}, when=lambda keys: keys.can_close),),
+            footer=(Footer("Back", {IDLE: 4, RUNNING: 4}, when=lambda keys: keys.can_close),),
         ),
         Action(
             "everything", (Key("0", "0"),), show_all, help="all panels again", place=103,

@@ -46,6 +46,8 @@ REPORT_HELP = (
     ", an HTML report of the recording, the replay or the last 10 minutes" if REPORTS else ""
 )
 NOTHING_YET = "Nothing measured yet: no report."
+TOAST_S = 3.0
+"""Seconds that a message covers what is below it."""
 NAME = "iopstui-%Y%m%d-%H%M%S.iops"
 
 
@@ -158,10 +160,10 @@ class RecordKeys(Part):
                  "the screen. In a list: a picture", place=80,
             footer=(
                 # first in the footer while it records, so that it is not forgotten
-                Footer("● end recording",
+                Footer("● End recording",
                        {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: FIRST_QUIET_POSITION},
                        when=lambda record: record.recording),
-                Footer("save", {IDLE: 900, RUNNING: 900, REPLAY: 905},
+                Footer("Save", {IDLE: 900, RUNNING: 900, REPLAY: 905},
                        when=lambda record: not record.recording),
             ),
             scope=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
@@ -218,7 +220,7 @@ class PictureKeys(Part):
         if self.port.is_shown(self.port.dashboard):
             self.port.show_message("info", message)
         else:
-            self.port.screen.notify(message, markup=False)
+            self.port.screen.notify(message, timeout=TOAST_S, markup=False)
 
     ACTIONS = (
         Action(

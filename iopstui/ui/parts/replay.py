@@ -59,8 +59,8 @@ class ReplayKeys(Part):
         """The effect of the space key now."""
         session = self._session
         if session.at >= session.end and not session.growing:
-            return "again"
-        return "continue" if session.paused else "pause"
+            return "Again"
+        return "Continue" if session.paused else "Pause"
 
     @property
     def position_text(self) -> str:
@@ -151,13 +151,13 @@ class ReplayKeys(Part):
         ),
         Action(
             "next_second", (Key("left", "left", -1), Key("right", "right", 1)), next_second,
-            footer=(Footer("second", {REPLAY: 5}, key="← →", when=lambda keys: keys.port.in_cell),),
+            footer=(Footer("Second", {REPLAY: 5}, key="← →", when=lambda keys: keys.port.in_cell),),
             applies=lambda keys: keys.port.in_cell,
         ),
         Action(
             "edge", (Key("home", "home", False), Key("end", "end", True)), edge,
             help="to the start, to the end", place=30, term="home end",
-            footer=(Footer("go there", {REPLAY: 40}),),
+            footer=(Footer("Go there", {REPLAY: 40}),),
         ),
         Action(
             "next_mark", (Key("n", "n"),), next_mark, help="to the next mark", place=35,
@@ -168,10 +168,10 @@ class ReplayKeys(Part):
         ),
         Action(
             "speed", (Key("less_than_sign", "<", False), Key("greater_than_sign", ">", True)),
-            speed, help="slower, faster", place=40, footer=(Footer("speed", {REPLAY: 50}),),
+            speed, help="slower, faster", place=40, footer=(Footer("Speed", {REPLAY: 50}),),
         ),
         Action(
             "next_sample", (Key("full_stop", "."),), next_sample, help="next sample", place=50,
-            footer=(Footer("next", {REPLAY: 60}),),
+            footer=(Footer("Next", {REPLAY: 60}),),
         ),
     )  # fmt: skip

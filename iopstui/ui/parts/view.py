@@ -371,7 +371,7 @@ class ViewKeys(Part):
             "mark", (Key("m", "m"),), mark, title="Mark this moment",
             help="add a mark to the charts, with your text or a number; charts show the "
                  "mean between marks", place=60,
-            footer=(Footer("mark", {IDLE: 160, RUNNING: 160}),),
+            footer=(Footer("Mark", {IDLE: 160, RUNNING: 160}),),
             scope=OVER_EXPERIMENT, measures=True,
         ),
         Action(
@@ -379,8 +379,8 @@ class ViewKeys(Part):
             help="freeze all panels at this second; measuring continues. Again: back to now",
             place=70,
             footer=(
-                Footer("freeze", {IDLE: 170, RUNNING: 170}, when=lambda view: not view.frozen),
-                Footer("continue", {IDLE: 6, RUNNING: 6}, when=lambda view: view.frozen),
+                Footer("Freeze", {IDLE: 170, RUNNING: 170}, when=lambda view: not view.frozen),
+                Footer("Continue", {IDLE: 6, RUNNING: 6}, when=lambda view: view.frozen),
             ),
         ),
         Action(
@@ -388,7 +388,7 @@ class ViewKeys(Part):
             help="one second back, forward, in all panels; freezes "
                  "the screen. The last five minutes are kept", place=75, term="left right",
             footer=(
-                Footer("walk", {IDLE: 5, RUNNING: 5}, when=lambda view: view.frozen,
+                Footer("Walk", {IDLE: 5, RUNNING: 5}, when=lambda view: view.frozen,
                        key="← →"),
             ),
         ),
@@ -407,7 +407,7 @@ class ViewKeys(Part):
             (Key("minus", "-", True, "Charts: longer time"),
              Key("plus,equals_sign", "+", False, "Charts: shorter time")), zoom,
             help="charts: show a longer or shorter time", place=90,
-            footer=(Footer("time", {IDLE: 190, RUNNING: 190, REPLAY: 190}),),
+            footer=(Footer("Time", {IDLE: 190, RUNNING: 190, REPLAY: 190}),),
         ),
         Action(
             "places",
@@ -417,14 +417,14 @@ class ViewKeys(Part):
             help="where the I/Os in flight are: waiting for a CPU, above the block layer, in each "
                  "device of the stack; Tab: queue map, each hardware queue with its CPUs, its "
                  "interrupt, and where and how often that arrives", place=200,
-            footer=(Footer("waits, queues", {IDLE: 140, RUNNING: 140}),),
+            footer=(Footer("Waits, queues", {IDLE: 140, RUNNING: 140}),),
         ),
         Action(
             "runs", (pages.RUNS,), runs, title="Runs",
             note="each run: what was changed, and its figures",
             help="runs of this session: what was changed, the figures, and the "
                  "difference in IOPS from the run before and from the base", place=202,
-            footer=(Footer("runs", {IDLE: 185, RUNNING: 185, REPLAY: 185}),),
+            footer=(Footer("Runs", {IDLE: 185, RUNNING: 185, REPLAY: 185}),),
         ),
         Action(
             "overlay", (Key("", "", title="Runs: overlay two, or end it"),), overlay,
@@ -443,14 +443,14 @@ class ViewKeys(Part):
                  "waiting time and limits, the workload of each process (root), the slowest "
                  "requests of the second, and what the probe measures inside the kernel",
             place=206,
-            footer=(Footer("who", {IDLE: 25, RUNNING: 139}),),
+            footer=(Footer("Who", {IDLE: 25, RUNNING: 139}),),
         ),
         Action(
             "heat_map", (Key("h", "h"),), heat_map, title="Latency: heat map or lines",
             note="each second's histogram as a column",
             help="latency as a heat map of each second's histogram, or as percentile lines; while"
             " the probe counts: fio's, the device's, both, lines",
-            place=210, footer=(Footer("heat map", {IDLE: 130, RUNNING: 130}),),
+            place=210, footer=(Footer("Heat map", {IDLE: 130, RUNNING: 130}),),
         ),
         Action(
             "percentiles", (Key("", "", title="Heat map: percentiles over it"),), percentiles,
@@ -461,19 +461,19 @@ class ViewKeys(Part):
             help="a cell of the heat map (h), the slowest I/Os first: left and right change the "
                  "second, Enter or a click on the cell lists the requests kept of it (probe: P), "
                  "Esc leaves it", place=221, term="up down",
-            footer=(Footer("cell", {IDLE: 131, RUNNING: 131, REPLAY: 131},
+            footer=(Footer("Cell", {IDLE: 131, RUNNING: 131, REPLAY: 131},
                            when=lambda view: view.has_heat, key="↑ ↓"),),
             applies=lambda view: view.has_heat,
         ),
         Action(
             "open_cell", (Key("enter", "Enter", on_dashboard=True),), open_cell,
-            footer=(Footer("requests", {IDLE: 3, RUNNING: 3, REPLAY: 3},
+            footer=(Footer("Requests", {IDLE: 3, RUNNING: 3, REPLAY: 3},
                            when=lambda view: view.port.in_cell),),
             applies=lambda view: view.port.in_cell,
         ),
         Action(
             "leave_cell", (Key("escape", "Esc", on_dashboard=True),), leave_cell,
-            footer=(Footer("leave the cell", {IDLE: 4, RUNNING: 4, REPLAY: 4},
+            footer=(Footer("Leave the cell", {IDLE: 4, RUNNING: 4, REPLAY: 4},
                            when=lambda view: view.port.in_cell),),
             applies=lambda view: view.port.in_cell,
         ),
@@ -482,7 +482,7 @@ class ViewKeys(Part):
             note="what limits the I/O, with numbers",
             help="findings: what limits the I/O, with numbers and advice; and the "
                  "result of each --expect", place=230,
-            footer=(Footer("findings", {IDLE: 120, RUNNING: 120}),),
+            footer=(Footer("Findings", {IDLE: 120, RUNNING: 120}),),
         ),
         Action(
             "log", (Key("", "", title="Messages"),), log,
@@ -515,6 +515,6 @@ class ViewKeys(Part):
             # Textual opens the palette
             "palette", (Key("", "ctrl+p"),), lambda view: None,
             help="all actions in a searchable list", place=260,
-            footer=(Footer("all", {IDLE: 1000, RUNNING: 1000, REPLAY: 1000}),), scope=ANYWHERE,
+            footer=(Footer("All", {IDLE: 1000, RUNNING: 1000, REPLAY: 1000}),), scope=ANYWHERE,
         ),
     )  # fmt: skip

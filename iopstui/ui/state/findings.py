@@ -16,8 +16,8 @@ SHOWN_FOR_S = 40.0
 
 @dataclass(frozen=True, slots=True)
 class FindingEntry:
-    """Finding of a rule: first at ``first``, last at ``t``, in run number ``step``. ``ceased``:
-    text if its cause is gone, else ""."""
+    """Finding of a rule: since ``first``, last reported at ``t``, in run ``step``. ``ceased``: text
+    if its cause is gone, else ""."""
 
     t: float
     first: float
@@ -39,7 +39,8 @@ class FindingList:
     def add(self, event: FindingReported, step: int) -> None:
         """Add a finding. If its rule fired already in this run, the entry moves up and is not
         listed twice."""
-        rule, first = event.finding.rule, event.t
+        rule, since = event.finding.rule, event.finding.since
+        first = event.t if since is None else since
         for index, entry in enumerate(self.entries):
             # the same tunable changed again is another finding
             is_same = (entry.step, entry.finding.rule) == (step, rule) and rule not in NOT_REPEATED

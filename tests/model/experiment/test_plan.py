@@ -112,7 +112,7 @@ def test_axes_that_conflict() -> None:
                           ("direct=0,1", "buffered=0,1")):  # fmt: skip
         with pytest.raises(UsageError, match="two axes"):
             check_axes([parse_axis(first), parse_axis(second)], {})
-    with pytest.raises(UsageError, match="--set"):
+    with pytest.raises(UsageError, match="an option of every run"):
         check_axes([parse_axis("bs=4k,8k")], {"blocksize": "4k"})
     with pytest.raises(UsageError, match="at most"):
         check_axes([parse_axis("iodepth=1..1000"), parse_axis("numjobs=1..1000")], {})
@@ -176,7 +176,7 @@ def test_variants_that_conflict() -> None:
     one = parse_variant("iodepth=1")
     with pytest.raises(UsageError, match="two variants"):
         check_variants([one], {})
-    with pytest.raises(UsageError, match="--set"):
+    with pytest.raises(UsageError, match="an option of every run"):
         check_variants([one, parse_variant("iodepth=2")], {"iodepth": "4"})
 
 

@@ -113,7 +113,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
     @property
     def quit_label(self) -> str:  # type: ignore[override]
         """What q does."""
-        return "quit" if self.source.one is None else "back"
+        return "Quit" if self.source.one is None else "Back"
 
     @property
     def kept_tab(self) -> int:

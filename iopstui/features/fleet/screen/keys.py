@@ -144,7 +144,7 @@ class FleetKeys(Part):
         Action(
             "move_host", (Key("down", "down", 1), Key("up", "up", -1)), move,
             help="next host, previous host", place=10, term="up down",
-            footer=(Footer("next host", {IDLE: 2, RUNNING: 2, REPLAY: 2}, key="↑ ↓",
+            footer=(Footer("Next host", {IDLE: 2, RUNNING: 2, REPLAY: 2}, key="↑ ↓",
                            when=lambda keys: keys.on_host),),
         ),
         Action(
@@ -152,7 +152,7 @@ class FleetKeys(Part):
             help="the figures of the selected host, with its CPUs and findings, in place of the "
                  "totals; up and down then show the next one", place=20,
             footer=(
-                Footer("open host", OPEN_HOST_POSITIONS,
+                Footer("Open host", OPEN_HOST_POSITIONS,
                        when=lambda keys: not keys.on_host, key="Enter"),
             ),
         ),
@@ -163,7 +163,7 @@ class FleetKeys(Part):
             "close_host", (Key("escape", "escape"),), show_all_hosts,
             help="from one host back to all; clears the filter", place=30, term="esc",
             footer=(
-                Footer("all hosts", {IDLE: 1, RUNNING: 1, REPLAY: 1},
+                Footer("All hosts", {IDLE: 1, RUNNING: 1, REPLAY: 1},
                        when=lambda keys: keys.on_host, key="Esc"),
             ),
         ),
@@ -172,7 +172,7 @@ class FleetKeys(Part):
             help="order of the hosts: name (the one of the answer first), slowest then outliers, "
                  "each column, outliers. A click on a column's title sorts by it, a second click "
                  "reverses", place=40,
-            footer=(Footer("order", {IDLE: 26, RUNNING: 26, REPLAY: 26},
+            footer=(Footer("Order", {IDLE: 26, RUNNING: 26, REPLAY: 26},
                            when=lambda keys: not keys.on_host),),
         ),
         Action(
@@ -182,7 +182,7 @@ class FleetKeys(Part):
         Action(
             "turn_map", (Key("k", "k"),), toggle_map, title="Hosts: map or rows",
             help="hosts as rows, or as a map over time", place=50,
-            footer=(Footer("map", {IDLE: 27, RUNNING: 27, REPLAY: 27},
+            footer=(Footer("Map", {IDLE: 27, RUNNING: 27, REPLAY: 27},
                            when=lambda keys: not keys.on_host),),
         ),
         Action(
@@ -190,7 +190,7 @@ class FleetKeys(Part):
             note="asks before anything is changed",
             help="tunables of all hosts' disks. A change asks first and names each "
                  "host, disk and value; restored at the end", place=55,
-            footer=(Footer("settings", {IDLE: 110, RUNNING: 110},
+            footer=(Footer("Settings", {IDLE: 110, RUNNING: 110},
                            when=lambda keys: not keys.on_host),),
             disturbs=frozenset({EXPERIMENT}), measures=True,
         ),
