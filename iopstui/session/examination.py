@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 INTERVAL_S = 1.0
 MAX_PROBED_IOPS = 100_000
-"""Above this the programs would cost more than their percentile is worth."""
+"""Above this rate the programs would cost more than their percentile is worth."""
 
 
 @dataclass
 class Examination:
-    """``seconds`` yields after each one; ``seen`` is what is known by then. ``no_probe`` says why
-    single requests are not measured; "" if they are."""
+    """``seconds`` yields after each one; ``seen`` is the state of knowledge so far. ``no_probe``
+    says why single requests are not measured; "" if they are."""
 
     target: Target
     devices: Mapping[str, BlockDevice]
@@ -53,7 +53,8 @@ class Examination:
     probe: bool = True
 
     def seconds(self, count: int, meanwhile: Callable[[float], None]) -> Iterator[int]:
-        """Measure for ``count`` seconds. ``meanwhile`` fills the time until a monotonic moment."""
+        """Measure for ``count`` seconds. ``meanwhile`` is called with the monotonic time until
+        which to wait."""
         target, clock = self.target, Clock()
         sampler = KernelSampler(
             self.roots, target.tree, (), shares=distinct_file_systems(target.shares, self.roots)
@@ -92,7 +93,8 @@ class Examination:
                 probe.close()
 
     def note_conditions(self, read: Conditions | None) -> None:
-        """Conditions that were read; counters of errors are compared with the first ones."""
+        """Note newly read conditions; error counters are compared with those of the first
+        reading."""
         self._conditions = read or self._conditions
         self._first_conditions = self._first_conditions or read
 

@@ -1,11 +1,10 @@
 """Replace the running job by the next one without a pause.
 
 A thread prepares the next run while the active one works and is read: all checks, missing files,
-the guard with the fio that waits for its start. Right after a document of the active run the next
-one is started, and when that has done its first I/O the active one is told to end. Its events come
-first: its last document, its end, then the start of the next one, whose documents are not read
-before.
-Whatever is unsure is done the other way round: stop, then start."""
+the guard with a fio that waits for its start. Right after a document of the active run the next one
+is started, and once that has done its first I/O the active one is told to end. Events come in
+order: the active run's last document and its end, then the start of the next one, whose documents
+are not read before. If in doubt, the active run is stopped first and then the next one started."""
 
 from __future__ import annotations
 
@@ -40,8 +39,8 @@ FIRST_IO_TIMEOUT_S = 10.0
 
 
 class Handover:
-    """One order: from its preparation, in a thread, until its run is the active one. ``events``
-    are those of its fio so far, unread. ``given_up`` ends the preparation early."""
+    """One order: from its preparation, in a thread, until its run is the active one. ``events`` are
+    the unread ones of its fio. ``given_up`` ends the preparation early."""
 
     def __init__(
         self, order: RunOrder, prepare: Callable[[], FioRun], given_up: SignalFlag, now_ns: int
@@ -72,8 +71,8 @@ class Handover:
 
 class Handovers:
     """Prepares and starts the run that replaces the active one. Used in the session's thread.
-    ``holds``: runs start at a word. ``stop_first`` is called with an order that has to wait for the
-    active run's end."""
+    ``holds``: runs wait for a start signal. ``stop_first`` is called with an order that has to wait
+    for the active run's end."""
 
     def __init__(
         self,
@@ -95,11 +94,11 @@ class Handovers:
         self._deadline_s = deadline_s
         self._stop_first = stop_first
         self._next: Handover | None = None
-        # not wanted any more, but still being prepared
+        # no longer wanted, but still being prepared
         self._unwanted: Handover | None = None
         # asked for meanwhile
         self._later: RunOrder | None = None
-        # runs given up before they began, with the files that were made for them alone
+        # runs given up before they began, with the files made only for them
         self._dropped: list[tuple[FioRun, SharedScratch | None]] = []
         self._timeouts = StallTimeouts(context)
 
@@ -123,7 +122,7 @@ class Handovers:
             self._next.run.check_space()
 
     def send_heartbeat(self) -> None:
-        """Tell the guard of the next run's fio that we still run; from any thread."""
+        """Send a heartbeat to the guard of the next run's fio; from any thread."""
         handover = self._next
         if handover is not None and handover.run is not None and handover.state != PREPARING:
             handover.run.send_heartbeat()
@@ -131,8 +130,8 @@ class Handovers:
     # -- orders
 
     def order(self, order: RunOrder) -> bool:
-        """Begin to replace the active run; the last of several orders wins. False if it has
-        to be stopped first."""
+        """Begin to replace the active run; the last of several orders wins. False if the active run
+        has to be stopped first."""
         run = self._current.fio
         if run is None or not self._is_possible(order, run):
             self.drop()
@@ -158,7 +157,7 @@ class Handovers:
         return self._next is not None and self._next.state == TAKING_OVER
 
     def _begin_later(self) -> None:
-        """Begin with the newest order, once there is no other."""
+        """Begin with the newest order once no other is in progress."""
         run = self._current.fio
         busy = self._next is not None or self._unwanted is not None
         if busy or self._later is None or run is None:
@@ -177,8 +176,9 @@ class Handovers:
     def _prepare(
         self, order: RunOrder, running: FioRun, active: ActiveRun, given_up: SignalFlag
     ) -> FioRun:
-        """In the thread of a handover: the next run, whose fio waits for its start unless files are
-        to be laid out first. Raises IopstuiError or StopFirst; then nothing is left."""
+        """In the thread of a handover: prepare the next run, whose fio waits for its start unless
+        files are to be laid out first. Raises IopstuiError or StopFirst; then nothing is left
+        behind."""
         try:
             cancel_when(given_up)
             fio = find_fio()
@@ -194,7 +194,7 @@ class Handovers:
             active.close()
 
     def _start(self, run: FioRun) -> None:
-        """Start the guard and what it runs. Raises IopstuiError; then the run is gone."""
+        """Start the guard and its fio. Raises IopstuiError; then the run is gone."""
         try:
             with self._own_cpus.unpinned():
                 run.start_phase()
@@ -245,7 +245,7 @@ class Handovers:
                 handover.enter(WAITING, self._now())
 
     def _check_budget(self, handover: Handover) -> None:
-        """The budget of the active run is not checked any more, because it is ending."""
+        """Check the budget here: the active run's is no longer checked, because it is ending."""
         run, budget = handover.run, self._preparation.budget
         if budget.most is None or run is None or run.failure:
             return
@@ -259,7 +259,7 @@ class Handovers:
         return run.bytes_written() if run is not None else 0
 
     def _refuse(self, error: IopstuiError) -> None:
-        """Nothing else changes: the active run goes on."""
+        """Report the error; the active run goes on unchanged."""
         self._drop_next()
         text = error.full_text
         goes_on = " The running job goes on." if self._current.fio is not None else ""
@@ -313,7 +313,7 @@ class Handovers:
         self._refuse(JobFailed(f"The next run failed: {why}."))
 
     def _check_document_is_late(self) -> None:
-        """An active run that does not report is stopped before the next one starts."""
+        """If the active run does not report, stop it before the next one starts."""
         handover = self._next
         patience_s = LATE_FACTOR * max(1.0, self._sampling.interval_s)
         if handover is not None and handover.is_held and self._waited_s(handover) > patience_s:
@@ -339,7 +339,7 @@ class Handovers:
         return (self._now() - handover.since_ns) / 1e9
 
     def document_read(self) -> None:
-        """A document of the active run was read just now: the moment to start the next one."""
+        """A document of the active run has just been read, so the next run can be started."""
         handover, active = self._next, self._current.fio
         if active is None or active.stopping or handover is None:
             return
@@ -358,7 +358,7 @@ class Handovers:
     # -- ending
 
     def active_ended(self, failed: bool) -> Handover | None:
-        """The active run has ended: the handover whose run is the active one from now on."""
+        """The active run has ended: return the handover whose run becomes the active one."""
         handover, later = self._next, self._later
         if handover is None:
             if later is not None and not failed:
@@ -381,7 +381,7 @@ class Handovers:
         return handover
 
     def stop(self, hard: bool) -> None:
-        """Stop the next run, too; what has done no I/O yet is dropped."""
+        """Stop the next run, too; it is dropped if it has done no I/O yet."""
         self._later = None
         handover = self._next
         if handover is not None and handover.state == TAKING_OVER and handover.run is not None:
@@ -390,7 +390,7 @@ class Handovers:
             self.drop()
 
     def drop(self) -> None:
-        """Forget the next run. One that is being prepared is forgotten at the end of that."""
+        """Drop the next run. If it is being prepared, it is dropped when that ends."""
         self._later = None
         handover = self._next
         if handover is not None and handover.state == PREPARING:
@@ -400,7 +400,7 @@ class Handovers:
             self._drop_next()
 
     def wait(self) -> None:
-        """Wait until nothing is being prepared that is not wanted any more."""
+        """Wait until preparations that are no longer wanted have ended."""
         handover, self._unwanted = self._unwanted, None
         if handover is not None:
             handover.thread.join()
@@ -413,7 +413,7 @@ class Handovers:
             self._drop(handover)
 
     def _drop(self, handover: Handover) -> None:
-        """End the next run's processes without a word; its files go, the active one's stay."""
+        """End the next run's processes silently; its files are removed, the active run's stay."""
         run, files = handover.run, self._preparation.scratch.take_beside()
         if run is None:
             if files is not None:
@@ -426,7 +426,7 @@ class Handovers:
         if run.guard_pid is None:
             _close(run, files)
         else:
-            # its guard, told to end by the closed pipe, would remove files that others use
+            # its guard, which ends when the pipe is closed, would remove files that others use
             run.stop(hard=True)
             self._dropped.append((run, files))
 
@@ -456,9 +456,9 @@ def _has_ios(event: NewDocument) -> bool:
 
 
 def overlap_s(before: FioRun, first_io_ms: float | None) -> float | None:
-    """For how long both did I/O: from the next run's first I/O, which was noticed at
-    ``first_io_ms`` of the wall clock (``None``: not yet), to the last one of the run ``before`` by
-    fio's figures. Below 0: neither did. ``None``: not known."""
+    """How long both did I/O (s): from the next run's first I/O, noticed at ``first_io_ms`` of the
+    wall clock (``None``: not yet), to the last one of the run ``before`` by fio's figures. Below 0:
+    there was a pause. ``None``: not known."""
     last, earlier = before.last_status, before.status_before
     if first_io_ms is None or last is None or earlier is None:
         return None

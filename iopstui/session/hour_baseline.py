@@ -1,4 +1,4 @@
-"""Find in the background what is usual at this hour, where a feature knows it."""
+"""Find in the background what is usual at this hour, if a feature knows it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ FIRST_AT_S = 2.0
 
 
 class HourBaseline:
-    """For one thread, which never blocks. ``medians`` are by disk; empty while nothing is known."""
+    """To be used by one thread, which never blocks. ``medians`` are by disk; empty while nothing is
+    known."""
 
     def __init__(self, roots: Roots) -> None:
         self.medians: Mapping[str, HourMedian] = {}
@@ -37,7 +38,7 @@ class HourBaseline:
         )
         try:
             self._thread.start()
-        except RuntimeError:  # no more threads are allowed: perhaps next time
+        except RuntimeError:  # the limit of threads is reached: try again later
             self._thread = None
 
     def _read(self, devices: Mapping[str, BlockDevice], wall_s: float) -> None:
@@ -45,6 +46,6 @@ class HourBaseline:
             for module in feature_modules("hour_baseline"):
                 self.medians = module.hour_medians(devices, wall_s)
         except Exception as error:
-            # memory is short or limited: answers go without it
+            # memory is short or limited: answers do without it
             if not exhausted_limit(error):
                 raise

@@ -1,7 +1,7 @@
 """A live session: one thread that samples the kernel, follows fio and emits events.
 
-fio's document is the tick: Kernel counters are read the moment it is whole. When none comes (no
-job, or a stuck one) a monotonic deadline ticks instead, so the kernel's side goes on."""
+Ticks come with fio's documents: kernel counters are read as soon as one is complete. If none comes
+(no job, or a stuck one), a monotonic deadline ticks instead, so the kernel's side continues."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 LEAVE_TIMEOUT_S = 4.0
 CLOSE_TIMEOUT_S = 5.0
-# of a CPU: a thread that takes less does not remove files but waits
+# share of a CPU: a thread that uses less is not removing files but waiting
 MIN_CPU_SHARE = 0.02
 _NOTHING, _SOMEBODY = RunRequest(own_cpus=()), Viewer()
 
@@ -59,11 +59,11 @@ class LiveSession:
     """Samples ``target``, runs jobs and emits events until it is closed.
 
     The sink is called in the session's thread and must not block. ``job_target`` is the target
-    given to jobs; ``None`` if they name their own files. ``request`` is what holds for all of its
-    runs, but for what each asks for itself. ``announce_writes``: each run says first how much it
-    may write. ``deadline_s``: fio is ended if this process hangs or is stopped for so long
-    (``None``: fio.process.DEADLINE_S). UsageError for an invalid --record or --cpu; then no file is
-    left."""
+    given to jobs; ``None`` if they name their own files. ``request`` applies to all of its runs,
+    unless a run requests otherwise. ``announce_writes``: each run first reports how much it may
+    write. ``deadline_s``: fio is ended if this process hangs or is stopped for this long (``None``:
+    fio.process.DEADLINE_S). UsageError for an invalid --record or --cpu; then no file is left
+    behind."""
 
     def __init__(
         self, target: Target, devices: Mapping[str, BlockDevice], job_target: Target | None,
@@ -101,7 +101,7 @@ class LiveSession:
         self._alternation = TunableAlternation(
             context, self._tunable_changes, self._sampling.findings
         )
-        # set before a stop is asked for: a job that is being looked at can take a while
+        # set before a stop is requested: examining a job can take a while
         self._given_up = SignalFlag()
         self._runs: Runs | None = None
         self._run_options = job_target, viewer.idle_frames, deadline_s
@@ -109,8 +109,8 @@ class LiveSession:
     # -- called from any thread
 
     def start(self, sink: Sink | None = None) -> None:
-        """Start sampling; every event goes to ``sink``. Without one they are kept until a later
-        call names it: so a screen that takes a while to open has something to show at once."""
+        """Start sampling; every event goes to ``sink``. Without one, events are kept until a later
+        call names it, so that a screen that takes a while to open has something to show at once."""
         if sink is not None:
             self._context.listen(sink)
         if self._thread is None:
@@ -160,7 +160,7 @@ class LiveSession:
         self._order(request, announce=plan, hand_over=not plan, mark=mark)
 
     def run_request(self, request: RunRequest, lent: LentScratch | None = None) -> None:
-        """Run this (a point of an experiment), once what runs has ended."""
+        """Run this (a point of an experiment) once the current run has ended."""
         self._order(request, lent)
 
     def _order(
@@ -174,7 +174,7 @@ class LiveSession:
         self._command(lambda: self._begin_run(order))
 
     def _new_runs(self) -> Runs:
-        # most sessions only watch: what runs fio is a quarter of what a session loads
+        # most sessions only watch, and the code that runs fio is a quarter of what a session loads
         from iopstui.session.runs import Runs
 
         job_target, keeps_scratch, deadline_s = self._run_options
@@ -213,7 +213,7 @@ class LiveSession:
         self._to_runs(lambda runs: runs.stop(hard))
 
     def _to_runs(self, call: Callable[[Runs], None]) -> None:
-        """Call it in the session's thread, unless no job was run so far."""
+        """Call it in the session's thread, if any job has been run so far."""
         if self._runs is not None:
             call(self._runs)
 
@@ -239,7 +239,8 @@ class LiveSession:
 
     def alternate_tunable(self, name: str, values: tuple[str, str]) -> None:
         """Set a tunable to the first and the second of these values in turn while the job runs, and
-        report the difference; the second one, which is in force now, stays. Once more: end it."""
+        report the difference. It ends with the second value, the current one. A second call ends it
+        early."""
         alternation = self._alternation
 
         def start_or_stop() -> None:
@@ -255,7 +256,7 @@ class LiveSession:
         self._command(lambda: self._sampling.findings.ask(finding))
 
     def reapply_tunables(self, settings: Sequence[tuple[str, str]]) -> None:
-        """Set these (name, value) again, as far as they are different by now."""
+        """Set these (name, value) again if they have changed since."""
         self._command(lambda: self._tunable_changes.reapply(settings))
 
     @property
@@ -269,11 +270,11 @@ class LiveSession:
 
     @property
     def no_probe(self) -> str:
-        """Why the probe that was asked for doesn't count; "" while it does."""
+        """Why the requested probe doesn't count; "" while it does."""
         return self._sampling.probe.why_off
 
     def switch_probe(self, on: bool) -> None:
-        """Count in the kernel from now on, or end that. What prevents it is a Notice."""
+        """Start or stop counting in the kernel. If it can't, a Notice says why."""
         self._command(lambda: self._sampling.probe.switch(on))
 
     @property
@@ -322,13 +323,12 @@ class LiveSession:
         self._command(lambda: self._start_recording(recorder))
 
     def begin_recording(self, path: Path) -> None:
-        """Begin a recording in the caller's thread: a slow disk holds up nobody else. Begins with
-        the last ``keep_s`` seconds. Raises UsageError."""
+        """Begin a recording in the caller's thread, so that a slow disk delays nobody else. It
+        begins with the last ``keep_s`` seconds. Raises UsageError."""
         self._start_recording(Recorder(path), with_kept=True)
 
     def record_with(self, recorder: Recorder) -> None:
-        """Record with this recorder from now on, in place of an earlier one, without a message; no
-        second is lost or counted twice. From any thread."""
+        """Silently switch to this recorder; no second is lost or counted twice. From any thread."""
         self._context.recording.start(recorder)
 
     def add_record(self, record: object) -> None:
@@ -337,8 +337,8 @@ class LiveSession:
 
     def save_kept(self, path: Path) -> float | None:
         """Write the last seconds that are kept (``keep_s``) to a recording, in the caller's thread,
-        while nothing is recorded; how many there are, ``None`` (and no file): nothing was measured
-        yet. Raises UsageError."""
+        while nothing is recorded. Returns how many seconds (``None``, and no file, if nothing was
+        measured yet). Raises UsageError."""
         return self._context.recording.save_kept(Recorder(path))
 
     def end_recording(self) -> None:
@@ -352,8 +352,7 @@ class LiveSession:
         self._command(self._sampling.tick)
 
     def note(self, event: events.Event) -> None:
-        """Put into the recording what was concluded from the session's events (a point of an
-        experiment)."""
+        """Record an event derived from the session's events (a point of an experiment)."""
         self._context.note(event)
 
     def notice(self, level: str, text: str) -> None:
@@ -367,23 +366,23 @@ class LiveSession:
     def close(self) -> None:
         """Stop fio, remove scratch files, restore tunables, end the thread. Idempotent.
 
-        ``left_behind`` then says what hangs in the kernel: about 2 s are enough for a job that
-        does, CLOSE_TIMEOUT_S for a call of our own."""
+        ``left_behind`` then says what hangs in the kernel: it waits about 2 s for a job that does,
+        CLOSE_TIMEOUT_S for a call of our own."""
         self._closing = True
         self._given_up.set()
         self._wake()
-        # its start may have failed: a limit of threads or of memory
+        # its start may have failed at a limit of threads or memory
         if self._thread is None or self._thread.ident is None:
             return
         while self._join(self._thread):
-            continue  # it is busy: there are many files to remove
+            continue  # it is busy, e.g. with many files to remove
         if self._thread.is_alive() and not self.left_behind:
             self._hang_message = (
                 "A system call hangs, waiting for the device. To clean up later: iopstui doctor"
             )
 
     def _join(self, thread: threading.Thread) -> bool:
-        """Wait for its end; True if it has not come though the thread has done something."""
+        """Wait for its end; True if it has not ended but is working."""
         before = thread_cpu_s(thread)
         thread.join(CLOSE_TIMEOUT_S)
         return (
@@ -430,7 +429,7 @@ class LiveSession:
             self._end()
 
     def _follow(self, runs: Runs | None) -> None:
-        """Go on with what runs, if anything ever did, and tick if that is due."""
+        """Continue with the current run, if any, and tick if that is due."""
         if runs is not None:
             runs.follow()
         self._tunable_changes.apply_due(runs.began_ns if runs is not None else None)
@@ -442,8 +441,8 @@ class LiveSession:
             runs.end_steady()
 
     def _try(self, call: Callable[[], object]) -> None:
-        """Call it, and report any exception instead of raising it, so that the steps after it are
-        done: somebody waits for the end."""
+        """Call it, and report any exception instead of raising it, so that the following steps are
+        done."""
         try:
             call()
         except Exception as error:
@@ -487,7 +486,7 @@ class LiveSession:
             self._context.notice("info", message)
 
     def _shut_down(self, runs: Runs | None) -> None:
-        """Stop fio and wait for its last document, so that what was measured is reported."""
+        """Stop fio and wait for its last document, so that all measurements are reported."""
         clock = self._context.clock
         if runs is None:
             return
@@ -515,7 +514,7 @@ def _no_sum_text(target: Target) -> str:
 
 
 def _exit_code(error: Exception) -> int:
-    """Exit code of a failed session: a used-up limit is the same lack here as before the start."""
+    """Exit code of a failed session; an exhausted limit has the same code as before the start."""
     return EXIT_MISSING if exhausted_limit(error) else EXIT_JOB_FAILED
 
 

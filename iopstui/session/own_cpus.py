@@ -19,7 +19,7 @@ _LIST = re.compile(r"[\d\s,-]+")
 
 
 def job_cpus(text: str) -> frozenset[int] | None:
-    """The CPUs a job file confines its jobs to; ``None``: at least one of them to none."""
+    """The CPUs to which a job file confines its jobs; ``None`` if one is not confined."""
     from iopstui.model.fio import jobfile
 
     allowed: set[int] = set()
@@ -34,12 +34,12 @@ def job_cpus(text: str) -> frozenset[int] | None:
 
 
 def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozenset[int]:
-    """The jobs' CPUs, and those that the interrupts of their queues come to."""
+    """The jobs' CPUs, and those that serve the interrupts of their queues."""
     cpus = set(jobs)
     for disk in disks:
         used_queues = {hctx.index for hctx in disk.hctxs if cpus & set(hctx.cpus)}
-        # if the queues' interrupts are known, the other ones (configuration, administration) are
-        # silent
+        # if the queues' interrupts are known, the others (configuration, administration) don't
+        # matter
         queues_known = any(vector.hctx is not None for vector in disk.irqs)
         for vector in disk.irqs:
             of_all = vector.shared or (vector.hctx is None and not queues_known)
@@ -51,8 +51,8 @@ def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozense
 class OwnCpus:
     """Sets the CPUs and priority of iopstui's own threads.
 
-    ``cpus`` None: chosen for each job, see ``for_job``; empty: never confined. ``nice`` (0 to 19)
-    is the priority of all threads but the session's, which must read the kernel in time."""
+    ``cpus`` None: chosen for each job (``for_job``); empty: never confined. ``nice`` (0 to 19) is
+    the priority of all threads but the session's, which must read the kernel on time."""
 
     def __init__(self, cpus: Sequence[int] | None = (), nice: int = 0) -> None:
         self._automatic = cpus is None
@@ -66,8 +66,8 @@ class OwnCpus:
             )
 
     def begin(self) -> str:
-        """Apply the requested CPUs and priority in the session's thread, before anything else. What
-        failed, in words, or ""."""
+        """Apply the requested CPUs and priority in the session's thread, before anything else.
+        Returns what failed, in words, or ""."""
         try:
             if self._cpus:
                 affinity.pin(self._cpus)
@@ -78,8 +78,8 @@ class OwnCpus:
         return ""
 
     def for_job(self, text: str, disks: Sequence[BlockDevice]) -> str:
-        """Move, before a job starts, to a CPU where neither the job nor its device works, if there
-        is one. What was done, in words, or ""."""
+        """Move, before a job starts, to a CPU that neither the job nor its device uses, if there is
+        one. Returns what was done, in words, or ""."""
         if not self._automatic:
             return ""
         jobs = job_cpus(text)

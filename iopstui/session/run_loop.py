@@ -23,9 +23,9 @@ def _ignore(event: Event) -> None:
 
 class RunLoop:
     """Follows each run of a session to its end, in the caller's thread. ``sink`` gets every event
-    of the session, in order. Or the session is ``borrowed`` from a screen that shows it: the screen
-    passes its events on with ``feed``, and the sink gets none. ``t`` is the session's time of the
-    newest event."""
+    of the session, in order. If the session is ``borrowed`` from a screen, the screen passes its
+    events on with ``feed``, and the sink gets none. ``t`` is the session's time of the newest
+    event."""
 
     def __init__(
         self, session: LiveSession, sink: Sink, borrowed: bool = False, t: float = 0.0
@@ -38,7 +38,7 @@ class RunLoop:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
 
     def feed(self, event: Event) -> None:
-        """An event of the borrowed session, in its order; from any thread."""
+        """Take an event of the borrowed session, in order; from any thread."""
         self._events.put(event)
 
     def stop(self) -> None:
@@ -76,8 +76,8 @@ class RunLoop:
                     shared.close()
 
     def end_job(self) -> None:
-        """Stop the job of a borrowed session, and wait for its end: who stops everything before
-        that would take back the request of the first run, and no end of it would come."""
+        """Stop the job of a borrowed session, and wait for its end. A stop that arrives earlier
+        would cancel the first run's request, whose end would then never be reported."""
         if not self.borrowed:
             return
         self.session.stop_job()
@@ -86,8 +86,8 @@ class RunLoop:
                 self.t = max(self.t, self._events.get(timeout=POLL_S).t)
 
     def run(self, begin: Callable[[], object], take: Sink = _ignore) -> StepFinished | None:
-        """Follow the run that ``begin`` asks the session for; ``take`` gets its events. Its end;
-        ``None``: the session ended before it."""
+        """Follow the run that ``begin`` requests from the session; ``take`` gets its events.
+        Returns its end; ``None``: the session ended before it."""
         before = self.session.runs
         begin()
         if self.interrupted:  # perhaps before there was anything to stop
@@ -108,8 +108,8 @@ class RunLoop:
                     take(event)
 
     def complete(self, finished: StepFinished | None) -> bool:
-        """Whether a run went through; False if it was interrupted. Raises the error of one that
-        failed, or of the session that ended."""
+        """Whether a run was completed; False if it was interrupted. Raises the error of a failed
+        run, or of a session that ended."""
         if finished is None and not self.interrupted:
             raise session_ended_error(self.session.exit_code)
         if finished is not None and finished.error:
@@ -118,8 +118,8 @@ class RunLoop:
         return not self.interrupted
 
     def close(self) -> None:
-        """Close the session, if it is not borrowed, and pass on what it says at its end: which
-        tunables were restored, or could not be."""
+        """Close the session, if it is not borrowed, and pass on its last messages: which tunables
+        were restored, or could not be."""
         if not self.borrowed:
             self.session.close()
             for event in self.rest():

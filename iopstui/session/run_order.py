@@ -11,8 +11,8 @@ from iopstui.preflight.shared_scratch import LentScratch
 @dataclass(frozen=True, slots=True)
 class RunOrder:
     """``announce``: report first what would be laid out, and wait for permission. ``hand_over``: a
-    running job goes on until this one has done its first I/O, where that is safe. ``mark`` is put
-    on all charts when the run begins."""
+    running job continues until this one has done its first I/O, if that is safe. ``mark`` is put on
+    all charts when the run begins."""
 
     request: RunRequest
     lent: LentScratch | None = None

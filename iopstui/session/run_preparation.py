@@ -27,12 +27,13 @@ from iopstui.session.run_order import RunOrder
 from iopstui.session.tick.context import Context
 
 NOTICE_AFTER_S = 5.0
-# they check data, keep state between runs, lock or remove files, or delay the first I/O
+# options that check data, keep state between runs, lock or remove files, or delay the first I/O
 _ALONE = (
     "verify", "do_verify", "unlink", "create_on_open", "exitall", "exit_what", "lockfile",
     "file_lock", "startdelay", "write_", "read_iolog", "replay", "wait_for", "fill_device",
 )  # fmt: skip
-# I/O that is not counted for its process, commands past the block layer; huge pages may be few
+# engines whose I/O is not counted for the process, or bypasses the block layer; huge pages may be
+# scarce
 _UNSURE = frozenset({
     "cpuio", "filecreate", "filestat", "mmap", "null", "splice", "io_uring_cmd",
     "mmaphuge", "shmhuge", "cudamalloc",
@@ -41,7 +42,7 @@ _UNSURE = frozenset({
 
 class RunPreparation:
     """``job_target`` is the target handed to jobs; ``None`` if they name their own files.
-    ``keep_scratch``: scratch files stay for the next run that needs the same."""
+    ``keep_scratch``: scratch files are kept for a next run that needs the same ones."""
 
     def __init__(
         self, context: Context, job_target: Target | None, budget: WriteBudget, keep_scratch: bool
@@ -58,7 +59,7 @@ class RunPreparation:
         )
 
     def prepared(self, order: RunOrder, fio: Fio) -> PreparedJob:
-        """The job, ready to be started. Raises IopstuiError; then nothing is left of it."""
+        """The job, ready to be started. Raises IopstuiError; then nothing of it is left behind."""
         try:
             with self._notice_if_slow():
                 job = self.scratch.prepared(
@@ -73,8 +74,8 @@ class RunPreparation:
     def prepared_beside(
         self, order: RunOrder, fio: Fio, running: PreparedJob, active: ActiveRun
     ) -> PreparedJob:
-        """The job, which is to replace the one that runs. In a thread of its own; the budget is not
-        checked yet. Raises IopstuiError or StopFirst; then its files may be left
+        """The job that is to replace the running one. Called in a separate thread; the budget is
+        not checked yet. Raises IopstuiError or StopFirst; then its files may be left
         (``SessionScratch.take_beside``)."""
         try:
             with self._notice_if_slow():
@@ -118,8 +119,8 @@ class RunPreparation:
             remove(self._privates.pop())
 
     def can_hand_over(self, order: RunOrder, running: PreparedJob) -> bool:
-        """Whether the ordered run may begin while the other one still works, as far as that is
-        known before it is prepared."""
+        """Whether the ordered run may begin while the other one still works, as far as known before
+        it is prepared."""
         request = order.request
         alone = order.announce or request.trace or request.io_log or request.knobs
         zoned = any(
@@ -134,15 +135,15 @@ class RunPreparation:
         )
 
     def check_budget(self, prepared: PreparedJob, running: int = 0) -> None:
-        """Raises JobFailed for a run that would go beyond the budget, beside one that has written
-        ``running`` bytes so far."""
+        """Raises JobFailed if the run would exceed the budget, together with a current run that has
+        written ``running`` bytes so far."""
         why = self.budget.refusal(_layout_bytes(prepared), running)
         if why:
             prepared.close()
             raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
 
     def announce_writes(self, prepared: PreparedJob) -> None:
-        """Say how much the run may write; it is held to that."""
+        """Report how much the run may write; it is ended if it exceeds that."""
         message = self.budget.forecast(prepared, _layout_bytes(prepared), self._context.devices)
         if self.budget.announce:
             self._context.notice("info", message)
@@ -169,8 +170,8 @@ def _layout_bytes(prepared: PreparedJob) -> int:
 
 
 def can_take_over(prepared: PreparedJob) -> bool:
-    """Whether a job may work beside another one of the same session for a moment: nothing that it
-    does may depend on being alone. Otherwise the other one is stopped first."""
+    """Whether a job may work beside another one of the same session for a moment: nothing it does
+    depends on being alone. Otherwise the other one is stopped first."""
     logs = prepared.logs
     return (
         prepared.staging is None
@@ -202,7 +203,7 @@ def recheck_writes(prepared: PreparedJob, roots: Roots) -> None:
         return
 
     def work() -> None:
-        # reading all devices takes as long as loading thirty of our files
+        # reading all devices takes as long as importing thirty of our modules
         guard.engage(read_devices(roots) if guard.is_needed else {})
 
     call_with_timeout([*map(Path, prepared.files)], work, lambda _: guard.close(), roots)

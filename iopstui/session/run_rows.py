@@ -1,6 +1,6 @@
 """The runs of a session as rows, from its events, and as a table of text.
 
-Screen, report and replay tell the same: live events and recorded ones give the same rows."""
+Live and recorded events give the same rows on the screen, in reports and in replays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDTH = 80
 
 
 def _figure(name: str, width: int, rank: int = 0) -> Column:
-    """A run has this figure of a point, too."""
+    """The column of a figure that runs share with points."""
     return POINT[name].screen_column(width=width, rank=rank, read=None)
 
 
@@ -57,7 +57,7 @@ MARK_COLUMNS = (
 
 
 def run_columns(rows: Sequence[RunRow], columns: Sequence[Column] = RUN_COLUMNS) -> list[Column]:
-    """The columns of these runs: those on NFS have the time of an answer, not a device's queue."""
+    """The columns of these runs; runs on NFS have the time of an answer, not a device's queue."""
     if all(row.rtt_ms is None for row in rows):
         return [*columns]
     return [RTT if column.id == "aqu_sz" else column for column in columns if column.id != "util"]
@@ -118,8 +118,8 @@ def run_outcome(row: RunRow) -> str:
 
 
 def run_table_rows(rows: Sequence[RunRow]) -> Iterator[str]:
-    """A table of at most 80 columns, the oldest run first; ``change`` is that of IOPS to the run
-    before."""
+    """A table of at most 80 columns, the oldest run first; ``change`` is the change of IOPS from
+    the run before."""
     columns = run_columns(rows, _TEXT_COLUMNS)
     yield head_line(columns)
     for row in rows:

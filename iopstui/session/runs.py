@@ -1,4 +1,4 @@
-"""The runs of a session: prepare a job, start fio, follow its documents, report its end. Where one
+"""The runs of a session: prepare a job, start fio, follow its documents, report its end. If a run
 may replace another without a pause, handovers.py prepares and starts it."""
 
 from __future__ import annotations
@@ -51,10 +51,9 @@ SPACE_CHECK_S = 0.3
 
 class Runs:
     """Runs one job at a time; an order while one runs replaces it, or stops it first. Blocks only
-    while a job is prepared. Used in the session's thread alone. ``job_target``
-    is the target handed to jobs; ``None`` if they name their own files. ``exit_code`` is the last
-    run's; ``left_behind`` says what hangs in the kernel. ``given_up``: end the preparation of a
-    job early."""
+    while a job is prepared. Used only in the session's thread. ``job_target`` is the target handed
+    to jobs; ``None`` if they name their own files. ``exit_code`` is the last run's; ``left_behind``
+    says what hangs in the kernel. ``given_up``: ends the preparation of a job early."""
 
     def __init__(
         self,
@@ -151,12 +150,12 @@ class Runs:
             self.run.stop(hard)
 
     def end_steady(self) -> None:
-        """Stop the running job if it has become steady and is to end then."""
+        """Stop the running job if it has become steady and should end then."""
         if self.run is not None and self._context.outcomes.steady and not self.run.stopping:
             self.run.stop()
 
     def close(self) -> None:
-        """Whatever is left of a run is ended, and no private directory is left."""
+        """End whatever is left of a run, and remove its private directory."""
         self._handovers.close()
         if self.run is not None:
             self.run.close()
@@ -168,7 +167,7 @@ class Runs:
         return self.run.fds if self.run is not None else ()
 
     def patience_s(self) -> float | None:
-        """The longest time to wait for them; ``None`` without a run."""
+        """The longest time to wait for the run's events (s); ``None`` without a run."""
         if self.run is None:
             return None
         patience = START_POLL_S if self._awaiting_jobs else self._poll_s(self.run)
@@ -179,8 +178,8 @@ class Runs:
         return patience
 
     def _poll_s(self, run: FioRun) -> float:
-        """Poll interval. When fio's writing wakes the reader, only its room remains to be checked,
-        unless a budget is counted or a tunable waits for its second."""
+        """Poll interval. If fio's output wakes the reader, only free space has to be checked,
+        unless there is a write budget or a delayed tunable."""
         woken = run.wakes_on_output and run.phase == RUN
         return (
             SPACE_CHECK_S
@@ -231,7 +230,7 @@ class Runs:
         )  # fmt: skip
 
     def _cancel(self) -> None:
-        """Cancel the order; nothing of it was begun."""
+        """Cancel the order, which has not begun."""
         self._planning = False
         if self.run is not None:
             self._undo(self.run, Interrupted("Nothing was started."))
@@ -266,7 +265,7 @@ class Runs:
             context.notice("info", message)
 
     def _report_start(self, run: FioRun, overlap_s: float | None = None) -> None:
-        """fio works from now on; ``overlap_s``: beside the run that it replaces so far."""
+        """fio works from now on; ``overlap_s``: for how long so far beside the run it replaces."""
         context, findings = self._context, self._sampling.findings
         if run.phase == RUN:
             self.began_ns = context.clock.monotonic_ns()
@@ -352,7 +351,7 @@ class Runs:
             self._space_checked_ns = now
             run.check_space()
             self._handovers.check_space()
-        # what is laid out is nearly always known beforehand
+        # the layout is nearly always known beforehand
         layout_known = run.phase != RUN and run.prepared.layout_bytes is not None
         if layout_known or run.failure or run.stopping:
             return
@@ -377,7 +376,7 @@ class Runs:
             self._sampling.wait_for_document(now)
 
     def _documents(self, documents: Sequence[NewDocument]) -> None:
-        """Documents found at once: Kernel counters are read for the last of them alone."""
+        """Handle documents found at once; kernel counters are read only for the last one."""
         documents = without_repeats(documents)
         pending = self._pending
         if (
@@ -403,7 +402,7 @@ class Runs:
             self._sampling.sample(pending, final)
 
     def progress(self) -> None:
-        """Report how far laying out files has come, if they are being laid out."""
+        """Report the progress of laying out files, if they are being laid out."""
         run = self.run
         if run is None or self._planning:
             return
@@ -439,7 +438,7 @@ class Runs:
             self._begin(following)
 
     def _take_over(self, before: FioRun, handover: Handover, run: FioRun) -> None:
-        """``run`` is the active one from now on; its documents are read from now on, too."""
+        """Make ``run`` the active one; its documents are read from now on."""
         works = handover.first_io_ms is not None
         self._current.step += 1
         self._mark = handover.order.mark
@@ -462,8 +461,8 @@ class Runs:
         return self.run is not None and self.run.phase != ENDED
 
     def leave_behind(self) -> None:
-        """Leave a process that hangs in the kernel: it ends when the device answers, and only its
-        guard waits for that."""
+        """Leave a process that hangs in the kernel to its guard: it ends when the device
+        answers."""
         run = self.run
         assert run is not None
         self._handovers.drop()
@@ -509,7 +508,7 @@ def _knobs(order: RunOrder) -> tuple[tuple[str, str], ...]:
 
 
 def _recorded_job(step: int, order: RunOrder, prepared: PreparedJob) -> JobRun:
-    """The requested job as recorded, with the text that is passed to fio."""
+    """The requested job for the recording, with the text that is passed to fio."""
     request = order.request
     return JobRun(
         step, request.job, dict(request.overrides), request.size, request.bind, prepared.text,

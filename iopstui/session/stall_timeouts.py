@@ -23,9 +23,9 @@ class StallTimeouts:
         self._stall = StallDetector()
 
     def check_layout(self, run: FioRun, step: int) -> None:
-        """Report how far laying out files has come; end a run in which nothing moves."""
+        """Report the progress of laying out files; end a run that makes none."""
         now = self._context.now()
-        # thousands of files take a while to be looked at
+        # examining thousands of files takes a while
         if now < self._next_check:
             return
         work = run.work()
@@ -40,7 +40,7 @@ class StallTimeouts:
             run.stop(hard=True)
 
     def check_first_document(self, run: FioRun) -> None:
-        """End a run that has no chance of success; warn of one that may have."""
+        """End a run that cannot succeed; warn about one that still may."""
         if run.last_status is not None or self._silence_reported or run.phase != RUN:
             return
         if not self._stall.feed(self._context.now(), run.work()):

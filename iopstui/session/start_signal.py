@@ -11,8 +11,8 @@ from iopstui.session.tick.context import Context
 
 @dataclass(frozen=True, slots=True)
 class StartSignal:
-    """Start at ``at_ns`` (CLOCK_MONOTONIC). ``offset_ms`` is by how much this machine's clock is
-    ahead of that of who says so, ``error_ms`` how wrong that can be (``None``: not compared)."""
+    """Start at ``at_ns`` (CLOCK_MONOTONIC). ``offset_ms`` is how far this machine's clock is ahead
+    of the sender's, ``error_ms`` its maximum error (``None``: not compared)."""
 
     at_ns: int
     offset_ms: float | None = None
@@ -20,8 +20,8 @@ class StartSignal:
 
 
 def planned_event(context: Context, step: int, prepared: PreparedJob) -> events.RunPlanned:
-    """The event that says what is to be laid out where. Files that a job names itself are not in
-    it: fio alone knows how long it would make them."""
+    """The event with the files to be laid out. Files that a job names itself are not in it: only
+    fio knows how long it would make them."""
     paths = prepared.scratch.paths if prepared.scratch is not None else ()
     layout_bytes = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
     layout = {str(path): layout_bytes // len(paths) for path in paths}

@@ -24,8 +24,8 @@ from iopstui.session.tick.sampling import Sampling
 
 
 class TunableChanges:
-    """Changes tunables during a session. ``requests`` come from the command line. Use it only in
-    the session's thread."""
+    """Changes tunables during a session. ``requests`` come from the command line. Used only in the
+    session's thread."""
 
     def __init__(
         self, context: Context, sampling: Sampling, requests: Sequence[TunableRequest]
@@ -43,7 +43,7 @@ class TunableChanges:
             self.change(knob.name, knob.value)
 
     def apply(self, knobs: Sequence[tuple[str, str]]) -> None:
-        """Set a run's own tunables, as far as they are not in force already."""
+        """Set a run's own tunables, if they don't have these values already."""
         for name, value in knobs:
             disks = self._disks(name)
             if any(read_tunable(disk, name, self._context.roots) != value for disk in disks):
@@ -59,7 +59,7 @@ class TunableChanges:
 
     @property
     def has_delayed(self) -> bool:
-        """Whether some are to be set later in a run."""
+        """Whether some will be set later in a run."""
         return bool(self._requests)
 
     def apply_due(self, began_ns: int | None) -> None:
@@ -73,7 +73,7 @@ class TunableChanges:
             self.try_change(knob.name, knob.value)
 
     def try_change(self, name: str, value: str) -> IopstuiError | None:
-        """Change a tunable; a refusal becomes a Notice, and is what is given back."""
+        """Change a tunable; a refusal becomes a Notice and is returned."""
         try:
             self.change(name, value)
         except IopstuiError as error:
@@ -82,8 +82,8 @@ class TunableChanges:
         return None
 
     def try_apply(self, name: str, value: str) -> bool:
-        """Set a tunable where it has another value; a refusal becomes a Notice. True if it has
-        this value now."""
+        """Set a tunable if it has another value; a refusal becomes a Notice. True if it has this
+        value now."""
         try:
             self.apply([(name, value)])
         except IopstuiError as error:
@@ -94,7 +94,7 @@ class TunableChanges:
     def change(self, name: str, value: str) -> None:
         """Change a tunable on every disk that has it. Raises UsageError, Refused or Missing."""
         context, disks = self._context, self._disks(name)
-        # all disks or none, as far as that can be known beforehand
+        # all disks or none, as far as can be known beforehand
         for refusal in (why_not_changeable(device, name, context.roots) for device in disks[1:]):
             if refusal is not None:
                 raise refusal
@@ -117,7 +117,7 @@ class TunableChanges:
             self._sampling.note_tunable_change(names, name, before, changes[0].now)
 
     def _emit_marks(self, changes: Sequence[AppliedChange], value: str) -> None:
-        """The last of these changes; disks that do the same have one mark."""
+        """Put marks for these changes; disks with the same change share one."""
         context, change = self._context, changes[-1]
         context.refresh_devices()
         now, name = context.now(), change.name
@@ -143,7 +143,7 @@ class TunableChanges:
         if not disks:
             subject = ", ".join(target.devices_below) or target.path
             raise UsageError(f"Cannot change {name}: {subject} has no device with a request queue.")
-        # the first disk's refusal tells which interrupts there are
+        # the first disk's refusal says which interrupts there are
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
 
     def restore(self) -> None:
@@ -158,13 +158,13 @@ class TunableChanges:
                 self._context.notice("info", "all changed tunables restored")
 
 
-# Set a tunable back and forth while a job runs, and report the difference. It ends with the value
-# that was in force at the start, however it ends; the session restores the first one.
+# Set a tunable back and forth while a job runs, and report the difference. However it ends, the
+# tunable then has the value from its start; the session restores the original one.
 
 
 class TunableAlternation:
-    """Used in the session's thread. ``start`` begins, ``follow`` takes the next step when it is
-    due, ``stop`` ends it early."""
+    """Used only in the session's thread. ``start`` begins, ``follow`` takes the next step when it
+    is due, ``stop`` ends it early."""
 
     def __init__(self, context: Context, changes: TunableChanges, tracker: FindingTracker) -> None:
         self._context = context
@@ -172,7 +172,7 @@ class TunableAlternation:
         self._changes = changes
         self._active: Alternation | None = None
         self._listens = False
-        # whether a change is its own; why it has to end
+        # whether a change is its own; the reason to end it
         self._sets = False
         self._why = ""
 
@@ -182,7 +182,7 @@ class TunableAlternation:
         return self._active is not None
 
     def start(self, name: str, values: tuple[str, str]) -> None:
-        """Begin with the first of the values; the second one is in force now."""
+        """Begin with the first of the values; the second one is the current one."""
         if self._active is not None:
             return
         if not self._listens:
@@ -220,7 +220,7 @@ class TunableAlternation:
         if finding is None:
             context.notice("warning", f"{active.name}: too few whole seconds to compare")
             return
-        # the last change alone would be reported in its place
+        # otherwise only the last change would be reported
         self._tracker.forget_tunable_change()
         context.emit(events.FindingReported(context.now(), finding))
         context.notice("info", finding.text)

@@ -26,8 +26,8 @@ MAX_WAITING = 600
 
 class Watch:
     """``handle`` is the session's sink. Triggers and totals are folded in the session's thread;
-    ``events`` then waits for whoever prints, and loses frames if that takes too long, so that a
-    reader that has stopped costs neither a firing nor memory. Anybody may put ``None`` there."""
+    ``events`` then keeps them for the printing thread; if that is too slow, frames are dropped, so
+    that a stopped reader costs neither a firing nor memory. Any thread may put ``None`` there."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Watch:
         self._session: LiveSession | None = None
         self._lost = 0
         self.is_to_begin_again = False
-        """Another watch is to follow, of the disks that are there then."""
+        """Another watch should follow, of the disks present then."""
 
     def begin(self, session: LiveSession) -> None:
         self._session = session
@@ -122,10 +122,10 @@ CLOSE_TIMEOUT_S = 6.0
 
 
 class TriggeredRecordings:
-    """FILE, FILE-2 ...: each from what the session keeps of the time before a firing to ``after_s``
-    after the last one that falls into it. Files are opened and closed in a thread of its own, which
-    a slow disk may hold up. Raises UsageError if FILE exists or can't be made; nothing is left
-    before something fires."""
+    """FILE, FILE-2 ...: each covers what the session keeps of the time before a firing, until
+    ``after_s`` after the last firing in it. Files are opened and closed in a separate thread, which
+    a slow disk may delay. Raises UsageError if FILE exists or can't be created; no file is left if
+    nothing fires."""
 
     def __init__(self, path: Path, after_s: float) -> None:
         Recorder(path).discard()
@@ -136,14 +136,14 @@ class TriggeredRecordings:
         self._thread: threading.Thread | None = None
 
     def begin(self, session: LiveSession) -> None:
-        """Parts of this session, which is about to start."""
+        """Record parts of this session, which is about to start."""
         self._thread = threading.Thread(
             target=self._main, args=(session,), name="recorded parts", daemon=True
         )
         self._thread.start()
 
     def fired(self, t: float) -> None:
-        """Something fired at second ``t``: that part of the session is recorded."""
+        """Something fired at second ``t``: record that part of the session."""
         if self._ends_at is None:
             self._jobs.put(self._open)
         self._ends_at = t + self._after_s
@@ -155,7 +155,7 @@ class TriggeredRecordings:
             self._jobs.put(lambda session: session.end_recording())
 
     def close(self) -> None:
-        """The session ends, which closes the last part. A disk that hangs is not waited for."""
+        """The session ends, which closes the last part. Does not wait for a hung disk."""
         self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(CLOSE_TIMEOUT_S)
@@ -164,7 +164,7 @@ class TriggeredRecordings:
         while (work := self._jobs.get()) is not None:
             try:
                 work(session)
-            except Exception as error:  # a bug here must not look like a recording that goes on
+            except Exception as error:  # a bug here must not look like a continuing recording
                 session.notice("error", f"the recording has stopped: internal error {error!r}")
 
     def _open(self, session: LiveSession) -> None:

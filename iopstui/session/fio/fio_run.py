@@ -174,8 +174,8 @@ class FioRun:
         self._interval_s = interval_s
         self._before_start = before_start
         self._process: FioProcess | None = None
-        # ``send_heartbeat`` comes from another thread: never to a descriptor that is another
-        # file by now
+        # ``send_heartbeat`` is called from another thread: it must never write to a descriptor that
+        # has become another file
         self._closing = threading.Lock()
         self._exit_code = GUARD_DIED
         self._framer = Framer()
@@ -184,14 +184,14 @@ class FioRun:
         self._oom_kills: int | None = None
         self._watch = DeviceWatch(devices)
         self._sections = _expanded_sections(prepared.text)
-        # they look at the job's file system, whose server may be gone
+        # these access the job's file system, whose server may be gone
         self._used_bytes = BackgroundCall(lambda: self.prepared.used_bytes(), 0)
         self._overrun = BackgroundCall(lambda: self.prepared.overrun_reason(), "")
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
         if self.phase != LAYOUT:
-            # both may refuse; then nothing must be left
+            # both may refuse; then nothing must be left behind
             self.prepared.finish_layout()
             self._before_start()
         private = self._private()
@@ -235,7 +235,7 @@ class FioRun:
 
     @property
     def wakes_on_output(self) -> bool:
-        """Whether one of ``fds`` tells when fio has written something."""
+        """Whether one of ``fds`` becomes ready when fio has written something."""
         return self._process is not None and self._process.wakes_on_output
 
     @property
@@ -245,11 +245,11 @@ class FioRun:
 
     @property
     def guard_pid(self) -> int | None:
-        """PID of fio's guard, which all processes of the run are below; ``None`` without one."""
+        """PID of fio's guard, the ancestor of all processes of the run; ``None`` without one."""
         return self._process.guard_pid if self._process else None
 
     def has_done_io(self) -> bool:
-        """Whether one of fio's jobs has done an I/O, as the kernel counts them for its process."""
+        """Whether one of fio's jobs has done an I/O, by the kernel's count for its process."""
         if not self.jobs_alive() or self.pid is None:
             return False
         places = [f"/proc/{pid}" for pid in children(self.pid)]
@@ -260,7 +260,7 @@ class FioRun:
         return any(moved_bytes(place) >= MIN_IO_BYTES for place in places)
 
     def guard_busy_s(self) -> float | None:
-        """CPU time that fio's guard, a process of iopstui's, has had; ``None`` without one."""
+        """CPU time used by fio's guard, a process of iopstui; ``None`` without one."""
         return self._process.guard_busy_s() if self._process else None
 
     def jobs_alive(self) -> bool:
@@ -273,8 +273,8 @@ class FioRun:
         return threads.sample() if threads is not None else ()
 
     def block_io(self) -> tuple[int, int] | None:
-        """Bytes that fio's processes have had block devices read and write so far; ``None`` while
-        files are laid out, or where the kernel does not say."""
+        """Bytes that block devices have read and written for fio's processes so far; ``None`` while
+        files are laid out, or if the kernel does not say."""
         threads = self._job_threads()
         return threads.block_io() if threads is not None else None
 
@@ -300,15 +300,15 @@ class FioRun:
         )
 
     def bytes_written_in(self, phase: str) -> int:
-        """Bytes that a phase which is over has written."""
+        """Bytes written by a finished phase."""
         if phase == LAYOUT:
             return self._used_bytes()
         return max(self._written_bytes, bytes_written(self.last_status))
 
     def bytes_written(self) -> int:
-        """Bytes that the job has written so far, by its processes' and by fio's counters."""
+        """Bytes that the job has written so far, by the counters of its processes and of fio."""
         pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
-        # a process that has ended is counted in its parent from then on
+        # when a process ends, its count is added to its parent's
         self._written_bytes = max(self._written_bytes, sum(stored_bytes(pid) or 0 for pid in pids))
         return self.bytes_written_in(RUN)
 
@@ -325,11 +325,12 @@ class FioRun:
 
     @property
     def ended_by_itself(self) -> bool:
-        """Whether fio ended by itself, whatever the reason: its last document is its final one."""
+        """Whether fio ended by itself, for any reason, so that its last document is the final
+        one."""
         return self._exit_code >= 0
 
     def stop(self, hard: bool = False) -> None:
-        """Ask fio to end: it writes its last document. ``hard``: at once, without one."""
+        """Ask fio to end after a last document. ``hard``: end it at once, without one."""
         self.stopping = True
         if self._process is not None:
             self._process.send_order("kill" if hard else "stop")
@@ -342,7 +343,7 @@ class FioRun:
                 self.stop()
 
     def replace(self, before: FioRun) -> None:
-        """This run is watched in place of the one ``before`` from now on."""
+        """From now on this run is watched instead of ``before``."""
         self.hold = False
         self._watch.follow(before._watch)
 
@@ -354,7 +355,7 @@ class FioRun:
                 self.stop(hard=self.phase == LAYOUT)
 
     def _log_overrun(self) -> str:
-        """Why the run has to end, because fio's log takes too much memory; "" if not."""
+        """Why the run has to end: fio's log takes too much memory; "" if it doesn't."""
         logs = self.prepared.logs
         if logs is None or self.last_status is None:
             return ""
@@ -369,12 +370,12 @@ class FioRun:
             self._cut_short_at is not None
             and time.monotonic() - self._cut_short_at > CUT_SHORT_TIMEOUT_S
         ):
-            # a fio that gets a signal while its jobs start may wait for them for ever
+            # fio may wait for its jobs for ever if it gets a signal while they start
             self._process.send_order("kill")
             self._cut_short_at = None
         self._process.send_heartbeat()
         guard_lines = self._process.read_guard()
-        # after the guard, so that all of a dead fio's output is seen before its end
+        # after the guard, so that all output of a dead fio is seen before its end
         events = self._read_output()
         for line in guard_lines:
             if line.event == "stuck":
@@ -389,7 +390,7 @@ class FioRun:
             elif line.event == "exited":
                 self._exit_code = line.numbers[0]
             elif line.event in ("over", "gone"):
-                # only now is every process of this run gone, not just fio's main
+                # only now all processes of this run are gone, not just fio's main one
                 events += self._finish(self._exit_code)
                 break
         return events
@@ -493,9 +494,9 @@ class FioRun:
         return reason
 
     def close(self) -> None:
-        """Whatever state it is in: no fio, no private directory, no scratch file afterwards.
-        If a process hangs in the kernel, the guard does all this: touching the files of that
-        process would hang, too."""
+        """In any state: end fio, remove the private directory and scratch files. If a process hangs
+        in the kernel, the guard does all this, because touching that process's files would hang,
+        too."""
         with self._closing:
             if self._process is not None:
                 self._process.close(*([0.0] if self.hanging else []))
@@ -546,19 +547,18 @@ def _expanded_sections(text: str) -> list[Section]:
     ]
 
 
-# Calls that may never return, because they look at a mount whose server is gone.
+# Calls that may never return, because they access a mount whose server is gone.
 
 
 T = TypeVar("T")
 WAIT_S = 1.0
-"""A file system that answers does so within this, nearly always."""
+"""A working file system nearly always answers within this time."""
 
 
 class BackgroundCall(Generic[T]):
-    """Asks ``call`` in a thread that may be left behind. For one thread.
-
-    The first call that does not return costs ``WAIT_S``. Until it has returned no other is made,
-    and the last answer stands (``first`` before there is any)."""
+    """Runs ``call`` in a thread that may be left behind. To be used by one thread. The first call
+    that does not return costs ``WAIT_S``. Until it returns there is no other call, and the last
+    answer is used (at first ``first``)."""
 
     def __init__(self, call: Callable[[], T], first: T) -> None:
         self._call = call

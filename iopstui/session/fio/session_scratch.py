@@ -1,10 +1,10 @@
 """Scratch files shared by the runs of a session, laid out only once.
 
-Whoever turns queue depth live restarts a job that reads: its files are the same each time, and
-writing a gibibyte anew for it would take longer than the run. Files that a run may have changed
-are removed with it, as are those that the next run can't use exactly as they are. A run that
-replaces another one without a pause works on the same files, or on files of its own that are made
-beside the running job."""
+Each change of an option on the screen restarts the job with the same files; to write a gibibyte
+again for a job that only reads would take longer than the run. Files that a run may have changed
+are removed with it, as are files that the next run can't use exactly as they are. A run that
+replaces another one without a pause uses the same files, or its own, created while the other job
+runs."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class SessionScratch:
         self._sizes: Mapping[str, int] = {}
         # whether a run that writes has used the files
         self._changed = False
-        # made for a run that is prepared beside the active one
+        # made for a run that is prepared while the active one works
         self._beside: SharedScratch | None = None
-        # files that a process which hangs in the kernel works on: their guards wait for it
+        # files of processes that hang in the kernel; their guards wait for these
         self._hanging: list[SharedScratch] = []
 
     def prepared(self, lent: LentScratch | None, make: Make) -> PreparedJob:
-        """Prepare a run with ``make``, reusing existing files if it needs exactly the same ones,
-        or with those that are ``lent`` to it. Raises the errors of ``make``."""
+        """Prepare a run with ``make``, reusing existing files if it needs exactly the same ones, or
+        with ``lent`` ones. Raises the errors of ``make``."""
         if not self._places or lent is not None:
             # those of an experiment need the room
             self.close()
@@ -60,9 +60,9 @@ class SessionScratch:
             raise
 
     def prepared_beside(self, make: Make, active: PreparedJob) -> PreparedJob:
-        """Prepare a run while the job ``active`` runs: with its files if they have the right
-        sizes and all of them is allocated, else with files of its own. Raises the errors of
-        ``make``, and StopFirst if there is no room for both."""
+        """Prepare a run while the job ``active`` runs: with its files if they have the right sizes
+        and are fully allocated, else with new ones. Raises the errors of ``make``, and StopFirst if
+        there is no room for both."""
         if not self._places:
             return make(None)
         if self._shared is None or active.scratch is not self._shared.scratch:
@@ -82,8 +82,8 @@ class SessionScratch:
             raise
 
     def take_beside(self) -> SharedScratch | None:
-        """The files of the run that was prepared beside the active one, if it has its own: the
-        caller removes them."""
+        """The files of the run prepared beside the active one, if it has its own. The caller
+        removes them."""
         beside, self._beside = self._beside, None
         return beside
 
@@ -95,7 +95,7 @@ class SessionScratch:
     def release_run(
         self, run: FioRun, laid_out: bool, following: PreparedJob | None = None
     ) -> None:
-        """A run has ended, and its fio with it unless that hangs: keep its files, or remove them.
+        """A run has ended (and its fio, unless that hangs): keep its files, or remove them.
         ``laid_out``: they were complete. ``following`` replaces it and was prepared beside it."""
         shared_scratch = self._shared
         if shared_scratch is not None and run.prepared.scratch is shared_scratch.scratch:

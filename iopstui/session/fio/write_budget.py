@@ -1,6 +1,7 @@
 """Limit the writes of a command: announce, watch, and stop before exceeding the limit.
 
-Wear of an SSD and a cloud's bill go by bytes, while a job by time writes what the device takes."""
+The wear of an SSD and the bill of a cloud depend on bytes, but a job that runs for a time writes as
+fast as the device can."""
 
 from __future__ import annotations
 
@@ -22,13 +23,14 @@ STOP_TIME_S = 0.5
 checked every tenth of a second, and its jobs finish I/Os in flight."""
 CHECK_EVERY_S = 0.25
 EXAMPLE = 1_000_000_000
-"""Bytes/s, to make a time without a limit imaginable."""
+"""Bytes/s, as an example for a job limited only by time."""
 
 
 class WriteBudget:
     """A limit on writes. ``most`` is in bytes, over all runs of a session (``None``: no limit).
     ``used`` counts written bytes, scratch files included. ``exceeded``: a run was ended or refused
-    for it. ``rate`` is what the session's last writing run wrote per second (``None``: none)."""
+    because of it. ``rate`` is what the session's last writing run wrote per second (``None``:
+    none)."""
 
     def __init__(self, most: int | None = None, announce: bool = False) -> None:
         self.most = most
@@ -45,7 +47,8 @@ class WriteBudget:
         self._bound: WriteBound | None = None
 
     def forecast(self, job: PreparedJob, layout: int, devices: Mapping[str, BlockDevice]) -> str:
-        """How much the next run may write, in words; it is held to what its own options say."""
+        """How much the next run may write, in words. It is ended if it exceeds what its own options
+        allow."""
         from iopstui.fio.write_bound import write_bound
 
         self._bound = write_bound(
@@ -61,7 +64,7 @@ class WriteBudget:
         )
 
     def exceeded_count(self, written: int) -> str:
-        """Why the run has to end: fio has ``written`` more than announced. "" if it may go on."""
+        """Why the run has to end: fio has ``written`` more than announced; "" if it may go on."""
         if self._bound is None or written <= self._bound.total:
             return ""
         return (
@@ -92,15 +95,15 @@ class WriteBudget:
         return ""
 
     def check(self, now_s: float, written: int, beside: int = 0) -> str:
-        """Why the run has to end now, ``written`` bytes into it; "" if it may go on. ``beside``:
-        what the next run has written so far, which is about to replace this one."""
+        """Why the run has to end now, after ``written`` bytes; "" if it may go on. ``beside``:
+        bytes written so far by the next run, which is about to replace this one."""
         if self.most is None:
             return ""
         self._own_bytes = max(self._own_bytes, written)
         self._run_bytes = max(self._run_bytes, self._own_bytes + beside)
         if self._rate_start is None:
             self._rate_start = now_s, self._run_bytes
-        # over a shorter time a burst would pass for a rate
+        # over a shorter time a burst would look like a rate
         elif now_s - self._rate_start[0] >= CHECK_EVERY_S:
             rate = (self._run_bytes - self._rate_start[1]) / (now_s - self._rate_start[0])
             self._rate = max(self._rate, rate)
@@ -126,15 +129,16 @@ class WriteBudget:
         )
 
     def _ends_before(self, bound: WriteBound) -> bool:
-        """Or with the very last byte; what a file system writes of its own is counted with it."""
+        """Whether the run ends by its own options before the limit, or exactly at it; the file
+        system's own writes count."""
         remaining = (self.most or 0) - self.used
         return max(self._run_bytes, bound.total) < remaining or (
             bound.nominal <= remaining and self._run_bytes <= bound.total
         )
 
     def end(self, written: int, layout: bool = False, rate: float | None = None) -> None:
-        """Record that the run is over and how many bytes it wrote, ``rate`` per second; ``layout``:
-        bytes laid out once."""
+        """Record that the run is over and how many bytes it wrote, at ``rate`` per second;
+        ``layout``: these were bytes of the layout."""
         self.rate = self.rate if layout or not rate else rate
         self._own_bytes = max(self._own_bytes, written)
         self.used += self._own_bytes
@@ -179,7 +183,7 @@ def written_per_s(status: FioStatus | None) -> float | None:
 
 
 def _written_text(seconds: float, rate: float | None) -> str:
-    """ "about 12.1 GiB at the last run's 41.4 MiB/s"; where no rate is known, only an example."""
+    """ "about 12.1 GiB at the last run's 41.4 MiB/s"; without a known rate, an example."""
     if rate is None:
         return f"as much as the disk takes; 1 GB/s would be {size(round(seconds * EXAMPLE))}"
     return f"about {size(round(seconds * rate))} at the last run's {size(round(rate))}/s"
@@ -190,9 +194,8 @@ def max_writes_text(
     rate: float | None = None,
 ) -> str:  # fmt: skip
     """How much will be written at most, in words: ``scratch`` bytes of scratch files, and what
-    jobs that write do in ``seconds`` (``None``: not known), ``bound`` bytes at most (``None``: they
-    go on as long as there is time). Such a job wrote ``rate`` bytes/s before (``None``: not
-    known)."""
+    writing jobs do in ``seconds`` (``None``: not known), at most ``bound`` bytes (``None``: only
+    time limits them). Such a job wrote ``rate`` bytes/s before (``None``: not known)."""
     files = f"{size(scratch)} of scratch files" if scratch else ""
     first = f"{files}, then " if files else ""
     if not writes:

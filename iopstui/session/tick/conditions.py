@@ -24,15 +24,16 @@ MAX_PROCESSES = 30
 
 
 def with_arrays(tree: Sequence[str], devices: Mapping[str, BlockDevice]) -> tuple[str, ...]:
-    """These devices and the md arrays that they are members of, which work on them, too."""
+    """These devices, and the md arrays that they are members of, because arrays do I/O on their
+    own."""
     arrays = [holder for name in tree if name in devices for holder in devices[name].holders
               if holder in devices and devices[holder].kind == "md"]  # fmt: skip
     return tuple(dict.fromkeys((*tree, *arrays)))
 
 
 class ConditionsReader:
-    """Reads conditions in the background; poll it from time to time. For one thread, which never
-    blocks."""
+    """Reads conditions in the background; poll it from time to time. To be used by one thread,
+    which never blocks."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
@@ -54,8 +55,8 @@ class ConditionsReader:
     ) -> None:
         """Begin a reading of these devices (names of ``devices``) and CPUs (none given: all that
         are online); one that is under way goes on. ``t`` is the session's clock. ``job_pids``: also
-        of the processes that do I/O, without these. ``groups``: also of the cgroups
-        that do I/O on these devices."""
+        read other processes that do I/O, without these. ``groups``: also read the cgroups that do
+        I/O on these devices."""
         if self._closed or (self._thread is not None and self._thread.is_alive()):
             return
         self._thread = threading.Thread(
@@ -64,16 +65,15 @@ class ConditionsReader:
             name="conditions",
             daemon=True,
         )
-        with contextlib.suppress(RuntimeError):  # no more threads are allowed: perhaps next time
+        with contextlib.suppress(RuntimeError):  # the limit of threads is reached: try again later
             self._thread.start()
 
     def take(self) -> Conditions | None:
-        """The newest that was read, once; ``None`` if there is nothing new."""
+        """The newest reading, once; ``None`` if there is nothing new."""
         return self._results.pop() if self._results and not self._closed else None
 
     def close(self) -> None:
-        """Forget the readings. Does not wait for one that is under way, which leaves nothing
-        open."""
+        """Forget the readings. Does not wait for a current one, which leaves nothing open."""
         self._closed = True
         if self._files is not None and not (self._thread and self._thread.is_alive()):
             self._files.close()
@@ -87,9 +87,9 @@ class ConditionsReader:
         job_pids: frozenset[int] | None,
         groups: bool,
     ) -> None:
-        with contextlib.suppress(OSError):  # no more files may be open: perhaps next time
+        with contextlib.suppress(OSError):  # the limit of open files is reached: try again later
             if self._files is None:
-                # loaded by the first reading, which nobody waits for
+                # imported by the first reading, because nobody waits for it
                 from iopstui.linux.machine.conditions import ConditionsFiles
 
                 self._files = ConditionsFiles(self._roots)

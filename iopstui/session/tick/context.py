@@ -19,8 +19,8 @@ Sink = Callable[[events.Event], None]
 
 
 class Context:
-    """``target`` and all ``devices`` of the machine, the clock, and the way out for events:
-    first to the recording, then to the sink. Events are kept until a sink is named."""
+    """The ``target``, all ``devices`` of the machine, the clock, and the destination of events:
+    first the recording, then the sink. Events are kept until a sink is named."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Context:
         return (self.clock.monotonic_ns() - self._origin_ns) / 1e9
 
     def count_from(self, origin_ns: int) -> None:
-        """The first sample was taken: its moment (CLOCK_MONOTONIC) is 0, as for the frames."""
+        """Set the time of the first sample (CLOCK_MONOTONIC) as second 0, as for the frames."""
         self._origin_ns = origin_ns
 
     def refresh_devices(self) -> None:
@@ -92,12 +92,12 @@ class Context:
         self.emit(events.Notice(self.now(), level, printable(text)))
 
     def warn(self, text: str) -> None:
-        """A notice of level "warning"; none for ""."""
+        """Emit a notice of level "warning"; none for ""."""
         if text:
             self.notice("warning", text)
 
     def device(self, name: str) -> BlockDevice:
-        """A device by its kernel name. For an unknown name: a disk without any details."""
+        """A device by its kernel name. For an unknown name: a disk without details."""
         device = self.devices.get(name)
         return device or BlockDevice(name, f"/dev/{name}", 0, 0, "disk", None)
 

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from iopstui.linux.activity.disk_use import DiskUseReader
 
 MAX_CPU_SHARE = 0.002
-"""Of a CPU: a reading that takes 4 ms is made every 2 s."""
+"""Share of a CPU: a reading that takes 4 ms is made every 2 s."""
 MIN_INTERVAL_S = 1.0
 QUICK_READINGS = 4
-"""When a disk begins to be used, this many readings are made, one a second, whatever they cost, to
-know at once who does it."""
+"""When a disk begins to be used, there are this many readings, one a second at any cost, to know at
+once who uses it."""
 PAUSE_S = 20.0
 TASKS_EVERY = 4
-"""Waiting tasks are looked for in one of this many later readings."""
+"""Waiting tasks are read in one out of this many later readings."""
 
 
 class UseWatch:
-    """For one thread, which never blocks. Nothing is read before it is asked for. ``eager``: read
-    every second, whatever it costs; else at most every ``min_interval_s``."""
+    """To be used by one thread, which never blocks. Nothing is read before ``ask``. ``eager``: read
+    every second at any cost; else at most every ``min_interval_s``."""
 
     def __init__(
         self, roots: Roots, eager: bool = False, min_interval_s: float = MIN_INTERVAL_S
@@ -58,7 +58,7 @@ class UseWatch:
         self._thread = threading.Thread(
             target=self._read, args=(t, dict(devices), tasks), name="disk use", daemon=True
         )
-        with contextlib.suppress(RuntimeError):  # no more threads are allowed: perhaps next time
+        with contextlib.suppress(RuntimeError):  # the limit of threads is reached: try again later
             self._thread.start()
 
     def take(self) -> DiskUse | None:
@@ -66,14 +66,14 @@ class UseWatch:
         return self._results.pop() if self._results and not self._closed else None
 
     def close(self) -> None:
-        """Begin no further reading. One that is under way is not waited for."""
+        """Begin no further reading. Does not wait for a current one."""
         self._closed = True
 
     def _read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> None:
         began = time.thread_time()
-        with contextlib.suppress(OSError):  # no more files may be open: perhaps next time
+        with contextlib.suppress(OSError):  # the limit of open files is reached: try again later
             if self._reader is None:
-                # loaded by the first reading, which nobody waits for
+                # imported by the first reading, because nobody waits for it
                 from iopstui.linux.activity.disk_use import DiskUseReader
 
                 self._reader = DiskUseReader(self._roots)

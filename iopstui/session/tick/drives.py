@@ -22,8 +22,8 @@ LAST_TIMEOUT_S = 1.0
 
 class DriveReader:
     """Reads the drives below a target every ``INTERVAL_S`` seconds, at the beginning of a run and
-    at its end. For one thread, which blocks only in ``read_last``. Nothing is read, and no thread
-    started, without an NVMe drive in the target's tree."""
+    at its end. To be used by one thread, which blocks only in ``read_last``. Nothing is read, and
+    no thread started, without an NVMe drive in the target's tree."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
@@ -37,7 +37,7 @@ class DriveReader:
         self._closed = False
 
     def begin(self) -> None:
-        """A run begins: later readings are compared with the next one."""
+        """A run begins: compare later readings with the next one."""
         with self._lock:
             self._run += 1
             self._readings, self._first_counts = {}, {}
@@ -51,7 +51,7 @@ class DriveReader:
             self._due_at = t + INTERVAL_S
 
     def take(self) -> dict[str, DriveReading]:
-        """What was read since this was asked last."""
+        """What was read since the last call."""
         with self._lock:
             readings, self._readings = self._readings, {}
         return readings
@@ -67,7 +67,7 @@ class DriveReader:
         return self.take()
 
     def close(self) -> None:
-        """Begin no further reading. One that is under way is not waited for."""
+        """Begin no further reading. Does not wait for a current one."""
         self._closed = True
 
     def _start(self, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> bool:
@@ -80,14 +80,14 @@ class DriveReader:
             target=self._read, args=(self._run, dict(devices), tuple(tree)), name="drives",
             daemon=True,
         )  # fmt: skip
-        with contextlib.suppress(RuntimeError):  # no more threads are allowed: perhaps next time
+        with contextlib.suppress(RuntimeError):  # the limit of threads is reached: try again later
             self._thread.start()
             return True
         self._thread = None
         return False
 
     def _read(self, run: int, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> None:
-        # loaded by the first reading, which nobody waits for
+        # imported by the first reading, because nobody waits for it
         from iopstui.linux.nvme.admin import DriveUnreadable
         from iopstui.linux.nvme.health import DriveHealth, drives_of, unprivileged_counters
 

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 MAX_FRAMES = 30
 REPEAT_S = 30.0
-# what a run leaves behind (its write-back, its file's removal) is not background I/O
+# the I/O after a run (its write-back, the removal of its files) is not background I/O
 SETTLE_FRAMES = 5
-# without a job this many seconds are looked at
+# without a job, this many seconds are judged
 IDLE_FRAMES = 5
 # seconds that a run has to decide a question
 ANSWER_AFTER_SECONDS = 5
@@ -59,11 +59,11 @@ ANSWER_AFTER_SECONDS = 5
 
 class FindingTracker:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
-    ``REPEAT_S`` seconds while it goes on (``ended_findings`` has those that ceased); and what
-    moved, some seconds after a tunable was changed. Between runs the kernel's side alone is
-    looked at. ``uncounted_targets`` says what the jobs work on besides devices, ``links`` what
-    lies below each device, ``volume`` what was bought. ``asks_for_processes``: it is worth
-    reading which processes do I/O (Conditions.processes), ``asks_for_groups`` which cgroups."""
+    ``REPEAT_S`` seconds while it goes on (``ended_findings`` has those that ended); and the effect
+    of a changed tunable some seconds later. Between runs only the kernel's side is judged.
+    ``uncounted_targets`` are the jobs' targets that are no devices, ``links`` says what lies below
+    each device, ``volume`` is the bought one. ``asks_for_processes``: the processes that do I/O are
+    worth reading (Conditions.processes), ``asks_for_groups``: the cgroups."""
 
     def __init__(
         self,
@@ -103,14 +103,14 @@ class FindingTracker:
         """As in Evidence."""
 
     def note_layout(self) -> None:
-        """Files are laid out: what the run itself writes before it begins is not background I/O."""
+        """Files are being laid out: writes of the run itself are not background I/O."""
         self._frames_before_run = tuple(self._frames_between_runs)
         self._frames_between_runs.clear()
         self._frames_to_skip = 1 << 30
 
     def begin_run(self, text: str, bound: bool = False) -> None:
-        """A run of this job file begins, ``bound`` to the CPUs of queues or not. Earlier runs are
-        comparable only if they differ in depth alone."""
+        """A run of this job file begins, perhaps ``bound`` to the CPUs of queues. Earlier runs are
+        comparable only if nothing but the depth differs."""
         from iopstui.fio.job_shape import shape_of, text_without_depth
 
         steady = self._keep_steady()
@@ -148,15 +148,15 @@ class FindingTracker:
         self.conditions = now
 
     def note_tunable_change(self, t: float, device: str, name: str, before: str, now: str) -> None:
-        """A tunable was changed at ``t``: what it moved is reported when enough seconds were
-        measured, and runs before and after it are not compared with each other."""
+        """A tunable was changed at ``t``: its effect is reported after enough seconds, and runs
+        before and after it are not compared."""
         self._earlier = []
         if self._change is not None:
             self._changed_at = self._change.t
         self._change = TunableChange(t, device, name, before, now)
 
     def forget_tunable_change(self) -> None:
-        """What the last change of a tunable moved is reported already."""
+        """The effect of the last change of a tunable is already reported."""
         if self._change is not None:
             self._changed_at, self._change = self._change.t, None
 
@@ -166,7 +166,7 @@ class FindingTracker:
     ) -> Iterator[Finding]:  # fmt: skip
         """Findings of this frame that were not reported yet. ``devices`` are those that the jobs
         work on, ``tree`` these and all below them. Without ``looks`` a frame between runs is kept
-        for the next one that is looked at."""
+        for the next one that is judged."""
         self._tree = tuple(tree or devices)
         self._drives.update(frame.nvme)
         self._siblings.feed(frame, self._tree, self.conditions)
@@ -206,7 +206,7 @@ class FindingTracker:
         yield from self._new_findings(evidence, frame, seconds)
 
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
-        """Return findings without a document of fio: only a stall can be found."""
+        """Findings without a document of fio: only a stall can be found."""
         evidence = self._run_evidence(devices)
         finding = (
             no_completions(evidence) or unanswered_requests(evidence) or unanswered_smb(evidence)
@@ -314,7 +314,7 @@ class FindingTracker:
         return steady_run
 
     def _answers(self, frame: Frame) -> Iterator[Finding]:
-        """Answer of a run that was requested to decide a finding, once it has enough seconds."""
+        """The answer of a run that was made to decide a finding, once it has enough seconds."""
         if self._question is None:
             return
         if (

@@ -37,12 +37,11 @@ VERDICTS = FAIL, UNKNOWN, UNJUDGED, PASS
 
 
 class OutcomeTracker:
-    """Follows a session's events. A run with figures ends with an ``ExpectationChecked`` event
-    for every expectation, and a ``SteadyState``; the points of an experiment are judged by its
-    runner.
+    """Follows a session's events. A run with figures ends with an ``ExpectationChecked`` event for
+    every expectation, and a ``SteadyState``; the points of an experiment are judged by its runner.
 
-    ``outcomes`` are those of the last run. ``steady_stop`` says when a run has become steady, where
-    it is to be ended then."""
+    ``outcomes`` are those of the last run. ``steady_stop`` detects when a run has become steady, if
+    it should end then."""
 
     def __init__(
         self, expectations: Sequence[Expectation], steady_stop: SteadyStop | None = None
@@ -62,7 +61,7 @@ class OutcomeTracker:
             self._steady_stop.begin()
 
     def _new_checker(self) -> ExpectationChecker | None:
-        """``None`` where nothing is expected: then the code that judges is not loaded."""
+        """``None`` if nothing is expected; then the code that judges is not imported."""
         if not self._expectations:
             return None
         from iopstui.model.experiment.expectation import ExpectationChecker
@@ -71,7 +70,7 @@ class OutcomeTracker:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the last run met all expectations; ``None`` while nothing was judged, or where
+        """Whether the last run met all expectations; ``None`` if nothing was judged yet, or
         something could not be judged."""
         verdicts = [outcome.passed for outcome in self.outcomes]
         if False in verdicts:
@@ -80,7 +79,7 @@ class OutcomeTracker:
 
     @property
     def steady(self) -> bool:
-        """True if the run has been ended, or is to be, because it is steady."""
+        """True if the run has been ended, or will be, because it is steady."""
         return self._steady_stop is not None and self._steady_stop.steadiness is not None
 
     def feed(self, event: Event) -> Iterator[ExpectationChecked | SteadyState | Notice]:
@@ -118,10 +117,10 @@ class OutcomeTracker:
 def final_rates(
     summary: Mapping[str, Any], shared_seconds: bool = False
 ) -> dict[tuple[str, ...], float]:
-    """fio's own final IOPS and bandwidth by field path; none where stages of a job followed
-    one another (there is then no rate of the whole), where another run worked in some of its
-    seconds (``shared_seconds``), or fio was killed: it divides I/Os that it counted late by a run
-    time of before."""
+    """fio's own final IOPS and bandwidth by field path; none if stages of a job followed one
+    another (there is then no rate of the whole), if another run worked in some of its seconds
+    (``shared_seconds``), or if fio was killed (its I/Os are then counted later than its run
+    time)."""
     if not is_final(summary):
         return {}
     from iopstui.model.experiment.job_figures import job_figures
@@ -143,7 +142,7 @@ def final_rates(
 def without_direction(
     rates: Mapping[tuple[str, ...], float], direction: str
 ) -> dict[tuple[str, ...], float]:
-    """``rates`` without those of a direction, and without the totals that contain them."""
+    """``rates`` without those of a direction and the totals that contain them."""
     return {
         path: value
         for path, value in rates.items()
@@ -195,7 +194,7 @@ def outcome_event_text(judged: ExpectationChecked) -> str:
 
 
 def against_baseline(judged: ExpectationChecked) -> str:
-    """The ratio with its interval, and what that is worth."""
+    """The ratio with its interval, and how certain that is."""
     ratio = (judged.measured or 0.0) / judged.base if judged.base else 0.0
     if judged.why:
         return f", {100 * ratio:.1f} % of it; {judged.why}"
@@ -212,8 +211,8 @@ def against_baseline(judged: ExpectationChecked) -> str:
 
 
 def worst_outcome(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
-    """The gravest of a run's outcomes (``verdict_of``), and a line that begins with it; several
-    outcomes are counted, and the first of the gravest is named."""
+    """The worst of a run's outcomes (``verdict_of``), and a line that begins with it; if there are
+    several outcomes, they are counted and the first of the worst is named."""
     verdicts = [verdict_of(check) for check in judged]
     worst = next(verdict for verdict in VERDICTS if verdict in verdicts)
     text = outcome_event_text(judged[verdicts.index(worst)])
@@ -226,7 +225,7 @@ def worst_outcome(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
 
 
 def share_text(share: float) -> str:
-    """A share in whole percent; 100 % and 0 % only if it is all or nothing."""
+    """A share in whole percent; 100 % and 0 % only if exactly all or nothing."""
     percent = round(100 * share)
     if share < 1 and percent == 100:
         percent = 99
@@ -236,7 +235,7 @@ def share_text(share: float) -> str:
 
 
 def value_text(value: float, unit: str) -> str:
-    """A figure with enough digits to see which side of a limit it is on."""
+    """A figure with enough digits to show on which side of a limit it is."""
     if unit == "ns":
         return latency(value)
     if unit == "ms":
@@ -258,9 +257,9 @@ NEVER_STEADY = (
 
 
 class SteadyStop:
-    """Looks at a run's series after each frame. SNIA's rule is asked at the end of each round of
-    ``round_s`` seconds, as the specification has it: asked every second it would be met by chance
-    sooner or later."""
+    """Looks at a run's series after each frame. SNIA's rule is applied at the end of each round of
+    ``round_s`` seconds, as specified: if applied every second, it would be met by chance sooner or
+    later."""
 
     def __init__(self, round_s: float) -> None:
         self._round_s = round_s
@@ -271,11 +270,11 @@ class SteadyStop:
         self.steadiness: Steadiness | None = None
 
     def check(self, series: LoadSeries) -> str:
-        """Why the run can end now, once, "" otherwise."""
+        """Why the run can end now (returned once), else ""."""
         if self.steadiness is not None:
             return ""
         seconds = series.seconds
-        # a frame may end a hair before its second
+        # a frame may end slightly before its second
         rounds = int((seconds + 0.05) / self._round_s)
         if rounds < max(ROUNDS, self._rounds_checked + 1):
             return ""
@@ -293,8 +292,7 @@ class SteadyStop:
 
 
 def steady_event(t: float, step: int, stages: Sequence[Steadiness]) -> SteadyState:
-    """The event of a run's steadiness, with the words. Its figures are those of the least steady
-    stage."""
+    """The event of a run's steadiness, with its text. Its figures are of the least steady stage."""
     worst = overall(stages)
     text = steady_text(worst) if len(stages) == 1 else _stages_text(stages)
     return SteadyState(t, step, worst.steady, worst.range, worst.slope, worst.round_s, text)

@@ -17,8 +17,8 @@ WARN_AGAIN_S = 120.0
 
 
 class OverheadMonitor:
-    """Fed with every frame; yields a warning when the median of the last ``FRAMES`` of a run is
-    beyond a limit: own CPU time in percent of one CPU, the distance between fio's and the
+    """Fed with every frame; yields a warning when the median of the last ``FRAMES`` of a run
+    exceeds a limit: own CPU time in percent of one CPU, or the distance between fio's and the
     kernel's reading in milliseconds."""
 
     def __init__(self) -> None:

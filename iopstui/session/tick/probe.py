@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from iopstui.linux.probe.bpf_probe import BpfProbe
 
 AUTOMATIC_MAX_IOPS = 100_000
-"""Above this rate the probe is not on by itself: it would take some percent of a CPU."""
+"""Above this rate the probe is not switched on automatically: it would take some percent of a
+CPU."""
 AUTOMATIC_AGAIN_IOPS = AUTOMATIC_MAX_IOPS / 2
 """Below this rate it is on again."""
 IDLE_TICKS = 3
-"""Ticks without a job before it is on by itself."""
+"""Ticks without a job before it is switched on automatically."""
 
 
 class SessionProbe:
@@ -28,14 +29,14 @@ class SessionProbe:
         self._probe: BpfProbe | None = None
         self._number = 0
         self._has_requests = False
-        """Whether a disk that is followed has requests of its own: only those have details."""
+        """Whether a followed disk has requests of its own: only those have details."""
         self._automatic = automatic
-        """Whether it is on by itself; until somebody switches it."""
-        # from 0 on at the start, too: the first tick has no rate, and the first picture is to come
-        # before 0.1 s of CPU goes into the programs
+        """Whether it is switched automatically, until the user switches it."""
+        # starts from 0, too: the first tick has no rate, and the screen should appear before 0.1 s
+        # of CPU time goes into the programs
         self._idle_ticks = 0
         self.why_off = ""
-        """What is in the way of the probe that was asked for; "" while nothing is."""
+        """What prevents the requested probe; "" if nothing does."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -43,8 +44,8 @@ class SessionProbe:
         return self._probe.parts if self._probe is not None else ()
 
     def switch(self, on: bool) -> None:
-        """Count from now on, or end it. If it cannot, the reason is reported and the session goes
-        on without it."""
+        """Start or stop counting. If it cannot, the reason is reported and the session goes on
+        without it."""
         self.close()
         self.why_off, self._automatic = "", False
         if not on:
@@ -58,8 +59,8 @@ class SessionProbe:
             self._context.notice("info", f"probe on: {cost_text()}{lacks}")
 
     def adjust(self, job_runs: bool, ios_s: float | None) -> None:
-        """Called each tick: where nobody has switched it, count while no job runs and the disks do
-        less than AUTOMATIC_MAX_IOPS. Without a right to do so, say nothing."""
+        """Called each tick: unless the user has switched it, count while no job runs and the disks
+        do less than AUTOMATIC_MAX_IOPS. Without permission, silently do nothing."""
         self._idle_ticks = 0 if job_runs else self._idle_ticks + 1
         if not self._automatic:
             return
@@ -74,13 +75,13 @@ class SessionProbe:
             self._begin()
 
     def make_way_for_job(self) -> None:
-        """End a probe that was switched on by itself, because a job is about to start."""
+        """End a probe that was switched on automatically, because a job is about to start."""
         self._idle_ticks = 0
         if self._automatic:
             self.close()
 
     def _begin(self) -> None:
-        # nothing of it is loaded before it is asked for
+        # imported only when it is requested
         from iopstui.linux.probe.bpf import why_no_probe
         from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
         from iopstui.linux.probe.regions import regions

@@ -1,4 +1,4 @@
-"""The ticks of a session: reads the kernel, makes frames, reports what they show."""
+"""The ticks of a session: reads the kernel, makes frames, reports what follows from them."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ class Reading:
 
 
 class Sampling:
-    """Makes the ticks of a session. ``deadline_ns`` is the monotonic time of the next tick
-    unless a fio document arrives earlier.
+    """Makes the ticks of a session. ``deadline_ns`` is the monotonic time of the next tick unless a
+    fio document arrives earlier.
 
-    Used in the session's thread alone, but for being made."""
+    Created in any thread, used only in the session's."""
 
     def __init__(
         self, context: Context, current: CurrentRun, request: RunRequest, viewer: Viewer
@@ -106,11 +106,12 @@ class Sampling:
 
     @cached_property
     def _sampler(self) -> KernelSampler:
-        # opened at the first reading, in the session's thread: the screen does not wait for it
+        # opened at the first reading in the session's thread, so that the screen does not wait for
+        # it
         irqs = [vector.irq for disk in self._context.disks() for vector in disk.irqs]
         target = self._context.target
         roots = self._context.roots
-        # a disk of this machine has no servers, and most runs load less
+        # a local disk has no servers; most runs don't need the import
         from iopstui.linux.network.endpoints import endpoints
 
         more_sources: dict[str, Callable[[], Counters | None]] = {}
@@ -164,8 +165,8 @@ class Sampling:
             sampler.close()
 
     def first(self) -> None:
-        """The session's first tick: with ``short_first_interval`` the first rates come sooner,
-        and all others are over whole intervals."""
+        """The session's first tick: with ``short_first_interval`` the first rates come sooner; all
+        others cover whole intervals."""
         self.tick()
         if self._viewer.short_first_interval:
             self.deadline_ns -= int(max(0.0, self.interval_s - FIRST_S) * 1e9)
@@ -178,7 +179,7 @@ class Sampling:
         return True
 
     def tick(self) -> None:
-        """A tick of the monotonic clock. Missed ones are skipped, never made up for."""
+        """A tick of the monotonic clock. Missed ticks are skipped, not caught up."""
         reading = self.read(None, kernel=True)
         self.sample(reading, final=False)
         self.deadline_ns = reading.arrived_ns + int(self.interval_s * 1e9)
@@ -188,11 +189,11 @@ class Sampling:
         self.deadline_ns = self._context.clock.monotonic_ns() + int(seconds * 1e9)
 
     def wait_for_document(self, since_ns: int) -> None:
-        """The next tick is fio's; the clock's only if that one is late."""
+        """The next tick comes from fio, or from the clock if fio is late."""
         self.deadline_ns = since_ns + int(LATE_FACTOR * self.interval_s * 1e9)
 
     def read(self, status: FioStatus | None, kernel: bool) -> Reading:
-        """Read the counters of this moment, the kernel's first: closest to fio's."""
+        """Read the current counters, the kernel's first because they must be closest to fio's."""
         clock = self._context.clock
         now, wall = clock.monotonic_ns(), clock.wall_ms()
         sample = self._sampler.sample() if kernel else None
@@ -203,7 +204,7 @@ class Sampling:
         return Reading(status, sample, now, wall, jobs, probe, block_io)
 
     def sample(self, reading: Reading, final: bool) -> None:
-        """Record what was read, and make a frame of it. ``final``: fio's last document."""
+        """Record the reading, and make a frame of it. ``final``: fio's last document."""
         context, run, fio = self._context, self._current.fio, reading.status
         measuring = run is not None and run.phase != LAYOUT
         guard_s = run.guard_busy_s() if run is not None else None
@@ -249,8 +250,8 @@ class Sampling:
         return FrameBuilder(opened=target.opened, links=target.links)
 
     def _second(self, raw: RawSample, frame: Frame) -> Frame | None:
-        """What is judged: of samples that are closer than a second several together, ``None``
-        between two of these frames."""
+        """The frame to be judged: samples less than a second apart are joined; ``None`` between two
+        such frames."""
         if self._second_builder is None:
             return frame
         return self._second_builder.feed(raw) if self._second_filter.passes(raw) else None
@@ -258,7 +259,8 @@ class Sampling:
     def _emit(
         self, frame: Frame, second: Frame | None, jobs: tuple[JobThread, ...], is_shown: bool
     ) -> None:
-        """Emit a frame and all that follows from it at once: the screen is painted once."""
+        """Emit a frame and everything that follows from it together, so that the screen is painted
+        once."""
         conclusions = [*self._conclusions(frame, second)]
         if is_shown:
             self._context.emit(events.FrameReady(frame.t, frame))
@@ -268,7 +270,7 @@ class Sampling:
             self._context.emit(event)
 
     def _read_drives(self, last: bool) -> Mapping[str, DriveReading]:
-        """What was read of the drives beside the samples; at a run's end that is waited for."""
+        """The drives' counters read beside the samples; at a run's end it waits for them."""
         context = self._context
         if last:
             return self._drives.read_last(context.devices, context.target.tree)
@@ -300,8 +302,8 @@ class Sampling:
             yield events.AnswerGiven(frame.t, answer)
 
     def _answer(self, frame: Frame, looks: bool) -> Answer | None:
-        """The answer of the last seconds where it has changed; without a job also have read who
-        uses the disks."""
+        """The answer of the last seconds if it has changed. Without a job, also request a reading
+        of who uses the disks."""
         context, answers, findings = self._context, self._answers, self.findings
         use = self._use.take()
         if use is not None:
@@ -318,14 +320,14 @@ class Sampling:
         return answer
 
     def _read_conditions(self, frame: Frame, measuring: bool) -> None:
-        """Have the device's health and limits, and how the jobs' CPUs sleep, read beside the
-        samples, now and then."""
+        """From time to time, request a reading of the device's health and limits and of the jobs'
+        CPUs' sleep states."""
         conditions = self._conditions.take()
         if conditions is not None:
             self.findings.note_conditions(conditions)
         processes = measuring and self.findings.asks_for_processes
         groups = self.findings.asks_for_groups and frame.groups is None
-        # an unattended recorder of many disks has the state of each of them read
+        # an unattended recorder of many disks reads the state of each
         often = measuring or (groups and self._viewer.judge_every == 1)
         every_s = CHECK_EVERY_S if often else max(IDLE_CHECK_EVERY_S, self._judge_every_s)
         if frame.t >= self._conditions_asked_at + every_s or processes:
@@ -342,16 +344,16 @@ class Sampling:
         return self._pinning[1].feed(jobs, lambda: online_cpus(self._context.roots))
 
     def note_tunable_change(self, names: str, name: str, before: str, now: str) -> None:
-        """A tunable of the disks ``names`` was changed: look closely at what that moves."""
+        """A tunable of the disks ``names`` was changed: watch its effect closely."""
         self.findings.note_tunable_change(self._context.now(), names, name, before, now)
         self._sampler.follow_interrupts(SECONDS_COMPARED + 2)
 
     def begin_handover(self) -> None:
-        """From now on the next run works beside the active one."""
+        """The next run begins to work beside the active one."""
         self._handover, self._handover_ends = True, False
 
     def end_handover(self) -> None:
-        """Only one run works from now on: the next document's interval is the last with both."""
+        """Only one run works from now on; the next document's interval is the last with both."""
         self._handover_ends = self._handover
 
     def await_first_io(self) -> None:
@@ -363,8 +365,9 @@ class Sampling:
         self._drives.start_if_due(context.now(), context.devices, context.target.tree)
 
     def job_did_io(self) -> bool:
-        """Whether the job has had a disk do I/O since the last look, by its processes' own counts:
-        others may use the disk, too. Without those, whether one of the target's devices has."""
+        """Whether a disk has done I/O for the job since the last call, by its processes' own counts
+        (others may use the disk, too). Without those, whether one of the target's devices did
+        any."""
         names = self._context.target.devices_below
         if not names:
             return True
@@ -380,8 +383,8 @@ class Sampling:
 
 # Check that fio's jobs stay on their assigned CPUs.
 #
-# The kernel frees a task whose last CPU goes offline: it may run anywhere from then on, and nobody
-# is told (sched_setaffinity(2), cpuset's fallback).
+# If a task's last CPU goes offline, the kernel silently lets it run anywhere from then on
+# (sched_setaffinity(2), cpuset's fallback).
 
 
 class Pinning:
@@ -393,8 +396,8 @@ class Pinning:
         self._reported: set[int] = set()
 
     def feed(self, jobs: Sequence[JobThread], online: Callable[[], Sequence[int]]) -> Iterator[str]:
-        """State changes of the jobs since the last sample, in words; one message a job. ``online``
-        reads which CPUs are, if that matters."""
+        """Changes of the jobs' CPUs since the last sample, in words; one message per job.
+        ``online`` reads the online CPUs, if needed."""
         for job in jobs:
             now, samples = frozenset(job.allowed), self._samples.get(job.pid, 0)
             self._samples[job.pid] = samples + 1
