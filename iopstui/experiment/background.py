@@ -23,7 +23,7 @@ from iopstui.session.run_loop import Sink
 @dataclass(frozen=True, slots=True)
 class PreparedExperiment:
     """An experiment that has passed preflight. ``lines`` describe its length, then what it runs,
-    changes and writes, with a label each. ``resume_note`` says what is measured already ("" if
+    changes and writes, each with a label. ``resume_note`` says what is already measured ("" if
     nothing), ``loss_note`` why the results will not be kept if it is stopped ("" if they will)."""
 
     setup: ExperimentSetup
@@ -47,8 +47,8 @@ class BackgroundExperiments:
         self._conditions = conditions
 
     def preview(self, plan: Plan) -> PreparedExperiment:
-        """Preflight: what this plan would do. Takes a while: fio reads every kind of run. Raises
-        UsageError, Refused or Missing."""
+        """Preflight: what this plan would do. Takes a while, because fio parses every kind of run.
+        Raises UsageError, Refused or Missing."""
         session = self._session
         conditions = replace(self._conditions, bind=session.bind)
         setup = preview_setup(
@@ -72,8 +72,8 @@ class BackgroundExperiments:
         self, ready: PreparedExperiment, sink: Sink, t: float, anew: bool = False
     ) -> RunningExperiment:
         """Run it in its own thread. ``sink`` gets the experiment's events there; hand the session's
-        events to ``RunningExperiment.feed``. ``t`` is the session's time; ``anew`` discards what
-        an interrupted run has kept."""
+        events to ``RunningExperiment.feed``. ``t`` is the session's time; ``anew`` discards the
+        saved results of an interrupted run."""
         if ready.progress is not None and (anew or ready.progress.changed):
             ready.progress.remove()
         setup = ready.setup.resumed(ready.progress)

@@ -49,7 +49,7 @@ class _BaselineRun:
 
     def no_interval_reason(self, path: FieldPath) -> str:
         """Why a figure of the intervals has no confidence interval; "" if it has one, or if the
-        file has final figures alone."""
+        file only has final figures."""
         batches = self.batches.get(path)
         return batches.why if batches is not None and batches.frames > 1 else ""
 
@@ -62,8 +62,9 @@ class _BaselineRun:
 
 
 def with_baseline(expected: Sequence[Expectation], file: str | None) -> tuple[Expectation, ...]:
-    """The expectations, those that name a share with the baseline's figure. UsageError if one has
-    no baseline to be compared with, or if there is a baseline and nothing to compare with it."""
+    """The expectations, with the baseline's figure in those that are a share of it. UsageError if
+    one has no baseline to compare with, or if there is a baseline and nothing to compare with
+    it."""
     relative = [expectation for expectation in expected if expectation.part is not None]
     if file is None:
         if relative:
@@ -106,7 +107,7 @@ def _check_interval(expectation: Expectation) -> None:
 
 
 def coarser_hint(name: str) -> str:
-    """ ", or use clat.p99": the end of a hint where ``name`` has no interval; "" if nothing is
+    """ ", or use clat.p99": the end of a hint if ``name`` has no interval; "" if nothing is
     coarser."""
     return f", or use {next_coarser_figure(name)}" if next_coarser_figure(name) else ""
 
@@ -169,7 +170,7 @@ def _read_recording(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
 
 
 def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
-    """fio's final figures; batches only where --status-interval wrote documents in between."""
+    """fio's final figures; batches only if --status-interval wrote documents in between."""
     result = read_result(path)
     failed = [job.name for job in result.last.jobs if job.error]
     if failed:
@@ -182,7 +183,7 @@ def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
 
 
 def result_frames(result: FioResult, step: int = 1) -> Iterator[Frame]:
-    """The intervals between the documents of a result; of one document the whole run."""
+    """The intervals between the documents of a result; for a single document the whole run."""
     builder = FrameBuilder()
     for number, status in enumerate(result.statuses):
         at_ms, is_last = status.timestamp_ms, number == len(result.statuses) - 1
@@ -190,7 +191,7 @@ def result_frames(result: FioResult, step: int = 1) -> Iterator[Frame]:
 
 
 def result_figures(result: FioResult) -> dict[FieldPath, float]:
-    """fio's final figures, without rates that cannot be."""
+    """fio's final figures, without impossible rates."""
     summary = fio_summary(result.last)
     final = final_rates(summary)
     for rate in impossible_rates(result.last):
@@ -205,7 +206,7 @@ def _failed(path: Path, why: str) -> UsageError:
 
 
 def _stated_percentiles(summary: dict[str, object]) -> dict[FieldPath, float]:
-    """Percentiles of plain JSON: fio's own, where one row alone has a direction."""
+    """Percentiles of plain JSON: fio's own, if only one row has the direction."""
     rows = summary["rows"]
     assert isinstance(rows, list)
     percentiles: dict[FieldPath, float] = {}

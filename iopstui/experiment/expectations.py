@@ -21,7 +21,8 @@ from iopstui.model.fio.jobfile import Section
 
 
 def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
-    """The sections of a job as they will run: changed, with variables expanded. UsageError."""
+    """The sections of a job as they will run: with overrides, and variables expanded.
+    UsageError."""
     text = jobfile.with_overrides(read_job(find_job(job)), overrides)
     return tuple(
         Section(
@@ -32,7 +33,7 @@ def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
 
 
 def plan_sections(plan: Plan) -> list[tuple[Section, ...]]:
-    """The sections of every kind of run that a plan has: each value of each axis at least once."""
+    """The sections of every kind of run in a plan: each value of each axis at least once."""
     return [
         job_sections(step.job, {**plan.options, **step.settings_of(OPTION)})
         for step in representative_points(plan)
@@ -46,8 +47,8 @@ def parse_expectations(
     jobs: Sequence[Sequence[Section]],
     varied: Collection[str] = (),
 ) -> tuple[Expectation, ...]:
-    """The --expect of a command. UsageError for one that one of the ``jobs`` can't measure;
-    ``varied`` names the axes that made them differ."""
+    """The --expect of a command. UsageError for one that any of the ``jobs`` can't measure;
+    ``varied`` names the axes in which the jobs differ."""
     expectations = []
     for text in texts:
         expectation = parse_expectation(text, target.tree, tolerance, target.opened)
@@ -63,8 +64,8 @@ def parse_expectations(
 
 
 def unchecked_error(judged: Sequence[ExpectationChecked], hint: str) -> UsageError | None:
-    """Why the first of a run's expectations could not be checked, if there is one. ``hint``: how to
-    see which figures there are."""
+    """The error for the first of a run's expectations that could not be checked, if there is one.
+    ``hint``: how to see which figures there are."""
     for each in judged:
         option = f"--expect {each.expectation!r} cannot be checked"
         if each.measured is None:

@@ -1,7 +1,7 @@
 """Preflight of an experiment: find wrong values and missing permissions, and count its writes.
 
-Every value is shown to fio's own parser once, so that the last point of a long sweep does not
-fail because of a typing error."""
+fio's own parser checks every value once, so that the last point of a long sweep does not fail
+because of a typing error."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _STAGES = ("stonewall", "wait_for_previous")
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """``titles`` describe each job ("randread 4k  QD 32 × 2 jobs", and of a sweep that changes any
-    of it " at the first point"); ``writes`` is what fio says of all of them; ``knobs`` maps each
-    tunable that will be changed to its value now; ``scratch_bytes`` is how large the scratch files
-    of one job get (0: none are made)."""
+    """``titles`` describe each job ("randread 4k QD 32 × 2 jobs", followed by " at the first point"
+    if the sweep changes that); ``writes``: whether any of them writes, according to fio; ``knobs``
+    maps each tunable that will be changed to its current value; ``scratch_bytes`` is the size of
+    the scratch files of one job (0: none)."""
 
     titles: Mapping[str, str]
     writes: bool
@@ -51,7 +51,7 @@ class Preview:
 def _scratch_bytes(
     text: str, sections: Sequence[SectionFiles], size: str | None, share: int | None, target: Target
 ) -> int:
-    """How much scratch files in the target's directories need."""
+    """The bytes that scratch files in the target's directories need."""
     places = [Path(place.path) for place in target.places]
     return scratch_total(text, sections, size, usable_bytes_for_all(places), share, len(places))
 
@@ -98,13 +98,13 @@ def preview_plan(
 
 
 def _title(descriptions: Sequence[str], variants: bool) -> str:
-    """The job's description; that of its first point if the points of a sweep differ."""
+    """The job's description, or that of its first point if the points of a sweep differ."""
     is_uniform = variants or len(set(descriptions)) == 1
     return descriptions[0] if is_uniform else f"{descriptions[0]} at the first point"
 
 
 def representative_points(plan: Plan) -> Iterator[PlannedPoint]:
-    """Steps in which each value occurs at least once (of very long axes: the first ones)."""
+    """Points in which each value occurs at least once (only the first values of very long axes)."""
     covered: set[tuple[str, Setting | None]] = set()
     count = 0
     for step in expand_plan(plan):
@@ -169,7 +169,7 @@ def _current_knobs(
 def _check_knob(
     name: str, requested: set[str], target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> str:
-    """The present value of a tunable, the same on all disks under the target."""
+    """The current value of a tunable, which must be equal on all disks under the target."""
     disks = queued_disks(target, devices)
     if not disks:
         subject = ", ".join(target.devices_below) or target.path

@@ -1,7 +1,7 @@
 """Save the results of an interrupted experiment so that it can be resumed.
 
-One JSON object a line: first the experiment's key, then a line for each point, appended and
-on disk when the point is done. A line that was cut off by a crash is passed over."""
+One JSON object per line: first the experiment's key, then a line for each point, appended and on
+disk when the point is done. A line cut off by a crash is skipped."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ProgressFile:
         )
 
     def add(self, index: int, point: Point, outcomes: Sequence[Outcome] = ()) -> None:
-        """Keep one point; on disk when this returns. Raises UsageError."""
+        """Save one point; it is on disk when this returns. Raises UsageError."""
         self.points[index] = point
         self.judged[index] = [(outcome.measured, outcome.share) for outcome in outcomes]
         row = {"index": index, "point": point_json(point), "judged": self.judged[index]}

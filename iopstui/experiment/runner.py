@@ -1,9 +1,9 @@
 """Run the points of a plan one after another in one session, each with its own fio.
 
-``ExperimentRunner.run`` blocks its caller. The session is the runner's own: every event of it and
-of the experiment goes to the sink, in order, in the caller's thread. Or it is ``borrowed`` from a
-screen that shows it: the screen passes the session's events on with ``feed``, and the sink gets
-those of the experiment alone."""
+``ExperimentRunner.run`` blocks its caller. If the session is the runner's own, every event of it
+and of the experiment goes to the sink, in order, in the caller's thread. If it is ``borrowed`` from
+a screen, the screen passes the session's events on with ``feed``, and the sink gets only those of
+the experiment."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop, Sink
 from iopstui.session.tick.outcomes import outcome_text
 
-# starting and ending fio, and the interval in which the settling ends
+# for starting and ending fio, and the interval in which settling ends
 OVERHEAD_S = 2.5
 MEASURED_SHARE = 0.9
 
 
 class ExperimentRunner:
-    """Drives one plan; ``conditions`` hold for all of its runs. ``points`` are what came of it so
-    far; what ``progress`` holds from before is not measured again. ``t`` is the session's time,
-    where it is borrowed."""
+    """Drives one plan; ``conditions`` apply to all of its runs. ``points`` are the results so far;
+    results saved in ``progress`` are not measured again. ``t`` is the time of a borrowed
+    session."""
 
     def __init__(
         self,
@@ -101,8 +101,8 @@ class ExperimentRunner:
 
     def run(self) -> None:
         """Run all points. Raises the error of the first that can't be run, or of a comparison's
-        first run that fails; what was measured is in ``points`` also then. After it no scratch file
-        is left, and the session is closed or, if it was borrowed, has its tunables restored."""
+        first run that fails; the results until then are in ``points``. Afterwards no scratch file
+        is left, and the session is closed or (if borrowed) has its tunables restored."""
         self.loop.start()
         before = self._current_settings() if self.loop.borrowed else ()
         error = IopstuiError("")
@@ -155,8 +155,8 @@ class ExperimentRunner:
                 self._run_point(step)
 
     def _already_measured(self) -> dict[int, Point]:
-        """Points that need not be measured again. In a comparison only whole repeats count: their
-        runs are pairs because they follow one another."""
+        """Points that need not be measured again. In a comparison only whole repeats count: runs
+        are pairs only if they follow one another."""
         points = dict(self.progress.points) if self.progress else {}
         if not self.plan.variants:
             return points
@@ -165,7 +165,7 @@ class ExperimentRunner:
         return {step.index: points[step.index] for step in steps if step.repeat not in incomplete}
 
     def _emit(self, event: Event) -> None:
-        """Report an event of the experiment itself, which is recorded, too."""
+        """Report an event of the experiment itself, and record it."""
         self._session.note(event)
         self._sink(event)
 
@@ -196,12 +196,12 @@ class ExperimentRunner:
         self._finish_point(step, point, outcomes)
 
     def _is_complete(self, step: PlannedPoint, finished: StepFinished | None) -> bool:
-        """False if the run was interrupted, or failed at a point that a sweep leaves out. Raises
-        the error of any other failed run."""
+        """Whether the run was completed; False if it was interrupted, or failed at a point that a
+        sweep may skip. Raises the error of any other failed run."""
         leaves_out_failures = not self.plan.variants and not self._session.budget.exceeded
         error = finished.error if finished is not None else ""
         if finished and error and finished.exit_code == EXIT_JOB_FAILED and leaves_out_failures:
-            # a sweep goes on: other values may work where this one fails (bs=1000 with direct=1)
+            # a sweep goes on: other values may work if this one fails (bs=1000 with direct=1)
             self.points.fail_point(step, error)
             return False
         return self.loop.complete(finished)
@@ -252,11 +252,11 @@ class ExperimentRunner:
         return Verdict(tuple(checks), self.interrupted, failed, error)
 
     def remaining_s(self) -> float:
-        """Seconds until the last point will be done, judging by how long the points took so far."""
+        """Estimated seconds until the last point is done, from the time of the points so far."""
         points = self.progress.points if self.progress else self.points.figures
         finished = points.keys() | self.points.failed.keys()
         missing = sum(1 for step in self.points.steps if step.index not in finished)
-        # laying out the files, in the first of them, does not come again
+        # laying out the files, in the first point, does not happen again
         overhead = median(self._overheads[1:]) if self._overheads[1:] else OVERHEAD_S
         return missing * (self.plan.settle + self.plan.measure + overhead)
 
@@ -264,8 +264,9 @@ class ExperimentRunner:
         return point_request(self.plan, self._conditions, step, self._session.interval_s)
 
     def _scratch_of(self, job: str) -> LentScratch | None:
-        """The scratch directory of a job: made for its first point, then used by all of them.
-        A sweep goes from job to job and needs one at a time, a comparison all of them."""
+        """The scratch directory of a job: made for its first point, then used by all of them. A
+        sweep runs job after job and needs one directory at a time, a comparison needs all of
+        them."""
         target = self._job_target
         if target is None or target.kind != kinds.DIRECTORY:
             return None
@@ -283,7 +284,7 @@ class ExperimentRunner:
 def point_request(
     plan: Plan, conditions: RunRequest, step: PlannedPoint, interval_s: float
 ) -> RunRequest:
-    """What is asked for the run of one point."""
+    """The request for the run of one point."""
     length_s = run_length_s(plan.settle, plan.measure, interval_s)
     overrides = {
         **plan.options,
@@ -306,14 +307,14 @@ def point_request(
 
 
 def point_job_text(plan: Plan, step: PlannedPoint) -> str:
-    """The job file of a point, as far as the plan determines it."""
+    """The job file of a point, with the options that the plan sets."""
     text = read_job(find_job(step.job))
     return jobfile.with_overrides(text, {**plan.options, **step.settings_of(OPTION)})
 
 
 def common_scratch_bytes(plan: Plan, job_target: Target | None) -> int | None:
-    """The most bytes each scratch file may have, so that the files of every point fit and are of
-    one size; ``None`` if no scratch files are made."""
+    """The maximum size of each scratch file, so that the files of every point fit and have the same
+    size; ``None`` without scratch files."""
     if job_target is None or job_target.kind != kinds.DIRECTORY:
         return None
     file_counts: dict[tuple[str, str], int] = {}
@@ -328,15 +329,15 @@ def common_scratch_bytes(plan: Plan, job_target: Target | None) -> int | None:
     return space // max(file_counts.values()) // job_count
 
 
-# The points of a plan: which one is next, and the events of each, on one machine or on many.
+# The points of a plan: which is next, and the events of each, on one machine or many.
 
 
 PlanEvent = ExperimentStarted | PointStarted | PointFinished | PointFailed | ExperimentFinished
 
 
 class PlanEvents:
-    """What has come of ``plan`` so far: ``figures`` by the index of a point, ``failed`` says why
-    one has none. ``emit`` takes the events, ``t`` gives their times (s)."""
+    """The results of ``plan`` so far: ``figures`` by the index of a point, ``failed`` with the
+    reason if it has none. ``emit`` takes the events, ``t`` gives their times (s)."""
 
     def __init__(
         self, plan: Plan, emit: Callable[[PlanEvent], None], t: Callable[[], float]
@@ -363,7 +364,7 @@ class PlanEvents:
         return bool(self._left)
 
     def begin_point(self, step: PlannedPoint, left_s: float) -> None:
-        """A point begins; all that are left take ``left_s``."""
+        """A point begins; the remaining ones take ``left_s`` in total."""
         self._emit(PointStarted(self.t(), step.index, len(self.steps), step.label, left_s))
 
     def finish_point(
@@ -374,7 +375,7 @@ class PlanEvents:
         outcomes: Sequence[Outcome] = (),
         earlier: bool = False,
     ) -> None:
-        """A point is measured; ``earlier``: before an interruption."""
+        """A point is done; ``earlier``: it was measured before an interruption."""
         self.figures[step.index] = point
         event = PointFinished(
             self.t(), step.index, len(self.steps), step.label, step.job, settings_of(step),
@@ -395,12 +396,12 @@ class PlanEvents:
         self._emit(event)
 
     def measured(self) -> list[PointFinished]:
-        """What was measured, runs of one point as their mean."""
+        """The measured points, several runs of a point as their mean."""
         return self._done if self.plan.variants else measured_points(self.plan, self._done)
 
     def end(self, error: str = "", hint: str = "", stopped: bool = False, kept: str = "") -> None:
-        """It is over; ``error`` and ``hint`` say why before its time, ``kept`` is the file from
-        which it can go on."""
+        """The experiment is over; ``error`` and ``hint`` say why it ended early, ``kept`` is the
+        file from which it can be resumed."""
         points = self.measured()
         self._emit(ExperimentFinished(
             self.t(), len(self.figures), len(self.steps), stopped, error, hint, kept,

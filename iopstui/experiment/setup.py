@@ -71,8 +71,8 @@ class ExperimentSetup:
     """Bytes/s that such a job wrote before (``None``: not known)."""
 
     def key(self, *more: object) -> str:
-        """Names the experiment, however it is shown; ``more`` is what else its figures depend on.
-        A seed that chance chose is no part of it: who goes on goes on with that."""
+        """Names the experiment, on the command line and the screen; ``more`` is what else its
+        figures depend on. A random seed is not part of it: a resumed experiment keeps its seed."""
         texts = [read_job(find_job(job)) for job in self.plan.every_job]
         plan = replace(self.plan, seed=self.requested_seed)
         run = self.conditions
@@ -106,8 +106,8 @@ def preview_setup(
     fio: Fio,
     roots: Roots,
 ) -> ExperimentSetup:
-    """Check everything before anything runs. UsageError, Refused or Missing. Tunables that
-    only some variants change keep their present value in the others."""
+    """Check everything before anything runs. UsageError, Refused or Missing. Tunables that only
+    some variants change keep their current value in the others."""
     _check_conflicts(plan, conditions)
     if job_target is None:
         _check_device(plan, target, devices, roots)
@@ -150,7 +150,7 @@ def _check_conflicts(plan: Plan, conditions: RunRequest) -> None:
 def _check_device(
     plan: Plan, target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> None:
-    """UsageError for a job whose own files are where the session does not look."""
+    """UsageError for a job whose own files are on devices that the session does not measure."""
     for job in plan.every_job:
         job_target = target_named_by_job(job, devices, roots)
         if job_target is not None and set(job_target.devices_below) != set(target.devices_below):
@@ -162,7 +162,7 @@ def _check_device(
 
 
 def length_text(plan: Plan) -> str:
-    """ "21 points, about 4 min 5 s"; without a time if that is not known."""
+    """ "21 points, about 4 min 5 s"; without a time if unknown."""
     seconds = plan.seconds + plan.points * OVERHEAD_S
     points = counted(plan.points, "run" if plan.variants or plan.repeats > 1 else "point")
     if not plan.seconds:
@@ -216,7 +216,7 @@ def job_lines(setup: ExperimentSetup) -> Iterator[str]:
 
 def form_lines(setup: ExperimentSetup) -> Iterator[str]:
     """The plan for a form: its length and what it writes first, then a labelled line for each thing
-    it does. A form has no options of the command line, so none is named."""
+    it does. It names no options of the command line."""
     plan, preview, job_target = setup.plan, setup.preview, setup.job_target
     yield f"{length_text(plan)} · {short_budget_text(*_write_bounds(setup))}"
     for job, title in preview.titles.items():
@@ -275,9 +275,9 @@ def _write_bounds(
     """The arguments of ``max_writes_text``."""
     job_target, preview = setup.job_target, setup.preview
     uses_scratch = job_target is not None and job_target.kind == kinds.DIRECTORY
-    # each job has its own, one after another or all at once
+    # each job has its own files, one job after another or all at once
     scratch = preview.scratch_bytes * len(setup.plan.every_job) if uses_scratch else 0
-    # a run is an interval longer than what is measured
+    # a run is an interval longer than its measured time
     seconds = setup.plan.seconds + setup.plan.points
     bound = (
         _bytes_at_rate(setup.plan)
@@ -288,8 +288,7 @@ def _write_bounds(
 
 
 def _bytes_at_rate(plan: Plan) -> int | None:
-    """Bytes per second that all runs together may write by the jobs' rate=; ``None`` if one has no
-    rate."""
+    """Bytes per second that the runs may write by the jobs' rate=; ``None`` if one has no rate."""
     total = 0
     timed = {"runtime": str(math.ceil(plan.settle + plan.measure + 1)), "time_based": "1"}
     for step in expand_plan(plan):
@@ -354,7 +353,7 @@ def _refuse_delayed_knobs(run: RunRequest) -> None:
 
 
 def expectations_at_every_point(run: RunRequest, setup: ExperimentSetup) -> tuple[Expectation, ...]:
-    """Expectations of each point. UsageError for one that a point can't measure."""
+    """Expectations of each point. UsageError for an expectation that a point can't measure."""
     if not run.expect:
         return ()
     varied = {axis.name for axis in setup.plan.axes}
@@ -411,15 +410,16 @@ def check_record(run: RunRequest, progress: ProgressFile | None) -> None:
 
 
 def _was_recorded(record: str, progress: ProgressFile | None) -> bool:
-    """Whether it goes on after an interruption, and was recorded to this file before that."""
+    """Whether it is resumed after an interruption, and was recorded to this file before."""
     return progress is not None and bool(progress.points) and os.path.exists(record)
 
 
 def experiment_session(
     setup: ExperimentSetup, run: RunRequest, progress: ProgressFile | None, notify: Notify
 ) -> LiveSession:
-    """The session that runs it; not started. UsageError for a --record that can't be. One that
-    goes on after an interruption has been recorded to that file before."""
+    """The session that runs it, not started. UsageError for a --record file that can't be created.
+    A resumed experiment may have been recorded to that file before; then the next free name is
+    used."""
     if run.record and _was_recorded(run.record, progress):
         free = next_free_path(Path(run.record))
         notify(f"recording to {free}: {run.record} ends with the interruption")

@@ -1,9 +1,8 @@
 """Dataclasses as JSON arrays and back, by their type hints.
 
-A recording says itself which fields each array has (``layouts``), so one of an older or newer
-iopstui is read field by field: a field it lacks gets its default, an unknown one is passed over.
-``Names`` says what each dataclass is called there, so no class is renamed in a file by being
-renamed here."""
+A recording names the fields of each array (``layouts``), so one of an older or newer iopstui is
+read field by field: a missing field gets its default, an unknown one is skipped. ``Names`` are the
+names of dataclasses in the file, so renaming a class does not change the format."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ Names = Mapping[type, str]
 
 MAX_COUNT = 1 << 64
 MAX_FIGURE = 1e21
-"""Beyond what kernel and fio count in (64 bits), and beyond any rate or mean of such counts."""
+"""Larger than any count of kernel and fio (64 bits), and any rate or mean of such counts."""
 
 
 class MalformedData(ValueError):
@@ -37,14 +36,13 @@ class ImpossibleFigure(MalformedData):
 
 
 def unchanged(value: Any) -> Any:
-    """The value itself: JSON can carry it as it is."""
+    """The value itself, which JSON can represent."""
     return value
 
 
 def layouts(kinds: Iterable[type], names: Names) -> dict[str, list[str]]:
-    """The fields of these dataclasses and of all they are made of, by their ``names``.
-
-    Raises ``KeyError`` for one that has no name."""
+    """The fields of these dataclasses and of all classes within them, by their ``names``. Raises
+    ``KeyError`` for a class without a name."""
     fields_by_name: dict[str, list[str]] = {}
     for kind in kinds:
         _collect(kind, names, fields_by_name)
@@ -90,7 +88,7 @@ def _plain(value: Mapping[Any, Any]) -> dict[Any, Any]:
     return dict(value.full() if type(value) is LazyDict else value)
 
 
-# they are text that has to be compiled, the same for every recording
+# annotations are text that must be compiled; the result is the same for every recording
 _hints = cache(field_types)
 
 
@@ -98,16 +96,15 @@ def _encoder_of_dataclass(kind: Any) -> Coder:
     hints = _hints(kind)
     parts = [(field.name, encoder(hints[field.name])) for field in dataclasses.fields(kind)]
     if len(parts) > 1 and all(part is unchanged for _, part in parts):
-        # many times as fast; JSON has a tuple as an array, too
+        # many times faster; in JSON a tuple is an array, too
         return attrgetter(*(name for name, _ in parts))
     return lambda value: [part(getattr(value, name)) for name, part in parts]
 
 
 class Decoder:
-    """Decodes JSON to dataclasses with the ``layouts`` of one recording. Raises
-    ``MalformedData``.
+    """Decodes JSON to dataclasses with the ``layouts`` of one recording. Raises ``MalformedData``.
 
-    ``without``: fields that are not even looked at, by their dataclass, and what they are then."""
+    ``without``: fields that are skipped, by dataclass, with the values they get instead."""
 
     def __init__(
         self,
@@ -166,7 +163,7 @@ class Decoder:
             else self.decoder_for(hints[name])
             for name in recorded_fields
         ]
-        # the last of several of one name counts
+        # if a name occurs several times, the last one counts
         places = {name: n for n, name in enumerate(recorded_fields) if name in fields}
         return _record(kind, kind_name, parts, places)
 
@@ -176,7 +173,7 @@ def _constant(value: Any) -> Coder:
 
 
 def _record(kind: Any, kind_name: str, parts: list[Coder], places: Mapping[str, int]) -> Coder:
-    """The function that makes a ``kind`` of a list of a value for each of ``parts``."""
+    """A function that makes a ``kind`` from a list of values, one for each of ``parts``."""
     count = len(parts)
     names = [field.name for field in dataclasses.fields(kind)]
     in_order = len(places) == count and [*places] == names[:count]
@@ -226,7 +223,7 @@ def _mapping(whole_keys: bool, part: Coder) -> Coder:
 
 
 class _Keys(dict[str, int]):
-    """Whole numbers by their text: CPUs and the bins of histograms come again in every sample."""
+    """Cache of whole numbers by their text: CPUs and histogram bins recur in every sample."""
 
     def __missing__(self, key: str) -> int:
         number: int = _checked_count(int(key))
@@ -241,7 +238,7 @@ _KEYS = _Keys()
 
 
 def _are_whole(values: Collection[Any]) -> bool:
-    """Whether ``_checked_count`` takes each of them; False also where it has not been asked."""
+    """Whether ``_checked_count`` accepts each of them; False without values."""
     return set(map(type, values)) == {int} and min(values) > -MAX_COUNT and max(values) < MAX_COUNT
 
 
@@ -252,7 +249,7 @@ def _checked_count(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    # JSON tells 1 from 1.0, so either stays what it was
+    # JSON distinguishes 1 and 1.0, so each keeps its type
     if type(value) is not int and type(value) is not float:
         raise ImpossibleFigure(f"{_shortened(value)} is not a number")
     if not -MAX_FIGURE < value < MAX_FIGURE:
@@ -261,7 +258,7 @@ def _number(value: Any) -> Any:
 
 
 def _shortened(value: Any) -> str:
-    # Python makes no text of a whole number of thousands of digits
+    # Python can't convert a whole number of thousands of digits to text
     if type(value) is int and abs(value) >= MAX_COUNT:
         return "a number beyond 2^64"
     text = repr(value)

@@ -45,7 +45,7 @@ def wait_for_first_sample(
 
 
 class InputCopy:
-    """Copies standard input to a file, in a thread of its own, so that one can seek in it.
+    """Copies standard input to a file, in a separate thread, so that one can seek in it.
 
     ``ended`` becomes true when the input has ended or can't be kept any more."""
 
@@ -71,8 +71,8 @@ class InputCopy:
 class FollowSession(ReplaySession):
     """Plays a recording from its newest second on, as it is written.
 
-    ``has_ended`` says that nothing more will come. One can pause and go back as in any replay; at
-    its end the recording goes on by itself. A writer that stops without an end marker (it was
+    ``has_ended`` says that nothing more will come. It can be paused and rewound like any replay; at
+    the end it follows the recording again. A writer that stops without an end marker (it was
     killed, or its host is gone) is reported after ``STALL_TIMEOUT_S``."""
 
     def __init__(
@@ -82,7 +82,7 @@ class FollowSession(ReplaySession):
         has_ended: Callable[[], bool] = lambda: False,
         files: tuple[BinaryIO, BinaryIO] | None = None,
     ) -> None:
-        # one to play, one to look for more: each is read in a thread of its own
+        # one to play, one to look for more; each is read in its own thread
         play, newest = files or (None, None)
         self._newest_recording = Recording(path, newest)
         self._index_lock = threading.Lock()
@@ -124,7 +124,8 @@ class FollowSession(ReplaySession):
                 self._grown_at = now
 
     def _wait_for_more(self) -> float | None:
-        """Wait a little for the file to grow; the goal of a jump as soon as one is asked for."""
+        """Wait a little for the file to grow; return the goal of a jump as soon as one is
+        requested."""
         self._look_for_more()
         self._report_stall()
         with self._condition:
@@ -133,7 +134,7 @@ class FollowSession(ReplaySession):
             return self._take_goal()
 
     def _report_stall(self) -> None:
-        """Say once that nothing comes any more, and once that it goes on."""
+        """Report once that nothing comes any more, and once that it continues."""
         if self._stalled_at is not None:
             if self._index.samples > self._stalled_at:
                 self._stalled_at = None

@@ -52,15 +52,15 @@ BUCKET = 1.05
 """A bucket of fio's histogram is narrower than this share of its values."""
 _COUNTS = "total_ios", "io_bytes", "io_kbytes", "runtime"
 MAX_KEPT_BYTES = 48 << 20
-"""Of fio's JSON of last documents, and of packed documents in between."""
+"""Limit for the JSON of last documents and the packed documents in between."""
 JSON_ADVICE = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
 _NORMAL = re.compile(rb"^(?:\d;)?fio-\d[\w.\-]*(?:;|\s*$)", re.MULTILINE)
 _FIO_PREFIX = re.compile(r"(?:<[^>]{1,80}> )?fio: ")
 
 
 def detect_file_kind(path: Path) -> str:
-    """RECORDING, JSON, LOG, NORMAL (fio's output for people, or terse) or OTHER, which is also
-    what can't be read. It is the content that counts."""
+    """RECORDING, JSON, LOG, NORMAL (fio's output for people, or terse) or OTHER (also if it can't
+    be read), judged by content."""
     try:
         if not os.path.isfile(path):
             return OTHER
@@ -74,7 +74,7 @@ def detect_file_kind(path: Path) -> str:
         return JSON if begin.startswith(GZIP) else OTHER
     except (OSError, ValueError):
         return OTHER
-    # fio's log of submission latencies, where the engine has none
+    # fio's log of submission latencies if the engine has none
     if not head.strip() and log_name(path.name):
         return LOG
     if has_document(head) or _FIO_PREFIX.match(head[:200].decode("utf-8", "replace")):
@@ -89,8 +89,8 @@ def detect_file_kind(path: Path) -> str:
 
 
 class Statuses(Sequence[FioStatus]):
-    """The states that a fio told one after another. All but the first and last are kept packed: an
-    hour of them takes hundreds of megabytes."""
+    """The successive status documents of a fio. All but the first and last are kept packed: an hour
+    of them would take hundreds of megabytes."""
 
     def __init__(self, first: FioStatus) -> None:
         self._first = self._last = first
@@ -125,10 +125,10 @@ class Statuses(Sequence[FioStatus]):
 
 @dataclass(slots=True)
 class FioResult:
-    """One run of fio by its JSON: its documents, of which several are those of --status-interval,
-    the last one as it stands there, the ``options`` of all jobs by the job's name ("": global
-    ones). ``messages`` are fio's errors around them, ``broken_documents`` counts broken documents,
-    ``notes`` say what of the file was read otherwise than it stands there."""
+    """One run of fio by its JSON: its documents (several with --status-interval), the last one
+    unchanged, and the ``options`` of all jobs by the job's name ("": global ones). ``messages`` are
+    fio's errors around them, ``broken_documents`` counts broken documents, ``notes`` say what was
+    read differently from how it is written."""
 
     path: Path
     statuses: Statuses
@@ -144,12 +144,12 @@ class FioResult:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The machines of a ``fio --client``, with their ports where one has several servers."""
+        """The machines of a ``fio --client``, with ports if one has several servers."""
         return tuple(sorted(set(client_labels(self.document.get("jobs")).values())))
 
     @property
     def host(self) -> str:
-        """Names of all machines, separated by commas; "" where fio does not give them."""
+        """Names of all machines, separated by commas; "" if fio does not give them."""
         return ", ".join(self.hosts)
 
     @property
@@ -169,7 +169,7 @@ class FioResult:
         return any(d.bins for job in self.last.jobs for d in job.directions.values())
 
     def names_log(self, prefix: str) -> bool:
-        """Whether one of its options had fio write a log of that prefix."""
+        """Whether one of its options made fio write a log with that prefix."""
         return any(
             Path(value or job).name == prefix
             for job, options in self.options
@@ -222,7 +222,7 @@ def read_results(path: Path) -> list[FioResult]:
 
 
 def _no_result(path: Path, messages: Sequence[str]) -> UsageError:
-    """Why a file has no document of fio that is whole, and what to do."""
+    """Why a file has no complete document of fio, and what to do."""
     form = not_json(text_head(path))
     if form is not None:
         name, command = form
@@ -248,7 +248,7 @@ def read_result(path: Path) -> FioResult:
 
 
 def _check(path: Path, document: Mapping[str, Any], status: FioStatus) -> None:
-    """UsageError for a document that is damaged, or not fio's."""
+    """UsageError for a document that is damaged or not from fio."""
     _check_names(path, status)
     _check_counts(path, document)
     _check_figures(path, status)
@@ -278,8 +278,8 @@ def _check_counts(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def _check_figures(path: Path, status: FioStatus) -> None:
-    """UsageError for figures that no fio can have: negative ones, more than 64 bits hold, a mean
-    or a percentile above the maximum, percentiles that fall, a time that no calendar has."""
+    """UsageError for figures that fio can't have: negative or larger than 64 bits, a mean or
+    percentile above the maximum, decreasing percentiles, an impossible date."""
     for job in status.jobs:
         for part in job.directions.values():
             figures = [part.issued, part.io_bytes, part.iops, part.bw_bytes, part.runtime_ms]
@@ -289,7 +289,7 @@ def _check_figures(path: Path, status: FioStatus) -> None:
             mean = part.lat if part.bins_of == "lat" else part.clat
             most_ns = part.lat_max_ns
             above = mean is not None and most_ns and mean.mean_ns > most_ns + 1
-            # fio before 3.16 then has those of lat, beside the maximum of clat
+            # fio before 3.16 then has the percentiles of lat, beside the maximum of clat
             of_lat = "lat_percentiles" in job.options
             if not _can_be_percentiles(part.percentiles, None if of_lat else most_ns):
                 raise _impossible(path, job.name)
@@ -299,8 +299,8 @@ def _check_figures(path: Path, status: FioStatus) -> None:
 
 
 def _can_be_percentiles(percentiles: Mapping[str, int], max_ns: int | None) -> bool:
-    """Whether they rise to the maximum at most. fio states the middle of a bucket, old ones state
-    microseconds, and fio 3.1 has 0 for one that it does not find."""
+    """Whether they rise and don't exceed the maximum. fio states the middle of a bucket, old
+    versions state microseconds, and fio 3.1 has 0 for one that it does not find."""
     by_rank = sorted((float(name.removeprefix("p")), ns) for name, ns in percentiles.items() if ns)
     values = [ns for _, ns in by_rank]
     return values == sorted(values) and not (
@@ -355,8 +355,8 @@ def named_log(path: Path) -> LogFile:
 
 
 def log_bases_ms(files: Sequence[LogFile], result: FioResult | None) -> list[int | None]:
-    """The times that the logs' times are to count from, so that their jobs stand where they were:
-    by the logs' own wall clocks, or by the starts of the jobs in fio's JSON."""
+    """The origin of each log's times, so that the jobs are at their real times: from the logs' own
+    wall clocks, or from the starts of the jobs in fio's JSON."""
     epochs = [log_epoch_ms(_first_line(file.path)) for file in files]
     first = min((epoch for epoch in epochs if epoch is not None), default=None)
     starts = [*map(round, begins_ms(result.last.jobs))] if result else []
@@ -392,7 +392,7 @@ def read_log_file(file: LogFile, base_ms: int | None = None) -> LogFile:
 
 
 def refuse_result(path: Path, kind: str) -> UsageError:
-    """The error for a result that is given where something to be measured is meant."""
+    """The error for a result file given as a target."""
     name = _name(path)
     description = {
         RECORDING: ("a recording of iopstui", f"iopstui replay {name}, or iopstui report {name}"),

@@ -13,7 +13,7 @@ def is_fleet(path: Path) -> bool:
     """Whether a file holds JSON lines of hosts (fleet --record, merge, run --format jsonl), by its
     first one."""
     try:
-        # to open a pipe is to wait for its writer
+        # opening a pipe would wait for its writer
         if not path.is_file():
             return False
         with path.open("rb") as file:

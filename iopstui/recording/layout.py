@@ -1,20 +1,18 @@
 """The file format of a recording: its records and how it is divided into chunks.
 
-The file begins with the line ``iopstui recording 1``. Chunks follow, each with a head that says
-its kind, its time, its length and the CRC-32 of its payload, so whatever cuts the file off costs
-the last chunk at most, and a reader can skip what it does not need:
+The file begins with the line ``iopstui recording 1``. Chunks follow, each with a head that has its
+kind, time, length and the CRC-32 of its payload. So a file that is cut off loses at most its last
+chunk, and a reader can skip what it does not need:
 
-=====  ==============================================================================
-kind   payload
-=====  ==============================================================================
-``H``  ``Header``: once, first
-``K``  one raw sample; a new zlib stream begins (seek here)
-``S``  one raw sample, the same stream continued (flushed, so it can be read at once)
-``E``  anything else: ``[class, value]``, compressed for itself
-=====  ==============================================================================
+===== ============================================================================== kind payload
+===== ============================================================================== ``H``
+``Header``: once, first ``K`` one raw sample; a new zlib stream begins (seek here) ``S`` one raw
+sample, the same stream continued (flushed, so it can be read at once) ``E`` anything else:
+``[class, value]``, compressed for itself =====
+==============================================================================
 
-Payloads are JSON; dataclasses are arrays whose fields ``Header.layouts`` names (coding.py).
-A sample is ``[shown, RawSample]``: one that is not shown is only there for the differences of the
+Payloads are JSON; dataclasses are arrays whose fields ``Header.layouts`` names (coding.py). A
+sample is ``[shown, RawSample]``: one that is not shown is only there for the differences of the
 next. Times are seconds since the recording's first sample."""
 
 from __future__ import annotations
@@ -67,7 +65,7 @@ HEAD = struct.Struct(">cdII")
 HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
 KEY_EVERY = 60
 MAX_CHUNK_BYTES = 64 << 20
-# of memory, for all events together; a day of them takes some MiB
+# memory for all events together; a day of them takes some MiB
 MAX_EVENTS = 160 << 20
 
 
@@ -91,7 +89,7 @@ class Header:
     own_files: bool | None = None
 
 
-# These names stand in files: they stay, whatever a class is called.
+# These names are in files: they stay, even if a class is renamed.
 EVENT_KINDS: dict[str, type] = {
     "StepStarted": events.StepStarted,
     "Planned": events.RunPlanned,
@@ -172,8 +170,8 @@ NAMES: dict[type, str] = {kind: name for name, kind in {**_PARTS, **EVENT_KINDS}
 
 @cache
 def all_layouts() -> dict[str, list[str]]:
-    """The fields of everything that a recording holds. Found with the first recording, not at the
-    start of every command: reading the type hints takes 5 ms."""
+    """The fields of everything in a recording. Computed for the first recording, not at the start
+    of every command: reading the type hints takes 5 ms."""
     return layouts((Header, RawSample, *EVENT_KINDS.values()), NAMES)
 
 
@@ -183,7 +181,7 @@ def pack(value: Any) -> bytes:
 
 
 def sample_stream(level: int) -> Any:
-    """What compresses the samples from one key to the next. They are mostly numbers, which this
+    """The compressor of the samples from one key to the next. They are mostly numbers, which this
     strategy makes a twelfth smaller."""
     return zlib.compressobj(level, strategy=zlib.Z_FILTERED)
 
@@ -193,5 +191,5 @@ def head(kind: bytes, t: float, payload: bytes) -> bytes:
 
 
 def checksum(kind: bytes, t: float, payload: bytes) -> int:
-    """CRC-32 over all of a chunk but itself."""
+    """CRC-32 over a chunk without the CRC itself."""
     return zlib.crc32(payload, zlib.crc32(struct.pack(">cdI", kind, t, len(payload))))

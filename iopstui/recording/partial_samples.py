@@ -1,7 +1,7 @@
 """Read only the parts of a recording's samples that a report or table needs.
 
-Most of a sample's text is fio's histogram, which is read as two columns
-(model/histogram.py) and not as an object of JSON. What no report uses stays text."""
+Most of a sample's text is fio's histogram, which is read as two columns (model/histogram.py) and
+not as an object of JSON. Parts that no report uses stay text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEFT_OUT: Without = {
     JobStatus: _JOB,
     DirectionStatus: {"slat": None, "percentiles": {}},
 }
-"""Fields that a report does not need, by dataclass, with the values in their place."""
+"""Fields that a report does not need, by dataclass, with the values they get instead."""
 ROWS_WITHOUT: Without = {
     RawSample: _SAMPLE,
     KernelSample: {**_INTERRUPTS_LEFT_OUT, "cpus": {}},
@@ -53,10 +53,9 @@ _KERNEL = ["monotonic_ns", "wall_ms", "took_ns", "disks", "cpus", "softirq_block
 
 
 class PartialSamples:
-    """Reads the JSON of samples, in their order: successive ones share what is the same.
-
-    Figures are those of ``Decoder`` for all fields but those ``without``. Raises as it does.
-    ``fast``: there are enough samples that a faster JSON parser is worth loading."""
+    """Reads the JSON of samples, in order: successive ones share equal parts. Gives and raises the
+    same as ``Decoder``, except for the fields ``without``. ``fast``: there are enough samples that
+    a faster JSON parser is worth loading."""
 
     def __init__(self, layouts: Layouts, without: Without = LEFT_OUT, fast: bool = False) -> None:
         self._fast = fast
@@ -71,14 +70,14 @@ class PartialSamples:
         kernel = layouts.get(form.NAMES[KernelSample], [])[:-1]
         fourth = layouts.get(form.NAMES[RawSample], [])[3:4]
         self._interrupts_known = fourth == ["kernel"] and kernel[: len(_KERNEL)] == _KERNEL
-        # the keys of the last histogram at each place of a sample, as text and as numbers
+        # the keys of the last histogram at each position in a sample, as text and as numbers
         self._keys: dict[int, tuple[list[bytes], list[int]]] = {}
 
     def read(self, data: bytes) -> tuple[Any, RawSample]:
         """Whether it is shown, and the sample."""
         check_memory(data)
         if self._interrupts_known:
-            # of a wide machine they are most of the text
+            # on a wide machine they are most of the text
             data = _without_interrupts(data)
         cut = self._split_histograms(data) if self._histograms_known else None
         if cut is None:
@@ -92,8 +91,8 @@ class PartialSamples:
         return is_shown, raw
 
     def _split_histograms(self, data: bytes) -> tuple[bytes, list[HistogramColumns]] | None:
-        """The text with a number in place of each histogram, and those; ``None`` where they are not
-        plain columns."""
+        """The text with a number instead of each histogram, and the histograms; ``None`` if they
+        are not plain columns."""
         histograms: list[HistogramColumns] = []
         parts: list[bytes] = []
         place = 0
@@ -112,7 +111,7 @@ class PartialSamples:
         """The object from ``begin`` to ``end`` if it has whole keys, ascending, and counts."""
         text = data[begin:end]
         buckets = text.count(b":")
-        # what is left without the digits says that there are whole numbers and nothing else
+        # without its digits, the text must be that of whole numbers and nothing else
         if text.translate(None, _DIGITS) != b'{%s"":}' % (b'"":,' * (buckets - 1)):
             return None
         parts = text.split(b'"')
@@ -129,8 +128,8 @@ class PartialSamples:
         return HistogramColumns(places, counts)
 
     def _key_numbers(self, number: int, keys: list[bytes]) -> list[int] | None:
-        """The keys as numbers, those of the one before where they are the same; ``None`` if they
-        are not places. ValueError if they are not as JSON has numbers."""
+        """The keys as numbers, reused from the last histogram if equal; ``None`` if they are no
+        bucket keys. ValueError if they are not written like JSON numbers."""
         cached = self._keys.get(number)
         if cached is not None and cached[0] == keys:
             return cached[1]
@@ -169,7 +168,7 @@ def _next_end(data: bytes, place: int) -> int:
 
 
 class _PartialDecoder(Decoder):
-    """A decoder that takes ``histograms`` by their numbers."""
+    """A decoder that replaces numbers by the ``histograms`` they stand for."""
 
     def __init__(self, layouts: Layouts, without: Without) -> None:
         super().__init__(layouts, form.NAMES, without)
@@ -193,8 +192,8 @@ class _PartialDecoder(Decoder):
 
 
 def _cached(coder: Coder) -> Coder:
-    """Return ``coder``'s result, kept as long as the value stays the same: every sample has a job's
-    options."""
+    """A caching ``coder``: its result is kept while the value stays the same (every sample has the
+    job's options)."""
     cached: tuple[Any, Any] | None = None
 
     def decode(value: Any) -> Any:

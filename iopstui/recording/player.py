@@ -32,15 +32,16 @@ Event = TypeVar("Event")
 
 
 class Player(ABC, Generic[Item, Event]):
-    """Shows each item at its time, in a thread of its own. Subclasses say which items there are
-    (``_items``), what is shown of one (``_show``), and how long the recording is (``end``).
+    """Shows each item at its time, in a separate thread. Subclasses define the items (``_items``),
+    how to show one (``_show``), and the length of the recording (``end``).
 
     ``on_failure`` is called in the thread with what ends the replay."""
 
     lookback_s: float
-    """How much before a place is played at once after a jump to it, so that charts have a past."""
+    """After a jump, this many seconds before the goal are played at once, so that charts have a
+    past."""
     longest_pause_s = math.inf
-    """In a longer pause of the recording only this much is waited for."""
+    """Longer pauses in the recording are shortened to this."""
 
     def __init__(self, speed: float) -> None:
         self.speed = speed
@@ -66,12 +67,12 @@ class Player(ABC, Generic[Item, Event]):
     @property
     @abstractmethod
     def marks(self) -> Sequence[tuple[float, str]]:
-        """(second, text) of all marks, and the starts of jobs that have none of their own."""
+        """(second, text) of all marks, and of the starts of jobs without a mark."""
 
     @abstractmethod
     def _items(self, goal: float | None) -> Iterator[Item | None]:
-        """What follows a jump to ``goal``, or the beginning; ``None`` where more has to be waited
-        for."""
+        """The items after a jump to ``goal``, or from the beginning; ``None`` means: wait for
+        more."""
 
     @abstractmethod
     def _show(self, item: Item) -> None:
@@ -81,7 +82,7 @@ class Player(ABC, Generic[Item, Event]):
         return True
 
     def _wait_for_more(self) -> float | None:
-        """Wait for a recording to grow; the goal of a jump if one is asked for."""
+        """Wait for a recording to grow; return the goal of a jump if one is requested."""
         return None
 
     def time_text(self, t: float) -> str:
@@ -91,8 +92,8 @@ class Player(ABC, Generic[Item, Event]):
     time_example = "1:30, 1:02:03, 90"
 
     def time_of(self, text: str) -> float:
-        """The second of the recording that people mean. UsageError if it is not a time, or not in
-        the recording."""
+        """The second of the recording that a user's text means. UsageError if it is not a time, or
+        not in the recording."""
         t = self._second_of(text.strip())
         if not 0.0 <= t < self.end + 1.0:
             raise UsageError(f"Nothing was recorded at {printable(text)}.",
@@ -141,7 +142,8 @@ class Player(ABC, Generic[Item, Event]):
             self._thread.join()
 
     def pause(self, paused: bool) -> None:
-        """Stop or go on; from its end on it begins again, or follows what is still written."""
+        """Pause or continue. At the end, continuing begins again, or follows a recording that is
+        still written."""
         with self._condition:
             self._move_to(self._shown_position())
             self.paused = paused
@@ -171,7 +173,7 @@ class Player(ABC, Generic[Item, Event]):
         return self.speed
 
     def seek(self, t: float) -> None:
-        """Go to this second; times beyond an end mean that end."""
+        """Go to this second; a time beyond the beginning or end means that one."""
         with self._condition:
             self._goal = min(max(t, 0.0), self.end)
             self._condition.notify()
@@ -190,7 +192,7 @@ class Player(ABC, Generic[Item, Event]):
         return self._t + (time.monotonic() - self._since) * self.speed
 
     def _shown_position(self) -> float:
-        """What is shown, which may lag behind at a high speed."""
+        """The position shown, which may lag behind at a high speed."""
         return min(max(self._t, min(self._position(), self._due)), self.end)
 
     def _move_to(self, t: float) -> None:
@@ -213,7 +215,7 @@ class Player(ABC, Generic[Item, Event]):
             self.on_failure(error)
 
     def _play(self, items: Iterator[Item | None]) -> float | None:
-        """Play until it has to go on elsewhere (where) or is closed (``None``)."""
+        """Play until a jump (return its goal) or until it is closed (``None``)."""
         shown_t = -1.0
         for item in items:
             while (goal := self._wait_for(item)) is not None:
@@ -231,7 +233,7 @@ class Player(ABC, Generic[Item, Event]):
         return None
 
     def _wait_for(self, item: Item | None) -> float | None:
-        """Wait for this item's time. Returns a jump's goal as soon as one is asked for."""
+        """Wait for this item's time. Returns a jump's goal as soon as one is requested."""
         if item is None:
             self._due = math.inf
             return self._wait_for_more()

@@ -14,7 +14,8 @@ from iopstui.model.samples import RawSample
 from iopstui.recording.records import JobRun, RecordedDevices
 
 MAX_SAMPLES = 2400
-"""However often is sampled: packed one takes 2 kB with 2 CPUs and one disk, and grows with both."""
+"""A limit for any sampling rate: a packed sample takes 2 kB with 2 CPUs and one disk, more with
+more."""
 
 
 EXPERIMENT = (
@@ -24,9 +25,9 @@ EXPERIMENT = (
 
 
 class CurrentState:
-    """The run and the experiment that are under way, for a recording that begins in the middle of
-    them: all points so far. With ``keeps_finished`` an experiment stays after its end, until
-    something else is run."""
+    """The current run and experiment (all points so far), for a recording that begins in the middle
+    of them. With ``keeps_finished`` an experiment stays after its end, until something else is
+    run."""
 
     def __init__(self, keeps_finished: bool = False) -> None:
         self._keeps_finished = keeps_finished
@@ -56,7 +57,7 @@ class CurrentState:
 
     @property
     def finished(self) -> bool:
-        """True if the experiment has ended that is kept."""
+        """True if the experiment it keeps has ended."""
         last = self._experiment[-1] if self._experiment else None
         return isinstance(last, events.ExperimentFinished)
 
@@ -68,8 +69,8 @@ class CurrentState:
 
 
 class BaselineSamples:
-    """Samples that the next difference needs: the one before it, and the last ones with the parts
-    that not every sample has. fio repeats its last document, so two of them."""
+    """Samples that the next difference needs: the last one, and the last ones with parts that not
+    every sample has. Two with a document of fio, because fio repeats its last one."""
 
     def __init__(self) -> None:
         self._samples: dict[str, RawSample] = {}
@@ -116,8 +117,8 @@ class _Packed(NamedTuple):
 
 
 class PreTriggerBuffer:
-    """The last ``seconds`` of samples and of what happened between them, oldest first, and before
-    them the ``lead`` of the oldest, the run under way then (``initial_state``) and the ``devices``.
+    """The samples and events of the last ``seconds``, oldest first, with what must precede the
+    oldest one: its ``lead`` samples, the run of that time (``initial_state``) and the ``devices``.
     At most MAX_SAMPLES."""
 
     def __init__(self, seconds: float) -> None:
@@ -147,7 +148,7 @@ class PreTriggerBuffer:
         return now_ns - first.arrived_ns > self._span_ns or self._samples > MAX_SAMPLES
 
     def _drop(self) -> None:
-        """The oldest sample, with what happened before it."""
+        """Drop the oldest sample, with the events before it."""
         while not isinstance(first := self._items.popleft(), _Packed):
             self.initial_state.add(first)
             if isinstance(first, RecordedDevices):

@@ -32,7 +32,7 @@ MAX_RATIO = 256
 """How many times larger than the file its samples may be; zlib makes a thousand times of zeros, and
 about 30 times of real samples."""
 MAX_HOLE_BYTES = 16 << 20
-"""After damage the next key is looked for so far; a minute of many disks and CPUs takes 1 MiB."""
+"""How far the next key is searched after damage; a minute of many disks and CPUs takes 1 MiB."""
 MAX_MONOTONIC_NS = 1 << 63
 """What CLOCK_MONOTONIC can say."""
 KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
@@ -40,8 +40,7 @@ KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
 
 @dataclass(frozen=True, slots=True)
 class SampleRecord:
-    """A raw sample at ``t``. One without ``is_shown`` is only there to be subtracted
-    from."""
+    """A raw sample at ``t``. One without ``is_shown`` is only there for the next difference."""
 
     t: float
     raw: RawSample
@@ -65,9 +64,9 @@ class RecordingTooShort(UsageError):
 
 @dataclass(slots=True)
 class RecordingIndex:
-    """Index of a recording, from the heads of its chunks. ``keys`` and ``key_times`` are the places
-    to begin reading at; ``events`` everything except samples, with its place; ``end`` the last
-    sample's time. ``has_end_marker``: the recording was stopped properly."""
+    """Index of a recording, from the heads of its chunks. ``keys`` and ``key_times`` are the
+    positions at which reading can begin; ``events`` everything except samples, with positions;
+    ``end`` the last sample's time. ``has_end_marker``: the recording was stopped properly."""
 
     keys: array[int] = field(default_factory=lambda: array("q"))
     key_times: array[float] = field(default_factory=lambda: array("d"))
@@ -106,9 +105,9 @@ def recording_path(name: str) -> Path:
 class Recording:
     """An open recording. Raises UsageError if it is not a recording, or one of a newer iopstui.
 
-    ``damage`` says after reading in words why not all of the file was read ("" if it was), and
-    ``unread_bytes`` how much was not. Behind damage it is read from the next key on.
-    ``file`` is the open file, where this process may not open ``path`` itself."""
+    After reading, ``damage`` says why not all of the file was read ("" if it was), and
+    ``unread_bytes`` how much was not. After damage, reading continues at the next key. ``file`` is
+    the open file, if this process may not open ``path`` itself."""
 
     def __init__(self, path: Path, file: BinaryIO | None = None) -> None:
         self.path = path
@@ -138,8 +137,8 @@ class Recording:
         return any(self._holes.values())
 
     def reopen(self) -> None:
-        """Read the same file from now on at a place of its own: a forked process shares the other
-        one's. OSError if it can't be."""
+        """Open the same file again to get its own position: a forked process shares its parent's.
+        OSError if that fails."""
         self._file = os.fdopen(os.open(f"/proc/self/fd/{self._file.fileno()}", os.O_RDONLY), "rb")
 
     def close(self) -> None:
@@ -152,8 +151,8 @@ class Recording:
         self.close()
 
     def skip_unneeded_fields(self, without: Without = LEFT_OUT) -> None:
-        """From now on samples are ``without`` what a report does not need (partial_samples.py), and
-        are read in a fraction of the time."""
+        """From now on samples lack the fields ``without``, which a report does not need
+        (partial_samples.py), and are read in a fraction of the time."""
         self._partial = PartialSamples(self._layouts, without, self._large)
 
     def pass_over(self, *names: str) -> None:
@@ -163,16 +162,16 @@ class Recording:
     # -- reading
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
-        """Everything from ``start`` (a place of the index) on and before ``end``, in order. What
-        follows damage is not read up to the next key."""
+        """Everything from ``start`` (a position of the index) up to ``end``, in order. After damage
+        it continues at the next key."""
         records = self._read(start, end, growing=False)
         return (record for record in records if record is not None)
 
     def follow(self, start: int | None = None) -> Iterator[Record | None]:
         """The records of a file that is still being written, in order, until its end marker.
 
-        ``None`` means that nothing more is there yet: the next step looks at the file again."""
-        self.damage = ""  # what was cut off when the index was made has arrived since
+        ``None`` means that nothing more is there yet; the next step checks the file again."""
+        self.damage = ""  # the part cut off when the index was made has arrived since
         for record in self._read(start, None, growing=True):
             yield record
             if isinstance(record, EventRecord) and isinstance(record.value, form.RecordingEnd):
@@ -212,8 +211,8 @@ class Recording:
                 return
 
     def payloads(self) -> Iterator[tuple[bytes, float, bytes]]:
-        """(kind, time, JSON) of each chunk, in order, not decoded, for copying a part of the
-        recording. ``event`` reads those of kind ``E``."""
+        """(kind, time, JSON) of each chunk in order, not decoded, to copy a part of the recording.
+        ``event`` reads those of kind ``E``."""
         stream: Any = None
         kinds = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
         for chunk in self._chunks(None, kinds, growing=False):
@@ -230,7 +229,7 @@ class Recording:
             yield chunk.kind, chunk.t, data
 
     def event(self, data: bytes) -> Any:
-        """The record that this JSON is of; None for one that a newer iopstui wrote."""
+        """The record in this JSON; None for one that only a newer iopstui knows."""
         try:
             name, value = parse_json(data, is_large=False)
             kind = form.EVENT_KINDS.get(name)
@@ -239,7 +238,7 @@ class Recording:
             raise _unreadable(self.path, error) from error
 
     def index(self) -> RecordingIndex:
-        """Looks over the whole recording, without decoding its samples. Done once."""
+        """Index the whole recording without decoding its samples. Done once."""
         if not self._indexed_once:
             self._indexed_once = True
             self._extend_index(growing=False)
@@ -284,7 +283,7 @@ class Recording:
         return True
 
     def _reaches(self, end: int, growing: bool) -> bool:
-        """Return whether the file is at least ``end`` bytes long, or has grown to that."""
+        """Whether the file is at least ``end`` bytes long, or has grown to that."""
         if end > self.size and growing:
             self.size = os.fstat(self._file.fileno()).st_size
         return end <= self.size
@@ -296,11 +295,11 @@ class Recording:
     def _read_chunks(
         self, start: int | None, keep: bytes, growing: bool
     ) -> Iterator[_Chunk | None]:
-        """The chunks; payloads only of the kinds in ``keep``, others are skipped. ``None`` where a
-        ``growing`` file has no whole chunk yet."""
+        """The chunks; payloads only of the kinds in ``keep``, others are skipped. ``None`` if a
+        ``growing`` file has no complete chunk yet."""
         place = self.start if start is None else start
         while True:
-            # someone else may have read from the same file since
+            # another reader may have moved the position in the same file
             self._file.seek(place)
             head = self._file.read(max(form.HEAD.size, len(form.NAME)))
             if head.startswith(form.NAME):
@@ -340,15 +339,15 @@ class Recording:
             place = behind
 
     def _behind(self, place: int, why: str, growing: bool) -> int | None:
-        """Where reading goes on behind the damage at ``place``; ``None`` if it does not."""
+        """Where reading continues after the damage at ``place``; ``None`` if it does not."""
         if place not in self._holes:
             self._damaged(place, why, None if growing else self._next_key(place + 1))
         return self._holes[place]
 
     def _damaged(self, place: int, why: object, until: int | None = None) -> None:
-        """Nothing is read from ``place`` on, or ``until`` another one."""
+        """Note that nothing is read from ``place`` on, or only ``until`` another position."""
         self._holes[place] = until
-        # the index looks at no sample, so it may notice the same damage later
+        # the index doesn't read samples, so it may notice the same damage later
         begins = {
             end or self.size: begin for begin, end in sorted(self._holes.items(), reverse=True)
         }
@@ -385,7 +384,7 @@ class Recording:
         return None
 
     def _followed(self, place: int) -> None:
-        """Files were put behind each other (cat a b > c)."""
+        """Note that another recording follows in the file (cat a b > c)."""
         self.damage = (
             f"another recording begins at byte {place}; to read that one: "
             f"tail -c +{place + 1} {shlex.quote(_name(self.path))} > OTHER.iops"
@@ -431,7 +430,7 @@ class Recording:
         # a report copies texts several times
         allowance.spend(max(untrusted.memory_for(data), 5 * len(data)))
         name, value = parse_json(data, is_large=False)
-        # what a newer iopstui knows more is passed over
+        # fields that only a newer iopstui knows are skipped
         kind = form.EVENT_KINDS.get(name)
         if kind is None:
             return None
@@ -443,7 +442,7 @@ class Recording:
 
 
 def _hole(t: float) -> EventRecord:
-    """The record in place of those that could not be read: what held before it may have ended."""
+    """A record instead of those that could not be read: what was true before it may have ended."""
     answer = Answer("", events.UNREADABLE, GOOD, "what was recorded here cannot be read", UNKNOWN)
     return EventRecord(t, events.AnswerGiven(t, answer))
 
@@ -470,14 +469,14 @@ def _layouts(value: Any) -> dict[str, list[str]]:
 
 @dataclass(slots=True)
 class _Allowance:
-    """The bytes that something may still take: a small file may hold very much. ``error``: the
-    message when there are no more."""
+    """A budget of bytes, because a small file may expand to very much. ``error``: the message when
+    it is used up."""
 
     remaining: int
     error: str
 
     def spend(self, size: int) -> None:
-        """Raise MalformedData where there is no more of it."""
+        """Raise MalformedData if it is used up."""
         self.remaining -= size
         if self.remaining < 0:
             raise MalformedData(self.error)
@@ -566,7 +565,8 @@ def _unreadable(path: Path, error: BaseException) -> UsageError:
 
 
 def impossible_figure_error(paths: Sequence[Path], error: BaseException) -> UsageError:
-    """The error for an impossible figure in one of these recordings: not iopstui's writing."""
+    """The error for an impossible figure in one of these recordings, which iopstui can't have
+    written."""
     names = ", ".join(map(_name, paths))
     detail = printable(str(error) if isinstance(error, ImpossibleFigure) else repr(error))
     return UsageError(f"{names}: it contains impossible figures ({detail}).")

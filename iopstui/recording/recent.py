@@ -30,7 +30,7 @@ class RecentRecording:
 
 
 def remember_recording(path: Path) -> None:
-    """Keep the path of a recording that begins. Not being able to is no reason not to record."""
+    """Remember the path of a new recording. If that fails, recording goes on anyway."""
     with contextlib.suppress(OSError):
         directory = state_directory()
         earlier = [entry for entry in _read_list(directory) if entry != path.absolute()]
@@ -42,8 +42,7 @@ def remember_recording(path: Path) -> None:
 
 
 def recent_paths(directory: Path, most: int) -> list[Path]:
-    """The newest recordings that are still there: those that were made, and those in
-    ``directory``."""
+    """The newest recordings that still exist: remembered ones, and those in ``directory``."""
     mtimes: dict[Path, float] = {}
     for path in _candidates(directory):
         with contextlib.suppress(OSError):
@@ -53,8 +52,8 @@ def recent_paths(directory: Path, most: int) -> list[Path]:
 
 
 def recent_recordings(directory: Path, most: int) -> list[RecentRecording]:
-    """Return recent recordings with what each is of, behind the directories that are recorded to
-    all the time. Reads the beginning of each file."""
+    """Recent recordings with their targets, after the directories that are recorded to
+    continuously. Reads the beginning of each file."""
     directories = [one for module in feature_modules("recording_directory")
                    for one in module.recorded_directories()]  # fmt: skip
     files = (_read_recent(path) for path in recent_paths(directory, most))
@@ -62,7 +61,7 @@ def recent_recordings(directory: Path, most: int) -> list[RecentRecording]:
 
 
 def remembered_paths() -> list[Path]:
-    """All that was recorded to lately, whether it is still there or not."""
+    """All paths recorded to lately, whether they still exist or not."""
     try:
         return _read_list(state_directory())
     except OSError:

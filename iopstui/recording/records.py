@@ -1,5 +1,5 @@
-"""Parts of a recording besides samples and events. Not in ``layout``, which knows the classes of
-everything that there can be in one: most sessions never write a recording."""
+"""Parts of a recording besides samples and events. They are not in ``layout``, which imports the
+classes of all records: most sessions never write a recording."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from iopstui.model.samples import Exemplar
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """The job of a step: as it was asked for (``job`` with ``overrides``, ``size``, ``bind``, and
-    ``knobs`` of this run alone), and as fio got it (``text``, whose ``files`` it opens; surrogates
-    stand for odd bytes). ``binding`` says which of its jobs ran on which CPU, if that was chosen.
-    """
+    """The job of a step: as requested (``job`` with ``overrides``, ``size``, ``bind``, and
+    ``knobs`` of this run), and as passed to fio (``text``, whose ``files`` it opens; surrogates
+    stand for odd bytes). ``binding`` says which of its jobs ran on which CPU, if that was
+    chosen."""
 
     step: int
     job: str

@@ -1,4 +1,4 @@
-"""A recording without what says whose machine it is of: host names, addresses, users, paths,
+"""A recording without anything that identifies the machine: host names, addresses, users, paths,
 serials, names of processes, cgroups and device-mapper devices."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OPTIONS = (
     "rbdname", "clustername", "clientname", "volume", "brick", "program", "arguments", "uid", "gid",
 )  # fmt: skip
 """Options of fio with such values."""
-# words of iopstui's own, which its reports decide by, and the kernel's names of devices
+# iopstui's own words, on which its reports depend, and the kernel's device names
 _OWN_NAMES = frozenset(
     {"kind", "tree", "device", "also", "slaves", "holders", "partitions", "disk", "op", "unit",
      "rule", "field", "fstype", "level", "phase", "layer"}
@@ -38,14 +38,14 @@ _NOT_PRIVATE = frozenset(
      "readwrite", "mixed", "randread", "randwrite", "randrw", "trimwrite", "data", "test", "file",
      "job", "run", "disk", "device", "total", "host", "hosts"}
 )  # fmt: skip
-"""Words that reports are made of: they reveal no name."""
-# a mount's options that name machines and people
+"""Words of reports that reveal no name."""
+# mount options that name machines and people
 _MOUNT_OPTION = re.compile(
     r"\b((?:client|mount|local)?addr|user(?:name)?|domain|ip|servern|prefixpath|credentials|cred)"
     r"(=)([^,\s]+)"
 )
 _USER = re.compile(r"/(?:home|Users|export/home|media|run/media|run/user)/([^/\s:,]+)")
-# what tells a machine or a person by its form
+# text that identifies a machine or a person by its form
 _TELLING = re.compile(
     r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'`,;)\]}>]+"  # URL
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*"  # user and machine
@@ -58,9 +58,9 @@ _TELLING = re.compile(
 )
 _OPTION = re.compile(rf"\b({'|'.join(OPTIONS)})(\s*=\s*)[^\n]*")
 _PATH = re.compile(r"(?:^|(?<=[\s=\"'(:,\[<`]))~?/[^\s\"'`;,)\]}>]+", re.MULTILINE)
-# with all that stands before it: a process's name may hold anything
+# with all text before it: a process's name may contain anything
 _PROCESS = re.compile(r"[^.;,\n]*\(pid \d+\)")
-# what findings say of others: a cgroup's or program's name, a server's address
+# names in findings: of a cgroup or program, a server's address
 _NAMES_IN_FINDINGS = (
     (re.compile(r"^.+(?= does (?:\d+ % of the (?:reads|writes) on |all that io\.max ))"), REDACTED),
     (re.compile(r"(?<=it may be )[^(\n]*\(PID \d+[^:\n]*:"), f"{REDACTED} (PID:"),
@@ -76,7 +76,8 @@ MAX_HOSTS_LENGTH = 4096
 
 
 class RedactedRecording(Recording):
-    """A recording whose records have "redacted" in place of all that. Raises as ``Recording``."""
+    """A recording whose records have "redacted" instead of all that. Raises the same as
+    ``Recording``."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -91,8 +92,8 @@ class RedactedRecording(Recording):
         self.path = Path(REDACTED)
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
-        """Return records like ``Recording.records``. Samples are numbers: of their names only those
-        of single requests are in a report."""
+        """Return records like ``Recording.records``. Samples are numbers; the only names in them
+        that reports show are those of single requests."""
         for record in super().records(start, end):
             if isinstance(record, SampleRecord):
                 yield self._without_names(record)
@@ -118,14 +119,14 @@ def opened(path: Path, redact: bool) -> Recording:
 
 
 class Redactor:
-    """Learns what is private from the fields that hold it, and takes it out of every text."""
+    """Collects private words from the fields that have them, and removes them from every text."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
 
     def learn(self, value: Any) -> None:
-        """All that is private in a recorded value."""
+        """Learn everything private in a recorded value."""
         before = len(self._known)
         if before < _MAX_NAMES:
             names = (name for whole in _private_values(value) for name in _names_in(whole))
@@ -138,7 +139,7 @@ class Redactor:
             self._pattern = re.compile(pattern, re.IGNORECASE)
 
     def redacted(self, value: Any) -> Any:
-        """The value with nothing private in it; its types stay as they are."""
+        """The value without anything private; its types stay the same."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, Mapping):
@@ -185,12 +186,13 @@ class Redactor:
 
 
 def _names_a_figure(name: str, value: Any) -> bool:
-    """An expectation's path is no place in a file system."""
+    """Whether the value names a figure: an expectation's path is not a file's."""
     return name == "path" and isinstance(value, (list, tuple))
 
 
 def _name_pattern(name: str) -> str:
-    """A name as a word (``_`` ends one); one that cannot be taken for another word anywhere."""
+    """A pattern for a name as a whole word (``_`` ends one), or anywhere if it can't be mistaken
+    for another word."""
     text = re.escape(name)
     if len(name) >= TELLING_LENGTH and not name.isalpha():
         return text

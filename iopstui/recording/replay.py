@@ -25,8 +25,7 @@ NOT_IN_RECORDING = "{} is not available in a recording"
 
 
 class ReplayFold:
-    """Turns records into the events of the live session, with the same code that makes frames
-    live."""
+    """Turns records into the events of the live session, with the same code as live."""
 
     def __init__(
         self,
@@ -48,7 +47,7 @@ class ReplayFold:
         return self._builder.state
 
     def feed(self, record: Record) -> Iterator[events.Event]:
-        """The events of one record: at most one, but a sample that is not shown has none."""
+        """The events of one record; a sample that is not shown has none."""
         if isinstance(record, SampleRecord):
             raw = record.raw
             frame = self._builder.feed(raw)
@@ -71,7 +70,8 @@ class ReplayFold:
             yield value
 
     def _ended_findings(self, value: events.Event) -> Iterator[events.Event]:
-        """Where the recording cannot be read, nobody knows what holds from then on."""
+        """If a part of the recording cannot be read, active findings end: nobody knows whether they
+        still hold."""
         match value:
             case events.FindingReported():
                 self._findings[value.finding.rule] = value
@@ -86,10 +86,10 @@ class ReplayFold:
 def replay_events(
     recording: Recording, fold: ReplayFold | None = None, wait: Callable[[], bool] | None = None
 ) -> Iterator[events.Event]:
-    """All events of a recording, as fast as they are taken. Where it is not whole, or begins in
-    the middle of a run, a Notice of the replay's own says so. With ``wait`` a recording that is
-    still being written is followed to its end marker, or until ``wait``, which is called where
-    nothing more is there, gives False."""
+    """All events of a recording, as fast as they are consumed. If it is incomplete, or begins in
+    the middle of a run, a Notice says so. With ``wait`` a recording that is still being written is
+    followed to its end marker, or until ``wait``, which is called when nothing more is there,
+    returns False."""
     fold = fold or ReplayFold(recording.header)
     notified = False
     last = 0.0
@@ -116,7 +116,7 @@ STARTS_DURING_RUN = (
 
 
 def why_incomplete(recording: Recording, has_end_marker: bool) -> str:
-    """Why the recording is not whole, in words; "" if it is."""
+    """Why the recording is incomplete, in words; "" if it is complete."""
     if recording.damage:
         return recording.damage
     if has_end_marker:
@@ -141,9 +141,9 @@ def _marks(recorded: Sequence[object]) -> list[tuple[float, str]]:
 class ReplaySession(Player[Record, events.Event]):
     """Plays a recording to the screen: a session that measures nothing (ui.messages.Controller).
 
-    Raises UsageError where there is no sample to show. ``on_jump`` is called in the session's
-    thread before the events of another place follow: what was shown until then is void.
-    Figures that can't be end the replay (``on_failure``)."""
+    Raises UsageError if there is no sample to show. ``on_jump`` is called in the session's thread
+    before the events of another position follow: discard what was shown until then. Impossible
+    figures end the replay (``on_failure``)."""
 
     disk_use = None
 
@@ -170,7 +170,7 @@ class ReplaySession(Player[Record, events.Event]):
         self._look_ahead()
 
     def _look_ahead(self) -> None:
-        """The devices and the first sample's time, which the screen needs before it begins."""
+        """Read the devices and the first sample's time, which the screen needs before it begins."""
         for record in self._recording.records():
             if isinstance(record, SampleRecord):
                 self._origin_ns = record.raw.arrived_ns
@@ -191,7 +191,7 @@ class ReplaySession(Player[Record, events.Event]):
 
     @property
     def devices(self) -> Mapping[str, BlockDevice]:
-        """The target's devices as they were at this moment of the recording."""
+        """The target's devices at this moment of the recording."""
         return self._fold.devices
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
@@ -210,11 +210,11 @@ class ReplaySession(Player[Record, events.Event]):
         self._notice(NOT_IN_RECORDING.format("changing a tunable"))
 
     def knobs(self) -> list[TunableState]:
-        """The tunables of the disks as they were at this moment; none can be changed."""
+        """The tunables of the disks at this moment; none can be changed."""
         return list(_recorded_tunables(queued_disks(self.target, self._fold.devices)))
 
     def topology(self) -> Topology:
-        """The recorded machine's CPUs; nothing of them in an older recording."""
+        """The recorded machine's CPUs; empty for an older recording."""
         return self.header.topology
 
     def close(self) -> None:
@@ -241,7 +241,7 @@ class ReplaySession(Player[Record, events.Event]):
         self._sink(events.Notice(self.at, "info", text))
 
     def _records(self, start: int | None = None) -> Iterator[Record | None]:
-        """The records from a place of the index on; ``None`` where more has to be waited for."""
+        """The records from a position of the index on; ``None`` means: wait for more."""
         return self._recording.records(start)
 
     def _items(self, goal: float | None) -> Iterator[Record | None]:
@@ -254,14 +254,14 @@ class ReplaySession(Player[Record, events.Event]):
 
     def _show(self, item: Record) -> None:
         for event in self._fold.feed(item):
-            # the session's end is not the replay's: one can still go back
+            # the end of the session does not end the replay: the user can still go back
             if not isinstance(event, events.SessionEnded):
                 self._sink(event)
         if self._fold.run is not None:
             self.job, self.overrides = self._fold.run.job, dict(self._fold.run.overrides)
 
     def _jump(self, t: float) -> Iterator[Record | None]:
-        """What is played to show the place at ``t``; tells what happened before it."""
+        """The records to play to show the position ``t``; emits what happened before it."""
         index, start_t = self._index, self._index.time_before(t - self.lookback_s)
         place, lead = index.key_before(start_t), index.key_before(start_t - 1e-6)
         self.on_jump()

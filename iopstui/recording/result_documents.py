@@ -1,4 +1,4 @@
-"""Find the documents of fio in a file, whatever other programs have made of it.
+"""Find the documents of fio in a file, however other programs have wrapped it.
 
 fio's own layout is read as a stream. The file may also be compressed, be UTF-16 (PowerShell) or
 UTF-32, have a prefix in each line (kubectl, docker, CI), colours, decimal commas or figures without
@@ -35,11 +35,11 @@ from iopstui.untrusted import (
 HEAD_BYTES = 1 << 18
 MAX_BYTES = 512 << 20
 MAX_REPEATED_BYTES = 64 << 20
-"""Of compressed or labelled text, which a small file may have very much of."""
+"""Limits of compressed or labelled text: a small file may expand to very much."""
 MAX_RESPELLED_BYTES = 16 << 20
 MAX_OTHER_LINES = 1_000_000
 MAX_OTHER_LAYOUT = 32 << 20
-"""Bytes; JSON in another layout than fio's is parsed as a whole."""
+"""Limit in bytes: JSON in another layout than fio's is parsed as a whole."""
 MAX_PREFIXES = 64
 LONGEST_LINE = 1 << 20
 LONGEST_QUOTE = 40
@@ -51,7 +51,7 @@ _VERSION = re.compile(rb'"fio version"')
 _VERSION_IN_STRING = re.compile(rb"""(?:\\+"|')fio version(?:\\+"|')""")
 _VERSION_NAME = "fio version"
 _ESCAPE = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\))")
-"""What colours a terminal, or names its window."""
+"""Sequences that set a terminal's colours or title."""
 _MESSAGE_KEYS = "log", "MESSAGE", "message", "msg"
 """The names of a line's text in logs of docker, journald and others that are JSON."""
 _TIME = re.compile(
@@ -94,8 +94,8 @@ def _chunks(path: Path, file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _wide_encoding(begin: bytes) -> str:
-    """The encoding of text whose characters have more than one byte each, by its mark, or by the
-    zeros in its first, which is ASCII; "" for any other."""
+    """The encoding of text with more than one byte per character, from its byte order mark or from
+    the zero bytes of its first (ASCII) character; "" for any other."""
     # UTF-16's little-endian mark is also the beginning of UTF-32's
     if begin in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
         return "utf-32"
@@ -137,7 +137,7 @@ def text_head(path: Path) -> bytes:
 
 
 def has_document(head: bytes) -> bool:
-    """Whether a document of fio begins there, in whatever wrapping."""
+    """Whether a document of fio begins there, in any wrapping."""
     head = respelled(head, respell(head))
     match = _VERSION.search(head)
     if match is not None:
@@ -146,8 +146,8 @@ def has_document(head: bytes) -> bool:
 
 
 def broken_place(path: Path) -> str:
-    """In words, where the first document of a file stops being JSON; "" where that is not known,
-    as with a prefix on each line."""
+    """In words, where the first document of a file stops being JSON; "" if unknown, as with a
+    prefix on each line."""
     if path.stat().st_size > MAX_RESPELLED_BYTES:
         return ""
     data = b"".join(text_blocks(path))
@@ -171,8 +171,8 @@ def broken_place(path: Path) -> str:
 
 
 class ResultReader:
-    """The documents of a file, and the text between them. ``notes``: in words, what was read
-    differently from how it is written."""
+    """The documents of a file, and the text between them. ``notes`` say what was read differently
+    from how it is written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -267,7 +267,7 @@ def _without_prefixes(
 
 
 def _prefix_patterns(text: bytes) -> dict[bytes, re.Pattern[bytes]]:
-    """The prefixes of lines with a document's first name, each with times in it left open."""
+    """Patterns for the prefixes of lines with a document's first name; times in them may vary."""
     patterns: dict[bytes, re.Pattern[bytes]] = {}
     for match in _VERSION.finditer(text):
         begin = text.rfind(b"\n", 0, match.start()) + 1
@@ -278,14 +278,14 @@ def _prefix_patterns(text: bytes) -> dict[bytes, re.Pattern[bytes]]:
         label = b"<time>".join(parts)
         if label not in patterns and len(patterns) <= MAX_PREFIXES:
             times = rb"(?:%s)" % _TIME.pattern
-            # without a blank (grep, diff) only where no longer name begins like this one
+            # without a blank (grep, diff) only if no longer name begins like this one
             end = rb"(?:[ \t]|(?=\r?\n))" if prefix[-1:].isalnum() else rb"[ \t]?"
             patterns[label] = re.compile(times.join(map(re.escape, parts)) + end)
     return patterns
 
 
 def _is_prefix(pattern: re.Pattern[bytes], text: bytes) -> bool:
-    """Whether more than the first line of a document has it, or that is the whole document."""
+    """Whether further lines of a document have it, or the document is only one line."""
     return any(
         _VERSION.search(line) is None or line.rstrip(b"\"' \t\r,;)").endswith(b"}")
         for line in text.split(b"\n")
@@ -309,7 +309,7 @@ def _message(line: bytes, key: str) -> bytes:
 
 
 def _json_in_line(line: bytes) -> dict[str, Any]:
-    """The object of a line of a log, behind its time and tag (fluentd) if it has them."""
+    """The object in a line of a log, after its time and tag (fluentd), if any."""
     try:
         row = parse_json(line[max(0, line.find(b"{")) :], is_large=False, exact=True)
     except ValueError:
@@ -318,8 +318,8 @@ def _json_in_line(line: bytes) -> dict[str, Any]:
 
 
 class _Framed:
-    """The documents of a text: in fio's own layout, or in any other if there is none of those.
-    ``depth``: how many times one may be in a string of the other layout."""
+    """The documents of a text: in fio's own layout, or else in any other. ``depth``: how often a
+    document may be nested in strings of the other layout."""
 
     def __init__(self, path: Path, pairs_hook: PairsHook | None, depth: int = MAX_STRING_DEPTH):
         self._path = path
@@ -337,8 +337,8 @@ class _Framed:
         yield from self._checked(self._framer.feed(block))
 
     def close(self) -> Iterator[tuple[str, Item]]:
-        """The rest, each with a label of the string it was in ("": in none): two hosts' output has
-        a string each."""
+        """The remaining documents, each with a label of its string ("": none), because each host's
+        output is a string of its own."""
         yield from (("", item) for item in self._checked(self._framer.close()))
         if self._is_framed:
             return
@@ -407,8 +407,8 @@ def _texts_in(value: Any, depth: int = 8) -> Iterator[str]:
 
 
 def _texts_by_rows(value: Any, depth: int = 8) -> Iterator[str]:
-    """Texts that hold documents of fio, of which each row (of a log in a list, or in lines) holds
-    a line. The innermost list counts: one around it may hold those of several hosts."""
+    """Texts that hold documents of fio, one line of them in each row (of a list or of lines). The
+    innermost list counts: an outer one may be of several hosts."""
     parts = value.values() if isinstance(value, dict) else value
     if not isinstance(value, (dict, list)) or not depth:
         return
@@ -441,7 +441,7 @@ def _quoted_texts(text: bytes) -> Iterator[str]:
         if _VERSION_IN_STRING.search(line) is None:
             continue
         chars, end = line.decode("utf-8", "replace"), 0
-        # after an unpaired quote, no string of this line ends where it seems to
+        # after an unpaired quote, strings of this line don't end where they seem to
         with contextlib.suppress(ValueError):
             while (begin := chars.find('"', end)) >= 0:
                 value, end = decoder.raw_decode(chars, begin)

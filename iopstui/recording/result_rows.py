@@ -10,7 +10,7 @@ from iopstui.model.samples import DIRECTIONS, FioStatus
 
 ALL_CLIENTS = "All clients"
 ROUNDING_S = 1.5
-"""fio says in whole seconds, rounded up, how long it has been running."""
+"""fio states its run time in whole seconds, rounded up."""
 _KIB = 1024
 _LATENCIES = ("slat", "clat", "lat")
 _NUMBERS = ("min", "max", "mean", "stddev")
@@ -21,8 +21,8 @@ Document = Mapping[str, Any]
 
 
 def newest_of_clients(data: Document) -> Document:
-    """A document of ``fio --client`` as one of a fio: the newest rows of each client and job (with
-    --status-interval older ones stand before them), without the sum of all."""
+    """A document of ``fio --client`` as that of a single fio: the newest rows of each client and
+    job (with --status-interval older ones come first), without the sum of all."""
     rows = data.get("client_stats")
     if data.get("jobs") or not isinstance(rows, list):
         return data
@@ -41,8 +41,8 @@ def newest_of_clients(data: Document) -> Document:
 
 
 def client_labels(rows: object) -> dict[int, str]:
-    """The client of each row that has one, by the row's number: its host, with the port where
-    servers of one host differ in it."""
+    """The client of each row that has one, by the row's number: its host, with the port if one host
+    has several servers."""
     clients = {
         number: (str(row["hostname"]), row.get("port"))
         for number, row in enumerate(rows if isinstance(rows, Sequence) else ())
@@ -70,7 +70,7 @@ def _clones(data: Document, row: Document) -> int:
 
 
 def without_older_units(data: Document) -> Document:
-    """A document of fio 2, which counts KiB and microseconds, in bytes and nanoseconds."""
+    """A document of fio 2, converted from KiB and microseconds to bytes and nanoseconds."""
     rows = data.get("jobs")
     if not str(data.get("fio version", "")).startswith("fio-2") or not isinstance(rows, list):
         return data
@@ -118,12 +118,12 @@ def _is_number(value: object) -> bool:
 
 
 def continues(before: FioStatus, status: FioStatus) -> bool:
-    """Whether two documents that follow each other are of one fio: they have the same jobs, fio
-    began at the same time, and what was counted has not become less."""
+    """Whether two successive documents are of one fio: they have the same jobs, fio began at the
+    same time, and no count has decreased."""
     if _identity(before) != _identity(status):
         return False
     begins = _started_s(before), _started_s(status)
-    # fio counts from anew when it has laid out its files
+    # fio restarts its counts when it has laid out its files
     laid_out = not _ios(before) and not any(job.error for job in before.jobs)
     if begins[0] is not None and begins[1] is not None and not laid_out:
         rounding = 0 if before.timestamp_ms % 1000 and status.timestamp_ms % 1000 else 1
@@ -137,8 +137,8 @@ def continues(before: FioStatus, status: FioStatus) -> bool:
 
 
 def _differ_since(before: FioStatus, status: FioStatus) -> bool:
-    """Whether a job began at another time, or its longest latency has become shorter: as fio on
-    another machine may have it, which did the same at the same time."""
+    """Whether a job began at another time, or its longest latency has become shorter, as if the
+    second document were of another machine that did the same at the same time."""
     for old, new in zip(before.jobs, status.jobs, strict=True):
         if old.job_start and new.job_start and old.job_start != new.job_start:
             return True

@@ -1,9 +1,9 @@
 """JSON as other formats spell it: in a cell of CSV, HTML, e-mail, literals of Python, JavaScript,
-Ruby, a URL, logfmt, with line numbers, in a box, with the quotes of a word processor, with commas
-behind the last of a list.
+Ruby, a URL, logfmt, with line numbers, in a box, with the quotes of a word processor, with a comma
+after the last element of a list.
 
 Each of them escapes quotes or line ends in its own way. Undoing that gives the text that fio wrote,
-which is then looked for as in any other file."""
+which is then searched like any other file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ESCAPES = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _PYTHON = re.compile(
     rb"""'([^'\\\n]*(?:\\.[^'\\\n]*)*)'?|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|\b(?:True|False|None)\b"""
 )
-"""A string (also one without an end, which is not looked at again from each quote in it), or a
+"""A string (even without an end, so that it is not scanned again from each quote in it), or a
 word."""
 _WORDS = {b"True": b"true", b"False": b"false", b"None": b"null"}
 _PYTHON_ESCAPE = re.compile(rb'\\x([0-9a-fA-F]{2})|\\.|"')
@@ -29,16 +29,16 @@ _KEY = re.compile(rb'"(?:[^"\\\n]|\\.)*"|(?<![\w$.])([A-Za-z_$][\w$]*)(?=[ \t]*:
 _CRI = re.compile(rb"^\S+ std(?:out|err) ([PF]) ([^\n]*)\n?", re.MULTILINE)
 _FOLD = re.compile(rb"\\\r?\n[ \t]*(?:\\(?= ))?")
 _BAR = rb"(?:\||\xe2\x94[\x82\x83]|\xe2\x95\x91)"
-"""The side of a box, also in its four kinds of Unicode."""
+"""The side of a box, including four Unicode characters."""
 _NUMBER = rb"^[ \t]*(?:%s[ \t]*)?(?:[\w./-]+:)?\d{1,9}(?:\t|:| +%s ?| )" % (_BAR, _BAR)
-"""What cat -n, nl, grep -n, vim and bat have before each line."""
+"""The text that cat -n, nl, grep -n, vim and bat put before each line."""
 _TAG = rb"</?(?:span|code|pre|div|p|b|i|em|td|tr|table)\b[^<>]*>"
 _SUBSTITUTES: tuple[tuple[bytes, bytes, bytes], ...] = (
     (_NUMBER + rb"[ \t]*\{\s*" + _NUMBER + rb'[ \t]*"fio version"', _NUMBER, b""),
     (rb'\{[ \t]*\+\r?\n[ \t]*"fio version"[^\n]*\+\r?$', rb"(?<![ \t])[ \t]*\+(?=\r?$)", b""),
     (rb'"fio version"[^\n]*%s[ \t]*\r?$' % _BAR, rb"[ \t]*%s[ \t]*(?=\r?$)" % _BAR, b""),
     (rb"\xe2\x80[\x9c-\x9e]fio version\xe2\x80[\x9c-\x9e]", rb"\xe2\x80[\x9c-\x9e]", b'"'),
-    # colours whose first character was lost, or made visible
+    # colour sequences whose first character was lost or made visible
     (rb'\[\d[\d;]*m"fio version"', rb"(?:\^\[)?\[(?:\d{1,3};)*\d{1,3}m", b""),
     (rb'<br ?/?>\s*"fio version"', rb"<br ?/?>", b"\n"),
     (_TAG + rb'\s*"fio version"', _TAG, b""),
@@ -56,8 +56,8 @@ MAX_LAYERS = 3
 
 
 def respell(head: bytes) -> list[Respell]:
-    """What turns the text of a file that begins with ``head`` into JSON, step by step; empty where
-    it needs nothing, or where nothing helps. Each works on any number of whole lines."""
+    """The steps that turn the text of a file that begins with ``head`` into JSON; empty if none is
+    needed or helps. Each works on any number of whole lines."""
     steps: dict[re.Pattern[bytes], Respell] = {}
     while len(steps) < MAX_LAYERS:
         for pattern, make in _SPELLINGS:
@@ -116,12 +116,12 @@ def _quoted_keys(text: bytes) -> bytes:
 
 
 def _cri(text: bytes) -> bytes:
-    """Lines of a container's log, of which Kubernetes divides the long ones."""
+    """Lines of a container's log; Kubernetes splits long ones."""
     return _CRI.sub(lambda match: match[2] + (b"" if match[1] == b"P" else b"\n"), text)
 
 
 def _folded(match: re.Match[bytes]) -> Respell:
-    """A line that was divided at one width."""
+    """A line that was split at a fixed width."""
     width = len(match[1])
     lines = match.string[match.start() :].split(b"\n")
     if any(len(line) != width for line in lines[:-2]) or len(lines[-2]) > width:
@@ -164,7 +164,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], Respell]]
     (re.compile(rb"'fio version'\s*:"), lambda _: _python),
     # in single quotes: SQL, YAML
     (re.compile(rb"'\{\s*\"fio version\""), lambda _: lambda text: text.replace(b"''", b"'")),
-    # a line end of a text in which quotes are as they are: 'a string', COPY of PostgreSQL
+    # a line end in text with unescaped quotes: 'a string', COPY of PostgreSQL
     (re.compile(rb'\{(?:\\r)?\\n\s*"fio version"'), lambda _: _unescaped),
     (re.compile(rb'\{#012\s*"fio version"'), lambda _: lambda text: text.replace(b"#012", b"\n")),
     # YAML folds a long string in double quotes
@@ -177,7 +177,7 @@ _SPELLINGS: tuple[tuple[re.Pattern[bytes], Callable[[re.Match[bytes]], Respell]]
     *((re.compile(shown, re.MULTILINE), _substitute(replaced, by))
       for shown, replaced, by in _SUBSTITUTES),
 )  # fmt: skip
-"""What shows a spelling, and what undoes it."""
+"""The pattern of a spelling, and the function that undoes it."""
 
 _FROM_MAIL = (
     "import email, sys; [print(part.get_payload(decode=True).decode()) for part in "
@@ -195,8 +195,8 @@ _NOT_JSON = (
 
 
 def not_json(head: bytes) -> tuple[str, str] | None:
-    """The name of the form that fio's figures have there in place of JSON, and the command that
-    makes JSON of such a file ("{}")."""
+    """The name of the format of fio's figures, if it is not JSON, and the command that makes JSON
+    from such a file ("{}")."""
     return next(
         ((name, command) for pattern, name, command in _NOT_JSON if pattern.search(head)), None
     )

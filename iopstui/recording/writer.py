@@ -1,7 +1,7 @@
 """Write a recording during the measurement, in a separate thread.
 
-Every sample is in the kernel's hands as soon as it is written: a killed iopstui loses at most
-the one it was writing. Neither a slow disk nor a full one stops the session."""
+Every sample is passed to the kernel as soon as it is taken: a killed iopstui loses at most the one
+it was writing. Neither a slow nor a full disk stops the session."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Recorder:
     """Writes one recording file. Create it in any thread; ``put`` queues and never blocks or
     raises.
 
-    Raises UsageError if the file exists or can't be made; it is created at once, readable for
-    its owner alone."""
+    Raises UsageError if the file exists or can't be made; it is created at once, readable only by
+    its owner."""
 
     is_listed = True
-    """Whether it is named among the recent recordings."""
+    """Whether it is listed among the recent recordings."""
     compression_level = 6
 
     def __init__(self, path: Path) -> None:
@@ -62,8 +62,8 @@ class Recorder:
         self.put_all([(kind, t, value)])
 
     def put_all(self, chunks: Sequence[Chunk]) -> None:
-        """Queue several chunks, which count as one of those that may wait: they were kept in memory
-        until now."""
+        """Queue several chunks, which count as one in the limit of queued chunks: they were already
+        in memory."""
         if self.problem:
             return
         if self._queue.qsize() >= MAX_WAITING:
@@ -80,12 +80,12 @@ class Recorder:
         self._queue.put(chunks)
 
     def give_up(self) -> None:
-        """Accept no more data. Queued data is still written when the disk takes it, but nobody
+        """Accept no more data. Queued data is still written when the disk accepts it, but nobody
         waits for it."""
         self._queue.put(None)
 
     def close(self) -> None:
-        """Write what is queued, and close the file. A disk that hangs is not waited for."""
+        """Write queued data, and close the file. Does not wait for a hung disk."""
         self.give_up()
         if self._thread is None:
             self._end()
@@ -95,7 +95,7 @@ class Recorder:
             self.problem = f"{self.path} cannot be written fast enough"
 
     def finished(self, within_s: float) -> bool:
-        """Wait until it has ended by itself; False if it still writes."""
+        """Wait until it has ended by itself; False if it is still writing."""
         if self._thread is not None:
             self._thread.join(within_s)
         return self._thread is None or not self._thread.is_alive()
@@ -114,7 +114,7 @@ class Recorder:
     # -- the recorder's thread
 
     def _main(self) -> None:
-        # loaded with the first recording, and here that holds nobody up
+        # imported with the first recording, in this thread so that nobody waits
         from iopstui.recording import layout as form
 
         try:
@@ -128,7 +128,7 @@ class Recorder:
                 # an empty file would block the next run
                 with contextlib.suppress(OSError):
                     self.path.unlink()
-        except Exception as error:  # a bug here must not look like a recording that goes on
+        except Exception as error:  # a bug here must not look like a continuing recording
             self.problem = f"{self.path}: internal error {error!r}"
         finally:
             self._end()
@@ -155,7 +155,7 @@ class Recorder:
             while view:
                 view = view[os.write(self._fd, view) :]
         except OSError:
-            # a full disk: what can't be whole is taken back
+            # a full disk: remove the incomplete chunk
             with contextlib.suppress(OSError):
                 os.ftruncate(self._fd, complete_bytes)
             raise
@@ -199,12 +199,11 @@ def _create(path: Path) -> int:
 
 
 class RecordingBuffer:
-    """The recorder's place in a session: it always learns what happens, recording or not, so that a
-    recording can begin in the middle of a run or an experiment. From any thread.
-
-    ``topology`` is asked once for each recording, in the recorder's thread; ``own_files`` says
-    whether the jobs name their files themselves. The last ``keep_s`` seconds are kept, so that a
-    recording can begin with them."""
+    """The recorder's place in a session: it gets all events, recording or not, so that a recording
+    can begin in the middle of a run or an experiment. Callable from any thread. ``topology`` is
+    called once for each recording, in the recorder's thread; ``own_files`` says whether the jobs
+    name their files themselves. The last ``keep_s`` seconds are kept, so that a recording can begin
+    with them."""
 
     def __init__(
         self,
@@ -239,7 +238,7 @@ class RecordingBuffer:
         self._last_t = 0.0
         self._has_run = False
         self.kept_path: Path | None = None
-        """After ``close``: where it was recorded to until then."""
+        """After ``close``: the path of the recording."""
 
     @property
     def path(self) -> Path | None:
@@ -248,12 +247,12 @@ class RecordingBuffer:
         return recorder.path if recorder is not None else None
 
     def start(self, recorder: Recorder, with_kept: bool = True) -> None:
-        """Start recording, with the sample that the next one is subtracted from; ``with_kept``:
-        with the seconds that are kept of the time before, too."""
+        """Start recording, beginning with the sample needed for the next difference; ``with_kept``:
+        and with the kept seconds before it."""
         with self._lock:
             close = self.detach()
             self._start(recorder, with_kept)
-        # a slow disk holds up who starts it, and nobody else
+        # a slow disk delays only the caller
         close()
 
     def _start(self, recorder: Recorder, with_kept: bool) -> None:
@@ -280,8 +279,8 @@ class RecordingBuffer:
         recorder.put_all(batch)
 
     def save_kept(self, recorder: Recorder) -> float | None:
-        """Write the seconds that are kept, close the file, and return their number; without any
-        (``None``) no file is made. Raises UsageError if they can't be written."""
+        """Write the kept seconds, close the file, and return their number (``None``, and no file,
+        if there are none). Raises UsageError if they can't be written."""
         with self._lock:
             self.start(recorder)
             seconds, close = self._last_t, self.detach()
@@ -302,8 +301,8 @@ class RecordingBuffer:
             return self.detach()()
 
     def detach(self) -> Callable[[], str]:
-        """Stop the recording. Returns a function that closes the file and returns the description
-        of ``stop``; call it in a thread that may wait for a slow disk."""
+        """Stop the recording. Returns a function that closes the file and returns the same as
+        ``stop``; call it in a thread that may wait for a slow disk."""
         with self._lock:
             waiting, self._waiting = self._waiting, None
             if waiting is not None:
@@ -316,7 +315,7 @@ class RecordingBuffer:
         return lambda: _close(recorder)
 
     def sample(self, raw: RawSample) -> None:
-        """A sample was taken; call it before its frame is made known."""
+        """Take a sample; call it before its frame is emitted."""
         with self._lock:
             if self._first_ns is None:
                 self._first_ns = raw.arrived_ns
@@ -333,7 +332,7 @@ class RecordingBuffer:
             self._put_sample(raw, is_shown=True)
 
     def event(self, event: events.Event) -> None:
-        """Something happened. Frames are left out: they follow from the samples."""
+        """Take an event. Frames are left out: they follow from the samples."""
         if isinstance(event, events.FrameReady):
             return
         with self._lock:
@@ -359,7 +358,7 @@ class RecordingBuffer:
             self._put_event(job)
 
     def add(self, record: Any) -> None:
-        """Put a record between the samples that is not an event of the session."""
+        """Record something that is not an event of the session."""
         with self._lock:
             self._put_event(record)
 
@@ -375,13 +374,13 @@ class RecordingBuffer:
         yield f"the recording has stopped: {recorder.problem}; measuring continues"
 
     def close(self, session_ended: events.SessionEnded) -> str:
-        """The session is over. In words why the recording is not whole, else ""."""
+        """The session is over: close the recording. Returns why it is incomplete, else ""."""
         with self._lock:
             recorder, self.kept_path = self._recorder, self.path
             self.event(session_ended)
             message = self.stop()
         if recorder is not None and not self._idle_frames and not self._has_run:
-            # the job never began: its name must be free for the next try
+            # the job never began: the file name must be free for the next try
             recorder.discard()
         return message if recorder is not None and recorder.problem else ""
 
@@ -396,8 +395,8 @@ class RecordingBuffer:
         devices: RecordedDevices | None = None,
         newest: RawSample | None = None,
     ) -> None:
-        """``newest`` is the last sample before those that are shown: a clock that was set between
-        it and the first one counts as it is now."""
+        """``newest`` is the last sample before those that are shown: if the clock was set between
+        it and the first one, its new time counts."""
         from iopstui.recording import layout as form
         from iopstui.recording.recent import remember_recording
 
@@ -423,8 +422,8 @@ class RecordingBuffer:
         self._put_event(devices or self._recorded_devices())
 
     def _header(self, header: form.Header) -> dict[str, Any]:
-        """Return the header as an object. Runs in the recorder's thread: many CPUs slow down the
-        topology."""
+        """The header as an object. Runs in the recorder's thread, because reading the topology of
+        many CPUs is slow."""
         from iopstui.recording import layout as form
         from iopstui.recording.coding import encoder
 
@@ -452,7 +451,7 @@ class RecordingBuffer:
         from iopstui.recording.coding import encoder
 
         if self._shift_s and hasattr(value, "t"):
-            # what was before this recording becomes its first second
+            # records from before this recording get its first second
             value = shifted(value, -self._shift_s)
         t = getattr(value, "t", self._last_t)
         kind: Any = type(value)

@@ -1,4 +1,4 @@
-"""What the next run takes over from the run that it replaces, while that one still works."""
+"""What the next run takes over from the run it replaces, while that one still works."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ActiveRun:
     processes: all below its guard, the process ``guard_pid``.
 
     The duplicates stay until ``close``, even if the active run ends meanwhile. ``is_given_up``: the
-    next run is not wanted any more; then ``owns``, which is asked for each process, raises
+    next run is no longer wanted; then ``owns``, which is called for each process, raises
     Interrupted."""
 
     def __init__(

@@ -13,9 +13,9 @@ MAX_MESSAGE, MAX_DETAILS = 500, 1 << 16
 
 
 def crash_sentence(error: BaseException) -> str:
-    """Write the traceback to the state directory; return a one-line message for the user. What was
-    being read may be in both, so their sizes are limited. An exhausted limit is no error of ours:
-    the message says how to raise it, and nothing is written."""
+    """Write the traceback to the state directory; return a one-line message for the user. Both may
+    contain input data, so their sizes are limited. An exhausted limit is not a bug: the message
+    says how to raise it, and nothing is written."""
     if limit := exhausted_limit(error):
         return f"iopstui: {limit}"
     message = f"iopstui: internal error: {type(error).__name__}: {error}".replace("\n", " ")

@@ -34,8 +34,8 @@ _DELETED = " (deleted)"
 
 
 class FileUsers:
-    """Users of files at the time of the first query. Programs are scanned once for all files, as
-    a job may have hundreds of thousands. Processes of the ``active`` run are no users."""
+    """Users of files at the time of the first query. Programs are scanned once for all files,
+    because a job may have hundreds of thousands. Processes of the ``active`` run are no users."""
 
     def __init__(
         self, devices: Mapping[str, BlockDevice], roots: Roots, active: ActiveRun | None = None
@@ -100,7 +100,7 @@ class FileUsers:
     def _may_use(self, loop: _Loop, real: str, info: os.stat_result) -> bool:
         if loop.backing is None:
             return self._may_back_loop(loop.device, real, info)
-        # in an overlay whose layers can't be found by name
+        # it is in an overlay whose layers can't be found by name
         made_of = loop.backing.device, loop.backing.inode
         same_name = os.path.basename(loop.path) == os.path.basename(real)
         return (same_name or info.st_ino == made_of[1]) and self._overlays.may_hide(
@@ -108,8 +108,8 @@ class FileUsers:
         )
 
     def _may_back_loop(self, loop: BlockDevice, real: str, info: os.stat_result) -> bool:
-        """Whether a loop device could be made of the file: its name is all that is known, and
-        nothing of that name is here."""
+        """Whether the loop device may use the file: only the name of its backing file is known, and
+        no such file exists here."""
         if loop.backing_file == real:
             return True
         directory = self._roots.sys / "class/block" / loop.name / "loop"
@@ -122,7 +122,7 @@ class FileUsers:
 
 
 class _Loop:
-    """A loop device with what is known of its file."""
+    """A loop device, and what is known about its file."""
 
     def __init__(
         self, loop: BlockDevice, path: str, backing: Backing | None, files: set[File]
@@ -133,8 +133,8 @@ class _Loop:
         self.files = files
 
 
-# Devices that a program or the kernel of this machine serves: what they are made of is on this
-# machine, too, and may be in use.
+# Devices served by a program or the kernel of this machine: their backing files or devices are on
+# this machine, too, and may be in use.
 
 
 # proc_pid_status(5)
@@ -143,8 +143,8 @@ _PROCESS = re.compile(rb"(?m)^Tgid:\t(\d+)$")
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A file or device that something served here is made of; ``server`` is its name
-    in messages that say who writes to it."""
+    """A file or device behind something served here; ``server`` is the name of its writer in
+    messages."""
 
     path: str
     server: str
@@ -160,7 +160,8 @@ def exporter_pid_text(name: str, roots: Roots) -> str:
 def users_of_backing(
     names: Iterable[str], stack: Stack, backings: Backings, roots: Roots
 ) -> Iterator[str]:
-    """Describe who else uses a part of any of the devices, if this machine serves it."""
+    """Describe who else uses the files and devices behind any of these, if this machine serves
+    them."""
     for name in names:
         # the head of an NVMe multipath device reports the same as its hidden paths
         for source in () if stack.devices[name].hidden else _sources(name, roots):
@@ -192,7 +193,7 @@ def _users(
 def _sources(name: str, roots: Roots) -> Iterator[_Source]:
     pid = _pid(name, roots)
     open_files = list(writables_of(pid, roots)) if pid else []
-    # the number may be of another process: it is not of this container's
+    # the number may be of another process, because it is from outside of this container
     if any(_is_node(file, name) for file in open_files):
         candidates = [
             (file, exporter_pid_text(name, roots))
@@ -205,7 +206,7 @@ def _sources(name: str, roots: Roots) -> Iterator[_Source]:
         (file, file.user) for file in exported_files(exports_served_here(name, roots), roots)
     ]
     for source, by in candidates:
-        # the server of a remote file may be gone: to look at it would hang
+        # the server of a remote file may be gone: accessing it would hang
         if source.number is not None or source.file is not None:
             yield _Source(source.name, by, source.number)
 

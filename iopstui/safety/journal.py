@@ -1,12 +1,11 @@
 """Notes in the state directory of changes to undo even if iopstui is killed.
 
-A note is on disk before the change it describes, names the process that wrote it, and
-is removed when the change is undone. One whose process is gone was left by a crash. Another
-machine's (many of a cluster have one home directory) is left alone: whether its process runs can't
-be seen from here, and what it names is not ours.
-
-Everything goes through a descriptor of the directory that was checked: nobody who can rename
-what is above it, or put a symbolic link there, changes where a note is written or read."""
+A note is on disk before the change it describes, names the process that wrote it, and is removed
+when the change is undone. If its process is gone, a crash has left it. Notes of other machines
+(machines of a cluster may share a home directory) are left alone: whether their process runs can't
+be seen from here, and the things they name are not here. Everything goes through a descriptor of
+the checked directory, so that somebody who renames a directory above it, or puts a symbolic link
+there, can't change where a note is written or read."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ def state_directory() -> Path:
 
 def _state_path() -> Path:
     """Path of the state directory, existing or not. OSError if nothing says where."""
-    # sudo and su may leave the variables of the user they were called by
+    # sudo and su may keep the environment of the user who called them
     for base in (
         os.environ.get("XDG_STATE_HOME", ""),
         _state_directory(os.environ.get("HOME", "")),
@@ -61,7 +60,7 @@ def _state_path() -> Path:
 
 
 def _state_directory(home: str) -> str:
-    # one that is not there is not made (users of daemons have /nonexistent)
+    # a missing home is not created (users of daemons have /nonexistent)
     return f"{home}/.local/state" if os.path.isdir(home) else ""
 
 
@@ -75,8 +74,8 @@ def _home() -> str:
 
 
 def _redirectable(base: str) -> bool:
-    """Whether another user could put something else in its place. A group may write to homes:
-    many systems give each user one of their own."""
+    """Whether another user could replace it. Homes writable by their group are accepted: many
+    systems give each user a group of their own."""
     try:
         check_place(base, stat.S_IWOTH)
     except (OSError, ValueError):
@@ -86,7 +85,8 @@ def _redirectable(base: str) -> bool:
 
 @contextmanager
 def _open_directory() -> Iterator[int]:
-    """A descriptor of the state directory, made if need be, ours alone. Raises OSError."""
+    """A descriptor of the state directory, created if necessary, accessible only to us. Raises
+    OSError."""
     path = _state_path()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -132,9 +132,8 @@ class Note:
     content: dict[str, Any]
 
     def update(self, content: Mapping[str, Any]) -> None:
-        """Replace the content: afterwards the new one is on disk, or the old one still is.
-
-        Raises OSError."""
+        """Replace the content; afterwards either the new or the old one is on disk. Raises
+        OSError."""
         self.content = dict(content)
         with _open_directory() as directory:
             _write(directory, self.path.name, self.content)
@@ -146,7 +145,7 @@ class Note:
 
 
 def write_note(kind: str, content: Mapping[str, Any]) -> Note:
-    """A new note of this process; on disk when this returns. Raises OSError."""
+    """Write a new note of this process; it is on disk when this returns. Raises OSError."""
     name = f"{kind}-{os.urandom(8).hex()}.json"
     with _open_directory() as directory:
         _write(directory, name, content)
@@ -209,7 +208,7 @@ def has_notes() -> bool:
 
 
 def abandoned_notes(kind: str) -> Iterator[Note]:
-    """Notes of this kind whose process no longer runs. Unreadable ones are passed over."""
+    """Notes of this kind whose process no longer runs. Unreadable ones are skipped."""
     return (note for note, owner in _journal_notes(kind) if owner is None)
 
 
@@ -252,7 +251,7 @@ def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
 
 
 def _is_encodable(content: object) -> bool:
-    """Whether all texts in it may be names of files, as what we write is."""
+    """Whether all texts in it can be file names, as in the notes we write."""
     if isinstance(content, dict):
         return all(_is_encodable(key) and _is_encodable(value) for key, value in content.items())
     if isinstance(content, list):
@@ -262,7 +261,7 @@ def _is_encodable(content: object) -> bool:
 
 
 def _forget(directory: int, name: str) -> None:
-    """Remove a note that was being written when its process was killed: it says nothing."""
+    """Remove a note that was being written when its process was killed: it is useless."""
     with contextlib.suppress(OSError):
         info = os.stat(name, dir_fd=directory, follow_symlinks=False)
         if time.time() - info.st_mtime > _STALE_AFTER_S:

@@ -1,10 +1,10 @@
 """Locks that allow one job-running iopstui per device or file; watching needs no lock.
 
-The lock is flock(2) on the file itself, of a device on the node that was named and on the kernel's
-own node of its number (a device may have many nodes): nobody can forge or redirect it, it needs no
-place of its own, root and another user meet at it, and the kernel lets go of it with the last
-process of a run. udev and partitioning tools honour it too (systemd's "Locking Block Device
-Access"): they leave a disk alone while it is measured."""
+The lock is flock(2) on the file itself; for a device, on the named node and on the kernel's own
+node of its number (a device may have many nodes). Nobody can forge or redirect it, it needs no lock
+file, it works between root and other users, and the kernel releases it with the last process of a
+run. udev and partitioning tools honour it too (systemd's "Locking Block Device Access"): they leave
+a disk alone while it is measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 
-# udev holds a shared lock for a moment while it looks at a disk
+# udev holds a shared lock for a moment while it examines a disk
 _TIMEOUT_S = 1.0
 _POLL_S = 0.05
 
@@ -42,7 +42,7 @@ def same_file(fd: int, other_fd: int) -> bool:
 
 
 def identity(info: os.stat_result) -> tuple[int, int, int]:
-    """Device, inode and device number: what a path names, whatever it is called."""
+    """Device, inode and device number: what a path names, under any name."""
     return info.st_dev, info.st_ino, info.st_rdev
 
 
@@ -60,12 +60,10 @@ def require_rights(path: str, *, write: bool) -> None:
 
 
 def lock(path: str, roots: Roots, *, shared: bool = False, adopted: Sequence[HeldLock] = ()) -> int:
-    """An open descriptor that locks ``path`` until it is closed, also by children.
-
-    ``shared``: for the disk of a partition. ``adopted``: locks of the run that is replaced; one on
-    the same file is duplicated, so it is never released in between. Raises Refused if somebody
-    else has it, Missing if this user may not read it. Where a file system knows no locks nothing
-    is locked."""
+    """An open descriptor that locks ``path`` until it is closed, also in children. ``shared``: for
+    the disk of a partition. ``adopted``: locks of the run that is replaced; one on the same file is
+    duplicated, so it is never released in between. Raises Refused if another process has it,
+    Missing if this user may not read it. On a file system without locks nothing is locked."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
@@ -86,8 +84,8 @@ def lock(path: str, roots: Roots, *, shared: bool = False, adopted: Sequence[Hel
 def lock_node(
     device: BlockDevice, roots: Roots, *, shared: bool = False, adopted: Sequence[HeldLock] = ()
 ) -> int | None:
-    """Lock a device by its number: at the kernel's own node, where everybody meets whatever node
-    they have opened; where there is none (a container's /dev) at the device's file in sysfs.
+    """Lock a device by its number: at the kernel's own node, which is common to all, whatever node
+    they open; if there is none (a container's /dev), at the device's file in sysfs.
 
     ``None`` if there is neither. Raises as ``lock``."""
     node = roots.dev / device.name

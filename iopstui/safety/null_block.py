@@ -1,5 +1,5 @@
 """A null_blk device that takes a known time for each I/O. It is noted in the journal before it is
-made: it outlives its process."""
+made, because it outlives its process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIMEOUT_S = 30.0
 @contextlib.contextmanager
 def null_block(configfs: Path, latency_ns: int) -> Iterator[str]:
     """Make the device in a block and remove it; its path below /dev, "" if it does not appear.
-    ``configfs``: /sys/kernel/config. OSError where it cannot be made."""
+    ``configfs``: /sys/kernel/config. OSError if it cannot be made."""
     directory = configfs / "nullb" / NAME
     loads = not directory.parent.is_dir()
     note = journal.write_note(NOTE, {"module": loads})
@@ -30,7 +30,7 @@ def null_block(configfs: Path, latency_ns: int) -> Iterator[str]:
             raise FileNotFoundError(errno.ENOENT, "this kernel has no null_blk (configfs)")
         directory.mkdir()
     except OSError:
-        # where there is one already, it is another process's
+        # if it exists already, it belongs to another process
         note.remove()
         raise
     try:
@@ -46,8 +46,7 @@ def null_block(configfs: Path, latency_ns: int) -> Iterator[str]:
 
 
 def remove_abandoned(configfs: Path) -> tuple[list[str], list[str]]:
-    """Remove the device that a killed process has left; (what is removed, what is not), in
-    words."""
+    """Remove the device that a killed process has left; return (removed, not removed), in words."""
     completed, failed = [], []
     directory = configfs / "nullb" / NAME
     for note in journal.abandoned_notes(NOTE):
@@ -62,7 +61,8 @@ def remove_abandoned(configfs: Path) -> tuple[list[str], list[str]]:
 
 
 def _remove(directory: Path, unload: bool) -> bool:
-    """Remove the device, and the module if it was loaded for it; whether the device is gone."""
+    """Remove the device, and the module if it was loaded for it. Returns whether the device is
+    gone."""
     with contextlib.suppress(OSError):
         (directory / "power").write_text("0")
     with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
 """All writable settings below a disk's ``queue`` directory, saved before a change.
 
-Changing one tunable moves others: the kernel computes ``read_ahead_kb`` anew whenever it stores a
-limit (``max_sectors_kb``, ``iostats`` ...), and a scheduler that is set again has all of its
-``iosched/*`` at their defaults. So all of them are read first, and all are restored."""
+Changing one tunable changes others: the kernel recomputes ``read_ahead_kb`` whenever a limit is
+written (``max_sectors_kb``, ``iostats`` ...), and setting a scheduler resets all of its
+``iosched/*`` to defaults. So all settings are read first, and all are restored."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from iopstui.model.block.tunable import (
 )
 from iopstui.text import printable
 
-# one value may move another that was restored before it (nr_requests: iosched/async_depth)
+# one value may change another that was restored before it (nr_requests: iosched/async_depth)
 RESTORE_PASSES = 5
 MIN_REQUESTS = 4
 """The smallest ``nr_requests`` that the kernel sets."""
 MAX_VALUE = 4096
-"""Length of a setting at most: an attribute of sysfs is one page."""
+"""Maximum length of a setting: an attribute of sysfs is one page."""
 
 
 def read_current(path: Path) -> str:
@@ -47,11 +47,10 @@ def write_current(path: Path, value: str) -> None:
 
 
 def set_value(path: Path, value: str) -> None:
-    """Write it, and make the kernel keep to ``nr_requests`` again. Raises OSError.
-
-    Without a scheduler ``nr_requests`` is the number of the driver's tags. A kernel that leaves a
-    scheduler reports all of them, but goes on with the fewer ones that were set before it, and
-    ignores a value that it reports already."""
+    """Write it, and make the kernel apply ``nr_requests`` again. Raises OSError. Without a
+    scheduler ``nr_requests`` is the number of the driver's tags. When a scheduler is removed, the
+    kernel reports all of them but keeps using the smaller number set before, and ignores a write of
+    the value that it already reports."""
     write_current(path, value)
     if path.name != "scheduler" or value != "none":
         return
@@ -64,8 +63,8 @@ def set_value(path: Path, value: str) -> None:
 
 
 def read_values(directory: Path) -> dict[str, str]:
-    """Value by name (``nr_requests``, ``iosched/read_expire``) of every file that may be restored.
-    One that can't be read is left out."""
+    """Value by name (``nr_requests``, ``iosched/read_expire``) of every file that can be restored.
+    Unreadable ones are left out."""
     values: dict[str, str] = {}
     for prefix in ("", SCHEDULER_PREFIX):
         try:
@@ -96,9 +95,8 @@ def differing_values(directory: Path, expected: Mapping[str, str]) -> dict[str, 
 
 
 def restore_values(directory: Path, expected: Mapping[str, str]) -> dict[str, str]:
-    """Write what differs, in an order that works, until nothing does or nothing moves any more.
-
-    Returns what still differs: the kernel's error by name, "" if it gave none."""
+    """Write differing values, in a working order, until none differs or nothing changes any more.
+    Returns those that still differ: the kernel's error by name, "" if it gave none."""
     errors: dict[str, str] = {}
     remaining = differing_values(directory, expected)
     for _ in range(RESTORE_PASSES):
@@ -155,7 +153,7 @@ class QueueSnapshot:
 
 
 def not_restored(device: str, name: str, is_now: str, value: str, path: Path, error: str) -> str:
-    """A sentence about a value that could not be restored, with the command that does it."""
+    """A sentence about a value that could not be restored, with the command to restore it."""
     why = f" ({error})" if error else ""
     return (
         f"{device}: {name} is {printable(is_now)}, not {printable(value)} as before{why}; restore "

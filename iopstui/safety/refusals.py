@@ -36,7 +36,7 @@ from iopstui.text import printable
 Devices = Mapping[str, BlockDevice]
 DestroyData = str | Sequence[str] | None
 
-# linux/fs.h: _IOR(0x12, 128, __u64), in the encoding of x86, ARM, RISC-V and s390
+# linux/fs.h: _IOR(0x12, 128, __u64), as encoded on x86, ARM, RISC-V and s390
 _BLKGETDISKSEQ = 0x80081280
 _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui devices"
 
@@ -45,8 +45,8 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 class WriteVerdict:
     """Reasons against writing to ``path``, in words.
 
-    ``in_use``: refused whatever the user says. ``contents``: would be destroyed. ``unseen``: why it
-    is unknown whether another program has it open."""
+    ``in_use``: always refused. ``contents``: what would be destroyed. ``unseen``: why it is unknown
+    whether another program has it open."""
 
     path: str
     in_use: tuple[str, ...] = ()
@@ -68,12 +68,12 @@ def write_reasons(
     reserved: bool = False,
     active: ActiveRun | None = None,
 ) -> WriteVerdict:
-    """Everything that speaks against writing to a block device. Only reads.
+    """All reasons against writing to a block device. Only reads.
 
-    ``path`` is the node to open (default: the device's own). ``reserved``: this process holds the
-    device exclusively already, so that is not tried. What cannot be examined counts
-    as in use. ``devices`` should be fresh. Processes of the ``active`` run are no other programs.
-    """
+    ``path`` is the node to open (default: the device's own). ``reserved``: this process already
+    holds the device exclusively, so that is not tried. A device that cannot be examined counts as
+    in use. ``devices`` should be fresh. Processes of the ``active`` run don't count as other
+    programs."""
     block_device = devices.get(device)
     if block_device is None:
         return WriteVerdict(path or device, in_use=("the device no longer exists",))
@@ -110,17 +110,16 @@ def check_write(
 ) -> WriteVerdict:
     """Raise Refused unless a job may write to the target; otherwise return warnings.
 
-    ``open_stat`` is of the file or device that the caller holds open; then that one is checked;
-    ``users`` knows who uses files (of many, one for all).
-    A raw device needs ``destroy_data`` (one path or several) to repeat its path even when it
-    is blank, an existing file too. A directory passes: only our own scratch file is written there.
-    """
+    ``open_stat`` is of the file or device that the caller holds open; then that one is checked.
+    ``users`` knows who uses files (shared by many calls). A raw device needs ``destroy_data`` (one
+    path or several) to repeat its path even if it is blank; so does an existing file. A directory
+    is accepted: only our own scratch file is written there."""
     if target.kind == FILE:
         return check_file_write(target.path, destroy_data, devices, roots, open_stat=open_stat,
                                 users=users)  # fmt: skip
     if target.kind != DEVICE:
         return WriteVerdict(target.path)
-    # a generic device has no exclusive open and no content that can be read as a file
+    # a generic device can't be opened exclusively, and its content can't be read like a file
     node = None if target.passthrough else target.path
     verdict = write_reasons(target.device or "", devices, roots, path=node, reserved=reserved,
                             active=users.active if users is not None else None)  # fmt: skip
@@ -158,8 +157,8 @@ def check_file_write(
 ) -> WriteVerdict:
     """Raises Refused unless a job may write to the file ``path``, which may not exist yet.
 
-    A file that a loop device or the swap is made of, or that another program has open for writing,
-    is in use: no override. ``open_stat``, ``users``: see ``check_write``."""
+    A file used by a loop device or as swap, or open for writing in another program, is in use: no
+    override. ``open_stat``, ``users``: see ``check_write``."""
     real, path_text = os.path.realpath(path), printable(path)
     roots = roots or Roots()
     info = open_stat or _stat(path)
@@ -184,8 +183,8 @@ def check_file_write(
 
 
 def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
-    """The devices that loop devices below (or the device itself) are made of: the kernel lets
-    others mount them meanwhile, unless they are held."""
+    """The backing devices of loop devices below (or of the device itself): the kernel lets others
+    mount them meanwhile, unless they are held."""
     above = (device, *stack.below(device))
     lower = (
         name
@@ -239,9 +238,9 @@ def open_exclusively(
 ) -> Iterator[ExclusiveHold]:
     """Hold the block device at ``path`` exclusively and verify that it still is ``device``.
 
-    Opens O_RDONLY|O_EXCL: ordinary opens (fio's) go on working, mount(2), swapon(2) and mkfs
-    are refused. What the ``active`` run holds is duplicated instead. Raises Refused if it is in
-    use, gone, or another device."""
+    Opens O_RDONLY|O_EXCL: ordinary opens (fio's) still work, mount(2), swapon(2) and mkfs are
+    refused. A descriptor that the ``active`` run holds is duplicated instead. Raises Refused if it
+    is in use, gone, or another device."""
     try:
         fd = adopted_hold(path, active)
         if fd is None:
@@ -268,8 +267,8 @@ def adopted_hold(path: str, active: ActiveRun | None) -> int | None:
 
 
 def is_held(path: str, device: BlockDevice, roots: Roots, active: ActiveRun) -> bool:
-    """Whether the active run holds the device at ``path`` exclusively. Raises Refused if that is
-    not ``device`` any more."""
+    """Whether the active run holds the device at ``path`` exclusively. Raises Refused if that is no
+    longer ``device``."""
     try:
         fd = adopted_hold(path, active)
     except OSError:
@@ -307,7 +306,7 @@ def _check_confirmation(
             "Use a job that only reads (randread-4k), or, if nothing on it is needed, repeat "
             f"its path: --destroy-data {path_text}",
         )
-    # a tree of fixtures has other devices than those that its paths name here
+    # in a fixture tree, paths name other devices than on this machine
     bound = (
         bind_paths(paths) if roots.real or info is not None else [DestroyPath(w, w) for w in paths]
     )
@@ -330,7 +329,7 @@ def _check_confirmation(
 
 
 def _confirms_device(destroy_data: DestroyData, device: BlockDevice) -> bool:
-    """Whether one of the words names this block device, whose generic device a job works on."""
+    """Whether one of the paths names this block device, whose generic device a job uses."""
     paths = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
     info = _stat(device.path)
     return info is not None and any(
@@ -362,12 +361,10 @@ def _loss_text(verdict: WriteVerdict, path: str) -> str:
 def _other_writers(
     device: str, node: str, stack: Stack, backings: Backings, roots: Roots, active: ActiveRun | None
 ) -> Iterator[str]:
-    """Other programs that have it open for writing, or anything below, above or beside it, or a
-    file that a loop device among these is made of.
-
-    That is how a virtual machine has its disk: neither mounted nor held exclusively, and as
-    surely destroyed as a mounted one; or its namespace's generic device. A program that only reads
-    is no reason."""
+    """Other programs that have open for writing: the device, anything below, above or beside it,
+    its namespace's generic device, or the backing file of a loop device among these. A virtual
+    machine uses its disk like that: neither mounted nor held exclusively, but destroyed just as
+    surely. A program that only reads is no reason."""
     below = stack.below(device)
     related = (*stack.above(device), *below, *stack.overlapping(device), *stack.snapshots(device))
     names = dict.fromkeys(related)
@@ -379,7 +376,7 @@ def _other_writers(
     generic = {generic_number(roots, name) for name in names} - {None}
     for writer in writers(nodes, roots, numbers, files, filter(None, generic),
                           active.owns if active is not None else None):  # fmt: skip
-        # mdmon(8) keeps the metadata of an array on its disks, and writes to nothing else of them
+        # mdmon(8) keeps an array's metadata on its disks, and writes to nothing else there
         if writer.startswith("mdmon (") and any(stack.devices[n].kind == "md" for n in names):
             continue
         if not any(server_name in writer for server_name in servers):
@@ -395,7 +392,7 @@ def _memberships(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
     bcache = _bcache_members(roots)
     for name in names:
         member = (_directory(name, roots) / "bcache").is_dir()
-        # of the device that is made of its members, this is a link to one of them
+        # a device made of members has this as a link to one of them
         made_of_them = name in stack.devices and stack.devices[name].layer == "bcache"
         if name in bcache or (member and not made_of_them):
             yield f"{name} is a bcache member"
@@ -422,10 +419,8 @@ def _state_reasons(device: BlockDevice, roots: Roots) -> Iterator[str]:
 
 
 def _uses_of_same_disk(device: BlockDevice, stack: Stack, roots: Roots) -> Iterator[str]:
-    """Other devices that are the same disk by another path, and in use.
-
-    A LUN can be seen through two host adapters without any multipath set up: the kernel takes
-    the two for different disks."""
+    """Other devices that are the same disk by another path, and in use. A LUN can be seen through
+    two host adapters without multipath; the kernel then treats them as two disks."""
     devices = stack.devices
     disk = devices.get(device.disk or "", device)
     wwid = _wwid(disk, roots)
@@ -470,7 +465,7 @@ def _open_error_text(error: OSError) -> str:
 def _check_contents(
     device: BlockDevice, node: str, devices: Devices, roots: Roots
 ) -> tuple[list[str], list[str]]:
-    """(what would be destroyed, what is in use after all) on the device and its partitions."""
+    """(what would be destroyed, what is in use) on the device and its partitions."""
     carries: list[str] = []
     in_use: list[str] = []
     if device.partitions:
@@ -506,8 +501,8 @@ class DestroyPath:
     """A path of ``--destroy-data``, bound to the file or device it named when it was read.
 
     ``real`` is the path with links followed, ``file`` the file (``None``: there was none), or
-    ``number`` the block device, ``diskseq`` which of the disks that had that number. ``fd`` keeps
-    the file's inode from being given to another one."""
+    ``number`` the block device, ``diskseq`` which of the disks with that number. ``fd`` keeps the
+    file's inode from being reused."""
 
     text: str
     real: str

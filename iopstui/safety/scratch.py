@@ -1,8 +1,7 @@
-"""The scratch directory: the place for writes if no device or file is named.
-
-It is created exclusively (mkdtemp), readable by its owner alone, and removed on every way
-out: by ``close``, by the guard of fio if iopstui dies, and after a crash of both by the next
-start, which finds its path in the state directory."""
+"""The scratch directory: the place for writes if no device or file is named. It is created
+exclusively (mkdtemp), accessible only to its owner, and always removed: by ``close``, by the guard
+of fio if iopstui dies, and after a crash of both by the next start, which finds its path in the
+state directory."""
 
 from __future__ import annotations
 
@@ -38,10 +37,11 @@ _NAME = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")
 DEFAULT_BYTES = 512 << 20
 FREE_SHARE = 0.05
 MIB = 1 << 20
-# those that could not be removed so far
+# directories that could not be removed so far
 _LEFTOVERS: list[Path] = []
 _STAYING: dict[Path, str] = {}
-"""Directories that nothing may touch now, and why: a mount that does not answer, or one in them."""
+"""Directories that must not be touched now, and why: a mount that does not answer, or a mount in
+them."""
 
 
 @dataclass(slots=True)
@@ -72,9 +72,9 @@ class Scratch:
         return total
 
     def close(self) -> None:
-        """Remove the directory, wherever it is now, then the note; the same with all others. May be
-        called twice. With a mount in it, or on one that does not answer, both stay, for a later
-        iopstui."""
+        """Remove the directory, wherever it is now, then the note; likewise all others. May be
+        called twice. If there is a mount in it, or it is on one that does not answer, both stay for
+        a later iopstui."""
         for scratch in self.parts[1:]:
             scratch.close()
         if _must_stay(self.path):
@@ -85,7 +85,7 @@ class Scratch:
             moved = Path(os.readlink(f"/proc/self/fd/{self.fd}"))
             os.close(self.fd)
             self.fd = -1
-            # again with one descriptor more, where no others may be opened
+            # again with one more descriptor, because no others can be opened
             _remove(moved if moved != self.path and _is_ours(moved) else self.path)
         if os.path.lexists(self.path):
             _LEFTOVERS.append(self.path)
@@ -114,8 +114,8 @@ def pop_staying_messages() -> list[str]:
 
 
 def _must_stay(path: Path) -> bool:
-    """Whether a mount keeps it from being removed, which is remembered. Another file system's files
-    are not ours, wherever they are mounted."""
+    """Whether a mount prevents its removal, which is remembered. Files of another file system are
+    not ours, wherever they are mounted."""
     roots = Roots()
     mount = find_hung_mount(path, roots)
     if mount is not None:
@@ -144,7 +144,7 @@ def _remove(path: Path) -> None:
 
 
 def make_scratches(directories: Sequence[Path]) -> Scratch:
-    """Create one in each of the directories. UsageError where that fails; then none is left."""
+    """Create one in each of the directories. UsageError if that fails; then none is left."""
     scratches: list[Scratch] = []
     try:
         for directory in directories:
@@ -165,7 +165,7 @@ def make_scratches(directories: Sequence[Path]) -> Scratch:
 
 
 def make_scratch(directory: Path) -> Scratch:
-    """Create a scratch directory inside ``directory``; UsageError where that fails."""
+    """Create a scratch directory inside ``directory``; UsageError if that fails."""
     path = None
     if flag := removal_lock(directory):
         kind = "immutable" if flag == "i" else "append-only"
@@ -191,7 +191,7 @@ def make_scratch(directory: Path) -> Scratch:
         raise UsageError(f"Cannot create a scratch file in {directory}: {error.strerror}.",
                          hint_for_limit(error, hint)) from error  # fmt: skip
     note = None
-    # without a state directory only the crash of both processes at once leaves the file
+    # without a state directory, only a crash of both processes at once leaves the file behind
     with contextlib.suppress(OSError):
         note = journal.write_note("scratch", {"scratch": str(path)})
     return Scratch(path, note, fd=fd)
@@ -208,7 +208,7 @@ def abandoned_scratches() -> Iterator[Scratch]:
 
 
 def is_scratch_name(name: str) -> bool:
-    """Whether a scratch directory can be called so."""
+    """Whether this can be the name of a scratch directory."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -241,7 +241,7 @@ def usable_bytes(directory: Path) -> int:
 
 def usable_bytes_for_all(directories: Sequence[Path]) -> int:
     """Bytes that may be used in all directories together if each gets the same, as fio shares a
-    job's size out. Those in one file system share its room."""
+    job's size out. Directories in one file system share its space."""
     spaces = [usable_bytes(directory) for directory in directories]
     systems = [os.stat(directory).st_dev for directory in directories]
     shares = (space // systems.count(system) for space, system in zip(spaces, systems, strict=True))
@@ -272,7 +272,7 @@ SMALLEST = 4 << 20
 
 
 def shared_name(job: Section) -> str:
-    """The name of the file that a job's threads share, "" if each has files of its own."""
+    """The name of the file that a job's threads share, "" if each has its own."""
     parts = [
         Path(part).name for part in expand_variables(job.options.get("filename", "")).split(":")
     ]
@@ -280,8 +280,8 @@ def shared_name(job: Section) -> str:
 
 
 def last_offset(job: Section) -> int:
-    """The byte at which the last of its clones begins: fio's size= comes on top of it. 0 if it is
-    given in percent, which are those of the file."""
+    """The byte at which the last of its clones begins; fio adds size= to it. 0 if it is in percent
+    (of the file)."""
     count = count_of(job.options.get("numjobs"))
     first = size_bytes(expand_variables(job.options.get("offset", ""))) or 0
     increment = size_bytes(expand_variables(job.options.get("offset_increment", ""))) or 0
@@ -291,8 +291,8 @@ def last_offset(job: Section) -> int:
 def bytes_by_file(
     sections: Sequence[SectionFiles], sizes: Sequence[int], begin: Sequence[int] | None = None
 ) -> dict[str, int]:
-    """Bytes by file: ``size=`` of a section is what each clone with files of its own gets, split
-    over them (fio(1)), after the bytes where it begins; a file that several share counts once."""
+    """Bytes by file: a section's ``size=`` is split over the files of each clone (fio(1)), after
+    the bytes before its offset; a shared file counts once."""
     total: dict[str, int] = {}
     for section, size, skipped in zip(sections, sizes, begin or [0] * len(sizes), strict=True):
         file_bytes = -(-size * section.sets // max(1, len(section.paths))) + skipped
@@ -311,11 +311,11 @@ def scratch_sizes(
 ) -> list[int]:
     """The ``size=`` of each section, so that all ``files`` together fit into ``space``.
 
-    ``requested``: exactly that for every section, or UsageError. Otherwise what the
-    job says, at most an equal share of 512 MiB (and ``most``), less where the disk is nearly
-    full. In ``spread`` directories each file has a part in every one, and its size is that of
-    all parts together (fio shares size= out among a job's files); ``requested`` is each part's.
-    What lies before a section's offset= is part of the file, and of these limits."""
+    ``requested``: exactly that for every section, or UsageError. Otherwise the job's size, at most
+    an equal share of 512 MiB (and ``most``), less if the disk is nearly full. With ``spread``
+    directories each file has a part in every one, and its size is the sum of all parts (fio divides
+    size= among a job's files); ``requested`` is the size of each part. Bytes before a section's
+    offset= are part of the file and count, too."""
     shares = _shares(files)
     if requested is not None:
         size = size_bytes(requested)
@@ -342,7 +342,7 @@ def scratch_sizes(
 
 
 def _shares(files: Sequence[SectionFiles]) -> int:
-    """How many times ``size=`` is used up if it is the same for all sections."""
+    """How many times ``size=`` is needed in total if it is the same for all sections."""
     unit = 1 << 40
     sizes = bytes_by_file(files, [unit] * len(files))
     # each of them is rounded up by less than a byte
@@ -350,8 +350,8 @@ def _shares(files: Sequence[SectionFiles]) -> int:
 
 
 def time_based_values(jobs: Sequence[Section], sizes: Sequence[int]) -> list[str]:
-    """``time_based`` for each section whose file has ``sizes`` bytes. One whose file is smaller
-    than the job says would be at its end long before the job's runtime is over."""
+    """``time_based`` for each section whose file has ``sizes`` bytes. A section whose file is
+    smaller than the job says would reach its end long before the job's runtime is over."""
     return [
         "1" if flag(job.options, "time_based") or _ends_early(job, size) else "0"
         for job, size in zip(jobs, sizes, strict=True)
@@ -367,7 +367,7 @@ def _ends_early(job: Section, size: int) -> bool:
 
 
 def files_of(text: str) -> int:
-    """Return the files from the text alone, for the points of an experiment."""
+    """The files of a job, from its text alone, for the points of an experiment."""
     total: dict[str, int] = {}
     for index, job in enumerate(jobfile.effective_sections(text)):
         name = shared_name(job)
@@ -397,7 +397,7 @@ def _share(job: Section, share: int, largest: int, spread: int) -> int:
 
 
 def _from_offset(job: Section, size: int, least: int, spread: int) -> int:
-    """Bytes left of a file of ``size`` bytes where this section begins."""
+    """Bytes of a file of ``size`` bytes after this section's offset."""
     skipped = last_offset(job) * spread
     remaining = size - skipped
     if skipped and remaining < min(least, largest_block(job) * spread):

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 REPEAT_S = 0.01
 SAME_SIGNAL_S = 0.1
-"""Within it a second signal is the first one's: timeout(1) sends it to the process and then to its
-process group, and nobody presses Ctrl-C that fast."""
+"""A second signal within this time counts as part of the first: timeout(1) sends it to the process
+and then to its process group, and nobody presses Ctrl-C that fast."""
 _IMPORT_MACHINERY = "<frozen importlib"
 Handler = Callable[[int, "FrameType | None"], object]
 
@@ -27,7 +27,7 @@ _UNHANDLED = frozenset(
     getattr(signal, name)
     for name in (
         "SIGKILL", "SIGSTOP",  # can't be handled
-        "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL",  # a fault: the instruction would be executed again
+        "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL",  # faults: the instruction would be executed again
         "SIGCHLD", "SIGCONT", "SIGURG", "SIGWINCH", "SIGTSTP", "SIGTTIN", "SIGTTOU",  # end nothing
         "SIGPIPE", "SIGXFSZ",  # the write fails instead, and says so
     )
@@ -35,7 +35,8 @@ _UNHANDLED = frozenset(
 STOP_SIGNALS = tuple(sorted(signal.valid_signals() - _UNHANDLED))
 """Those whose default action ends the process: SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGALRM ..."""
 _ALWAYS = (signal.SIGINT, signal.SIGTERM)
-"""A shell starts background jobs with SIGINT ignored; whoever sends it anyway wants the stop."""
+"""A shell starts background jobs with SIGINT ignored; a user who sends it anyway wants them to
+stop."""
 
 
 def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]:
@@ -55,7 +56,8 @@ def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]
 
 @contextlib.contextmanager
 def handling_stop_signals(stop: Callable[[int], object]) -> Iterator[None]:
-    """``stop`` is called with the number of each that comes meanwhile, in the main thread."""
+    """In this context, ``stop`` is called with the number of each stop signal, in the main
+    thread."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         streams.end_soon()
@@ -66,15 +68,15 @@ def handling_stop_signals(stop: Callable[[int], object]) -> Iterator[None]:
         yield
     finally:
         for number, handler in before.items():
-            # one that was set in C can't be set again
+            # a handler set in C can't be restored
             if handler is not None:
                 signal.signal(number, handler)  # type: ignore[arg-type]
 
 
 class StopSignals:
-    """Stop signals of commands without a screen. The first signal lets fio write its last
-    document (``stop``); the second does not wait for it (``kill``). Neither waits for long for a
-    reader of the output that does not read."""
+    """Stop signals of commands without a screen. The first signal lets fio write its last document
+    (``stop``); the second does not wait for it (``kill``). Neither waits long for a reader of the
+    output that does not read."""
 
     def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
         self.requests = 0
@@ -98,23 +100,23 @@ class StopSignals:
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Interrupt as Ctrl-C does by default, but not inside code that must complete: everything that
-    must be restored is restored on the way out."""
+    """Interrupt like Ctrl-C by default, but not inside code that must complete, so that everything
+    is restored on the way out."""
     if frame is not None and frame.f_code.co_filename.startswith(_IMPORT_MACHINERY):
-        # amid Python's own steps of an import a lock would stay taken, for which other threads wait
+        # inside Python's import code a lock would stay taken, and other threads wait for it
         _repeat_soon()
     else:
         signal_flag.interrupt()
 
 
 def _repeat_soon() -> None:
-    """Send the signal again as SIGALRM, for the handler that is set by then."""
+    """Send the signal again as SIGALRM, to the handler that is set then."""
     signal.setitimer(signal.ITIMER_REAL, REPEAT_S)
 
 
 def repeat_lost_interrupts() -> None:
-    """From now on no ``interrupt`` is lost. Where it happens to be in the callback of a weak
-    reference or a finalizer, Python only reports it, and goes on: then it comes again soon."""
+    """From now on no ``interrupt`` is lost. In the callback of a weak reference or a finalizer,
+    Python only reports the exception and goes on; then the signal is soon sent again."""
     before = sys.unraisablehook
 
     def hook(ignored: UnraisableHookArgs) -> None:

@@ -1,11 +1,10 @@
 """Prepare standard input, output and error for a command, whether files, pipes or terminals.
 
-A closed one would give its number to the next file that is opened, and words for people would go
-into that file. So all three are open before anything else is. What can't be written to standard
-output ends the command in a sentence; what can't be written to standard error is lost.
-
-A reader that does not read (a stopped terminal, a full pipe) makes a command wait, but not its end:
-once a stop signal has come (``end_soon``), what such a reader does not take is dropped."""
+If one were closed, the next opened file would get its number, and messages would go into that file.
+So all three are open before anything else. If standard output can't be written, the command ends
+with a message; if standard error can't be written, the text is lost. A reader that does not read (a
+stopped terminal, a full pipe) makes a command wait, but does not delay its end: after a stop signal
+(``end_soon``), output that such a reader does not take is dropped."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ from collections.abc import Iterable
 from typing import Any, TextIO
 
 STUCK_S = 0.2
-"""A reader that takes nothing for this long does not read."""
+"""A reader that takes nothing for this long counts as not reading."""
 PATIENCE_S = 1.5
-"""The limit at the first stop signal: the last figures are still to be written."""
+"""The limit after the first stop signal, because the last figures still have to be written."""
 _ending = False
 
 
@@ -31,7 +30,7 @@ class OutputLost(OSError):
 
 
 class _Stdout(io.FileIO):
-    """Writes all of it, also where the descriptor was made not to block."""
+    """Writes everything, even if the descriptor is non-blocking."""
 
     def write(self, data: Any) -> int:
         while True:
@@ -41,7 +40,7 @@ class _Stdout(io.FileIO):
                 raise
             except OSError as error:
                 raise OutputLost(error.errno, error.strerror or "it fails") from error
-            # ``None``, which the types do not know: the write would have to wait
+            # ``None`` (missing in the types): the write would block
             if written is not None:
                 return written
             select.select([], [self], [])
@@ -84,7 +83,7 @@ def prepare() -> bool:
 
 
 def finish() -> OSError | None:
-    """Flush what is left, and return the error that kept it from being written, if any."""
+    """Flush the rest, and return the error that prevented it, if any."""
     lost: OSError | None = None
     try:
         sys.stdout.flush()
@@ -97,7 +96,8 @@ def finish() -> OSError | None:
 
 
 def _open(number: int) -> bool:
-    """Whether it was; a closed one is /dev/null afterwards, standard output one that fails."""
+    """Whether it was open. A closed one becomes /dev/null, but standard output one whose writes
+    fail."""
     try:
         os.fstat(number)
     except OSError:
@@ -117,7 +117,8 @@ def _text(raw: io.FileIO, before: TextIO | None) -> io.TextIOWrapper:
 
 
 def _look_alikes(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Replace what an encoding cannot express: by ASCII that looks like it, or by its number."""
+    """Replace a character that the encoding lacks: by ASCII that looks like it, or by its
+    number."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     from iopstui.format import ascii_look_alike

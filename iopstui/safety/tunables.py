@@ -1,13 +1,12 @@
 """Change a device's tunables during a measurement, and always restore them.
 
-All values of a disk's queue are on disk (safety/journal.py) before the first of them is changed,
-because the kernel changes others with it (queue_snapshot.py). They are written back on every way
-out; after SIGKILL or power loss by the next start or `iopstui doctor`. What the kernel made of a
-written value is read back: rq_affinity=3 is accepted and ignored.
-
-One session at a time changes a disk's queue, whatever its user and state directory: flock(2) on
-the queue's directory in sysfs, which needs no place of its own and ends with the process. A
-container with a network namespace has a sysfs of its own, so such a session is not seen."""
+All values of a disk's queue are saved on disk (safety/journal.py) before the first one is changed,
+because the kernel changes others with it (queue_snapshot.py). They are always restored; after
+SIGKILL or power loss by the next start or `iopstui doctor`. A written value is read back, because
+the kernel may adjust or ignore it (rq_affinity=3). Only one session at a time changes a disk's
+queue, whatever its user and state directory: flock(2) on the queue's directory in sysfs needs no
+lock file and ends with the process. A container with a network namespace has its own sysfs, so such
+a session is not seen."""
 
 from __future__ import annotations
 
@@ -143,8 +142,8 @@ class Tunables:
     def _restore_others(
         self, name: str, value: str, directory: Path, saved_values: Mapping[str, str]
     ) -> None:
-        """Give back values that the kernel changed along with a tunable, so that one change is one
-        change. A scheduler brings its own values, those it had if it is the first one again."""
+        """Restore values that the kernel changed along with a tunable, so that only the tunable
+        differs. A scheduler keeps its own values; the original scheduler gets its original ones."""
         if name != "scheduler":
             restored = {n: v for n, v in saved_values.items() if n in TUNABLES and n != name}
         elif directory in self._snapshots:
@@ -164,7 +163,7 @@ class Tunables:
                 device.name, device.diskseq, path.parent, read_values(path.parent)
             )
         entries = {str(path): _entry(device, name, before, path)}
-        # where the scheduler changes, the kernel sets these two anew
+        # if the scheduler changes, the kernel sets these two anew
         for other in RESET_BY_SCHEDULER if name == "scheduler" else ():
             value, other_path = read_tunable(device, other, self._roots), path.with_name(other)
             if value is not None and str(other_path) not in self._changed:
@@ -215,8 +214,8 @@ class Tunables:
 
 
 def _lock_directory(directory: Path, consequence: str, roots: Roots) -> int | None:
-    """A descriptor that keeps other sessions from changing what is below ``directory``; ``None``
-    where nothing can be locked. UsageError, with ``consequence``, if another one does."""
+    """A descriptor that keeps other sessions from changing anything below ``directory``; ``None``
+    if nothing can be locked. UsageError, with ``consequence``, if another session has it."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -255,7 +254,7 @@ def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
         parsed = [snapshot_of(e, roots) for e in queues] if isinstance(queues, list) else []
         snapshots = [snapshot for snapshot in parsed if snapshot is not None]
         if note.content.get("boot") != journal.boot_id():
-            entries, snapshots = [], []  # a new start of the machine has undone it
+            entries, snapshots = [], []  # a reboot has undone it
         restored, problems = _restore_alone(entries, snapshots, roots)
         completed += restored
         failed += problems
@@ -267,7 +266,8 @@ def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
 def _restore_alone(
     entries: list[dict[str, object]], snapshots: list[QueueSnapshot], roots: Roots
 ) -> tuple[list[str], list[str]]:
-    """Restore like ``_restore``, unless a running session changes one of these: then later."""
+    """Restore like ``_restore``, unless a running session changes one of these; then it is left for
+    later."""
     places = {Path(str(e["path"])).parent: str(e["device"]) for e in entries}
     places |= {snapshot.directory: snapshot.device for snapshot in snapshots}
     locks: list[int | None] = []
@@ -318,8 +318,8 @@ def _is_entry(entry: object, roots: Roots) -> bool:
 def _restore(
     entries: list[dict[str, object]], snapshots: list[QueueSnapshot], roots: Roots
 ) -> tuple[list[str], list[str]]:
-    """(what is as before, what could not be restored), in words; disks that are gone or new
-    are in neither. An older iopstui noted single values alone (``entries``)."""
+    """(restored, not restored), in words; disks that are gone or new are in neither. An older
+    iopstui noted only single values (``entries``)."""
     completed: list[str] = []
     failed: list[str] = []
     for snapshot in snapshots:
@@ -352,7 +352,7 @@ def _has_vanished(path: Path, entry: Mapping[str, object], roots: Roots) -> bool
 
 
 def _another_disk(entry: Mapping[str, object], roots: Roots) -> bool:
-    """True if the disk of that name is a new one since (diskseq): its values are its own."""
+    """True if the disk of that name is now another one (diskseq), whose values are its own."""
     before = entry.get("diskseq")
     if before is None:
         return False
@@ -410,10 +410,10 @@ def _refusal(
 
 @dataclass(frozen=True, slots=True)
 class TunableState:
-    """A tunable. ``now`` is its value (of the first disk), ``values`` all that it takes (empty
-    for a number or a CPU list), ``allowed`` the same in words. ``by_disk`` are (disk, value),
-    if there are several disks. ``refused`` says why it can't be changed here and ``hint`` the
-    command that can; ``idle`` why it would move nothing on these disks; all "" if nothing is."""
+    """A tunable. ``now`` is its value (of the first disk), ``values`` are all accepted ones (empty
+    for a number or a CPU list), ``allowed`` the same in words. ``by_disk`` are (disk, value), if
+    there are several disks. ``refused`` says why it can't be changed here, and ``hint`` has the
+    command that can; ``idle`` says why it would have no effect on these disks; "" if not so."""
 
     name: str
     meaning: str
@@ -428,8 +428,8 @@ class TunableState:
 
 def queued_disks(target: Target, devices: Mapping[str, BlockDevice]) -> list[BlockDevice]:
     """The disks whose queues serve the target, and whose tunables are changed: the first ones with
-    a queue on the way down (a partition shares its disk's). Who sets a loop device does not mean
-    the machine's disk under its file."""
+    a queue on the way down (a partition shares its disk's). For a loop device the disk below its
+    file is not changed."""
     disk_by_name: dict[str, BlockDevice] = {}
     for top, below in target.stacks.items():
         stack = [devices[name] for name in (top, *below) if name in devices]
@@ -452,7 +452,7 @@ def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
 def tunable_states(
     target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> list[TunableState]:
-    """Every tunable that the disks have, read again: the kernel does not notify of changes."""
+    """Every tunable of the disks, read again, because the kernel does not notify of changes."""
     disks = queued_disks(target, devices)
     states = [_queue_tunable(tunable, disks, roots) for tunable in TUNABLES.values()]
     states += [_irq_tunable(disk, irq, roots) for disk, irq in _interrupts(disks)]

@@ -1,9 +1,9 @@
-"""The write guard applied to a prepared job: checked when preparing, again right before fio
-starts, and held while it runs.
+"""The write guard applied to a prepared job: checked when preparing, again right before fio starts,
+and held while it runs.
 
-What a job works on is what fio itself says it opens; fio would make a regular file of a
-mistyped device name, and write to a disk whose partition is mounted. What was checked is then
-granted to fio, file by file: the kernel keeps it from all others (fio/fence_exec.py)."""
+The files of a job are those that fio itself says it opens; fio alone would create a regular file
+for a mistyped device name, and write to a disk whose partition is mounted. The checked files are
+then granted to fio one by one: the kernel keeps it from all others (fio/fence_exec.py)."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class CheckedJob:
 
 
 class WriteGuard:
-    """Guards the files of one job. ``close`` releases the reserved devices and may be called
-    twice. ``active``: the run of this session that the job replaces. Its locks and reserved devices
-    are adopted (duplicated), and its processes are no other users; every other check is that of a
-    first run."""
+    """Guards the files of one job. ``close`` releases the reserved devices and may be called twice.
+    ``active``: the run of this session that the job replaces. Its locks and reserved devices are
+    adopted (duplicated), and its processes don't count as other users; all other checks are the
+    same as for a first run."""
 
     def __init__(
         self, job: CheckedJob, destroy_data: Sequence[str], roots: Roots,
@@ -67,11 +67,11 @@ class WriteGuard:
         self._holds: list[int] = []
         self._read_grants: list[Grant] = []
         self._write_grants: list[Grant] = []
-        # the file or device behind each path when it was first looked at
+        # the file or device behind each path when it was first examined
         self._examined: dict[str, tuple[int, int, int]] = {}
-        # what the words name from now on, whatever becomes of their names
+        # what the paths of --destroy-data name from now on, even if files are renamed
         bind_paths(self._destroy_data)
-        # what is worth telling before something is written, by path
+        # warnings to report before something is written, by path
         self.doubts: dict[str, str] = {}
 
     @property
@@ -91,7 +91,7 @@ class WriteGuard:
 
     def active_run(self, guard_pid: int, is_given_up: Callable[[], bool] = bool) -> ActiveRun:
         """What a run that replaces this one adopts; ``guard_pid`` is the process above this one's
-        fio. ``is_given_up``: the other one is not wanted any more."""
+        fio. ``is_given_up``: the next run is no longer wanted."""
         return ActiveRun(self._locks, self._holds, guard_pid, is_given_up)
 
     @property
@@ -139,7 +139,8 @@ class WriteGuard:
         return Refused(f"Cannot examine {printable(path)}: {error.strerror}.")
 
     def _grant(self, path: str, open_stat: os.stat_result) -> Grant:
-        """Grant exactly the file that is locked: while it is open its number names nothing else."""
+        """Grant exactly the file that is locked: while it is open, its inode number can't be
+        reused."""
         try:
             granted = grant(path)
         except OSError as error:
@@ -173,8 +174,8 @@ class WriteGuard:
             yield str(self._roots.dev / lower.name), lower
 
     def _is_held_already(self, target: Target, devices: Devices) -> bool:
-        """Whether the active run holds all that would be opened exclusively. Raises Refused if it
-        is another device by now."""
+        """Whether the active run already holds everything that would be opened exclusively. Raises
+        Refused if it is another device now."""
         device = devices.get(target.device or "")
         if self._active is None or target.kind != DEVICE or device is None:
             return False
@@ -234,7 +235,7 @@ class WriteGuard:
         node = str(self._roots.dev / device.name)
         if besides and _same_node(node, besides):
             return
-        # a user who may not read it can't conflict with anybody on it
+        # a user who may not read it can't conflict with others on it
         with contextlib.suppress(Missing):
             adopted = self._adoptable_locks
             fd = lock_node(device, self._roots, shared=shared, adopted=adopted)
@@ -255,7 +256,7 @@ class WriteGuard:
             path = Path(name)
             if not os.path.lexists(path) and not self._below_dev(path):
                 continue
-            # stat is enough here: the lock says which right is missing
+            # stat is enough here: locking reports which right is missing
             target = resolve_target(name, Path("/"), self._roots, devices, to_read=False)
             if target.kind == DIRECTORY:
                 raise UsageError(f"The job opens {name} as a file, but it is a directory.")
@@ -263,8 +264,8 @@ class WriteGuard:
         return list({target.path: target for target in targets}.values())
 
     def _below_dev(self, path: Path) -> bool:
-        """A name under /dev that does not exist is a mistake, except in a file system there
-        (/dev/shm)."""
+        """Whether the path is directly in /dev, or in a missing directory below it. Such a name is
+        a mistake; one in a file system there (/dev/shm) is not."""
         parent = path.parent
         return parent == self._roots.dev or (
             self._roots.dev in parent.parents and not parent.is_dir()

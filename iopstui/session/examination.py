@@ -41,8 +41,8 @@ MAX_PROBED_IOPS = 100_000
 
 @dataclass
 class Examination:
-    """``seconds`` yields after each one; ``seen`` is the state of knowledge so far. ``no_probe``
-    says why single requests are not measured; "" if they are."""
+    """``seconds`` yields after each one; ``seen`` is what was seen so far. ``no_probe`` says why
+    single requests are not measured; "" if they are."""
 
     target: Target
     devices: Mapping[str, BlockDevice]
@@ -109,7 +109,7 @@ class Examination:
 
     @property
     def seen(self) -> Seen:
-        """All that was seen so far."""
+        """Everything seen so far."""
         names = self.target.devices_below
         devices = [self.devices[name] for name in names if name in self.devices]
         evidence = Evidence(

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from iopstui.linux.probe.bpf_probe import BpfProbe
 
 AUTOMATIC_MAX_IOPS = 100_000
-"""Above this rate the probe is not switched on automatically: it would take some percent of a
-CPU."""
+"""Above this rate the automatic probe is off: it would take some percent of a CPU."""
 AUTOMATIC_AGAIN_IOPS = AUTOMATIC_MAX_IOPS / 2
 """Below this rate it is on again."""
 IDLE_TICKS = 3
