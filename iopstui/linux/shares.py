@@ -1,4 +1,4 @@
-"""File systems that are not on a disk of this machine: what the kernel knows of them."""
+"""File systems that are not on a disk of this machine: what the kernel knows about them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from iopstui.linux.devices.usage.mounts import MountEntry, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.text import printable
 
-# Whether a path's file system answers, asked with a time limit before anything else touches it.
+# Check whether a path's file system answers, with a time limit, before anything else accesses it.
 #
-# A file system whose server is gone may block every call that touches it for ever. So a separate
-# process does that; if it never returns, it is left behind.
+# A file system whose server is gone may block every call on it for ever. So a separate process
+# tries it; if it never returns, it is left behind.
 
 
 ANSWER_TIMEOUT_S = 5.0
-"""A mount of autofs answers within this, too."""
+"""Enough for a mount of autofs, too."""
 KILL_TIMEOUT_S = 0.2
 """Time for a killed process to end."""
 MAX_LINKS = 40
@@ -37,7 +37,7 @@ _SERVED_TYPES = frozenset({
 def require_answer(path: Path, roots: Roots, limit_s: float = ANSWER_TIMEOUT_S) -> None:
     """UsageError if ``path`` leads to a file system of a server or program that does not answer.
 
-    Costs one readlink for each part of the path, and a process only where there is such a mount."""
+    Costs one readlink for each part of the path, and a process only if there is such a mount."""
     mount = find_hung_mount(path, roots, limit_s)
     if mount is None:
         return
@@ -64,8 +64,8 @@ def find_hung_mount(
 
 
 def find_hung_paths(paths: Sequence[Path], limit_s: float = ANSWER_TIMEOUT_S) -> list[Path]:
-    """Those of the paths whose file systems do not answer within the limit. An error is an answer,
-    too. All are asked at once, each by a process of its own."""
+    """The paths whose file systems do not answer within the limit. An error is an answer, too. All
+    are tried at once, each by a separate process."""
     probes: list[tuple[Path, int, int]] = []
     try:
         for path in paths:
@@ -83,7 +83,7 @@ def find_hung_paths(paths: Sequence[Path], limit_s: float = ANSWER_TIMEOUT_S) ->
         ]
     finally:
         for _, pid, reader in probes:
-            # also for an interrupt; one that waits in the kernel ends when it can
+            # also on an interrupt; a process that waits in the kernel ends when it can
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0 if _has_ended(reader, KILL_TIMEOUT_S) else os.WNOHANG)
             os.close(reader)
@@ -91,7 +91,7 @@ def find_hung_paths(paths: Sequence[Path], limit_s: float = ANSWER_TIMEOUT_S) ->
 
 def find_network_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry | None:
     """The first mount of a server or a program on the way to ``path`` (absolute), through symbolic
-    links. No such mount is touched."""
+    links. Such mounts are not accessed."""
     todo, resolved, links = _reversed_parts(str(path)), "/", 0
     while True:
         mount = _mount_of(resolved, mounts)
@@ -106,7 +106,7 @@ def find_network_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry |
         candidate = os.path.join(resolved, part)
         inside = _mount_of(candidate, mounts)
         try:
-            # a mount point is no link, and asking it would be touching it
+            # a mount point is no link, and checking that would access it
             link = "" if inside is not mount else os.readlink(candidate)
         except OSError:
             link = ""
@@ -121,8 +121,8 @@ def find_network_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry |
 
 
 def is_network_mount(mount: MountEntry) -> bool:
-    """Whether a server or a program answers for its files. (fuseblk is on a disk of this machine,
-    but a program's, too.)"""
+    """Whether a server or a program serves its files. (fuseblk is on a local disk, but also served
+    by a program.)"""
     return mount.fstype in _SERVED_TYPES or mount.fstype.startswith("fuse")
 
 
@@ -145,7 +145,7 @@ def _reversed_parts(path: str) -> list[str]:
 
 
 def _mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
-    """The longest mount point above it, the last of equals."""
+    """The longest mount point above the path, the last if equal."""
     longest: MountEntry | None = None
     for mount in mounts:
         above = mount.mountpoint.rstrip("/")
@@ -156,28 +156,28 @@ def _mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
 
 
 def _touch_and_exit(path: Path, writer: int) -> None:
-    """Run in the child: nothing of the parent's may stay open, or readers of its output would wait
-    for this process."""
+    """Run in the child: the parent's files must be closed, or readers of its output would wait for
+    this process."""
     try:
         os.dup2(writer, 0)
         os.closerange(1, 1 << 16)
         while not os.path.exists(path) and path != path.parent:
             path = path.parent
-        # what is known from before (attributes) asks no server; how much room there is does
+        # cached attributes need no server; free space does
         os.statvfs(path)
     finally:
         os._exit(0)
 
 
 def _has_ended(reader: int, limit_s: float) -> bool:
-    """Whether the process at the other end is gone within the limit: its pipe ends with it."""
+    """Whether the process at the other end of the pipe ends within the limit."""
     return bool(select.select([reader], [], [], max(0.0, limit_s))[0])
 
 
 # Work on files whose server may go away meanwhile.
 #
-# A call that looks at such a file may never return, and cannot be interrupted. So it is made in a
-# thread that can be left behind.
+# A call on such a file may never return, and cannot be interrupted. So it runs in a thread that can
+# be left behind.
 
 
 T = TypeVar("T")
@@ -190,11 +190,10 @@ def call_with_timeout(
     roots: Roots,
     limit_s: float = ANSWER_TIMEOUT_S,
 ) -> T:
-    """What ``work`` returns or raises. UsageError if it takes longer than the limit and a mount on
-    the way to one of the places (absolute; ``work`` may add to them) does not answer; should the
-    work end later all the same, its result goes to ``discard``.
-
-    A machine without any such mount needs no thread."""
+    """Return or raise what ``work`` does. UsageError if it takes longer than the limit and a mount
+    on the way to one of the places (absolute; ``work`` may add to them) does not answer; if the
+    work ends later, its result goes to ``discard``. A machine without such mounts needs no
+    thread."""
     if not any(map(is_network_mount, read_own_mounts(roots))):
         return work()
     task = _Task(work, discard)
@@ -228,7 +227,7 @@ class _Task(Generic[T]):
         return self._results.pop()
 
     def abandon(self) -> None:
-        """Nobody waits for the result any more, if it has not been taken."""
+        """Give up waiting for the result, if it has not been taken."""
         with self._lock:
             self._abandoned = True
             self._drop()

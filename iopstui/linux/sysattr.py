@@ -19,12 +19,12 @@ File: TypeAlias = Path | str
 def read_bytes(path: File) -> bytes | None:
     """The attribute's bytes; None if it is missing, unreadable or not a file."""
     try:
-        # a file object would make four more system calls; hundreds of attributes are read every few
+        # a file object would need four more system calls; hundreds of attributes are read every few
         # seconds
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             parts = [os.read(fd, 2 * PAGE)]
-            # a file of /proc may come in short pieces: only nothing is its end
+            # a file of /proc may come in short pieces: only an empty read is its end
             while parts[-1]:
                 parts.append(os.read(fd, CHUNK_BYTES))
             return b"".join(parts)
@@ -53,7 +53,7 @@ def read_int(path: File) -> int | None:
 
 
 def parse_int(text: str) -> int | None:
-    """A decimal number; None if it is anything else, or too long for one of the kernel's."""
+    """A decimal number; None if it is anything else, or too long for a kernel value."""
     return int(text) if _INTEGER.fullmatch(text) else None
 
 

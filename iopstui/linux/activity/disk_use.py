@@ -1,6 +1,6 @@
 """Who uses the disks, and what else waits for I/O: read beside the samples (model/answer/use.py).
 
-An ordinary user sees own processes alone; ``DiskUse.hidden`` counts the others."""
+An ordinary user sees only own processes; ``DiskUse.hidden`` counts the others."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ from iopstui.model.sources import parse_pressure
 from iopstui.text import printable
 
 MAX_USERS, MAX_MORE_USERS = 12, 36
-"""The busiest, and with those that may do most of what a slower disk does."""
+"""How many of the busiest processes, and how many including those that may do most of a slower
+disk's I/O."""
 MAIN_PART, MIN_BYTES_S = 0.5, 64 << 10
 MAX_TASKS = 4000
-"""Tasks whose state is looked at in one reading."""
+"""How many tasks' states are read in one reading."""
 MANY = 500
 """Parents whose children's devices are remembered."""
 PAGE = os.sysconf("SC_PAGESIZE")
@@ -38,7 +39,7 @@ _FLAGS, _KERNEL_THREAD = 6, 0x00200000
 
 
 class DiskUseReader:
-    """``read`` returns what happened since the reading before. For one thread."""
+    """``read`` returns the use since the last reading. To be used by one thread."""
 
     def __init__(self, roots: Roots | None = None) -> None:
         self._roots = roots or Roots()
@@ -53,7 +54,7 @@ class DiskUseReader:
 
     def read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> DiskUse | None:
         """``None`` at the first reading. ``t`` is the session's clock. ``tasks``: also look for
-        tasks that are blocked, and that sleep in io_uring."""
+        tasks that are blocked or sleep in io_uring."""
         now = time.monotonic()
         rates, vm = self._processes.rates(), self._vmstat()
         counts = self._processes.disks
@@ -94,14 +95,15 @@ class DiskUseReader:
         self._files = finder.seen
         if len(self._of_children) > MANY:
             self._of_children.clear()
-        # children first: where they had files, they did the I/O that their parent has now
+        # children first: if they had files open, they did the I/O that their parent's counters now
+        # include
         for process in sorted(rates, key=lambda one: one.children):
             if process.pid == os.getpid():
                 continue
             place = f"{self._roots.proc}/{process.pid}"
             names = finder.of_process(place, process.faults)
             if process.read_s and not names[0]:
-                # read ahead of a mapping's faults, which then wait for nothing (git)
+                # or it reads ahead before faults of a mapping, which then don't wait (git)
                 names = finder.of_process(place)
             of_siblings = self._of_children.get(process.parent, _NO_FILES)
             self._of_children[process.parent] = _both(of_siblings, names)
@@ -151,8 +153,8 @@ class DiskUseReader:
 
 
 def _all_tasks(proc: str) -> Iterator[tuple[int, str, str, bytes, bool]]:
-    """(process, directory, name, state, whether it is the kernel's) of the tasks that sleep or are
-    blocked."""
+    """(process, directory, name, state, whether it is a kernel thread) of the tasks that sleep or
+    are blocked."""
     count = 0
     for name in os.listdir(proc):
         for task in list_names(f"{proc}/{name}/task") if name.isdecimal() else ():
@@ -172,7 +174,7 @@ def _all_tasks(proc: str) -> Iterator[tuple[int, str, str, bytes, bool]]:
 def _looked_at(
     rates: list[ProcessRates], moved: Mapping[str, tuple[float, float, float]]
 ) -> list[ProcessRates]:
-    """The processes whose files are looked at. ``rates`` has the busiest first."""
+    """The processes whose files are examined. ``rates`` has the busiest first."""
     used = [sum(row[:2]) for row in moved.values() if sum(row[:2]) >= MIN_BYTES_S]
     least = MAIN_PART * min(used, default=float("inf"))
     return rates[:MAX_USERS] + [
@@ -198,7 +200,7 @@ def _rates(
             continue
         in_flight = max(0, (row.weighted_ms or 0) - (last.weighted_ms or 0)) / 1e3 / seconds
         if not in_flight and (row.reads, row.writes) == (last.reads, last.writes):
-            in_flight = float(row.in_flight or 0)  # they have no time in the counters yet
+            in_flight = float(row.in_flight or 0)  # the counters don't have their time yet
         rates[name] = (
             SECTOR * max(0, row.read_sectors - last.read_sectors) / seconds,
             SECTOR * max(0, row.write_sectors - last.write_sectors) / seconds,
@@ -217,7 +219,7 @@ def _since_boot(counts: Mapping[str, DiskCounters]) -> dict[str, float]:
 
 
 def _depths_since_boot(counts: Mapping[str, DiskCounters]) -> dict[str, float]:
-    """How many requests were in flight while one was."""
+    """By disk: how many requests were in flight while any was, since boot."""
     return {name: row.weighted_ms / row.io_ms for name, row in counts.items()
             if row.io_ms and row.weighted_ms is not None}  # fmt: skip
 
@@ -241,7 +243,7 @@ def _user(place: str) -> str:
 
 
 def group_of(pid: int, roots: Roots) -> str:
-    """The unit, container or pod that a process is in; "" where none has a name."""
+    """The unit, container or pod that a process is in; "" if none has a name."""
     for membership in parse_memberships(read_text(roots.proc / str(pid) / "cgroup") or ""):
         name = group_name(membership.path)
         if name.whole and not membership.outside:

@@ -1,4 +1,4 @@
-"""What one process waits for: its threads' states, looked at many times a second (proc(5))."""
+"""What one process waits for: the states of its threads, sampled many times a second (proc(5))."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LOOK_S = 0.05
 LEAST_LOOKS = 5
 """In each second."""
 MUCH_READY, MOSTLY_ASLEEP = 50.0, 90.0
-"""Percent of the time that one thread was ready, and of the looks that found it asleep: both can't
-be. Seen in a starved guest, of a shell that waited for its child."""
+"""Percent of the time that one thread was ready, and of the looks that found it asleep: more of
+both is contradictory. Seen in a starved guest for a shell that waited for its child."""
 _FLAGS, _KERNEL_THREAD, _PARENT = 6, 0x00200000, 1
 _BLOCKED, _SLEEPS = b"D", b"S"
 
 
 class TaskWaits:
-    """``look`` looks at the process once; ``result`` says what was seen. For one thread.
+    """``look`` samples the process once; ``result`` sums up. To be used by one thread.
     The children that it has from the beginning are looked at, too, unless they are many."""
 
     def __init__(
@@ -67,12 +67,12 @@ class TaskWaits:
 
     @property
     def exists(self) -> bool:
-        """Whether it was there when last looked at."""
+        """Whether it existed at the last look."""
         return bool(self._state)
 
     def look_until(self, moment: float) -> None:
-        """Look again and again until a monotonic moment, and a few times where that is over: where
-        the CPUs are full, a second's other work may take all of it."""
+        """Look repeatedly until a monotonic time, and a few times even if that is past: if the CPUs
+        are full, other work may take the whole second."""
         for one in (self, *self._children):
             one.note_devices()
         enough = self._looks + LEAST_LOOKS
@@ -162,7 +162,7 @@ class TaskWaits:
         )  # fmt: skip
 
     def _throttled(self) -> int:
-        """Microseconds for which its cgroup, or one above it, had used up its CPU time."""
+        """Microseconds for which its cgroup, or one above, was throttled at its CPU limit."""
         return sum(parse_throttled_us(read_bytes(file) or b"") or 0 for file in self._cpu_stats)
 
     def _role(self) -> str:
@@ -177,7 +177,7 @@ class TaskWaits:
                 yield f"{printable(name)} ({pid})"
 
     def _busiest(self) -> tuple[float | None, float | None]:
-        """(percent on a CPU, percent ready without one) of the thread with most of both."""
+        """(percent on a CPU, percent ready without one) of the thread with the largest sum."""
         ns = 1e9 * (self._ended - self._began)
         if not self._times or ns <= 0:
             return None, None

@@ -22,7 +22,7 @@ from iopstui.model.cgroups.rates import AT_NS, COUNTERS, CPU_US, LIMITS, ROOT_FL
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """The group that this process is in, of one hierarchy: a line of /proc/self/cgroup.
+    """The group of this process in one hierarchy: a line of /proc/self/cgroup.
 
     ``controllers`` is empty for version 2. ``path`` begins at the root of the cgroup namespace."""
 
@@ -31,8 +31,8 @@ class Membership:
 
     @property
     def outside(self) -> bool:
-        """True if the group is outside of this cgroup namespace ("/../x"): it can't be seen from
-        here, and those that can be are others'."""
+        """True if the group is outside of this cgroup namespace ("/../x") and so can't be seen
+        here; the visible groups are others'."""
         return ".." in self.path.split("/")
 
 
@@ -85,7 +85,8 @@ def group_and_parents(top: Path, path: str) -> tuple[Path, ...]:
 
 
 def unified_root(top: Path) -> Path:
-    """Version 2 has a place of its own where both versions are mounted (systemd's hybrid)."""
+    """The top of version 2, which is in a subdirectory if both versions are mounted (systemd's
+    hybrid)."""
     hybrid_root = top / "unified"
     is_hybrid = not _has_groups(top) and _has_groups(hybrid_root)
     return hybrid_root if is_hybrid else top
@@ -95,24 +96,25 @@ def _has_groups(top: Path) -> bool:
     return os.path.exists(top / "cgroup.controllers")
 
 
-# Counters of each cgroup on some disks, and what holds it up: pressure, limits, CPU and memory.
+# Counters of each cgroup on some disks, and its delays: pressure, limits, CPU and memory.
 #
-# Documentation/admin-guide/cgroup-v2.rst: io.stat counts by whole disk, and a group's file has what
-# the groups below it do, too. Writes through the page cache are charged to the group that dirtied
-# them. Documentation/accounting/psi.rst: the pressure files.
+# Documentation/admin-guide/cgroup-v2.rst: io.stat counts by whole disk, and a group's file includes
+# the groups below it. Writes through the page cache are charged to the group that dirtied them.
+# Documentation/accounting/psi.rst: the pressure files.
 
 
 MAX_CGROUPS = 2000
-"""Groups that are looked at; a reading takes about 30 µs of each."""
+"""Limit of groups that are read; each takes about 30 µs per reading."""
 MAX_DETAILED = 30
-"""Groups whose pressure and limits are read: those that did most since the reading before."""
+"""Limit of groups whose pressure and limits are read: those that did most since the last
+reading."""
 QUIET_READINGS = 10
-"""Readings without I/O after which a group is no longer looked at closely."""
+"""After this many readings without I/O, a group's details are no longer read."""
 
 
 class CgroupReader:
     """Reads the counters repeatedly. Groups inside a container, a virtual machine or a unit are
-    part of it. For one thread."""
+    part of it. To be used by one thread."""
 
     def __init__(self, disks: Sequence[str], roots: Roots) -> None:
         self.disks = tuple(dict.fromkeys(_disk_of(name, roots) for name in disks))
@@ -136,7 +138,7 @@ class CgroupReader:
         return "" if self._numbers else "the target is on no disk of this machine"
 
     def read(self) -> dict[str, int] | None:
-        """All counters, by model/cgroups/rates.py's keys; ``None`` where there are none."""
+        """All counters, by the keys of model/cgroups/rates.py; ``None`` if there are none."""
         if self._top is None or not self._numbers:
             return None
         self._readings += 1
@@ -165,7 +167,7 @@ class CgroupReader:
         return counts
 
     def _choose_detailed(self, counts: Mapping[str, int]) -> None:
-        """Look closely at the groups that did most, and for a while longer at those before."""
+        """Read details of the groups that did most, and for a while longer of the previous ones."""
         totals: dict[str, int] = {}
         for name, count in counts.items():
             path = name.split(" ", 2)[2]
@@ -196,8 +198,8 @@ class CgroupReader:
 
 
 def _groups(top: Path) -> Iterator[tuple[str, str]]:
-    """(path, directory) of the groups that people know by name. A group comes after those below it,
-    so its counts are never lower than theirs together."""
+    """(path, directory) of the groups known to users by name. A group comes after those below it,
+    so its counts are never lower than their sum."""
     waiting: list[tuple[str, str, bool]] = [("/", str(top), False)]
     groups = 0
     while waiting:
@@ -207,12 +209,12 @@ def _groups(top: Path) -> Iterator[tuple[str, str]]:
             continue
         groups += 1
         if groups > MAX_CGROUPS:
-            continue  # its I/O then counts as the group's above it
+            continue  # its I/O then counts for the group above it
         waiting.append((path, place, True))
         if path != "/" and group_name(path).whole:
             continue
         try:
-            # a directory's link count is that of the directories in it, and two
+            # a directory's link count is the number of its subdirectories plus two
             names = () if os.stat(place).st_nlink == 2 else _directories(place)
         except OSError:
             continue
@@ -239,7 +241,7 @@ def _io_stat(text: str, numbers: Mapping[str, str]) -> Iterator[tuple[str, tuple
 
 
 def _pressure(text: str) -> Iterator[tuple[str, int]]:
-    """("some" or "full", µs). The file says "Operation not supported" where PSI is off."""
+    """("some" or "full", µs). The file says "Operation not supported" if PSI is off."""
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")
         total = parse_int(rest.rpartition("total=")[2])
@@ -277,7 +279,7 @@ def _top(mounts: Path) -> Path | None:
 # Paths of cgroups by their numbers, as the kernel gives them to BPF programs (kernfs ids).
 
 
-# version 2 alone, beside version 1, and the hierarchy of version 1 that counts I/O
+# version 2 alone, version 2 beside version 1, and the version 1 hierarchy that counts I/O
 MOUNTS = ("fs/cgroup", "fs/cgroup/unified", "fs/cgroup/blkio")
 # struct file_handle with a kernfs id (exportfs.h, FILEID_KERNFS; Linux 5.5)
 _HANDLE = struct.Struct("=IiQ")
@@ -286,7 +288,7 @@ _MAX_CACHED = 4096
 
 
 class CgroupPaths:
-    """Looks up and remembers paths; "" for a group that is gone or that nobody may see."""
+    """Looks up and caches paths; "" for a group that is gone or not visible."""
 
     def __init__(self, roots: Roots) -> None:
         self._places = [roots.sys / mount for mount in MOUNTS]
@@ -323,7 +325,7 @@ class CgroupPaths:
                 continue
             finally:
                 os.close(fd)
-            # one of another hierarchy, or one that was removed meanwhile
+            # it is of another hierarchy, or was removed meanwhile
             top = os.path.realpath(place)
             if path == top or path.startswith(f"{top}/"):
                 return path[len(top) :] or "/"

@@ -1,7 +1,6 @@
-"""Limits that cgroups have reached: of any group, not of this process's alone (io_limits.py).
-
-Version 2 counts a group with all below it, as its limit does; version 1 has both for each group
-alone (Documentation/admin-guide/cgroup-v1/blkio-controller.rst)."""
+"""Limits that cgroups have reached: of any group, not only this process's (io_limits.py). In
+version 2 counts and limits of a group include all groups below it; in version 1 they are for each
+group alone (Documentation/admin-guide/cgroup-v1/blkio-controller.rst)."""
 
 from __future__ import annotations
 
@@ -22,9 +21,9 @@ from iopstui.model.findings.conditions import READ_BYTES, READ_IOPS, WRITE_BYTES
 from iopstui.text import printable
 
 NEAR = 0.8
-"""A second of a group that is held back may have as little as this share of its limit."""
+"""In a single second, a group that is held back may do as little as this share of its limit."""
 LOOK_EVERY = 8
-"""Readings after which all groups are asked again whether they have a limit."""
+"""After this many readings all groups are checked again for limits."""
 MAX_GROUPS = 2000
 _VERSION_2_COUNTERS = {READ_IOPS: "rios", WRITE_IOPS: "wios", READ_BYTES: "rbytes",
                        WRITE_BYTES: "wbytes"}  # fmt: skip
@@ -47,7 +46,7 @@ class _Limit:
 
 
 class ReachedLimits:
-    """``read`` compares what the groups did since the reading before with what they may."""
+    """``read`` compares the I/O of groups since the last reading with their limits."""
 
     def __init__(self, roots: Roots) -> None:
         mounts = roots.sys / "fs/cgroup"
@@ -63,7 +62,8 @@ class ReachedLimits:
         if self._readings % LOOK_EVERY == 0:
             self._limits = tuple(self._find())
         self._readings += 1
-        # each with its own time: the first look at a file takes long, and a share was 5 % too small
+        # each with its own time: the first reading of a file takes long, and made a share 5 % too
+        # small
         counts = {limit: (count, time.monotonic())
                   for limit in self._limits if (count := _count(limit)) is not None}  # fmt: skip
         before, self._before = self._before, counts
@@ -81,8 +81,8 @@ class ReachedLimits:
 
     @property
     def outer_groups(self) -> bool:
-        """Whether the top visible group is inside others, whose limits cannot be read: only the
-        machine's top group has no cgroup.type."""
+        """Whether the top visible group is inside others, whose limits cannot be read (only the
+        machine's top group has no cgroup.type)."""
         return self._unified is not None and (self._unified / "cgroup.type").exists()
 
     @property

@@ -11,8 +11,8 @@ from iopstui.model.cgroups.rates import GroupRates, group_rates
 
 
 class CgroupLoad:
-    """``rates`` returns the I/O of the groups on ``disks`` since the previous reading. For one
-    thread."""
+    """``rates`` returns the I/O of the groups on ``disks`` since the previous reading. To be used
+    by one thread."""
 
     def __init__(self, disks: Sequence[str], roots: Roots, least_s: float = 0.9) -> None:
         self._reader = CgroupReader(disks, roots)
@@ -31,7 +31,7 @@ class CgroupLoad:
         return self._reader.why_not
 
     def rates(self) -> tuple[GroupRates, ...] | None:
-        """The busiest first; ``None`` until two readings are made."""
+        """The busiest first; ``None`` until there are two readings."""
         now = time.monotonic()
         if self.why_not or (self._at and now - self._at < self._min_interval_s):
             return self._rates

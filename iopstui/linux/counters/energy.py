@@ -19,13 +19,13 @@ _DIRECTORY = "class/powercap"
 # intel-rapl-mmio:0 counts the same package again
 _DOMAIN = re.compile(r"intel-rapl:[0-9]{1,4}(:[0-9]{1,4})?")
 _KINDS = (("package", PACKAGE), ("dram", MEMORY), ("psys", PLATFORM))
-# above any counter's range; a counter whose range is not given wraps at 2^32 units or more
+# above any counter's range; a counter without a stated range wraps at 2^32 units or more
 _MAX_UJ = 1 << 63
 
 
 @dataclass(slots=True)
 class _Domain:
-    """A counter of microjoules. It begins again at 0 after ``max_uj``; ``total_uj`` does not."""
+    """A counter of microjoules. It wraps to 0 after ``max_uj``; ``total_uj`` does not."""
 
     kind: str
     file: KernelFile
@@ -34,7 +34,7 @@ class _Domain:
     total_uj: int = 0
 
     def read(self) -> int:
-        """What was used since it was opened. Raises OSError or ValueError."""
+        """Energy used since it was opened (µJ). Raises OSError or ValueError."""
         now = int(self.file.read_attribute())
         more = now - self.last_uj
         self.total_uj += more if more >= 0 else more + self.max_uj + 1
@@ -49,8 +49,8 @@ class EnergyCounters:
         self._domains = [*_domains(roots)]
 
     def read(self) -> dict[str, int] | None:
-        """Microjoules used since this was made, by kind; ``None`` where there are no counters. A
-        kind of which one can't be read is left out for good."""
+        """Microjoules used since this was made, by kind; ``None`` if there are no counters. A kind
+        with an unreadable counter is left out from then on."""
         energy_uj: dict[str, int] = {}
         failed: set[str] = set()
         for domain in self._domains:

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from iopstui.linux.counters import procfs
 from iopstui.linux.counters.kernel_file import KernelFile
 
-# what holds the lines below the numbered ones (about 25) with 4,096 CPUs
+# enough for the lines below the numbered ones (about 25) with 4,096 CPUs
 TAIL_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionCalls:
-    """Counts by CPU (``None`` where the architecture has none) in the middle of a reading, by
-    CLOCK_MONOTONIC, that took ``took_ns``."""
+    """Counts by CPU (``None``: the architecture has none), with the middle of the reading by
+    CLOCK_MONOTONIC, which took ``took_ns``."""
 
     counts: dict[int, int] | None
     at_ns: int
@@ -45,7 +45,7 @@ class FunctionCallReader:
         return FunctionCalls(counts, (start + end) // 2, end - start)
 
     def _first_line_and_tail(self) -> tuple[bytes, bytes]:
-        """The file's first line, and its end: what is between them is passed over."""
+        """The file's first line and its end; the middle is skipped."""
         first = b""
         tail = deque[bytes]()
         size = 0
@@ -60,11 +60,11 @@ class FunctionCallReader:
 
     @property
     def busy(self) -> bool:
-        """Whether a reading was asked for and not taken yet."""
+        """Whether a reading was requested and not taken yet."""
         return self._thread is not None
 
     def ask(self) -> None:
-        """Begin a reading; one that is under way goes on."""
+        """Begin a reading, unless one is in progress."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._read_in_thread, name="interrupts", daemon=True
@@ -72,7 +72,7 @@ class FunctionCallReader:
             self._thread.start()
 
     def take(self) -> FunctionCalls | None:
-        """The requested result, once, if it has been read by now. Raises OSError if it can't be."""
+        """The requested result, once, if it is there by now. Raises OSError if it can't be read."""
         if self._thread is None or self._thread.is_alive():
             return None
         self._thread.join()
@@ -83,7 +83,7 @@ class FunctionCallReader:
         return result
 
     def close(self) -> None:
-        """Wait for a reading that is under way, and forget it. The file stays open."""
+        """Wait for a reading in progress, and forget it. The file stays open."""
         if self._thread is not None:
             self._thread.join()
             self._thread = self._result = None

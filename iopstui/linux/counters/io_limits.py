@@ -1,7 +1,7 @@
 """I/O limits of this process's cgroups, and the waiting time that iocost added.
 
-Version 2 is hierarchical: a limit of any group above holds as well. The throttling of version 1
-is not: each group has its own limit alone, whatever the groups above it have (block/blk-throttle.c,
+Version 2 is hierarchical: limits of groups above apply, too. The throttling of version 1 is not:
+only a group's own limit applies, whatever the groups above it have (block/blk-throttle.c,
 throtl_pd_init; Documentation/admin-guide/cgroup-v1/blkio-controller.rst)."""
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ VERSION_1_FILES = {
 
 @dataclass(frozen=True, slots=True)
 class CgroupLimits:
-    """By a whole disk's "major:minor": the limits, those of a kind together and the tightest of
-    them first, how long iocost has made the group wait so far, in µs, and the disks that iocost
-    is at work on, which all I/O of the machine's top cgroup passes (``in_top``)."""
+    """By a whole disk's "major:minor": the limits, sorted by kind and the tightest first; how long
+    iocost has made the group wait so far (µs); and the disks with iocost, which exempts all I/O of
+    the machine's top cgroup (``in_top``)."""
 
     limits: Mapping[str, tuple[IoLimit, ...]] = field(default_factory=dict)
     cost_wait_us: Mapping[str, int] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class CgroupLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """``root`` is the root of all: not that of a container, which is a group like others."""
+    """``root`` is the machine's root group; a container's root is an ordinary group."""
 
     name: str
     place: str
@@ -83,9 +83,9 @@ def parse_throttle(text: str) -> Iterator[tuple[str, int]]:
 
 
 def parse_cost_wait(text: str) -> dict[str, int]:
-    """Device -> cost.wait of io.stat in µs; it is there with blk_cgroup.blkcg_debug_stats alone.
+    """Device -> cost.wait of io.stat in µs; it exists only with blk_cgroup.blkcg_debug_stats.
 
-    Kernels have left out the end of a line, or written "(unknown)" for a hidden path."""
+    Some kernels left out the end of a line, or wrote "(unknown)" for a hidden path."""
     waits: dict[str, int] = {}
     number: str | None = None
     for word in text.split():
@@ -119,7 +119,7 @@ class IoLimits:
         self._v1_groups: tuple[_Group, ...] = ()
 
     def read(self) -> CgroupLimits:
-        """Read the current limits. Never fails: unreadable files count as no limit."""
+        """Read the current limits. Never fails: an unreadable file counts as no limit."""
         text = membership_text(self._roots)
         if text != self._text:
             self._text = text
@@ -144,7 +144,7 @@ class IoLimits:
                         _group(top, place) for place in group_and_parents(top, membership.path)
                     )
                 elif os.path.isdir(top):
-                    # a container may see its own group alone, mounted as the top of all
+                    # a container may see only its own group, mounted as the top
                     place = top / membership.path.strip("/")
                     place = place if os.path.isdir(place) else top
                     own_groups.append(_group(top, place))
@@ -163,14 +163,14 @@ class IoLimits:
                     yield number, IoLimit(group.name, file, kind, value)
 
     def _iocost_disks(self) -> frozenset[str]:
-        """In a container the root can't be seen."""
+        """Disks with iocost; unknown in a container, where the root can't be seen."""
         if not self._v2_groups or not self._v2_groups[-1].root:
             return frozenset()
         return parse_cost_qos(read_text(f"{self._v2_groups[-1].place}/io.cost.qos") or "")
 
     def _cost_waits(self) -> Mapping[str, int]:
-        """Waits of the nearest group that I/O is accounted to, except the root of all: iocost lets
-        that pass, and counts there what others waited."""
+        """Waits of the nearest group that I/O is accounted to, except the machine's root: iocost
+        exempts that, and counts there the waits of others."""
         for group in self._v2_groups:
             text = read_text(f"{group.place}/io.stat")
             if text is not None:

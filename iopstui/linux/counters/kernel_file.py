@@ -27,7 +27,7 @@ class KernelFile:
         return b"".join(self.chunks())
 
     def read_attribute(self) -> bytes:
-        """Read a small file in one read: one of sysfs has at most a page."""
+        """Read a small file in one call: a file of sysfs has at most a page."""
         return os.pread(self._fd, CHUNK, 0)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """RPC counters of NFS mounts from /proc/self/mountstats.
 
-Reading the file asks no server: the kernel prints its own counters, so it never hangs on a mount
-whose server is gone (net/sunrpc/stats.c, fs/nfs/super.c, fs/proc_namespace.c)."""
+Reading the file asks no server: the kernel prints its own counters, so it never hangs if a server
+is gone (net/sunrpc/stats.c, fs/nfs/super.c, fs/proc_namespace.c)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _NAMES = ("ops", "transmissions", "timeouts", "sent", "received", "queue_ms", "r
           "errors")  # fmt: skip
 """Counters of a per-operation line, in order; kernels before 5.3 have no errors."""
 _PLACES = {b"tcp": (7, 8, 11), b"rdma": (7, 8, 10), b"udp": (4, 5, 8)}
-"""Where an xprt line has sends, receives and the sum of the backlog's length, by transport."""
+"""Positions of sends, receives and the sum of the backlog's length in an xprt line, by
+transport."""
 FULL_READ_EVERY = 30
-"""Every this many readings the whole file is read, to find mounts on top of a mount point."""
+"""Once in this many readings the whole file is read, to find mounts on top of a mount point."""
 
 
 class NfsCounters:
-    """Adds up the counters of NFS mounts, in one reading of the file after the other.
+    """Adds up the counters of NFS mounts, in successive readings of the file.
 
     Keys are "OPERATION.NAME" (lower case, e.g. "read.rtt_ms"; operations that were never used are
-    left out) and "connection.NUMBER.NAME" for each xprt line (several with nconnect). Mounts of
-    one server share their connections, which are counted once. The mount points must be of
-    different file systems (mounts of one export share all counters).
+    left out) and "connection.NUMBER.NAME" for each xprt line (several with nconnect). Mounts of one
+    server share their connections, which are counted once. The mount points must be of different
+    file systems (mounts of one export share all counters).
 
-    Few of a mount's operations are in use at a time: only lines that differ from those of the last
-    reading are parsed, and only their operations are added up again. Not for several threads at
-    once."""
+    Few of a mount's operations are in use at a time, so only lines that differ from the last
+    reading are parsed, and only their operations are added up again. Not thread-safe."""
 
     def __init__(self, mountpoints: Sequence[str]) -> None:
         self._mountpoints = dict.fromkeys(map(_escaped, mountpoints))
@@ -60,9 +60,9 @@ class NfsCounters:
         return None
 
     def _sections(self, chunks: Iterable[bytes]) -> dict[bytes, bytes]:
-        """The section of each mount point; if several mounts are there, of the last one, which
-        hides the others. A machine may have many mounts, so the file is mostly read only up to the
-        last one needed."""
+        """The section of each mount point; if it has several mounts, of the last one, which hides
+        the others. A machine may have many mounts, so the file is usually read only up to the last
+        one needed."""
         read_all = self._hidden or self._readings % FULL_READ_EVERY == 1
         self._readings += 1
         sections: dict[bytes, bytes] = {}
@@ -81,7 +81,7 @@ class NfsCounters:
         return sections
 
     def _read_mounts(self, sections: list[bytes]) -> list[bytes]:
-        """Take in what has changed; the xprt lines of all clients."""
+        """Parse the changed lines; return the xprt lines of all clients."""
         lines = [section.split(b"\n") for section in sections]
         mounts = [
             (section_lines[0], section_lines[1], len(section_lines)) for section_lines in lines
@@ -117,8 +117,7 @@ class NfsCounters:
 
 
 def _connection_key(device: bytes, options: bytes) -> tuple[bytes, ...]:
-    """What makes the connections of a mount: mounts for which this is equal share them
-    (fs/nfs/client.c)."""
+    """The key of a mount's connections: mounts with an equal key share them (fs/nfs/client.c)."""
     server = device.partition(b":/")[0]
     fields = options.split(b",")
     return (
@@ -136,7 +135,7 @@ def _parse_connections(lines: Iterable[bytes]) -> Iterator[tuple[str, int]]:
 
 
 def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The mounts of the file one after the other, each without its first word."""
+    """The mounts in the file one by one, each without its first word."""
     rest = b"\n"
     for chunk in chunks:
         *mounts, rest = (rest + chunk).split(b"\ndevice ")

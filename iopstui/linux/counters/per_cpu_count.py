@@ -15,16 +15,17 @@ from iopstui.linux.counters.procfs import DIGITS, integers
 COMMA = ord(",")
 # bytes of two texts that are compared at once
 SPAN_BYTES = 192
-# where two texts of one length differ: from byte to byte, whole columns, from which on
+# spans in which two texts of one length differ: first and last byte (whole columns), and the first
+# column
 Spans = Sequence[tuple[int, int, int]]
-# the text before, by how much each count has grown, and where
+# the earlier text, the growth of each count, and the spans that differ
 Growth = tuple[bytes, dict[int, int], Spans]
-# Python reads no number of 4,300 digits or more
+# Python refuses numbers of 4,300 digits or more
 SHORT_NUMBER_CHARS = 2000
 
 
 class PerCpuCount:
-    """A reading of a per-CPU table: its ``text``, a valid one, and the CPUs of its columns."""
+    """A reading of a per-CPU table: its validated ``text``, and the CPUs of its columns."""
 
     __slots__ = ("_growth", "_newest", "cpus", "text")
 
@@ -50,7 +51,7 @@ class PerCpuCount:
         growth = self._growth
         if growth is None or growth[0] is not before.text:
             spans = before._growth[2] if before._growth is not None else ()
-            # with its text and not the reading: that would keep all before it, too
+            # keeps the text and not the reading, which would keep all earlier readings alive
             growth = self._growth = _growth(self.text, before.text, self.cpus, spans)
         return growth[1]
 
@@ -82,11 +83,11 @@ class _Newest:
 def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] | None:
     """/sys/kernel/irq/N/per_cpu_count (Documentation/ABI/testing/sysfs-kernel-irq): "3,0,17".
 
-    ``possible`` are the possible CPUs' numbers, in order (the header of /proc/softirqs); an
-    empty sequence takes them to be 0, 1, 2 ... ``None`` if the text and the CPUs do not match, or
-    it is cut: the kernel writes at most a page (4,096 bytes on x86), and a newline only behind a
-    whole text (kernel/irq/irqdesc.c, per_cpu_count_show). With many hundred CPUs a busy
-    interrupt's counts are so not known, rather than the last of them wrong."""
+    ``possible`` are the possible CPUs' numbers, in order (the header of /proc/softirqs); an empty
+    sequence means 0, 1, 2 ... ``None`` if the text and the CPUs do not match, or the text is cut
+    off: the kernel writes at most a page (4,096 bytes on x86), and a newline only after a complete
+    text (kernel/irq/irqdesc.c, per_cpu_count_show). So with many hundred CPUs a busy interrupt's
+    counts are unknown instead of wrong."""
     if data[-1:] != b"\n":
         return None
     columns = data.strip().split(b",")
@@ -110,7 +111,7 @@ def next_per_cpu_count(
 
 
 def _is_plain(data: bytes, count: int) -> bool:
-    """Whether the text has exactly this many numbers, written as the kernel does, none too long."""
+    """Whether the text has exactly this many numbers in the kernel's format, none too long."""
     return (
         data[:1].isdigit()
         and data[-2:-1].isdigit()
@@ -129,15 +130,16 @@ def _has_short_numbers(data: bytes) -> bool:
 
 
 def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth:
-    """Both are valid and of these CPUs; ``spans`` are where ``before`` differed last."""
+    """The growth from ``before`` to ``now``, both valid and of these CPUs; ``spans`` are where
+    ``before`` differed last."""
     if len(now) != len(before):
         return _by_column(now, before, cpus)
     return _growth_in_spans(now, before, cpus, spans) or _growth_anywhere(now, before, cpus)
 
 
 def _growth_in_spans(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
-    """The growth on the CPUs that counted last time, usually the same few; ``None`` if others did,
-    too."""
+    """The growth on the CPUs that counted last time (usually the same few); ``None`` if others
+    counted, too."""
     growth: dict[int, int] = {}
     place = 0
     for begin, end, first in spans:
@@ -161,7 +163,7 @@ def _growth_anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
         if now[at:end] == before[at:end]:
             at = end
             continue
-        # whole columns; the commas before them are as many in both
+        # whole columns, with equally many commas before them in both
         begin = now.rfind(b",", 0, at) + 1
         end = now.find(b",", end)
         end = size if end < 0 else end
@@ -186,7 +188,7 @@ def _by_column(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
 def _differences(
     now: list[bytes], before: list[bytes], cpus: Sequence[int], first: int, growth: dict[int, int]
 ) -> list[int]:
-    """Add to ``growth`` what columns from the ``first`` on have grown by; return those whose text
+    """Add the growth of the columns from ``first`` on to ``growth``; return those whose text
     differs."""
     moved = [*compress(range(len(now)), map(ne, now, before))]
     for n in moved:

@@ -1,8 +1,8 @@
 """Parse the kernel's counters: bytes in, samples out. This module opens no files.
 
-A line that does not look as documented is skipped, never guessed at. Which CPUs the columns of
-a file stand for is always taken from its own header: /proc/softirqs and per_cpu_count have one
-column for every possible CPU, /proc/interrupts and /proc/stat only for those that are online."""
+A line that is not as documented is skipped, never guessed. The CPUs of a file's columns always come
+from its own header: /proc/softirqs and per_cpu_count have a column for every possible CPU,
+/proc/interrupts and /proc/stat only for online ones."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def parse_diskstats(data: bytes, names: Collection[str] | None = None) -> dict[s
 
 
 def _lines_naming(data: bytes, names: Collection[str]) -> list[bytes]:
-    """The lines that have one of these words in them, in the file's order: a machine may have
-    hundreds of disks."""
+    """The lines that contain one of these words, in the file's order: a machine may have hundreds
+    of disks."""
     starts = set[int]()
     for name in names:
         pattern = b" %b " % _bytes(name)
@@ -78,7 +78,7 @@ def parse_stat_cpus(data: bytes) -> dict[int, CpuTimes]:
 
 def cpu_lines(data: bytes) -> bytes:
     """The lines that ``parse_stat_cpus`` needs."""
-    # the cpu lines come first; the intr line behind them can be very long
+    # the cpu lines come first; the intr line after them can be very long
     end = data.find(b"\nintr")
     return data if end < 0 else data[:end]
 
@@ -90,15 +90,15 @@ def stat_cpu_numbers(lines: bytes) -> tuple[int, ...] | None:
     blanks = b"cpu" + b" " * STAT_COLUMNS + (b"\ncpu" + b" " * (STAT_COLUMNS - 1)) * len(parts[1:])
     if lines[:5] != b"cpu  " or lines.translate(None, DIGITS) != blanks:
         return None
-    # each of the words between has a digit, and no more than Python reads
+    # each of the words between is a number that Python accepts
     if b"  " in lines[4:] or b" \n" in lines or lines[-1:] == b" " or max(map(len, parts)) > 600:
         return None
     return _cpu_numbers(b"cpu cpu" + b" cpu".join([part[: part.find(b" ")] for part in parts[1:]]))
 
 
 def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
-    """All lines at once, column by column; ``None`` unless they are as today's kernels print
-    them."""
+    """All lines at once, column by column; ``None`` unless they are in the format of today's
+    kernels."""
     fields = lines.split()
     labels = fields[::STAT_COLUMNS]
     if len(fields) != STAT_COLUMNS * len(labels) or labels[:1] != [b"cpu"]:
@@ -116,8 +116,8 @@ def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
 
 @lru_cache(maxsize=8)
 def _cpu_numbers(labels: bytes) -> tuple[int, ...] | None:
-    """The CPUs that the lines "cpu cpu0 cpu1 ..." of /proc/stat are of; ``None`` if one is not, or
-    is there twice."""
+    """The CPUs of the labels "cpu cpu0 cpu1 ..." of /proc/stat; ``None`` if a label is invalid or
+    occurs twice."""
     # the same in each sample until a CPU comes or goes
     names = labels.split()[1:]
     are_cpus = all(name.startswith(b"cpu") and name[3:].isdigit() for name in names)
@@ -133,7 +133,7 @@ def _any_stat(lines: bytes) -> dict[int, CpuTimes]:
             break
         cpu, numbers = integers([label[3:]]), integers(columns)
         if cpu is not None and numbers is not None and len(numbers) >= 4:
-            # iowait ... steal came with Linux 2.6; a kernel without them accounts none
+            # iowait ... steal came with Linux 2.6; kernels without them don't account them
             cpus[cpu[0]] = CpuTimes(*(numbers + [0] * 4)[:8])
     return cpus
 
@@ -151,12 +151,12 @@ def block_line(data: bytes) -> tuple[bytes, tuple[int, ...]]:
 
 
 def parse_block_counts(line: bytes, cpus: Sequence[int]) -> dict[int, int]:
-    """Return both lines of ``block_line`` as counts by CPU; empty unless there is one for each."""
+    """The line from ``block_line`` as counts by CPU; empty unless there is one for each CPU."""
     return _counts(line, cpus) or {}
 
 
 def parse_cpu_header(data: bytes) -> list[int]:
-    """The CPU numbers that the columns of /proc/softirqs or /proc/interrupts stand for."""
+    """The CPU numbers of the columns of /proc/softirqs or /proc/interrupts."""
     return list(_columns(data))
 
 
@@ -179,12 +179,11 @@ def _line_end(data: bytes, start: int) -> int:
 def parse_interrupts(
     data: bytes, wanted_irqs: Collection[int], names: Collection[str] = ("CAL",)
 ) -> tuple[dict[int, dict[int, int]], dict[int, int] | None]:
-    """Counts per online CPU from /proc/interrupts: of the wanted IRQs, and of function calls.
-
-    The function-call interrupts (IPIs) are the lines called one of ``names`` (x86) or, where
-    there is none, those that say so in words (arm, arm64, riscv: "IPI1: ... Function call
-    interrupts"), summed. ``None`` if there are none. Only the lines that are wanted are split:
-    the whole file is several megabytes on a wide machine."""
+    """Counts per online CPU from /proc/interrupts: of the wanted IRQs, and of function calls. The
+    function-call interrupts (IPIs) are the lines labelled with one of ``names`` (x86) or, if there
+    are none, those described so (arm, arm64, riscv: "IPI1: ... Function call interrupts"), summed.
+    ``None`` if there are none. Only wanted lines are split: the whole file is several megabytes on
+    a wide machine."""
     cpus = _columns(data)
     numbers = {b"%d" % irq: irq for irq in wanted_irqs}
     labels = {_bytes(name) for name in names}
@@ -205,8 +204,8 @@ def parse_interrupts(
 
 
 def parse_function_calls(header: bytes, tail: bytes) -> dict[int, int] | None:
-    """Only the function calls, from the first line of /proc/interrupts and as much of its end as
-    holds the lines below the numbered ones: those are all that is looked at."""
+    """Only the function calls, from the first line of /proc/interrupts and its end, which must
+    contain all lines below the numbered ones."""
     end = len(tail.rstrip(b"\n"))
     while end > 0:
         start = tail.rfind(b"\n", 0, end) + 1
@@ -246,7 +245,7 @@ def _counts(text: bytes, cpus: Sequence[int]) -> dict[int, int] | None:
 
 
 def integers(texts: list[bytes]) -> list[int] | None:
-    """Words as counts; ``None`` if one of them is no count."""
+    """Words as counts; ``None`` if one is not a count."""
     # int() alone would accept "1_0", signs and blanks; one look at all of them is cheaper
     if not b"".join(texts).isdigit():
         return None

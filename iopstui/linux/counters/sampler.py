@@ -1,7 +1,7 @@
 """Read the kernel's counters together, repeatedly and at low cost.
 
-Files stay open and are read anew from their beginning. What cannot be read (a container may
-hide any of it) is left out of the sample and named in ``KernelSampler.unavailable``."""
+Files stay open and are read again from their beginning. Unreadable ones (a container may hide any)
+are left out of the sample and named in ``KernelSampler.unavailable``."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ from iopstui.model.sources import POWER, SOURCES, Counters
 # limits for reading /proc/interrupts within a sample: CPUs, and time of a reading
 MAX_CHEAP_CPUS = 32
 MAX_CHEAP_NS = 2_000_000
-# mean time of it per sample, if it is read beside the samples
+# mean time per sample for it, if it is read beside the samples
 SAMPLE_BUDGET_NS = 1_000_000
 MAX_STRIDE = 30
 
 Parsed = TypeVar("Parsed")
 
 
-# of hundreds of CPUs a sample only keeps the text: not each one is looked at, and others may wait
+# with hundreds of CPUs a sample only keeps the text: not every sample's counts are used, and
+# parsing may wait
 def _cpus(data: bytes) -> LazyDict[int, CpuTimes]:
     lines = procfs.cpu_lines(data)
     numbers = partial(procfs.stat_cpu_numbers, lines)
@@ -62,10 +63,9 @@ class _PerCpuCount(KernelFile):
 class KernelSampler:
     """Takes ``KernelSample``s of some disks, their interrupts, and all CPUs.
 
-    ``unavailable`` maps what could not be read ("diskstats", "stat", "softirqs", "interrupts",
-    "irq 36") to the reason in words. ``shares`` are mount points of NFS, each of another file
-    system; ``more_sources`` are further counters by name, and what reads them. Not for several
-    threads at once."""
+    ``unavailable`` maps what could not be read ("diskstats", "stat", "softirqs", "interrupts", "irq
+    36") to the reason in words. ``shares`` are mount points of NFS, each of another file system;
+    ``more_sources`` are further counters: functions that read them, by name. Not thread-safe."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class KernelSampler:
         self.retarget(disks, irqs)
 
     def retarget(self, disks: Sequence[str], irqs: Sequence[int]) -> None:
-        """Watch other disks and interrupts; what was unavailable is tried again."""
+        """Watch other disks and interrupts; unavailable files are tried again."""
         self.unavailable = {}
         self._disks = frozenset(disks)
         for name in ("diskstats", "stat", "softirqs", "interrupts"):
@@ -141,9 +141,8 @@ class KernelSampler:
     def sample(self) -> KernelSample:
         """Read everything now. Never fails: see ``unavailable``.
 
-        /proc/diskstats is read first, and the sample's clocks stand for the middle of just
-        that reading: what follows may take milliseconds on a wide machine, and not always the
-        same number of them."""
+        /proc/diskstats is read first, and the sample's clocks are the middle of that reading alone:
+        the rest may take milliseconds on a wide machine, and not always equally long."""
         start = self._clock()
         disks = self.disks()
         read_ns = self._clock()
@@ -168,12 +167,12 @@ class KernelSampler:
         )
 
     def follow_interrupts(self, samples: int) -> None:
-        """Read /proc/interrupts with each of the next samples, whatever that costs: a tunable was
-        changed, and the function calls it brings are seen there alone."""
+        """Read /proc/interrupts with each of the next samples at any cost: a tunable was changed,
+        and only that file shows the resulting function calls."""
         self._followed_samples = samples
 
     def close(self) -> None:
-        """Close all files, end all threads; no sample can be taken afterwards."""
+        """Close all files and end all threads; no sample can be taken afterwards."""
         if self._calls is not None:
             self._calls.close()
         files = (
@@ -190,7 +189,7 @@ class KernelSampler:
         self._energy.close()
 
     def _read_more_sources(self) -> dict[str, Counters]:
-        """Read the sources that this kernel has; one that failed once is not tried again."""
+        """Read the sources that this kernel has; a source that failed once is not tried again."""
         by_source: dict[str, Counters] = {}
         for source, file in list(self._sources.items()):
             try:
@@ -211,7 +210,8 @@ class KernelSampler:
         return None
 
     def _throttled(self) -> int | None:
-        """The most that any cgroup of ours was throttled: a limit above stops us as well."""
+        """The most that any of our cgroups was throttled, because a limit above stops us as
+        well."""
         most = None
         for file in self._cpu_stats:
             with contextlib.suppress(OSError):
@@ -261,8 +261,8 @@ class KernelSampler:
     def _interrupts(
         self,
     ) -> tuple[Mapping[int, Mapping[int, int]], Mapping[int, int] | None, int | None]:
-        """From /proc/interrupts: the device's interrupts that are nowhere else, whatever that
-        costs, and the function calls with the time they were read."""
+        """From /proc/interrupts: the device's interrupts that are in no other file, at any cost,
+        and the function calls with the time of the reading."""
         self._samples += 1
         if not self._irqs_in_table:
             calls = self._function_calls()
@@ -276,8 +276,8 @@ class KernelSampler:
         return irqs, ipi, None if ipi is None else (start + end) // 2
 
     def _function_calls(self) -> FunctionCalls | None:
-        """Read within the sample where that is cheap; otherwise beside it, for a later sample, and
-        only in every Nth, so that it costs about ``SAMPLE_BUDGET_NS`` a sample on average."""
+        """Read within the sample if that is cheap; otherwise beside it, for a later sample, and
+        only in every Nth, so that it costs about ``SAMPLE_BUDGET_NS`` per sample on average."""
         if self._calls is None:
             return None
         try:

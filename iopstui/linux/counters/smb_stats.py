@@ -36,7 +36,7 @@ COMMANDS = (
     "flush", "read", "write", "lock", "ioctl", "cancel", "echo", "query_directory",
     "change_notify", "query_info", "set_info", "oplock_break",
 )  # fmt: skip
-"""Commands of SMB 2 and 3 by their number."""
+"""Commands of SMB 2 and 3 by number."""
 _CONNECTION = b"\nMax requests in flight: "
 """How the part of a connection begins."""
 _SHARE = re.compile(
@@ -57,7 +57,7 @@ _NAMES = {"closes": "close", "flushes": "flush", "query_directories": "query_dir
 
 
 class SmbStats:
-    """Reads the counters of these shares, as they were mounted ("//server/share")."""
+    """Reads the counters of these shares, named as mounted ("//server/share")."""
 
     def __init__(self, shares: Sequence[str], roots: Roots) -> None:
         self._shares = tuple(shares)
@@ -84,10 +84,10 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
     head, *connections = data.split(_CONNECTION)
     total: dict[str, int] = dict(_global_counters(head))
     listed: set[bytes] = set()
-    # kernels before 5.0 do not tell connections apart
+    # kernels before 5.0 do not separate connections
     for connection in connections or [data]:
         lower = connection.lower()
-        # a machine may have many shares, and looking at each takes long
+        # a machine may have many shares, and parsing each takes long
         if not any(b") %s" % name in lower for name in names):
             continue
         matches = [(match, part) for match, part in _shares(connection) if _key(match[1]) in names]
@@ -103,7 +103,7 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
 
 
 def why_incomplete(share: str, roots: Roots) -> str:
-    """What cannot be measured of a mounted share, in words; "": nothing."""
+    """What cannot be measured on a mounted share, in words; "": nothing."""
     try:
         data = (roots.proc / FILE).read_bytes()
     except OSError as error:
@@ -114,7 +114,7 @@ def why_incomplete(share: str, roots: Roots) -> str:
 
 
 def tree_name(share: str) -> bytes:
-    r"""How the kernel names a mounted share, in lower case: "//Server/data/sub" is
+    r"""The kernel's name of a mounted share, in lower case: "//Server/data/sub" is
     "\\server\data"."""
     server, _, path = share.replace("\\", "/").lstrip("/").partition("/")
     name = f"\\\\{server}\\{path.partition('/')[0]}"
@@ -135,7 +135,7 @@ def _shares(connection: bytes) -> Iterator[tuple[re.Match[bytes], bytes]]:
 
 
 def _global_counters(head: bytes) -> Iterator[tuple[str, int]]:
-    """What the kernel counts of all SMB mounts together."""
+    """The kernel's counters of all SMB mounts together."""
     for key, pattern in ((SESSIONS, _SESSIONS), (IN_FLIGHT, _IN_FLIGHT), (RECONNECTS, _RECONNECTS)):
         match = pattern.search(head)
         if match:
@@ -161,7 +161,7 @@ def _share_counters(match: re.Match[bytes], part: bytes) -> dict[str, int]:
 
 
 def _smb1_counters(part: bytes) -> Iterator[tuple[str, int]]:
-    """The lines of SMB 1, which have no failures."""
+    """The counters of SMB 1, which counts no failures."""
     for name, count, size in _WITH_BYTES.findall(part):
         operation = name.decode("ascii").lower()
         yield operation + OPS, _count(count)
@@ -171,7 +171,7 @@ def _smb1_counters(part: bytes) -> Iterator[tuple[str, int]]:
 
 
 def _connection_counters(connection: bytes) -> dict[str, int]:
-    """The times of all commands on a connection (CONFIG_CIFS_STATS2), of all its shares."""
+    """The times of all commands on a connection (CONFIG_CIFS_STATS2), by all of its shares."""
     counters = {ON_CONNECTION: len(_SHARE.findall(connection))}
     hz = _HZ.search(connection)
     if hz is None:
@@ -191,7 +191,7 @@ def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
 
 
 def _count(text: bytes) -> int:
-    """The kernel counts with 32 bits, and prints the upper half as negative numbers."""
+    """A count: the kernel has 32 bits, and prints the upper half as negative numbers."""
     return int(text) % (1 << 32)
 
 

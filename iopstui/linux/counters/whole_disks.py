@@ -1,4 +1,4 @@
-"""What all disks of the machine do together (/proc/diskstats)."""
+"""The I/O of all disks of the machine together (/proc/diskstats)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "af
 
 
 class WholeDisks:
-    """Reads the counters of all disks but partitions and what lies on other disks (dm, md). A loop
-    device counts beside the disk that its file is on, so sums are an upper bound."""
+    """Reads the counters of all disks, without partitions and devices on other disks (dm, md). A
+    loop device counts beside the disk of its file, so sums are an upper bound."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
@@ -27,8 +27,8 @@ class WholeDisks:
         return {name: row for name, row in rows.items() if self._is_counted(name)}
 
     def bytes_moved(self, rows: Mapping[str, DiskCounters]) -> tuple[int, int] | None:
-        """Bytes read and written by all of them so far, of ``read``; ``None`` where processes also
-        use network file systems, which no disk counts."""
+        """Bytes read and written by all disks so far, from the rows of ``read``; ``None`` if
+        processes may also use network file systems, which no disk counts."""
         if not rows or has_remote_mounts(self._roots):
             return None
         reads = sum(row.read_sectors or 0 for row in rows.values())
@@ -45,12 +45,12 @@ class WholeDisks:
 
 
 def is_remote(kind: str) -> bool:
-    """Whether a file system of this kind is another machine's, or a program's."""
+    """Whether a file system of this kind is on another machine, or served by a program."""
     return kind in REMOTE or kind.startswith("fuse.")
 
 
 def has_remote_mounts(roots: Roots) -> bool:
-    """Whether a file system of another machine, or of a program, is mounted here."""
+    """Whether a file system of another machine, or one served by a program, is mounted here."""
     for line in decode(read_bytes(roots.proc / "self/mountinfo") or b"").splitlines():
         kind = line.partition(" - ")[2].partition(" ")[0]
         if is_remote(kind):

@@ -21,7 +21,7 @@ from iopstui.text import printable
 # drivers/nvme/host/sysfs.c (state).
 
 
-# its files are gone, but it was there when the devices were read
+# its files are gone, but it existed when the devices were read
 GONE = "gone"
 OFFLINE = ("offline", "transport-offline")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
@@ -39,7 +39,7 @@ def parse_hex(text: str) -> int | None:
 def parse_array(action: str, degraded: str, members: str, chunk: str = "") -> Array | None:
     """md/sync_action, md/degraded, md/raid_disks and md/chunk_size. Arrays without redundancy
     (raid0) lack the first two files; ``None`` if no other file is there. During a reshape
-    raid_disks has the new number, then the old one: "5 (4)"."""
+    raid_disks has the new and the old number: "5 (4)"."""
     count, size = _MEMBERS.fullmatch(members.strip()), parse_int(chunk.strip())
     if not action and not degraded and count and size:
         action, degraded = "idle", "0"
@@ -69,7 +69,7 @@ def read_errors(disk: str) -> tuple[int | None, int | None]:
 
 
 def read_offline(disk: str) -> str:
-    """The state of a SCSI disk that the kernel sends no commands any more, else ""."""
+    """The state of a SCSI disk to which the kernel no longer sends commands, else ""."""
     state = (read_text(f"{disk}/device/state") or "").strip()
     return state if state in OFFLINE else ""
 
@@ -94,8 +94,8 @@ def paths_of(device: BlockDevice) -> tuple[str, ...]:
 
 def read_lost_paths(device: BlockDevice, roots: Roots) -> tuple[tuple[str, str], ...]:
     """The paths that can't be used now, each with its state ("connecting", "offline"): those whose
-    NVMe controller is not live or whose SCSI device is not running. One whose state can't be read
-    is taken to work."""
+    NVMe controller is not live or whose SCSI device is not running. A path with an unreadable state
+    counts as working."""
     lost = []
     for name in paths_of(device):
         disk = f"{roots.sys}/class/block/{name.replace('/', '!')}"
@@ -172,14 +172,14 @@ def read_link(files: LinkFiles) -> Link | None:
 # Sources: Documentation/hwmon/sysfs-interface.rst, drivers/nvme/host/hwmon.c,
 # Documentation/hwmon/drivetemp.rst.
 #
-# To read it sends a command to the disk, which a disk that hangs does not answer; and a SATA disk
-# finishes all it was given first, because the command can't be queued. So that the jobs are not
-# disturbed it is read seldom, and not at all while the disk is not in order.
+# Reading it sends a command to the disk, which a hung disk does not answer; and a SATA disk first
+# finishes all queued commands, because this one can't be queued. So it is read rarely, and not at
+# all while the disk has a problem.
 
 
-# seconds from one reading to the next: an SMART log of NVMe has a queue of its own
+# seconds between readings: on NVMe, SMART logs use a separate queue
 NVME_INTERVAL_S, OTHER_INTERVAL_S = 10.0, 60.0
-# the states of an NVMe controller and a SCSI device that take commands
+# the states of an NVMe controller and a SCSI device that accept commands
 USABLE = frozenset({"live", "running"})
 _SENSOR = re.compile(r"hwmon[0-9]{1,5}")
 # a threshold that was never set is 0 or 65535 kelvins; no disk works beyond these
@@ -188,8 +188,8 @@ _COLDEST, _HOTTEST = -60.0, 200.0
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """``directory`` is the one with temp1_input; ``state`` says how the disk or its controller is
-    (None: nothing does)."""
+    """``directory`` has temp1_input; ``state`` is the file with the state of the disk or its
+    controller (None: there is none)."""
 
     directory: str
     state: str | None
@@ -226,7 +226,7 @@ def sensors_near(device: Path) -> Iterator[Sensor]:
 
 def read_temperature(sensor: Sensor) -> Temperature | None:
     """Read the current temperature; ``None`` if the disk has a problem, or doesn't report it. May
-    last as long as the disk hangs."""
+    block as long as the disk hangs."""
     if sensor.state is not None and read_text(sensor.state) not in USABLE:
         return None
     now = _sensor_degrees(sensor, "temp1_input")
@@ -242,7 +242,7 @@ class Temperatures:
         self._read: dict[str, tuple[float, Temperature | None]] = {}
 
     def now(self, sensor: Sensor, t: float) -> Temperature | None:
-        """At ``t``, in seconds of any clock that only grows."""
+        """The temperature at ``t``, in seconds of any monotonic clock."""
         last = self._read.get(sensor.directory)
         if last is None or t - last[0] >= sensor.interval_s:
             last = self._read[sensor.directory] = (t, read_temperature(sensor))

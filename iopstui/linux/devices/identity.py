@@ -13,12 +13,12 @@ from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.text import printable
 
 _NAMES = ("wwid", "device/wwid", "dm/uuid", "md/uuid", "loop/backing_file")
-"""Attributes below /sys/class/block/NAME: a WWN or another name that lasts."""
+"""Attributes below /sys/class/block/NAME: a WWN or another permanent name."""
 
 
 def device_identity(device: BlockDevice, roots: Roots) -> str:
-    """Lasting identity of a device: its WWN, serial number or UUID; its device number if it has
-    none (a virtual disk without a serial number)."""
+    """Permanent identity of a device: its WWN, serial number or UUID, or its device number if it
+    has none (a virtual disk without a serial number)."""
     directory = roots.sys / "class/block" / device.name
     identifiers = [text for name in _NAMES if (text := read_text(directory / name))]
     identifiers += [device.serial] if device.serial else []
@@ -36,8 +36,9 @@ def device_identity(device: BlockDevice, roots: Roots) -> str:
 def target_identity(
     target: Target, devices: Mapping[str, BlockDevice], roots: Roots, creates_files: bool = False
 ) -> str:
-    """The places by inode and device number, and the devices below them by what lasts.
-    ``creates_files``: jobs create files of these names, so their directories stand for them."""
+    """The target's paths by inode and device number, and the devices below them by permanent
+    identity. ``creates_files``: jobs create files of these names, so their directories stand for
+    them."""
     parts = []
     for place in target.places:
         if place.kind == DEVICE:

@@ -1,8 +1,8 @@
 """Which interrupts belong to a block device, and which hardware queue each one serves.
 
-The kernel states no such map. It is put together from the device's sysfs ancestors
-(``msi_irqs/`` or ``irq``) and the names drivers give their interrupts
-(/sys/kernel/irq/N/actions, else /proc/interrupts)."""
+The kernel states no such map. It is derived from the device's sysfs ancestors (``msi_irqs/`` or
+``irq``) and the names drivers give their interrupts (/sys/kernel/irq/N/actions, else
+/proc/interrupts)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Vector:
 
 
 class IrqTable:
-    """Names of interrupts, read when first asked for. Make a new one for fresh answers."""
+    """Names of interrupts, read on first use. Make a new one for fresh answers."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
@@ -64,7 +64,7 @@ class IrqTable:
         return sorted(irq for irq in numbers if name in self.names(irq))
 
     def index(self, irq: int) -> int:
-        """The vector's place in its device; the interrupt's number where that is unknown."""
+        """The vector's index in its device, or the interrupt's number if that is unknown."""
         hwirq = read_int(self._roots.sys / f"kernel/irq/{irq}/hwirq")
         return irq if hwirq is None else hwirq & _VECTOR_INDEX
 
@@ -86,8 +86,8 @@ class IrqTable:
 def parse_names(text: str) -> dict[int, tuple[str, ...]]:
     """Interrupt number -> action names from /proc/interrupts.
 
-    The last column holds them, separated by ", "; chip and trigger columns before it hold no
-    comma, and two or more spaces separate it from them."""
+    The last column has them, separated by ", "; the chip and trigger columns before it contain no
+    comma and are separated from it by two or more spaces."""
     names: dict[int, tuple[str, ...]] = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
@@ -105,7 +105,7 @@ def read_irqs(
 ) -> tuple[IrqVector, ...]:
     """The interrupts of the whole disk whose real sysfs directory is ``directory``.
 
-    Empty for devices without hardware under them (loop, dm, md, zram, null_blk, ram)."""
+    Empty for devices without hardware (loop, dm, md, zram, null_blk, ram)."""
     irqs = _device_irqs(directory, kind, len(hctxs), roots, table)
     vectors = [_Vector(irq, table.names(irq), table.index(irq)) for irq in irqs]
     vectors = [vector for vector in vectors if vector.names]
@@ -137,7 +137,7 @@ def _device_irqs(
         if vectors:
             return vectors
         if (ancestor / "irq").exists():
-            # further up are bridges, whose interrupts are others'
+            # further up are bridges, whose interrupts belong to others
             irq = read_int(ancestor / "irq")
             return [irq] if irq else []
     for ancestor in directory.parents:
@@ -145,7 +145,7 @@ def _device_irqs(
             return table.named(ancestor.name)
     if kind == "xen":
         blkif = table.named("blkif")
-        # all Xen disks' interrupts have one name: only a lone disk's can be told
+        # all Xen disks' interrupts have the same name: only a single disk's can be recognised
         return blkif if len(blkif) == queues else []
     return []
 
@@ -182,7 +182,7 @@ def _queue_by_name(vector: _Vector, queues: int, vectors: int) -> tuple[int | No
 
 
 def _named_hctx(name: str) -> int | None:
-    """The hctx a name tells, -1 for NVMe's admin queue, None if it tells none."""
+    """The hctx in a name, -1 for NVMe's admin queue, None if there is none."""
     if match := _NVME.fullmatch(name):
         return int(match[1]) - 1
     if match := _VIRTIO_QUEUE.fullmatch(name):

@@ -1,5 +1,5 @@
-"""File systems whose files are the kernel's controls, not anybody's data (statfs(2),
-linux/magic.h); and directories that let nothing be removed (ioctl_iflags(2))."""
+"""File systems whose files are kernel controls, not data (statfs(2), linux/magic.h); and
+directories that prevent removal (ioctl_iflags(2))."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kernel_file_system(place: Path | int) -> str:
         failed = _libc.statfs(os.fsencode(place), answer)
     if failed:
         return ""
-    # struct statfs begins with f_type, a long, of which 32 bits count
+    # struct statfs begins with f_type, a long with 32 significant bits
     (kind,) = struct.unpack_from("L", answer)
     return _MAGIC.get(kind & 0xFFFFFFFF, "")
 

@@ -17,7 +17,7 @@ _STATUS64_BYTES = 232
 
 
 def read_backings(devices: Mapping[str, BlockDevice], roots: Roots) -> dict[str, Backing]:
-    """Backing of every attached loop device, as far as permissions or its file's name reveal it."""
+    """Backing of every attached loop device, as far as permissions or the file's name show it."""
     backings = {}
     for device in devices.values():
         if device.backing_file:
@@ -30,10 +30,9 @@ def read_backings(devices: Mapping[str, BlockDevice], roots: Roots) -> dict[str,
 
 
 def read_backing(node: str, number: tuple[int, int] | None = None) -> Backing | None:
-    """The file or device below an attached loop device, also if it was renamed.
-
-    ``number`` is the loop device's own: a node of another device is not asked. ``None`` if this
-    user may not ask, or nothing is attached."""
+    """The file or device below an attached loop device, even if it was renamed. ``number`` is the
+    loop device's: a node of another device is not opened. ``None`` without permission, or if
+    nothing is attached."""
     try:
         fd = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -55,7 +54,7 @@ def read_backing(node: str, number: tuple[int, int] | None = None) -> Backing | 
 
 
 def backing_of_file(path: str) -> Backing | None:
-    """Return the backing file by its name, which may be another file by now."""
+    """The backing file by its name, which may be another file now."""
     try:
         info = os.stat(path)
     except (OSError, ValueError):

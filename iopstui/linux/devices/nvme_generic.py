@@ -38,15 +38,15 @@ def generic_of(roots: Roots, name: str) -> str | None:
 
 
 def generic_number(roots: Roots, name: str) -> tuple[int, int] | None:
-    """The number of that device, whether it has a node or not."""
+    """The number of that device, even if it has no node."""
     place = _generic_directory(roots, name)
     major, _, minor = (read_text(place / "dev") or "" if place is not None else "").partition(":")
     return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
 def namespaces_of_node(roots: Roots, path: str) -> tuple[str, ...]:
-    """The block devices of the namespaces that a user means who names a node of an NVMe controller
-    (/dev/nvme0), or a generic device: those whose names begin alike, as the kernel numbers them."""
+    """The block devices of the namespaces meant by a node of an NVMe controller (/dev/nvme0) or a
+    generic device: those with the same beginning of the name, as numbered by the kernel."""
     name = os.path.basename(path)
     generic = _GENERIC.fullmatch(name)
     if generic is not None:

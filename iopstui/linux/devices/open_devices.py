@@ -18,7 +18,7 @@ from iopstui.model.block.device import BlockDevice
 
 MAX_FILES = 2000
 MAX_MAPS_BYTES = 64 << 10
-"""Only this much of the mappings is read: the kernel lists the newest before the libraries."""
+"""Limit of the mappings read: the kernel lists the newest before the libraries."""
 _MAPPING = re.compile(
     rb"^[0-9a-f]+-[0-9a-f]+ [r-]([w-])([x-])([ps]) [0-9a-f]+ ([0-9a-f]+):([0-9a-f]+) (\d+) +(/.*)$",
     re.M,
@@ -32,15 +32,15 @@ _FLAGS, _MOUNT = (
 )
 
 KnownFiles = dict[tuple[str, str], tuple[str, int]]
-"""Mount and access mode of each open file, by its place below /proc and its path."""
+"""Mount and access mode of each open file, by its path below /proc and its own path."""
 ByAccess = tuple[frozenset[str], frozenset[str]]
 """Devices of files open for reading, and of those open for writing."""
 
 
 class OpenDevices:
-    """Finds the devices on which processes have files open, by the mounts these are on: a file
-    system whose server is gone would not answer if it were asked. ``known`` are the files seen
-    in an earlier reading, of which not all is read again; ``seen`` are those of this one."""
+    """Finds the devices on which processes have files open, from the files' mounts: accessing a
+    file could hang if its server is gone. ``known`` are the files of an earlier reading, which are
+    not fully read again; ``seen`` are those of this one."""
 
     def __init__(
         self, devices: Mapping[str, BlockDevice], roots: Roots, known: KnownFiles | None = None
@@ -54,15 +54,15 @@ class OpenDevices:
         self._below: dict[tuple[str, ...], frozenset[str]] = {}
 
     def of_process(self, place: str, mapped: bool = True) -> ByAccess:
-        """Their names, with all devices below them, and ELSEWHERE where a server or a program has
-        some. ``place`` is the process's directory. ``mapped``: also of the files that it maps,
-        which it may have closed."""
+        """The names of the devices, with all devices below them, and ELSEWHERE if a server or a
+        program has some of the files. ``place`` is the process's directory. ``mapped``: include
+        files that it maps, which it may have closed."""
         reads, writes = self._by_access(place, mapped)
         return frozenset().union(*reads), frozenset().union(*writes)
 
     def sole(self, pid: int, mapped: bool = True) -> ByAccess | None:
-        """The devices that all files of a process are on, with those below them: what it reads or
-        writes goes there, unless nothing is common. ``None`` if its files can't be seen."""
+        """The devices that are common to all files of a process, with those below them: its reads
+        or writes go there (empty: nothing in common). ``None`` if its files can't be read."""
         place = f"{self._roots.proc}/{pid}"
         if not os.access(f"{place}/fd", os.R_OK | os.X_OK):
             return None
@@ -101,7 +101,7 @@ class OpenDevices:
                 yield self._below[names], access
 
     def _open(self, place: str) -> Iterator[tuple[str | None, str, int]]:
-        """(the block device that it is, number of the mount, access mode) of each open file."""
+        """(block device if the file is one, number of its mount, access mode) of each open file."""
         for number in list_names(f"{place}/fd")[:MAX_FILES]:
             file = f"{place}/fd/{number}"
             try:
@@ -117,8 +117,8 @@ class OpenDevices:
             yield name, *info
 
     def _mapped(self, place: str) -> Iterator[tuple[str | None, str, int]]:
-        """(the block device that it is, number of the file system's device, access mode) of the
-        files that are mapped, but those with code."""
+        """(block device if the file is one, number of the file system's device, access mode) of
+        mapped files, except those with code."""
         try:
             with open(f"{place}/maps", "rb") as file:
                 rows = _MAPPING.findall(file.read(MAX_MAPS_BYTES))
@@ -164,8 +164,8 @@ class OpenDevices:
 
 
 def _file_info(fdinfo: str) -> tuple[str, int]:
-    """(number of the mount, access mode) of an open file; ("", O_RDWR) where it is not told. In a
-    directory, other files may be read and made."""
+    """(number of the mount, access mode) of an open file; ("", O_RDWR) if unknown. A directory
+    counts as both, because files in it may be read and created."""
     text = read_bytes(fdinfo) or b""
     match, mount = _FLAGS.search(text), _MOUNT.search(text)
     flags = int(match[1], 8) if match else os.O_RDWR

@@ -1,7 +1,7 @@
 """Detect the content of a block device: file systems, partition tables, RAID and LVM members.
 
-``blkid -p`` (libblkid's low-level probing) knows the most; a small check of our own stands
-in where it is missing, and behind it where it finds nothing."""
+``blkid -p`` (libblkid's low-level probing) knows the most; a small check of our own is used if it
+is missing or finds nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAIL_BYTES = 1 << 18
 _SECTORS = (512, 4096)
 _BLKID_SECONDS = 20
 _MD_MAGIC = bytes.fromhex("fc4e2ba9")
-# (offset in bytes, magic, what it is); from each format's own specification
+# (offset in bytes, magic, meaning), from each format's specification
 _MAGICS = (
     (0x438, b"\x53\xef", "an ext2/3/4 file system"),
     (0, b"XFSB", "an XFS file system"),
@@ -40,8 +40,8 @@ _SWAP_PAGES = (4096, 8192, 16384, 65536)
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """Signatures found, in words. ``types`` are libblkid's names where it was used. ``error`` says
-    why the device could not be examined, and is empty if it was."""
+    """Signatures found, in words. ``types`` are libblkid's names, if it was used. ``error`` says
+    why the device could not be examined ("": it was)."""
 
     contents: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ def _partition_tables(head: bytes, tail: bytes) -> Iterator[str]:
 
 
 def _md_at_end(tail: bytes, size: int) -> Iterator[str]:
-    """md metadata 0.90 and 1.0 stand near the end (Documentation/admin-guide/md.rst)."""
+    """md metadata 0.90 and 1.0, which is near the end (Documentation/admin-guide/md.rst)."""
     version_0 = (size & ~0xFFFF) - 0x10000
     version_1 = ((size // 512 - 16) & ~7) * 512
     start = size - len(tail)

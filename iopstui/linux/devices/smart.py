@@ -1,7 +1,7 @@
 """Health of a SATA or SAS disk, as smartctl (smartmontools) reads it.
 
-Source: smartctl(8). It is asked with ``--nocheck=standby``: a disk that sleeps is not woken. Only
-``iopstui devices DEVICE`` asks, never a run: a SATA disk finishes all it was given first."""
+Source: smartctl(8). It is called with ``--nocheck=standby``, so a sleeping disk is not woken. Only
+``iopstui devices DEVICE`` calls it, never a run: a SATA disk first finishes all queued commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Run = Callable[[Sequence[str]], "tuple[int, str]"]
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """An SMART attribute of a SATA disk: normalised ``value`` and ``worst`` (higher is better),
-    ``limit`` below which it fails, ``raw`` as the maker means it. ``failed``: "now", "past" or
+    ``limit`` below which it fails, ``raw`` in the maker's terms. ``failed``: "now", "past" or
     ""."""
 
     number: int
@@ -50,9 +50,9 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class DiskHealth:
-    """What a disk says of itself; unknown is ``None``. ``degrees`` Celsius, ``hours`` powered on.
-    ``grown_defects`` is the size of the list of defects found in use, as smartctl counts it (some
-    versions count its bytes: 0 means none). ``uncorrected`` are errors by direction (SAS).
+    """What a disk reports about itself; unknown is ``None``. ``degrees`` Celsius, ``hours`` powered
+    on. ``grown_defects`` is the size of the list of defects found in use, as smartctl counts it
+    (some versions count its bytes: 0 means none). ``uncorrected`` are errors by direction (SAS).
     ``problem`` is a sentence that says why it could not be read ("": it was)."""
 
     passed: bool | None = None
@@ -97,7 +97,7 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
 
 
 def parse_disk_health(text: str, code: int = 0) -> DiskHealth:
-    """smartctl's JSON, with its exit code. What is missing or of another kind is unknown."""
+    """smartctl's JSON, with its exit code. Missing values and those of a wrong type are unknown."""
     try:
         document = parse_json(text.encode(), is_large=False)
     except ValueError:
@@ -115,7 +115,7 @@ def parse_disk_health(text: str, code: int = 0) -> DiskHealth:
     degrees = _degrees(_object(document, "temperature").get("current"))
     return DiskHealth(
         passed=passed if isinstance(passed, bool) else None,
-        # smartctl's 0 is what a SCSI disk without a sensor has
+        # smartctl reports 0 for a SCSI disk without a sensor
         degrees=degrees or None,
         hours=_count(_object(document, "power_on_time").get("hours")),
         attributes=_attributes(_object(document, "ata_smart_attributes").get("table")),

@@ -1,7 +1,7 @@
 """Block devices as sysfs describes them (Documentation/ABI/stable/sysfs-block).
 
-Any attribute may be missing, unreadable or garbage: it is None then. A device that vanishes
-while it is read is left out."""
+An attribute that is missing, unreadable or garbage is None. A device that vanishes while it is read
+is left out."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _DM_LAYERS = (
     ("stratis-", "Stratis"),
     ("part", "partition"),
 )
-# by what sysfs calls a device's ancestors, before their numbers; the first of these that there is
+# by the names of a device's ancestors in sysfs, without numbers; the first match counts
 _TRANSPORTS = {
     "usb": "usb",
     "ata": "sata",
@@ -197,7 +197,7 @@ def _queue_notes(hctxs: tuple[Hctx, ...]) -> tuple[str, ...]:
     cpus = [cpu for hctx in hctxs for cpu in hctx.cpus]
     if len(cpus) == len(set(cpus)):
         return ()
-    # which queue has which type is only in debugfs
+    # only debugfs shows which queue has which type
     return ("its queues overlap: some are only for polling, reads or writes",)
 
 
@@ -213,7 +213,7 @@ def _related_names(directory: str) -> tuple[str, ...]:
 
 
 def _partitions(directory: Path) -> tuple[str, ...]:
-    # a partition's name begins with its disk's: nothing else needs a look
+    # a partition's name begins with its disk's: others need not be examined
     candidates = (n for n in list_names(directory) if n.startswith(directory.name))
     names = (n for n in candidates if os.path.exists(f"{directory}/{n}/partition"))
     return tuple(sorted((n.replace("!", "/") for n in names), key=natural_key))
@@ -275,13 +275,14 @@ def _transport(kind: str, directory: Path) -> str | None:
 
 
 def _parent_devices(directory: Path, roots: Roots) -> Iterator[Path]:
-    """The devices that one is on, the nearest first."""
+    """The devices that this one is on, the nearest first."""
     top = os.path.join(os.path.realpath(roots.sys), "devices", "")
     return takewhile(lambda ancestor: str(ancestor).startswith(top), directory.parents)
 
 
 def _driver(directory: Path, roots: Roots) -> str | None:
-    """The driver of the nearest ancestor that has one; "sd" hides the one that matters."""
+    """The driver of the nearest ancestor that has one; "sd" is skipped, because it hides the
+    relevant one."""
     first = None
     for ancestor in _parent_devices(directory, roots):
         driver = link_name(f"{ancestor}/driver")
@@ -359,7 +360,7 @@ def _partition_of(device: BlockDevice, disk: BlockDevice) -> BlockDevice:
 
 
 def _note_shared_irqs(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
-    """Says on each disk which others raise the same interrupts (one host adapter)."""
+    """Note on each disk which others share its interrupts (one host adapter)."""
     users: dict[int, list[str]] = {}
     for device in devices.values():
         for vector in device.irqs if device.disk is None else ():
@@ -398,8 +399,8 @@ def parse_scheduler(text: str) -> tuple[str | None, tuple[str, ...]]:
 def read_queue(device: Path, *, request_based: bool = True) -> QueueLimits | None:
     """The limits of a whole disk, None if it has no queue directory.
 
-    Linux 6.1 shows scheduler, rq_affinity and nr_requests for bio-based devices too, where
-    they mean nothing and take any value: with ``request_based`` False they are None."""
+    Linux 6.1 shows scheduler, rq_affinity and nr_requests even for bio-based devices, where they
+    are meaningless and accept any value: with ``request_based`` False they are None."""
     queue = f"{device}/queue"
     if not os.path.isdir(queue):
         return None
@@ -439,7 +440,7 @@ def _read_hctx(directory: str, index: int) -> Hctx:
 
 
 def _read_cpus(directory: str) -> tuple[int, ...]:
-    """``cpu_list``, or the cpuN directories where it is missing or cut off at a page's end."""
+    """``cpu_list``, or the cpuN directories if it is missing or cut off at a page's end."""
     data = read_bytes(f"{directory}/cpu_list")
     if data is not None and data.strip() and len(data) < PAGE - 1:
         return parse_cpu_list(decode(data))
@@ -468,8 +469,8 @@ def read_kernel(roots: Roots) -> Kernel:
 
 
 def parse_threaded(cmdline: str, version: str) -> bool:
-    """Whether /proc/cmdline asks for threads, or a kernel built for real time has nothing else
-    ("#1 SMP PREEMPT_RT Debian ..." in /proc/version)."""
+    """Whether /proc/cmdline requests threads, or the kernel is built for real time and has only
+    threads ("#1 SMP PREEMPT_RT Debian ..." in /proc/version)."""
     # what follows "--" is for init
     kernel_options, _, _ = f" {cmdline} ".partition(" -- ")
     return "threadirqs" in kernel_options.split() or "PREEMPT_RT" in version.split()

@@ -60,13 +60,13 @@ _NOT_COUNTED = {
     "ceph": "ceph files are on a cluster; what the kernel counts of them is for root alone "
     "(/sys/kernel/debug/ceph/*/metrics)",
 }
-"""File systems of which there is nothing to show, and where else to look."""
+"""File systems without any figures, and where else to look."""
 _OPTIONS = frozenset({
     "vers", "rsize", "wsize", "nconnect", "proto", "hard", "soft", "softerr", "timeo", "sync",
     "actimeo", "acregmin", "acregmax", "acdirmin", "acdirmax", "noac", "lookupcache", "cache",
     "fsc", "multichannel", "max_channels", "msize",
 })  # fmt: skip
-"""Mount options of network file systems that decide about speed and about hanging."""
+"""Mount options of network file systems that matter for speed and for hanging."""
 _WRONG_KINDS = (
     (stat.S_ISCHR, "a character device"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -79,10 +79,10 @@ def resolve_target(
 ) -> Target:
     """Resolve the target ``text``; None means the directory ``cwd``.
 
-    ``path`` of the answer is absolute with every symbolic link followed. A bare kernel name ("vda")
+    The result's ``path`` is absolute with every symbolic link followed. A bare kernel name ("vda")
     that is not a file in ``cwd`` means its node under /dev. Raises UsageError for a path that does
     not exist, cannot be read, or cannot be a target. With ``to_read`` False (only the kernel's
-    counters are looked at, no job runs) nobody needs the right to read."""
+    counters are read, no job runs) no read permission is needed."""
     if text is None:
         text = str(cwd)
     if not text or "\0" in text:
@@ -103,7 +103,7 @@ def resolve_target(
 def _resolve_path(
     text: str, cwd: Path, roots: Roots, devices: Devices
 ) -> tuple[Path, os.stat_result]:
-    """Return the absolute path without symbolic links and its stat, which exists."""
+    """The absolute path without symbolic links, and its stat; the path exists."""
     path = cwd / text
     info = _stat(path)
     if info is None:
@@ -132,8 +132,8 @@ def resolve_targets(
     """Resolve all ``texts`` to one target that every job uses in full; none or one as in
     ``resolve_target``.
 
-    UsageError besides for what has no meaning together: different kinds, one thing named twice
-    (by whatever path), one device that lies on another."""
+    Also UsageError for combinations without a meaning: different kinds, the same thing twice (under
+    any path), one device on another."""
     if len(texts) < 2:
         only = texts[0] if texts else None
         return resolve_target(only, cwd, roots, devices, to_read=to_read)
@@ -162,7 +162,7 @@ def _check_kinds(texts: Sequence[str], targets: Sequence[Target]) -> None:
 
 
 def _check_distinct(texts: Sequence[str], targets: Sequence[Target]) -> None:
-    """UsageError if two are the same: fio would open it twice and say nothing."""
+    """UsageError if two are the same: fio would silently open it twice."""
     texts_seen: dict[object, str] = {}
     for text, target in zip(texts, targets, strict=True):
         key = target.device if target.kind == DEVICE else _identity(target.path)
@@ -226,7 +226,7 @@ def mount_of(
 ) -> MountEntry | None:
     """The mount ``path`` (absolute, real) is in.
 
-    The longest mount point above it, the latest of equals; one with the number ``st_dev`` is
+    The longest mount point above it, the latest if equal; one with the number ``st_dev`` is
     preferred, because a mount can be hidden under a later one."""
     above = [entry for entry in mounts if _is_under(path, entry.mountpoint)]
     same_device = [e for e in above if (e.major, e.minor) == (os.major(st_dev), os.minor(st_dev))]
@@ -279,7 +279,7 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
-    """The node of a device named without /dev/; else a UsageError that says what is wrong."""
+    """The node of a device named without /dev/. UsageError with the reason if there is none."""
     device = devices.get(text)
     if device is not None and device.hidden:
         heads = " or ".join(device.holders) or "its multipath device"
@@ -437,7 +437,7 @@ def _device_of(st_dev: int, entry: MountEntry | None, finder: DeviceFinder) -> s
 
 
 def _file_tree(name: str | None, devices: Devices, roots: Roots) -> tuple[str, ...]:
-    """The tree of a file's device, and those of the other devices of its btrfs."""
+    """The tree of a file's device, and the trees of the other devices of its btrfs."""
     if name is None:
         return ()
     trees = (device_tree(member, devices, roots) for member in _with_btrfs_members(name, roots))

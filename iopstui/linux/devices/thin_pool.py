@@ -11,7 +11,7 @@ from iopstui.linux.roots import Roots
 
 _TABLE_STATUS = 0xC138FD0C
 _NO_FLUSH = 1 << 11
-"""Without this flag, a pool first writes its metadata."""
+"""Flag without which a pool first writes its metadata."""
 _HEADER = struct.Struct("=3I3Ii3IQ128s129s7x")
 _TARGET = struct.Struct("=QQiI16s")
 _SIZE = 4096
@@ -20,7 +20,7 @@ STATES = ("out_of_data_space", "ro", "Fail")
 
 
 def read_pool_state(dm_name: str, roots: Roots) -> str:
-    """One of ``STATES``; "" of a pool that works, of any other device, or if it cannot be read."""
+    """One of ``STATES``; "" for a working pool, any other device, or if it cannot be read."""
     name = os.fsencode(dm_name)
     fields = (4, 0, 0, _SIZE, _HEADER.size, 0, 0, _NO_FLUSH, 0, 0, 0, name, b"")
     request = bytearray(_HEADER.pack(*fields).ljust(_SIZE, b"\0"))

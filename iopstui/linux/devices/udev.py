@@ -22,7 +22,7 @@ LOST = "lost"
 
 @dataclass(frozen=True, slots=True)
 class UdevDevice:
-    """A block device sysfs names. ``directory`` is its real sysfs directory."""
+    """A block device in sysfs. ``directory`` is its real sysfs directory."""
 
     name: str
     directory: Path
@@ -30,7 +30,7 @@ class UdevDevice:
 
 def enumerate_block(roots: Roots) -> list[UdevDevice]:
     """Every block device, partitions and hidden multipath paths included, as libudev finds them:
-    from the directory of their class."""
+    from their class directory."""
     top = roots.sys / "class/block"
     try:
         names = sorted(os.listdir(top))
@@ -41,8 +41,8 @@ def enumerate_block(roots: Roots) -> list[UdevDevice]:
 
 def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:
     """Properties that udev's rules found for the device (ID_MODEL ...). Empty without a udevd, for
-    devices that no hardware is under, and in a fixture tree. Asking loads libudev, which takes
-    longer than to read ten devices."""
+    devices without hardware, and in a fixture tree. It loads libudev, which takes longer than
+    reading ten devices."""
     database = roots.run / "udev/data"
     if not roots.real or "/devices/virtual/" in f"{directory}/" or not database.is_dir():
         return {}
@@ -62,7 +62,7 @@ _THREAD_LOCAL = threading.local()
 
 
 def _context() -> Any:
-    """The thread's own: libudev counts what refers to one without a lock, and ctypes lets other
+    """One context per thread: libudev counts references without a lock, and ctypes lets other
     threads run meanwhile."""
     context = getattr(_THREAD_LOCAL, "context", None)
     if context is None:
@@ -73,10 +73,10 @@ def _context() -> Any:
 
 
 class HotplugMonitor:
-    """Calls ``callback(action, name)`` from a thread of its own on block device events.
+    """Calls ``callback(action, name)`` from its own thread on block device events.
 
-    ``action`` is the kernel's ("add", "remove", "change", ...), or ``LOST`` with an empty name
-    when events came faster than they were read: look at everything anew. ``name`` is the
+    ``action`` is the kernel's ("add", "remove", "change", ...), or ``LOST`` with an empty name if
+    events came faster than they were read; then everything must be read again. ``name`` is the
     kernel's name. An exception in the callback ends the monitor."""
 
     def __init__(self, callback: Callback, roots: Roots | None = None) -> None:
@@ -91,7 +91,7 @@ class HotplugMonitor:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> bool:
-        """Begin; False (and no exception) where netlink or libudev is refused or missing."""
+        """Begin; False (and no exception) if netlink or libudev is refused or missing."""
         if self._thread is not None or not self._roots.real:
             return self.running
         try:
@@ -127,7 +127,7 @@ class HotplugMonitor:
                     return
                 self._forward(monitor)
         except Exception:
-            # a screen that is closing refuses calls; a traceback on it helps nobody
+            # a closing screen refuses calls; a traceback on it helps nobody
             return
 
     def _forward(self, monitor: Any) -> None:
@@ -149,7 +149,7 @@ def _open_monitor(roots: Roots) -> Any:
     # udev's multicast group is silent without udevd; with it, the kernel's own events come
     # before the properties exist
     source = "udev" if (roots.run / "udev/control").exists() else "kernel"
-    # not this thread's context (see there): the monitor is used in one of its own
+    # not this thread's context (see ``_context``): the monitor runs in its own thread
     monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source=source)
     monitor.filter_by(subsystem="block")
     monitor.start()

@@ -58,7 +58,7 @@ class Zone:
 
 
 def read_zones(roots: Roots, device: BlockDevice) -> Zones | None:
-    """``None`` of a device that has none. Never fails."""
+    """The zones of a device; ``None`` if it has none. Never fails."""
     queue = roots.sys / "class/block" / device.name.replace("/", "!") / "queue"
     model = read_text(queue / "zoned")
     if model in (None, "none"):
@@ -102,7 +102,7 @@ def _with_problem(zones: Zones, device: BlockDevice, error: OSError) -> Zones:
 
 
 def _report(fd: int, count: int) -> Iterator[Zone]:
-    """At most ``count`` zones, which is how many the kernel says there are."""
+    """At most ``count`` zones, the number that the kernel reports."""
     sector = 0
     while count > 0:
         buffer = bytearray(_HEAD.size + _ZONE.size * min(_ZONES_PER_CALL, count))
@@ -110,7 +110,7 @@ def _report(fd: int, count: int) -> Iterator[Zone]:
         fcntl.ioctl(fd, REPORT_ZONES, buffer)
         zones = parse_zones(bytes(buffer))
         yield from zones
-        # zones that do not go on would be asked for again and again
+        # without progress the same zones would be requested for ever
         following = zones[-1].start + zones[-1].length if zones else 0
         if following <= sector:
             return
@@ -118,7 +118,7 @@ def _report(fd: int, count: int) -> Iterator[Zone]:
 
 
 def parse_zones(report: bytes) -> list[Zone]:
-    """The zones of a report; those that it announces and does not hold are left out."""
+    """The zones of a report; announced but missing ones are left out."""
     if len(report) < _HEAD.size:
         return []
     announced, flags = _HEAD.unpack_from(report)[1:]
@@ -128,6 +128,6 @@ def parse_zones(report: bytes) -> list[Zone]:
         start, length, _, _, condition, _, _, capacity = _ZONE.unpack_from(
             report, _HEAD.size + number * _ZONE.size
         )
-        # without BLK_ZONE_REP_CAPACITY all of a zone can be written
+        # without BLK_ZONE_REP_CAPACITY a zone can be written completely
         zones.append(Zone(start, length, capacity if flags & 1 else length, condition))
     return zones

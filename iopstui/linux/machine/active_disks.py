@@ -15,9 +15,8 @@ from iopstui.model.samples import DiskCounters
 
 
 def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
-    """All whole disks that have done I/O since they are there, as one target; what lies on another
-    disk (partitions, dm, md, loop) is left out, so that each I/O counts once. UsageError if there
-    is none."""
+    """All whole disks that have done any I/O, as one target, without devices on other disks
+    (partitions, dm, md, loop), so that each I/O counts once. UsageError if there is none."""
     counters = disk_counters(roots)
     paths = [
         TargetPath(DEVICE, device.path, name, device_tree(name, devices, roots))
@@ -37,7 +36,7 @@ def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
 
 
 def disk_counters(roots: Roots) -> dict[str, DiskCounters]:
-    """The counters of all disks. UsageError where /proc shows none."""
+    """The counters of all disks. UsageError if /proc shows none."""
     counters = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
     if not counters:
         raise UsageError(

@@ -3,9 +3,9 @@ frequencies and the deepest idle states allowed.
 
 Sources: Documentation/admin-guide/pm/cpufreq.rst, Documentation/admin-guide/pm/cpuidle.rst.
 
-Whatever is missing, unreadable or garbage is ``None`` or empty. Where the files of a device are is
-found once, and looked up again in turns: one device with each reading. So a reading of 10 disks in
-a group five levels deep and 64 CPUs takes 2 ms of CPU time, the first one 20."""
+Missing, unreadable or garbage values are ``None`` or empty. The paths of a device's files are found
+once, and looked up again in turn, one device per reading. So a reading of 10 disks in a group five
+levels deep and 64 CPUs takes 2 ms of CPU time, the first one 20."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ _STATE = re.compile(r"state[0-9]{1,3}")
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Files of one CPU. ``sleeps`` are its C-states: how long each takes to leave, and the file
-    that says whether it is disabled."""
+    """Files of one CPU. ``sleeps`` are its C-states: the time to leave each, and the file that says
+    whether it is disabled."""
 
     governor: str
     khz: str
@@ -85,11 +85,11 @@ class CpuStates:
         self._group = 0
 
     def forget(self) -> None:
-        """Find the files anew: other CPUs are online than before."""
+        """Find the files again, because other CPUs are online now."""
         self._files, self._settings = {}, {}
 
     def read(self, cpus: Sequence[int]) -> Mapping[int, CpuState]:
-        """The first ``most`` of these. Frequencies are read each time."""
+        """The states of the first ``most`` of these CPUs. Frequencies are read each time."""
         self._group = (self._group + 1) % CPU_GROUPS
         states: dict[int, CpuState] = {}
         for place, cpu in enumerate(cpus[: self._max_cpus]):
@@ -130,8 +130,8 @@ Devices = Mapping[str, BlockDevice]
 
 @dataclass(frozen=True, slots=True)
 class _DeviceFiles:
-    """Files of a device: in its own directory, and in those of its links and sensors (of all paths,
-    if it has several)."""
+    """Files of a device: in its own directory and those of its links and sensors (of all paths, if
+    it has several)."""
 
     device: BlockDevice
     directory: str
@@ -157,7 +157,7 @@ class ConditionsFiles:
         self, devices: Devices, names: Sequence[str], t: float, cpus: Sequence[int] = ()
     ) -> Conditions:
         """Read the conditions of these devices and CPUs (none given: all that are online). ``t`` is
-        seconds. Never fails, but lasts as long as a disk takes to tell its temperature."""
+        seconds. Never fails, but may block until a disk reports its temperature."""
         states, nodes = self._cpus(cpus)
         logged = self._log.errors(t)
         return Conditions(t, self._devices(devices, names, t), states, nodes, logged=logged)
@@ -243,7 +243,7 @@ class ConditionsFiles:
         return find_link(directory, self._roots)
 
     def _hardware_directories(self, device: BlockDevice, directory: Path) -> Iterator[Path]:
-        """The directories whose hardware the device's is: an NVMe head has its paths' alone."""
+        """The directories of the device's hardware; an NVMe head only has those of its paths."""
         paths = paths_of(device) if device.kind == "nvme" else ()
         yield from map(self._directory, paths)
         if not paths:
@@ -268,13 +268,13 @@ def _link(links: Sequence[LinkFiles]) -> Link | None:
 
 
 MAX_RECORDS = 1000
-"""Most records that are read at a time; a kernel that logs more limits their rate by itself."""
+"""Limit of records per reading; the kernel itself limits the rate of its messages."""
 _RECORD_BYTES = 8192
 _KERNEL_BELOW = 8
-"""Facility 0, the kernel's own, of any level: programs may write to the log, too."""
+"""Facility 0 (the kernel), any level: programs may write to the log, too."""
 _NAME = r"([\w!./-]{1,32})"
 _PATTERNS = (
-    # block/blk-core.c; a command that a device does not support is tried once and is no error
+    # block/blk-core.c; an unsupported command is tried once and is no error
     rf"(?<!operation not supported) error, dev {_NAME}, sector \d+"
     r"(?!.*:\((?:DISCARD|SECURE_ERASE|WRITE_ZEROES)\))",
     rf"Buffer I/O error on dev(?:ice)? {_NAME}, logical block",
@@ -287,13 +287,13 @@ _ERROR = re.compile("|".join(_PATTERNS))
 
 
 def disk_of_error(message: str) -> str:
-    """The device that a line of the log reports an error of; "" if it does not."""
+    """The device whose error a line of the log reports; "" if none."""
     found = _ERROR.search(message)
     return next(filter(None, found.groups()), "") if found is not None else ""
 
 
 class KernelLog:
-    """Counts errors from now on. Only root, or CAP_SYSLOG, may read it on most machines."""
+    """Counts errors from now on. On most machines only root, or CAP_SYSLOG, may read the log."""
 
     def __init__(self, path: Path) -> None:
         self._errors: dict[str, LoggedErrors] = {}

@@ -24,8 +24,8 @@ class DiskLoads:
         self._at = 0.0
 
     def __call__(self) -> Mapping[str, DiskRates]:
-        """Rates by kernel name; empty at the first call, and where the file can't be read. A device
-        that has come since, or whose number is another's now, has none yet."""
+        """Rates by kernel name; empty at the first call, or if the file can't be read. A device
+        that is new, or has another number now, has none yet."""
         now, counters = self._clock(), parse_diskstats(read_bytes(self._file) or b"")
         seconds, before = now - self._at, self._before
         self._at, self._before = now, counters
@@ -47,13 +47,13 @@ _AVAILABLE = re.compile(rb"^MemAvailable:\s+(\d+) kB$", re.MULTILINE)
 
 
 def parse_memory(text: bytes) -> int | None:
-    """MemTotal in bytes; ``None`` if it is not there."""
+    """MemTotal in bytes; ``None`` if it is missing."""
     match = _TOTAL.search(text)
     return int(match[1]) << 10 if match else None
 
 
 def read_memory(roots: Roots) -> int | None:
-    """The machine's memory in bytes; ``None`` if that can't be read."""
+    """The machine's memory in bytes; ``None`` if it can't be read."""
     return parse_memory(read_bytes(str(roots.proc / "meminfo")) or b"")
 
 

@@ -13,7 +13,8 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, parse_cpu_list, read_bytes, read_count, read_text
 from iopstui.model.block.topology import Topology
 
-# this many ticks of softirq time and none of irq time mean that the kernel does not account it
+# this many ticks of softirq time without any irq time mean that the kernel does not account irq
+# time
 ENOUGH_TICKS = 20
 
 
@@ -43,7 +44,7 @@ def _irq_time(roots: Roots) -> bool | None:
 
 
 def online_cpus(roots: Roots) -> tuple[int, ...]:
-    """The CPUs that are online, whichever of them this process may use; empty if unknown."""
+    """The CPUs that are online, whether or not this process may use them; empty if unknown."""
     return _cpus(roots.sys / "devices/system/cpu/online")
 
 

@@ -40,7 +40,7 @@ _INFO = {
 @dataclass(frozen=True, slots=True)
 class TcpSocket:
     """An established connection to ``address`` and ``port`` from ``local_port``: bytes in the
-    queues, and what tcp_info has (times in µs, sums since the connection began)."""
+    queues, and values of tcp_info (times in µs, sums since the connection began)."""
 
     address: str
     port: int
@@ -51,8 +51,8 @@ class TcpSocket:
 
 
 def tcp_sockets(port: int, version_6: bool = False) -> list[TcpSocket]:
-    """All established connections to this port of any address, of IPv4 or IPv6. OSError where the
-    kernel does not tell (no inet_diag, or a container forbids netlink)."""
+    """All established connections to this port of any address, of IPv4 or IPv6. OSError if the
+    kernel does not say (no inet_diag, or a container forbids netlink)."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG) as link:
         link.settimeout(TIMEOUT_S)
         link.send(request(socket.AF_INET6 if version_6 else socket.AF_INET, port))
@@ -60,11 +60,11 @@ def tcp_sockets(port: int, version_6: bool = False) -> list[TcpSocket]:
 
 
 def request(family: int, port: int) -> bytes:
-    """Ask for the connections of a family to a port, with struct tcp_info."""
+    """A request for the connections of a family to a port, with struct tcp_info."""
     body = _REQUEST.pack(
         family, socket.IPPROTO_TCP, 1 << (INET_DIAG_INFO - 1), 0, 1 << ESTABLISHED, bytes(48)
     )
-    # each test is its jump and its value; a jump behind the end says no
+    # each test consists of its jump and its value; a jump beyond the end means no
     tests = struct.pack("=BBHBBH", BC_D_GE, 8, 20, 0, 0, port)
     tests += struct.pack("=BBHBBH", BC_D_LE, 8, 12, 0, 0, port)
     body += struct.pack("=HH", 4 + len(tests), INET_DIAG_REQ_BYTECODE) + tests
@@ -130,7 +130,8 @@ MAX_CONNECTIONS = 64
 
 
 class ConnectionReader:
-    """Reads them repeatedly; gives up where the kernel refuses. For one thread."""
+    """Reads the connections repeatedly; gives up if the kernel refuses. To be used by one
+    thread."""
 
     def __init__(
         self,
@@ -144,7 +145,7 @@ class ConnectionReader:
         self._sockets = sockets
 
     def read(self) -> dict[str, int] | None:
-        """All counters, by model/network.py's keys; ``None`` where there are none."""
+        """All counters, by the keys of model/network.py; ``None`` if there are none."""
         if not self._ports:
             return None
         try:

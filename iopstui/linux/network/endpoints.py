@@ -32,7 +32,7 @@ class Endpoint:
 
 
 def endpoints(target: Target, roots: Roots) -> tuple[Endpoint, ...]:
-    """All servers of the target, each once. Nothing is asked over the network."""
+    """All servers of the target, each once. Sends nothing over the network."""
     candidates = (
         *_mount_endpoints(target, roots),
         *_nvme_endpoints(target, roots),
@@ -45,7 +45,7 @@ def _mount_endpoints(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
     mountpoints = {place.mountpoint for place in target.places if place.fstype in (*NFS, *SMB)}
     if not mountpoints:
         return
-    # the last one at a place hides the others
+    # the last mount at a path hides the others
     mounts = {entry.mountpoint: entry for entry in read_own_mounts(roots)}
     for place in mountpoints & mounts.keys():
         entry = mounts[place or ""]
@@ -89,7 +89,7 @@ def _iscsi_endpoints(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
 
 
 def _endpoint(address: str, port: str, kind: str) -> Endpoint | None:
-    """``None`` if it is not an address and a port."""
+    """The endpoint; ``None`` if these are not an address and a port."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

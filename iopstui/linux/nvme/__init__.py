@@ -1,1 +1,1 @@
-"""What an NVMe drive says of itself: log pages, Identify and features, read only."""
+"""What an NVMe drive reports about itself: log pages, Identify and features, read-only."""

@@ -1,11 +1,10 @@
-"""Admin commands to an NVMe controller, read-only ones alone.
+"""Admin commands to an NVMe controller, only those that read.
 
 Sources: NVM Express Base Specification 2.0 (Get Log Page 5.16, Identify 5.17, Get Features 5.15),
-2.1 (flexible data placement: log page 22h, feature 1Dh),
-include/uapi/linux/nvme_ioctl.h.
+2.1 (flexible data placement: log page 22h, feature 1Dh), include/uapi/linux/nvme_ioctl.h.
 
 ``ALLOWED`` lists every command that may be sent. No timeout is set: the kernel resets a controller
-that does not answer in time, so a shorter one than its own (60 s) would disturb a slow drive."""
+that does not answer in time, so a timeout below its own (60 s) would disturb a slow drive."""
 
 from __future__ import annotations
 
@@ -40,12 +39,12 @@ ALLOWED = frozenset(
 """Pairs of an opcode and its log page, structure or feature; no other command is sent to a
 drive."""
 WHOLE_DRIVE = 0xFFFFFFFF
-# leave pending events as they are, so that who waits for them still gets them
+# leave pending events, so that programs waiting for them still get them
 _RETAIN_EVENT = 1 << 15
 
 
 class DriveUnreadable(Exception):
-    """A drive's own data can't be read; the text is a sentence that says why."""
+    """A drive's own data can't be read; the text is a sentence with the reason."""
 
 
 @contextmanager
@@ -78,8 +77,8 @@ def identify(fd: int, structure: int, namespace: int = 0) -> bytes:
 
 
 def feature(fd: int, number: int, size: int = 0, *, specific: int = 0) -> tuple[int, bytes]:
-    """A feature's current value, and the ``size`` bytes of its data; ``specific`` says of what (an
-    endurance group). Raises DriveUnreadable."""
+    """A feature's current value, and the ``size`` bytes of its data; ``specific`` selects the
+    object (an endurance group). Raises DriveUnreadable."""
     data, value = _send(fd, GET_FEATURES, number, size, (number, specific), 0)
     return value, data
 

@@ -1,7 +1,7 @@
 """The statistics that AWS volumes (EBS and EC2 instance store) keep: NVMe log page D0h.
 
 Sources: AWS's documents on EBS detailed performance statistics and the structures that nvme-cli's
-plugin amzn publishes. All numbers are little-endian. None of it was seen on real hardware."""
+plugin amzn publishes. All numbers are little-endian. Not tested on real hardware."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ from iopstui.model.metrics.aws import (
 
 EBS_MODEL, INSTANCE_STORE_MODEL = "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage"
 PAGE_SIZES: Mapping[str, int] = {EBS_MODEL: 4096, INSTANCE_STORE_MODEL: 8192}
-"""Bytes of the page by model. Other models are never asked: the number is the vendor's own."""
+"""Size of the page (bytes) by model. Other models are never asked, because the page number is
+vendor-specific."""
 TIMEOUT_S = 0.05
 """How long a sample waits for the page; a volume that takes longer has no figures in it."""
 _KINDS = {0x3C23B510: EBS, 0xEC2C0D7E: INSTANCE_STORE}
@@ -46,7 +47,8 @@ _MAX_BINS = 64
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A volume to ask: its disk, its controller, the namespace and the bytes of its page."""
+    """A volume to read: its disk, its controller, the namespace and the size of its page
+    (bytes)."""
 
     disk: str
     controller: str
@@ -55,7 +57,7 @@ class Volume:
 
 
 def parse_statistics(page: bytes, size: int = 4096) -> tuple[str, dict[str, int]]:
-    """What the volume is (EBS, INSTANCE_STORE) and its counters; times are in µs. Raises
+    """The kind of volume (EBS, INSTANCE_STORE) and its counters; times are in µs. Raises
     MalformedPage."""
     if len(page) < size:
         raise MalformedPage(f"The volume's log page D0h has {len(page)} bytes instead of {size}.")
@@ -69,8 +71,8 @@ def parse_statistics(page: bytes, size: int = 4096) -> tuple[str, dict[str, int]
 
 
 def _histogram(name: str, page: bytes, offset: int) -> dict[str, int]:
-    """The number of bins, and the counts of those that are not empty, by their upper bounds in µs;
-    empty if the bins are not in order."""
+    """The number of bins, and the counts of non-empty ones by upper bound (µs); empty if the bins
+    are not in order."""
     number = int.from_bytes(page[offset : offset + 8], "little")
     if not 0 < number <= _MAX_BINS:
         return {}
@@ -101,9 +103,9 @@ def volumes_of(
 
 
 class VolumeReader:
-    """Reads the statistics of some volumes repeatedly, beside the caller, which a hung volume must
-    not stop. A volume that refuses, or answers with another page, is not asked again. For one
-    thread."""
+    """Reads the statistics of some volumes repeatedly in the background, because a hung volume must
+    not block the caller. A volume that refuses, or answers with another page, is not read again. To
+    be used by one thread."""
 
     def __init__(
         self,
@@ -119,7 +121,8 @@ class VolumeReader:
         self._thread: threading.Thread | None = None
 
     def read(self) -> dict[str, int] | None:
-        """All counters, by model/metrics/aws.py's names; ``None`` where there are none in time."""
+        """All counters, by the names of model/metrics/aws.py; ``None`` if there are none in
+        time."""
         if not self._volumes or (self._thread is not None and self._thread.is_alive()):
             return None
         counters: dict[str, int] = {}
@@ -128,11 +131,11 @@ class VolumeReader:
         )
         try:
             self._thread.start()
-        except RuntimeError:  # no more threads are allowed: perhaps next time
+        except RuntimeError:  # the limit of threads is reached: try again later
             self._thread = None
             return None
         self._thread.join(self._timeout_s)
-        # what arrives later is of no sample: the next one reads anew
+        # later data belongs to no sample: the next one reads again
         return None if self._thread.is_alive() else counters or None
 
     def _read(self, counters: dict[str, int]) -> None:

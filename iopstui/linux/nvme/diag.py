@@ -1,7 +1,5 @@
-"""Counters of errors and recovery that new kernels keep of NVMe objects, in their directory diag.
-
-The names are those of the kernel's patches of 2026. Written from them: no kernel that has the files
-was at hand."""
+"""Counters of errors and recovery that new kernels keep for NVMe objects, in their directory diag.
+Written from the kernel patches of 2026, without a kernel that has the files."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from iopstui.model.metrics.nvme import NVME_COUNTERS, counter_name
 
 def read_nvme_counters(roots: Roots, device: BlockDevice) -> dict[str, Mapping[str, int]]:
     """The counters of an NVMe namespace, of its paths and of its controllers, by object ("nvme0")
-    and file; what this kernel does not have is left out."""
+    and file; files that this kernel lacks are left out."""
     if device.kind != "nvme":
         return {}
     disks = (device.name, *paths_of(device))

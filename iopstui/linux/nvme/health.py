@@ -22,7 +22,7 @@ LIVE = "live"
 
 @dataclass(frozen=True, slots=True)
 class _Abilities:
-    """What a controller offers beyond what each has."""
+    """Optional features of a controller."""
 
     ocp: bool
     group: int
@@ -42,7 +42,7 @@ def controllers_of(roots: Roots, device: BlockDevice) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """A drive that can be asked: a ``namespace`` on it by number, and its disks by name."""
+    """A drive that can be read: the number of a ``namespace`` on it, and its disks by name."""
 
     namespace: int
     devices: tuple[str, ...]
@@ -52,7 +52,7 @@ def drives_of(
     roots: Roots, devices: Mapping[str, BlockDevice], names: Sequence[str]
 ) -> dict[str, Drive]:
     """The drives under these devices by the name of their first controller that is live. The
-    controllers of one drive have its counters in common."""
+    controllers of one drive share its counters."""
     drives: dict[str, Drive] = {}
     for name in names:
         device = devices.get(name)
@@ -80,7 +80,7 @@ def _controller(roots: Roots, disk: str) -> str | None:
 
 
 def unprivileged_counters(roots: Roots, controller: str) -> dict[str, int]:
-    """The drive's figures that any user may read, named as in SMART: ``kelvin`` alone, from the
+    """The drive's figures that any user may read, named as in SMART: only ``kelvin``, from the
     kernel's temperature sensor."""
     for sensor in sensors_near(roots.sys / "class/nvme" / controller):
         temperature = read_temperature(sensor)
@@ -91,16 +91,16 @@ def unprivileged_counters(roots: Roots, controller: str) -> dict[str, int]:
 
 
 class DriveHealth:
-    """Reads health counters repeatedly; each drive's abilities once. Not thread-safe."""
+    """Reads health counters repeatedly, and each drive's features once. Not thread-safe."""
 
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
         self._abilities: dict[str, _Abilities] = {}
 
     def read(self, controller: str, namespace: int = 1) -> dict[str, int]:
-        """The counters of SMART, of OCP's page and of the endurance group where the drive has them
-        (linux/nvme/pages.py), and its ``capacity`` in bytes where it says that. Raises
-        DriveUnreadable. Lasts as long as the drive takes to answer."""
+        """The counters of SMART, of OCP's page and of the endurance group if the drive has them
+        (linux/nvme/pages.py), and its ``capacity`` in bytes if it reports that. Raises
+        DriveUnreadable. Blocks until the drive answers."""
         if controller_state(self._roots, controller) != LIVE:
             raise DriveUnreadable(f"{controller} is not live, so it is not asked for its figures.")
         with admin.open_controller(Path(self._roots.dev) / controller) as fd:
@@ -128,8 +128,8 @@ class DriveHealth:
 
 
 def supports(fd: int, controller: pages.Controller, page: int) -> bool:
-    """Whether the drive lists this log page. One that lists none is not asked: a page that it does
-    not know would be one more error in its log."""
+    """Whether the drive lists this log page. If it lists none, it is not asked: requesting an
+    unknown page would add an error to its log."""
     if not controller.lists_pages:
         return False
     try:
@@ -159,8 +159,8 @@ def _abilities(fd: int, namespace: int) -> _Abilities:
 
 
 def placement_enabled(fd: int, group: int) -> bool:
-    """Whether flexible data placement is on: where it is off, asking for its statistics would be an
-    error in the drive's log."""
+    """Whether flexible data placement is on: if it is off, requesting its statistics would add an
+    error to the drive's log."""
     try:
         return bool(admin.feature(fd, admin.PLACEMENT, specific=group)[0] & 1)
     except DriveUnreadable:
@@ -168,7 +168,7 @@ def placement_enabled(fd: int, group: int) -> bool:
 
 
 def _power(fd: int, limits_mw: Sequence[int | None]) -> dict[str, int]:
-    """The present power state, and the most it takes where the drive says that."""
+    """The current power state, and its maximum power if the drive reports that."""
     if not limits_mw:
         return {}
     state = admin.feature(fd, admin.POWER_STATE)[0] & 31

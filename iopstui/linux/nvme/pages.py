@@ -3,7 +3,7 @@
 Sources: NVM Express Base Specification 2.0 (5.16.1, 5.17.2), NVM Command Set Specification 1.0
 (4.1.5.1); OCP Datacenter NVMe SSD Specification 2.0 (SMART-2 ff., log page C0h).
 
-A page that is too short raises MalformedPage. A value that no drive can have is left out."""
+A page that is too short raises MalformedPage. Impossible values are left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iopstui.text import printable
 PAGE = 512
 ERROR_ENTRY = 64
 OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
-# recordings hold counts of 64 bits; the counters have 128, of which no drive uses more
+# recordings have counts of 64 bits; the counters have 128, but no drive uses more than 64
 _MAX_COUNT = 1 << 64
 _KELVIN = 273
 _COLDEST, _HOTTEST = 213, 473
@@ -54,7 +54,7 @@ _RESULTS = {
 
 
 class MalformedPage(DriveUnreadable):
-    """A page is shorter than its format, or says that it is another one."""
+    """A page is shorter than its format, or is another page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class ErrorEntry:
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """``running`` names the self-test under way ("": none) and ``percent`` how far it is;
-    ``last`` is the newest result in words ("": none was run)."""
+    """``running`` names the current self-test ("": none) and ``percent`` its progress; ``last`` is
+    the newest result in words ("": none was run)."""
 
     running: str
     percent: int
@@ -92,8 +92,8 @@ class Firmware:
 
 @dataclass(frozen=True, slots=True)
 class PowerState:
-    """A power state: the most it takes in watts (``None``: not stated), its entry and exit
-    latencies in µs, and whether it takes I/O."""
+    """A power state: its maximum power in watts (``None``: not stated), its entry and exit
+    latencies in µs, and whether I/O is possible in it."""
 
     watts: float | None
     entry_us: int
@@ -103,10 +103,9 @@ class PowerState:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """Identify Controller, as far as it is used. ``warning`` and ``critical`` are the temperature
+    """The used fields of Identify Controller. ``warning`` and ``critical`` are the temperature
     limits in °C (``None``: not stated), ``host_memory`` the preferred host memory buffer in bytes
-    (0: it wants none), ``capacity`` bytes of NVM, ``error_entries`` how many errors its log
-    holds."""
+    (0: none), ``capacity`` bytes of NVM, ``error_entries`` the length of its error log."""
 
     model: str
     serial: str
@@ -150,7 +149,7 @@ def parse_smart(page: bytes) -> dict[str, int]:
 
 
 def parse_ocp(page: bytes) -> dict[str, int]:
-    """OCP's extended SMART page (C0h); MalformedPage if it is another page of the vendor's."""
+    """OCP's extended SMART page (C0h); MalformedPage if it is another vendor-specific page."""
     counters = _counts(page, _OCP, "OCP SMART page")
     if page[496:512] != OCP_GUID:
         raise MalformedPage("The drive's log page C0h is not the one of the OCP specification.")

@@ -1,4 +1,5 @@
-"""An NVMe namespace with its paths, controllers and queues, and what the drive says of itself.
+"""An NVMe namespace with its paths, controllers and queues, and what the drive reports about
+itself.
 
 Sources: drivers/nvme/host/sysfs.c and multipath.c (attributes), block/blk-mq-debugfs.c (types of
 queues). All but ``DriveFacts`` can be read by any user."""
@@ -47,7 +48,7 @@ class ControllerLink:
 
 @dataclass(frozen=True, slots=True)
 class NvmePath:
-    """A way to the namespace: a block device of its own if there are several. ``ana`` is its
+    """A path to the namespace, with its own block device if there are several. ``ana`` is its
     asymmetric access state. ``queue_types`` by number ("default", "read", "poll"; root only)."""
 
     name: str
@@ -58,8 +59,9 @@ class NvmePath:
 
 @dataclass(frozen=True, slots=True)
 class DriveFacts:
-    """What a controller tells root; ``placement`` says whether flexible data placement is on
-    (``None``: the drive has none), ``problems`` are sentences on what could not be read."""
+    """Facts about a controller that only root can read; ``placement`` says whether flexible data
+    placement is on (``None``: the drive has none), ``problems`` are sentences on what could not be
+    read."""
 
     health: Mapping[str, int] = field(default_factory=dict)
     controller: pages.Controller | None = None
@@ -76,7 +78,7 @@ class DriveFacts:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceTopology:
-    """A namespace and all ways to it. ``multipath`` says whether the kernel joins paths itself,
+    """A namespace and all ways to it. ``multipath`` says whether the kernel combines paths itself,
     ``policy`` how it chooses one of several."""
 
     name: str
@@ -127,7 +129,7 @@ def _controller(directory: Path) -> ControllerLink:
         state=_word(read_text(directory / "state")),
         transport=_word(read_text(directory / "transport")),
         address=_word(read_text(directory / "address")),
-        # the kernel counts the admin queue, and the length from 0
+        # the kernel includes the admin queue, and counts the length from 0
         queues=None if not queues else queues - 1,
         depth=None if depth is None else depth + 1,
         node=read_count(directory / "numa_node"),
@@ -190,7 +192,7 @@ def _facts(fd: int, number: int, health: dict[str, int]) -> DriveFacts:
             return None
 
     controller = get(lambda: pages.parse_controller(admin.identify(fd, admin.CONTROLLER)))
-    # what the drive does not have is not asked for: each refusal would be an error in its log
+    # features that the drive lacks are not requested: each refusal would add an error to its log
     tests = controller is not None and controller.self_test
     sleeps = controller is not None and controller.autonomous_power
     borrows = controller is not None and controller.host_memory > 0
@@ -222,7 +224,7 @@ def _transitions(fd: int) -> tuple[tuple[int, int, int], ...]:
 
 
 def _host_memory(fd: int) -> int:
-    """Bytes of host memory that the drive uses; 0 if that is off."""
+    """Bytes of host memory that the drive uses; 0 if off."""
     enabled, data = admin.feature(fd, admin.HOST_MEMORY, 4096)
     return int.from_bytes(data[:4], "little") * 4096 if enabled & 1 else 0
 

@@ -16,7 +16,7 @@ _JUMPS = {"==": 0x16, ">": 0x26, ">=": 0x36, "!=": 0x56, "<": 0xA6}
 _WIDE = {"==": 0x15, ">": 0x25, ">=": 0x35, "!=": 0x55, "<": 0xA5}
 _GOTO, _CALL, _EXIT, _LOAD_WIDE = 0x05, 0x85, 0x95, 0x18
 _ADD_ATOMIC = {4: 0xC3, 8: 0xDB}
-# BPF_FETCH, in the number of an atomic operation
+# BPF_FETCH, a flag in the number of an atomic operation
 _FETCH = 1
 # BPF_PSEUDO_MAP_FD: the map with this descriptor; BPF_PSEUDO_MAP_VALUE: its first value's address
 _MAP, _MAP_VALUE = 1, 2
@@ -25,7 +25,7 @@ KTIME_GET_NS, GET_SMP_PROCESSOR_ID, GET_CURRENT_PID_TGID = 5, 8, 14
 GET_CURRENT_TASK, PROBE_READ_KERNEL = 35, 113
 MAP_LOOKUP, MAP_UPDATE, MAP_DELETE = 1, 2, 3
 STACK = 10
-"""The register with the address behind the last byte of the 512 of the stack."""
+"""The register with the address after the last of the 512 bytes of the stack."""
 
 
 class Program:
@@ -53,15 +53,15 @@ class Program:
         self._add(_WITH_NUMBER[operation] | _FROM_REGISTER, to, register)
 
     def jump(self, register: int, test: str, n: int, to: str) -> None:
-        """If the lower half of ``register``, without sign, passes the test."""
+        """Jump if the lower half of ``register``, unsigned, passes the test."""
         self._jump(to, _JUMPS[test], register, 0, n if n < 1 << 31 else n - (1 << 32))
 
     def jump_wide(self, register: int, test: str, n: int, to: str) -> None:
-        """If all of ``register``, without sign, passes the test; ``n`` below 2^31."""
+        """Jump if all of ``register``, unsigned, passes the test; ``n`` below 2^31."""
         self._jump(to, _WIDE[test], register, 0, n)
 
     def jump_with(self, register: int, test: str, source: int, to: str) -> None:
-        """If ``register`` compared with another, all of both without sign, passes the test."""
+        """Jump if the comparison of ``register`` with another one (unsigned) is true."""
         self._jump(to, _WIDE[test] | _FROM_REGISTER, register, source, 0)
 
     def goto(self, to: str) -> None:
@@ -78,7 +78,7 @@ class Program:
         self._add(0, 0, 0, 0, _signed(n >> 32))
 
     def value(self, to: int, fd: int, offset: int = 0) -> None:
-        """``to`` = the address of ``offset`` in the one value of the map ``fd``."""
+        """``to`` = the address of ``offset`` in the single value of the map ``fd``."""
         self._add(_LOAD_WIDE, to, _MAP_VALUE, 0, fd)
         self._add(0, 0, 0, 0, offset)
 
@@ -92,7 +92,7 @@ class Program:
         self._add(_CALL, 0, 0, 0, helper)
 
     def add_atomic(self, address: int, register: int, size: int = 8) -> None:
-        """The ``size`` bytes at ``address`` grow by ``register``."""
+        """Add ``register`` to the ``size`` bytes at ``address``."""
         self._add(_ADD_ATOMIC[size], address, register)
 
     def fetch_add(self, address: int, register: int) -> None:

@@ -1,4 +1,4 @@
-"""Bins of the counts: which bin a value is in, and which value a bin stands for."""
+"""Bins of the counts: the bin of a value, and the value of a bin."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ DIRECTION_MASK = (1 << (REGION_AT - DIRECTION_AT)) - 1
 
 
 def midpoint(index: int, bits: int) -> int:
-    """The middle (ns) of the bucket with this number, as fio names it (plat_idx_to_val), of
-    buckets with ``bits`` below the highest bit."""
+    """The middle (ns) of the bucket with this number, as in fio (plat_idx_to_val), for buckets with
+    ``bits`` below the highest bit."""
     octave = index >> bits
     if octave <= 1:
         return index
@@ -28,8 +28,8 @@ def midpoint(index: int, bits: int) -> int:
 def counts_by_disk(
     regions: Sequence[Region], counts: Mapping[int, int], value: Callable[[int], int]
 ) -> dict[str, dict[str, dict[int, int]]]:
-    """``counts`` by region's number, direction and bin as counts by name, direction and ``value``
-    of the bin. A partition's requests are its disk's as well."""
+    """``counts``, keyed by region number, direction and bin, as counts by name, direction and
+    ``value`` of the bin. A partition's requests also count for its disk."""
     by_disk: dict[str, dict[str, dict[int, int]]] = {
         region.name: {kind: {} for kind in KINDS} for region in regions
     }
@@ -55,5 +55,5 @@ def bucket_middle(low: int) -> int:
 
 
 def size_of(octave: int) -> int:
-    """The bytes (a power of two) that the sizes counted in this octave of bins have at least."""
+    """The smallest size (bytes, a power of two) counted in this octave of bins."""
     return 1 << (octave + BUCKET_BITS - 1) if octave else 0

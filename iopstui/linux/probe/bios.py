@@ -1,8 +1,8 @@
 """Latencies of disks without requests of their own (dm, md, zram), counted by their bios.
 
-A bio is known by its address, from the moment it is handed to the disk to its end; a map of the
-kernel's, with a key for each bio in flight, has when that was and where it is counted. A request
-costs less (counting.py), but a bio has no tag to number a slot by."""
+A bio is known by its address, from the moment it is handed to the disk to its end; a kernel map,
+with a key for each bio in flight, has that time and where to count it. Requests cost less
+(counting.py), but a bio has no tag that could be the number of a slot."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ QUEUE, COMPLETE = "block_bio_queue", "block_bio_complete"
 EVENTS = (QUEUE, COMPLETE)
 MAX_IN_FLIGHT = 1 << 14
 VALUE_BYTES = 16
-"""Of the map: the time, and the distance of the bins of its region and direction."""
+"""Value of the map: the time, and the offset of the bins of its region and direction."""
 _STRUCTS = ("bio", "bvec_iter", "block_device")
 _BIO, _PLACE, _TIME, _BANK = 6, 7, 8, 9
 # on the stack: the key, and the value before it
@@ -51,8 +51,8 @@ _KEY, _VALUE = -8, -24
 
 @dataclass(frozen=True, slots=True)
 class BioTypes:
-    """Offsets (bytes) in this kernel's types, the numbers of its tracepoints, and which of their
-    arguments is the bio."""
+    """Offsets (bytes) in this kernel's types, the numbers of its tracepoints, and the position of
+    the bio among their arguments."""
 
     device: int
     dev: int
@@ -79,7 +79,7 @@ def bio_types(data: bytes) -> BioTypes:
 def queue_program(
     kernel: BioTypes, in_flight: int, bins: CountMap, regions: Sequence[Region]
 ) -> bytes:
-    """Notes a bio of one of these disks in the map ``in_flight``, and the time."""
+    """Stores a bio of one of these disks and the time in the map ``in_flight``."""
     p = Program()
     p.load(8, _BIO, 1, 8 * kernel.bio_at[QUEUE])
     p.load(8, 2, _BIO, kernel.device)

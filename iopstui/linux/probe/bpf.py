@@ -14,13 +14,13 @@ from iopstui.linux.roots import Roots
 
 MAP_CREATE, PROG_LOAD = 0, 5
 RAW_TRACEPOINT_OPEN, ENABLE_STATS = 17, 32
-# its number on this machine (syscalls(2)); where it isn't known nothing is done
+# its number on this machine (syscalls(2)); nothing is done if unknown
 NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "s390x": 351,
            "ppc64le": 361, "armv7l": 386, "i686": 357}  # fmt: skip
 _ATTR_BYTES = 128
 # a map of one value, which processes can map into their memory (Linux 5.5)
 _HASH, _ARRAY, _MMAPABLE = 1, 2, 1 << 10
-# a program at a raw tracepoint, whose arguments the kernel knows the types of (Linux 5.5)
+# a program at a raw tracepoint with typed arguments (Linux 5.5)
 _TRACING, _RAW_TRACEPOINT = 26, 23
 # only GPL-compatible programs may read the kernel's structures; this is the only name under which
 # it accepts MIT (license_is_gpl_compatible, include/linux/license.h)
@@ -69,12 +69,12 @@ def load_program(code: bytes, tracepoint: int, name: str) -> int:
 
 
 def attach_program(fd: int) -> int:
-    """A descriptor: as long as it is open, the program ``fd`` runs at its tracepoint. OSError."""
+    """A descriptor; while it is open, the program ``fd`` runs at its tracepoint. OSError."""
     return _create(RAW_TRACEPOINT_OPEN, struct.pack("=QI", 0, fd))
 
 
 def close_all(fds: list[int]) -> None:
-    """Close these and empty the list, the newest first: what runs before what it uses."""
+    """Close these, the newest first (programs before the maps they use), and empty the list."""
     while fds:
         with contextlib.suppress(OSError):
             os.close(fds.pop())
@@ -98,15 +98,15 @@ MAGIC = 0xEB9F
 _HEADER = struct.Struct("<HBBIIIII")
 _TYPE = struct.Struct("<III")
 PTR, STRUCT, UNION, TYPEDEF, CONST, PROTO = 2, 4, 5, 8, 10, 13
-# what follows a type of each kind, in bytes: always, and for each of its entries
+# bytes after a type of each kind: fixed, and for each of its entries
 _FIXED_BYTES = (0, 4, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 4, 0, 0)
 _ENTRY_BYTES = (0, 0, 0, 0, 12, 12, 8, 0, 0, 0, 0, 0, 0, 8, 0, 12, 0, 0, 0, 12)
 _MAX_DEPTH = 8
 
 
 class Types:
-    """The types called ``names`` among those in ``data``, little-endian. ValueError if it is not
-    BTF, or of a later version."""
+    """The types with these ``names`` in ``data`` (little-endian). ValueError if it is not BTF, or
+    of a later version."""
 
     def __init__(self, data: bytes, names: Collection[str]) -> None:
         try:
@@ -125,8 +125,8 @@ class Types:
         return self._numbers[name, kind]
 
     def members(self, name: str) -> Mapping[str, int]:
-        """Offsets (bytes) of the members of this struct, with those of nameless parts. KeyError if
-        there is no such struct."""
+        """Offsets (bytes) of the members of this struct, including those of nameless parts.
+        KeyError if there is no such struct."""
         return self._members(self.number(name, STRUCT), 0)
 
     def parameters(self, name: str) -> list[str]:
@@ -158,7 +158,7 @@ class Types:
         return offsets
 
     def _head(self, number: int) -> tuple[int, int, int, int]:
-        """(kind, how many entries, the type it refers to, where its entries begin)."""
+        """(kind, number of entries, the type it refers to, where its entries begin)."""
         at = self._offsets[number]
         _, info, type_id = _TYPE.unpack_from(self._types, at)
         return info >> 24 & 31, info & 0xFFFF, type_id, at + _TYPE.size
@@ -200,8 +200,7 @@ ONLY_ROOT = "only root may load BPF programs"
 
 
 def why_no_probe(roots: Roots) -> tuple[str, str] | None:
-    """(why the probe can't run, the command that fixes it); ``None`` if nothing is known to be in
-    its way."""
+    """(why the probe can't run, the command that fixes it); ``None`` if no obstacle is known."""
     if os.geteuid() != 0:
         return ONLY_ROOT, "sudo iopstui ..."
     if locked_down(roots):

@@ -1,9 +1,9 @@
-"""The probe: programs of iopstui's own at the block layer's raw tracepoints, and what they count.
+"""The probe: iopstui's own programs at the block layer's raw tracepoints, and their counts.
 
-It needs the kernel's BTF and programs with typed arguments (Linux 5.5), but no tracefs.
-The kernel compares the programs with its types when they are loaded; whether they count is compared
-with /proc/diskstats' own counters until so many requests were seen. Everything is bound to file
-descriptors: nothing stays in the kernel when the process ends, however."""
+It needs the kernel's BTF and programs with typed arguments (Linux 5.5), but no tracefs. The kernel
+checks the programs against its types when they are loaded; whether they count correctly is compared
+with /proc/diskstats until enough requests were seen. Everything is bound to file descriptors:
+nothing stays in the kernel when the process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ BTF = "kernel/btf/vmlinux"
 MAX_BANKS = 8
 MAX_BANK_BYTES = 4 << 20
 MAX_MATRIX_BITS = 9
-"""CPUs of the matrix: of 512 it takes 2 MiB."""
-# requests by which it is proven that the programs count
+"""Most CPUs of the matrix: with 512 it takes 2 MiB."""
+# number of requests that proves that the programs count
 ENOUGH_REQUESTS = 1000
 MIN_SEEN_SHARE = 0.9
 # fields of a disk's stat (Documentation/block/stat.rst)
@@ -51,7 +51,7 @@ class ProbeUnusable(Exception):
 
 
 def loadable_parts(roots: Roots) -> tuple[str, ...]:
-    """What it could count here: the programs are loaded, but not attached. ProbeUnusable."""
+    """The parts it could count here: loads the programs without attaching them. ProbeUnusable."""
     probe = BpfProbe((Region("", 0, 0),), 1, Clock(), roots, attach=False)
     parts = probe.parts
     probe.close()
@@ -120,7 +120,7 @@ class BpfProbe:
             self._slowest.swap_buffers()
         sample = self._read(self._memory, now)
         if self._slowest is not None:
-            # what a program still wrote at the turn is there by now
+            # writes that programs had begun before the swap are complete by now
             sample = replace(sample, exemplars=self._slowest.read())
         self._busy_s += time.thread_time() - began
         sample = self._with_uncounted(self._costs.with_cost(sample, self._busy_s), completed)
@@ -136,7 +136,7 @@ class BpfProbe:
         return (LATENCY, *(part for part, reader in more.items() if reader is not None))
 
     def problem(self) -> str:
-        """Why its figures are not to be used; "" while nothing is known against them."""
+        """Why its figures must not be used; "" if there is no known reason."""
         return self._problem
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class BpfProbe:
         bpf.close_all(self._fds)
 
     def _load_all(self, kernel: counting.KernelTypes) -> list[int]:
-        """The programs, with as many details as this kernel takes."""
+        """Load the programs, with as many details as this kernel accepts."""
         for by_task in (True, False) if kernel.origin is not None else ():
             with contextlib.suppress(OSError):
                 return self._load(kernel, True, by_task)
@@ -255,7 +255,7 @@ class BpfProbe:
         return in_flight_map
 
     def _new_bins_map(self) -> tuple[CountMap, int]:
-        """The bins, and how many bytes of the map there are to be mapped."""
+        """The map of bins, and the number of bytes to map into memory."""
         cpus = os.cpu_count() or 1
         waiting_at = 1 << (len(self._regions) - 1).bit_length() << counting.REGION_BITS
         bank = 2 * waiting_at
@@ -284,7 +284,7 @@ class BpfProbe:
         )  # fmt: skip
 
     def _counts(self, memory: mmap.mmap, offset: int, kind_bytes: int) -> dict[int, int]:
-        """What is counted from ``offset`` on in each region of all banks, by the key of bins.py."""
+        """The counts from ``offset`` on in each region, over all banks, by the key of bins.py."""
         counts: dict[int, int] = {}
         zeros = _ZEROS[:kind_bytes]
         for bank in range(self._bins.banks):
@@ -311,7 +311,7 @@ class BpfProbe:
         return matrix
 
     def _completed(self, region: Region) -> _Completed:
-        """What the disk has completed, as the kernel counts it without the probe."""
+        """The completions of the disk by the kernel's own count, without the probe."""
         place = self._roots.sys / f"dev/block/{region.major}:{region.minor}/stat"
         fields = [int(field) for field in (read_text(place) or "").split() if field.isdigit()]
         ios = {kind: fields[at] for kind, at in _COMPLETED_AT.items() if at < len(fields)}
@@ -320,9 +320,9 @@ class BpfProbe:
     def _with_uncounted(
         self, sample: ProbeSample, completed: Mapping[Region, _Completed]
     ) -> ProbeSample:
-        """Add the completions at which the kernel did not run the programs to the missed ones.
-        Under load that is up to 1 in 100, and its own count of such misses may stay at 0; the
-        disk's counters say how many there are."""
+        """Add completions at which the kernel did not run the programs to the missed ones. Under
+        load these are up to 1 in 100, and the kernel's count of such misses may stay at 0; the
+        disk's counters show how many there are."""
         known_missed = sample.counts["missed"] + sample.counts["skipped"]
         short = 0
         for region, now in completed.items():
@@ -333,15 +333,16 @@ class BpfProbe:
         return replace(sample, counts={**sample.counts, "missed": missed})
 
     def _verify(self, sample: ProbeSample, completed: Mapping[Region, _Completed]) -> None:
-        """At tracepoints of another meaning than today's nothing, or not all, would be counted.
-        ``completed`` was read before the bins: a thousand requests may end while they are read."""
+        """Check that requests are counted: if a later kernel changes the meaning of the
+        tracepoints, some or all would be missed. ``completed`` was read before the bins: a thousand
+        requests may end while they are read."""
         missed = sample.counts["missed"] + sample.counts["skipped"]
         for region, before in list(self._unverified.items()):
             requests, counted = _compared(completed[region], before, sample, region)
             if requests < ENOUGH_REQUESTS:
                 continue
             del self._unverified[region]
-            # of all that it saw: writes are not among the requests where a flush is
+            # requests that it saw; writes are excluded if there was a flush
             seen = missed + sum(sum(bins.values()) for bins in sample.device[region.name].values())
             too_few = counted + missed < MIN_SEEN_SHARE * requests
             if too_few or missed > (1 - MIN_SEEN_SHARE) * seen:
@@ -353,9 +354,9 @@ class BpfProbe:
 def _compared(
     now: _Completed, before: _Completed, sample: ProbeSample, region: Region
 ) -> tuple[int, int]:
-    """Requests completed since ``before``, and how many of them were counted; writes only where no
-    flush was among them. For diskstats each sync of a program is a write, too, and how many of them
-    reach the device as one flush is not known: with 16 threads that sync, every fourth write."""
+    """Requests completed since ``before``, and how many of them were counted; writes only if there
+    was no flush. In diskstats each sync of a program is a write, too, and how many syncs reach the
+    device as one flush is not known (with 16 syncing threads, every fourth write)."""
     kinds = set(now.ios) & set(before.ios)
     if now.flushes is None or now.flushes != before.flushes:
         kinds.discard("write")

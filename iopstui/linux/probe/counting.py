@@ -1,15 +1,14 @@
-"""The programs that count latencies at the block layer's raw tracepoints, as BPF instructions.
-With ``Details`` they also note who sent a request and when it was allocated, count its size, CPUs
-and process (tasks.py), and keep the slowest ones (slowest.py).
+"""The programs that count latencies at the block layer's raw tracepoints, as BPF instructions. With
+``Details`` they also note who sent a request and when it was allocated, count its size, CPUs and
+process (tasks.py), and keep the slowest ones (slowest.py).
 
-A request is known by its address. At its issue that and the time are noted in the slot of its queue
-and tag (the scheduler's tag, where there is a scheduler): no two requests of a disk that are in
-flight have the same, so a slot is one load and two stores, where a hash map's key takes a lock and
-a search. At its completion the difference is counted in fio's bin, in the bank of the CPU. All of
-it is the memory of maps, which is read without asking the kernel.
-
-Fixed instructions, in which numbers alone are filled in: where the kernel's types have their
-members (its own BTF, which the kernel compares when the program is loaded), disks and sectors."""
+A request is known by its address. At its issue the address and the time are stored in the slot of
+its queue and tag (the scheduler's tag, if there is a scheduler). No two requests of a disk in
+flight have the same slot, so this takes one load and two stores, where a hash map would take a lock
+and a search. At its completion the difference is counted in fio's bin, in the bank of the CPU. All
+of it is in the memory of maps, which is read without system calls. The instructions are fixed
+except for numbers: offsets of members in the kernel's types (from its own BTF, which the kernel
+checks when the program is loaded), disks and sectors."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ NAMES = (
     *STRUCTS, *slowest.STRUCTS, *(f"btf_trace_{event}" for event in (*EVENTS, INSERT)),
 )  # fmt: skip
 
-# a slot: the request, when it was issued; and with ``Details`` what slowest.py notes
+# a slot: the request, the time of its issue, and with ``Details`` the fields of slowest.py
 SLOT_BITS = 4
 BINS_BITS, REGION_BITS = 3 + 11, 3 + 11 + 2
 KIND_BYTES, REGION_BYTES = 1 << BINS_BITS, 1 << REGION_BITS
@@ -42,7 +41,8 @@ _HIGHEST += BUCKET_BITS - 1
 # what stands behind the banks
 MISSED, REQUEUED = 0, 8
 COUNTERS_BYTES = 16
-# enum req_op, include/linux/blk_types.h: the first 8 bits; what comes from DRV_IN on has no sectors
+# enum req_op, include/linux/blk_types.h: the first 8 bits; operations from DRV_IN on have no
+# sectors
 OPERATION, _READ, _FLUSH, _DISCARD, _ERASE, PASSTHROUGH = 0xFF, 0, 2, 3, 5, 32
 # major and minor in a dev_t
 _MAJOR_AT = 20
@@ -52,8 +52,8 @@ RQ, SLOT, REGION, KIND = 6, 7, 8, 9
 _NOW, _BIN, _CPU, _ARGUMENTS = -8, -16, -24, -32
 _STACK = 10
 FLUSH = 3
-"""After read, write and discard; its latencies are not counted, as it has no sectors. The place of
-its bins has those of sizes."""
+"""Comes after read, write and discard; its latencies are not counted, because it has no sectors.
+The bins of sizes are in the place of its bins."""
 SIZES_AT = FLUSH << BINS_BITS
 SIZE_KIND_BITS = 9
 """Bins of sizes of one direction, in bytes: one for each power of two."""
@@ -62,9 +62,9 @@ _SIZE_SHIFT = BUCKET_BITS + 3
 
 @dataclass(frozen=True, slots=True)
 class KernelTypes:
-    """Offsets (bytes) in this kernel's types, the numbers of its tracepoints, and which of their
-    arguments is the request. ``origin`` is what slowest.py needs (``None``: this kernel lacks some
-    of it)."""
+    """Offsets (bytes) in this kernel's types, the numbers of its tracepoints, and the position of
+    the request among their arguments. ``origin`` has what slowest.py needs (``None``: this kernel
+    lacks some of it)."""
 
     queue: int
     hctx: int
@@ -96,7 +96,7 @@ class InFlightMap:
 
 @dataclass(frozen=True, slots=True)
 class CountMap:
-    """The map ``fd`` of what is counted: ``banks`` (a power of two) of the bins of all regions,
+    """The map ``fd`` of counts: ``banks`` (a power of two) of the bins of all regions,
     ``bank_bits`` each, then the counters. A bank has the bins of the device's time, and from
     ``waiting_at`` (a power of two) on those of the time from allocation to issue."""
 
@@ -117,7 +117,7 @@ class MatrixMap:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The maps of what is counted beyond latencies; each needs KernelTypes.origin."""
+    """The maps of counts beyond latencies; each needs KernelTypes.origin."""
 
     slowest: slowest.SlowestMap
     matrix: MatrixMap | None = None
@@ -153,13 +153,14 @@ def _kernel_types(types: Types) -> KernelTypes:
 
 
 def argument_of(types: Types, event: str, struct_name: str) -> int:
-    """Which argument of a tracepoint is a pointer to this struct. KeyError or ValueError."""
+    """The position of the argument of a tracepoint that points to this struct. KeyError or
+    ValueError."""
     # the first is the tracepoint's own
     return types.parameters(f"btf_trace_{event}")[1:].index(struct_name)
 
 
 def insertion_program(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
-    """Notes who hands a request to a scheduler or a queue, and the time."""
+    """Stores who hands a request to a scheduler or a queue, and the time."""
     p = Program()
     _select_requests(p, kernel, INSERT, slots, origin=True)
     assert kernel.origin is not None
@@ -174,7 +175,8 @@ def insertion_program(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> byte
 
 
 def issue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], origin: bool = False) -> bytes:
-    """Notes the request and the time; with ``origin`` who sends it, if nobody inserted it."""
+    """Stores the request and the time; with ``origin`` also who sends it, if it was not
+    inserted."""
     p = Program()
     _select_requests(p, kernel, ISSUE, slots, origin=origin)
     if origin:
@@ -197,8 +199,8 @@ def completion_program(
     regions: Sequence[Region],
     details: Details | None = None,
 ) -> bytes:
-    """Counts what was noted, in its region, direction and bin; once. With ``details`` also the time
-    before its issue, its size, CPUs and process, and it is offered to the slowest requests."""
+    """Counts a stored request once, in its region, direction and bin. With ``details`` also the
+    time before its issue, its size, CPUs and process, and offers it to the slowest requests."""
     p = Program()
     if details is not None:
         p.store(_STACK, _ARGUMENTS, 1)
@@ -231,7 +233,7 @@ def completion_program(
 
 
 def requeue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap) -> bytes:
-    """Counts requests that are sent again, and notes for slots of slowest.py since when they
+    """Counts requests that are sent again, and stores in slots of slowest.py since when they
     wait."""
     p = Program()
     _select_requests(p, kernel, REQUEUE, slots)
@@ -271,7 +273,8 @@ def _count_details(p: Program, kernel: KernelTypes, bins: CountMap, details: Det
 
 
 def _count_waiting(p: Program, origin: slowest.OriginTypes, bins: CountMap) -> None:
-    """The time from its allocation, where the kernel notes that (queue/iostats), to its issue."""
+    """Count the time from its allocation, if the kernel records that (queue/iostats), to its
+    issue."""
     p.load(8, 0, SLOT, slowest.ISSUED)
     p.load(8, 3, RQ, origin.start_time)
     p.jump_wide(3, "==", 0, "waited")
@@ -284,7 +287,7 @@ def _count_waiting(p: Program, origin: slowest.OriginTypes, bins: CountMap) -> N
 
 
 def _count_size(p: Program, size_at: int, bins: CountMap) -> None:
-    """Its bytes, by the highest bit: that is in the upper part of a bin's number."""
+    """Count its size by the highest bit, which is in the upper part of a bin's number."""
     p.load(8, 1, _STACK, _ARGUMENTS)
     p.load(8, 0, 1, size_at)
     load_bin(p, "size ")
@@ -312,8 +315,8 @@ def _count_cpus(p: Program, origin: slowest.OriginTypes, matrix: MatrixMap) -> N
 
 
 def _count_in_bank(p: Program, bins: CountMap, offset: int, kind: int) -> None:
-    """Count in the bin at the distance r1 from the beginning of REGION's bins of a direction, which
-    the register ``kind`` has the distance of, in the bank of this CPU."""
+    """Count in the bin at offset r1 of REGION's bins of a direction (the register ``kind`` has
+    their offset), in the bank of this CPU."""
     p.load(8, 0, _STACK, _CPU)
     p.do("&", 0, bins.banks - 1)
     p.do("<<", 0, bins.bank_bits)
@@ -324,7 +327,8 @@ def _count_in_bank(p: Program, bins: CountMap, offset: int, kind: int) -> None:
 
 
 def _offer_to_slowest(p: Program, kernel: KernelTypes, slowest_map: slowest.SlowestMap) -> None:
-    """Lets KIND be the set of this CPU, buffer and direction, and offers the request to both."""
+    """Sets KIND to the set of this CPU, buffer and direction, and offers the request to both
+    sets."""
     p.do(">>", KIND, BINS_BITS)
     p.do("*", KIND, 2 * slowest.SET_BYTES)
     p.do("+", KIND, slowest.HEAD_BYTES)
@@ -348,22 +352,22 @@ def _offer_to_slowest(p: Program, kernel: KernelTypes, slowest_map: slowest.Slow
 
 
 def count_one(p: Program) -> None:
-    """The 8 bytes at r2 grow by one."""
+    """Add one to the 8 bytes at r2."""
     p.do("=", 3, 1)
     p.add_atomic(2, 3)
 
 
 def finish(p: Program) -> bytes:
-    """The program, which ends at the label "out"."""
+    """Return the program, which ends at the label "out"."""
     p.label("out")
     p.end()
     return p.code()
 
 
 def _locate_request(p: Program, kernel: KernelTypes) -> None:
-    """Loads where the request RQ is: its disk's number into register 3, its hardware queue into
-    SLOT, its tag into register 4: the scheduler's, which it has from its allocation on, or
-    without a scheduler the driver's."""
+    """Load the location of the request RQ: its disk's number into register 3, its hardware queue
+    into SLOT, its tag into register 4 (the scheduler's tag, which it has from its allocation on, or
+    without a scheduler the driver's)."""
     p.load(8, 2, RQ, kernel.queue)
     p.load(8, 2, 2, kernel.disk)
     p.load(4, 3, 2, kernel.major)
@@ -386,9 +390,9 @@ def _select_requests(
     regions: Sequence[Region] = (),
     origin: bool = False,
 ) -> None:
-    """Leaves out what is of no disk of ours or has no sectors (with ``origin``: and is no flush).
-    RQ is the request, SLOT its slot's address; where ``regions`` are given, REGION and KIND are the
-    distances of its bins."""
+    """Skip requests of other disks and those without sectors (with ``origin``: that are no flush).
+    Then RQ is the request, SLOT its slot's address; if ``regions`` are given, REGION and KIND are
+    the offsets of its bins."""
     at = kernel.request_at[event]
     p.load(8, RQ, 1, 8 * at)
     if event == COMPLETE:
@@ -435,7 +439,7 @@ def _select_slot(
 def _select_region(
     p: Program, kernel: KernelTypes, number: int, dev: int, regions: Sequence[Region]
 ) -> None:
-    """The smallest that holds the request: the whole disk, if no other does."""
+    """Select the smallest region with the request, or the whole disk if there is no other."""
     on_disk = [(index, region) for index, region in enumerate(regions) if dev in region.devs]
     p.load(8, 3, RQ, kernel.sector)
     for index, region in on_disk:
@@ -453,8 +457,8 @@ def _select_region(
 
 
 def load_direction(p: Program, flushes: bool) -> None:
-    """KIND = the distance of the bins of this operation: 0 read, 1 write, 2 discard, as the first
-    letter of a tracepoint's rwbs says it; 3 flush."""
+    """KIND = the offset of the bins of this operation: 0 read, 1 write, 2 discard, as in the first
+    letter of a tracepoint's rwbs; 3 flush."""
     p.jump(KIND, "==", _READ, "kind")
     p.jump(KIND, "==", _DISCARD, "discard")
     p.jump(KIND, "==", _ERASE, "discard")
@@ -472,7 +476,7 @@ def load_direction(p: Program, flushes: bool) -> None:
 
 
 def load_bin(p: Program, prefix: str = "") -> None:
-    """r1 = the distance of the bin of r0 ns, fio's (stat.c, plat_val_to_idx); ``prefix`` is that of
+    """r1 = the offset of the bin of r0 ns, as in fio (stat.c, plat_val_to_idx); ``prefix`` is for
     the labels."""
     p.do_with("=", 1, 0)
     p.jump_wide(0, "<", 2 << BUCKET_BITS, f"{prefix}bin")

@@ -1,6 +1,7 @@
 """Run time of the probe's programs (BPF_ENABLE_STATS, bpf(2)), and how often one was skipped.
-Counting costs some time at every run of every BPF program of the machine, so it is on for a moment
-now and then. It is bound to a file descriptor: nothing stays on when the process ends, however."""
+Counting costs some time at every run of every BPF program of the machine, so it is only switched on
+briefly from time to time. It is bound to a file descriptor: it is off when the process ends,
+however it ends."""
 
 from __future__ import annotations
 
@@ -15,9 +16,9 @@ from iopstui.linux.probe import bpf
 from iopstui.model.samples import ProbeSample
 
 BPF_STATS_RUN_TIME = 0
-# a program that runs for each I/O runs at least this part of the one that runs most
+# a per-I/O program runs at least this part as often as the one that runs most
 RUNS_PER_IO = 0.3
-# the kernel counts their run time between one in this many readings and the next
+# once in this many readings, the kernel counts their run time until the next one
 COUNT_EVERY = 10
 
 
@@ -33,8 +34,8 @@ class BpfRunStats:
 
 
 class BpfPrograms:
-    """The BPF programs that a process holds (``fdinfo`` of its descriptors; all of them, or those
-    of ``fds``)."""
+    """The BPF programs of a process (from ``fdinfo`` of its descriptors; all of them, or only
+    ``fds``)."""
 
     def __init__(self, pid: int, proc: Path = Path("/proc"), fds: Sequence[int] = ()) -> None:
         self._fdinfo = proc / str(pid) / "fdinfo"

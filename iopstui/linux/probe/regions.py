@@ -15,11 +15,11 @@ MAX_REGIONS = 16
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Sectors ``first`` to ``last`` of the disk with this device number: a partition that is looked
-    at apart, or the whole disk (0 and ``None``). ``bios``: the disk has no requests of its own.
-    ``paths``: major and minor of the hidden disks that carry its requests, instead of its own (NVMe
-    multipath; a bio that came to the disk is completed under its path's number). ``level``: an
-    Exemplar's."""
+    """Sectors ``first`` to ``last`` of the disk with this device number: a partition that is
+    counted separately, or the whole disk (0 and ``None``). ``bios``: the disk has no requests of
+    its own. ``paths``: major and minor of the hidden disks that carry its requests, instead of its
+    own (NVMe multipath; a bio that came to the disk is completed under its path's number).
+    ``level``: an Exemplar's."""
 
     name: str
     major: int

@@ -1,12 +1,10 @@
-"""The slowest requests and a random sample, kept in the kernel, and how they are read.
-
-Each CPU has sets of its own, which only its completions write: for each direction the COUNT
-requests with the largest key. The key of one set is the time from allocation to completion, that of
-the other a hash of the time, so it holds a uniform random sample. The largest of all CPUs together
-are exact for both. Most requests cost a comparison with the smallest key of each set.
-
-There are two buffers: the programs write to the one that word 0 of the map names; the reader turns
-it, reads the other one, and empties it."""
+"""The slowest requests and a random sample, kept in the kernel, and how they are read. Each CPU has
+its own sets, written only by its completions: for each direction the COUNT requests with the
+largest key. The key of one set is the time from allocation to completion; the key of the other is a
+hash of the time, which gives a uniform random sample. The largest of all CPUs together are exact
+for both. Most requests cost only a comparison with the smallest key of each set. There are two
+buffers: the programs write to the one named in word 0 of the map; the reader swaps them, reads the
+other one, and empties it."""
 
 from __future__ import annotations
 
@@ -66,8 +64,8 @@ REGION_BITS = 16
 
 @dataclass(frozen=True, slots=True)
 class OriginTypes:
-    """Offsets (bytes) in this kernel's types: when a request was allocated, the CPU that did, a
-    thread's number and name, a request's first bio, and from there the way to the number of its
+    """Offsets (bytes) in this kernel's types: when and by which CPU a request was allocated, a
+    thread's number and name, a request's first bio, and the path from there to the number of its
     cgroup (empty: this kernel has none)."""
 
     start_time: int
@@ -81,8 +79,8 @@ class OriginTypes:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Offsets of an entry's other parts, as in KernelTypes (counting.py), and which argument is the
-    request's error."""
+    """Offsets of an entry's other parts, as in KernelTypes (counting.py), and the position of the
+    request's error among the arguments."""
 
     origin: OriginTypes
     hctx: int
@@ -130,8 +128,8 @@ def origin_of(types: Types) -> OriginTypes | None:
 
 
 def jump_if_inserted(p: Program, origin: OriginTypes, to: str) -> None:
-    """Jump if the slot has an insertion of this very request that was not issued since: one of an
-    earlier request, whose end was not seen, is older than this request."""
+    """Jump if the slot has an insertion of this request that was not issued since. (An insertion
+    left by an earlier request, whose end was not seen, is older than this request.)"""
     p.load(8, 3, _SLOT, 0)
     p.jump_with(3, "!=", _RQ, "anew")
     p.load(8, 3, _SLOT, ISSUED)
@@ -143,7 +141,7 @@ def jump_if_inserted(p: Program, origin: OriginTypes, to: str) -> None:
 
 
 def note_insertion(p: Program, requeued: bool) -> None:
-    """Note r0 as the time of the insertion: its lowest bit says that the request was sent back."""
+    """Store r0 as the time of the insertion; its lowest bit says that the request was sent back."""
     p.do("|", 0, 1)
     if not requeued:
         p.do("-", 0, 1)
@@ -151,7 +149,7 @@ def note_insertion(p: Program, requeued: bool) -> None:
 
 
 def note_owner(p: Program) -> None:
-    """Note the current thread: its name is looked up for those requests that are kept."""
+    """Store the current thread; its name is looked up only for requests that are kept."""
     p.call(GET_CURRENT_PID_TGID)
     p.store(_SLOT, OWNER, 0)
     p.call(GET_CURRENT_TASK)
@@ -159,8 +157,8 @@ def note_owner(p: Program) -> None:
 
 
 def offer(p: Program, entry: Entry) -> None:
-    """Put the request into the set at register 9 and the following one, if its keys are large
-    enough. Ends behind the second set."""
+    """Put the request into the set at register 9 and into the following one, if its keys are large
+    enough. Leaves register 9 after the second set."""
     p.load(8, 4, _STACK, _NOW)
     p.load(8, 3, _RQ, entry.origin.start_time)
     p.jump_wide(3, "!=", 0, "allocated")
@@ -247,7 +245,7 @@ def _fill(p: Program, entry: Entry) -> None:
     p.load(8, 1, _STACK, _ARGUMENTS)
     p.load(8, 1, 1, 8 * entry.error_at)
     p.store(5, end, 1)
-    # safe where the thread is gone; whether it was this thread is compared by its number
+    # safe even if the thread is gone; its number shows whether it was this thread
     p.store(_STACK, _PLACE, 5)
     for offset, size, to in ((origin.comm, COMM_BYTES, name), (origin.pid, 4, end + 4)):
         p.load(8, 1, _STACK, _PLACE)
@@ -259,16 +257,16 @@ def _fill(p: Program, entry: Entry) -> None:
 
 
 def forget(p: Program, register: int, mask: int) -> None:
-    """Let the kernel's verifier know of this register only that it is within ``mask``: it then
-    looks at what follows once, not once for each region, direction and size of bin (0.03 s in
-    place of 3 s)."""
+    """Make the kernel's verifier forget everything about this register except that it is within
+    ``mask``: it then checks the following code once, not once for each region, direction and size
+    of bin (0.03 s instead of 3 s)."""
     p.store(_SLOT, SCRATCH, register)
     p.load(8, register, _SLOT, SCRATCH)
     p.do("&", register, mask)
 
 
 def load_group(p: Program, origin: OriginTypes) -> None:
-    """r1 = the number of the cgroup that the request is charged to; 0: none is known."""
+    """r1 = the number of the cgroup that the request is charged to (0: unknown)."""
     p.do("=", 1, 0)
     if origin.group:
         p.load(8, 1, _RQ, origin.bio)
@@ -304,13 +302,12 @@ class SlowestReader:
         self.torn = 0
 
     def swap_buffers(self) -> None:
-        """Let the programs write to the other buffer. Some time later ``read`` reads this one."""
+        """Make the programs write to the other buffer. Some time later ``read`` reads this one."""
         self._buffer ^= 1
         self._memory[:HEAD_BYTES] = self._buffer.to_bytes(HEAD_BYTES, "little")
 
     def read(self) -> tuple[Exemplar, ...]:
-        """Read the buffer that was written until ``swap_buffers``, and empty it. Slowest
-        first."""
+        """Read the buffer written until ``swap_buffers``, and empty it. Slowest first."""
         by_request: dict[tuple[int, ...], Exemplar] = {}
         for kind in SLOW_KINDS:
             for sampled in (False, True):
@@ -357,7 +354,7 @@ class SlowestReader:
         if key != expected_key or region >= len(self._regions) or issued > completed:
             return None
         of, placed = self._regions[region], kind != FLUSHES
-        # of an earlier request, whose end was not seen
+        # it is of an earlier request, whose end was not seen
         queued = inserted if inserted >= allocated and inserted else None
         return Exemplar(
             disk=of.name, kind=kind, slow=not sampled, sampled=sampled,

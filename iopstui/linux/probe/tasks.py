@@ -1,8 +1,8 @@
 """Latencies by process and cgroup, counted in the kernel, and how they are read.
 
 A table of rows, each of one process, cgroup, region and bank of CPUs. A completion looks for its
-row in PLACES places, takes an empty one, or counts as lost. The reader empties the rows of those
-that did nothing since the reading before, so that there is room for others."""
+row in PLACES places, takes an empty one, or counts as lost. The reader empties rows without
+requests since the last reading, to make room for others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _BIN, _CPU, _ARGUMENTS, _ROW, _KEY_OF = -16, -24, -32, -40, -48
 @dataclass(frozen=True, slots=True)
 class TaskMap:
     """The map ``fd`` with ``rows`` (a power of two) for ``banks`` of CPUs (a power of two), then
-    the number of requests for which there was no room."""
+    the number of requests without room."""
 
     fd: int
     rows: int
@@ -72,8 +72,8 @@ def size_for(cpus: int) -> tuple[int, int]:
 
 
 def count_task(p: Program, origin: slowest.OriginTypes, size_at: int, tasks: TaskMap) -> None:
-    """Count the request in the row of its process and cgroup. The distance of its bin, in fio's
-    bins of 8 bytes, is on the stack; ``size_at`` is the argument with its bytes."""
+    """Count the request in the row of its process and cgroup. The offset of its bin, in fio's bins
+    of 8 bytes, is on the stack; ``size_at`` is the argument with its size."""
     _load_key(p, origin, tasks)
     for place in range(PLACES):
         p.do("+", 5, min(place, 1))
@@ -131,8 +131,8 @@ def _load_key(p: Program, origin: slowest.OriginTypes, tasks: TaskMap) -> None:
 
 
 def _take_row(p: Program, origin: slowest.OriginTypes) -> None:
-    """Make the row at r2 that of this key. Two CPUs may take it at once: then one request counts
-    for the other's, and its next one finds another row."""
+    """Give the row at r2 to this key. If two CPUs take it at once, one request counts for the
+    other's key, and the next one finds another row."""
     p.store(2, _GROUP, 1)
     p.load(8, 3, _SLOT, slowest.OWNER)
     p.store(2, _OWNER, 3)
@@ -152,8 +152,8 @@ def _take_row(p: Program, origin: slowest.OriginTypes) -> None:
 
 @dataclass(slots=True)
 class _Total:
-    """What was counted of a process, cgroup and region since it was last idle; ``grown`` of it
-    since the reading before."""
+    """The counts of a process, cgroup and region since it was last idle, of which ``grown`` since
+    the last reading."""
 
     comm: str
     grown: int
@@ -163,8 +163,7 @@ class _Total:
 
 class TaskReader:
     """Reads a mapped TaskMap. ``group_of`` gives the path of a cgroup by its number, ``name_of``
-    the name of a process. ``left_out`` counts the requests that are in no row that was
-    returned."""
+    the name of a process. ``left_out`` counts the requests in no returned row."""
 
     def __init__(
         self, memory: mmap.mmap | bytearray, tasks: TaskMap, regions: Sequence[Region],
@@ -183,7 +182,7 @@ class TaskReader:
         return self._more + int.from_bytes(lost, "little")
 
     def read(self) -> tuple[TaskCounts, ...]:
-        """Cumulative counts of those that had requests since the reading before, at most MAX_TASKS,
+        """Cumulative counts of tasks that had requests since the last reading, at most MAX_TASKS,
         those with most first."""
         for total in self._totals.values():
             total.grown = 0
@@ -198,7 +197,7 @@ class TaskReader:
             key=lambda item: -item[1].grown,
         )
         self._more += sum(total.grown for _, total in active[MAX_TASKS:])
-        # tasks that are left out begin again at 0
+        # tasks that are left out start again at 0
         self._totals = dict(active[:MAX_TASKS])
         return tuple(
             TaskCounts(pid, total.comm, self._group_of(group) if group else "",

@@ -1,6 +1,6 @@
 """The CPUs and the priority of iopstui's own threads (sched_setaffinity(2), setpriority(2)).
 
-Both belong to a single thread and are inherited by the threads and processes it starts."""
+Both are properties of a thread, inherited by the threads and processes it starts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pin(cpus: Collection[int]) -> None:
 
 @contextlib.contextmanager
 def unpinned() -> Iterator[None]:
-    """Let threads and processes started meanwhile use every CPU that iopstui was given."""
+    """Let threads and processes started in this context use every CPU that iopstui was given."""
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, initial_cpus())
     try:
@@ -47,7 +47,7 @@ def unpinned() -> Iterator[None]:
 
 def renice_others(nice: int) -> None:
     """Lower the priority of all threads but this one, and so of all threads they start, to
-    ``nice``; one that is lower already stays."""
+    ``nice``, unless it is already lower."""
     for thread in _threads():
         if thread != threading.get_native_id():
             with contextlib.suppress(ProcessLookupError):
@@ -59,11 +59,11 @@ def _threads() -> list[int]:
     return [int(name) for name in os.listdir("/proc/self/task")]
 
 
-# Processes that end with the one that has started them, however that one ends.
+# Processes that end with the one that started them, however that ends.
 
 
 END_TIMEOUT_S = 15.0
-# prctl(PR_SET_PDEATHSIG, SIGTERM); too late where the parent has ended before
+# prctl(PR_SET_PDEATHSIG, SIGTERM); too late if the parent has already ended
 _TIE = """\
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 15, 0, 0, 0)
@@ -77,7 +77,7 @@ except OSError as error:
 
 
 def tied_command(command: Sequence[str]) -> list[str]:
-    """``command``, which gets a SIGTERM when the thread that starts it has ended."""
+    """``command``, wrapped so that it gets a SIGTERM when the thread that starts it has ended."""
     return [sys.executable, "-I", "-S", "-c", _TIE, str(os.getpid()), *command]
 
 

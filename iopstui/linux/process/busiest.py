@@ -1,4 +1,4 @@
-"""The process with the most I/O, read so seldom that it costs next to nothing."""
+"""The process with the most I/O, read so rarely that it costs almost nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ MAX_CPU_SHARE = 0.0005
 
 
 class BusiestProcess:
-    """Over all disks together: /proc has no figures of a process by disk. For one thread."""
+    """Finds the process with the most I/O over all disks (/proc has no figures by process and
+    disk). To be used by one thread."""
 
     def __init__(
         self,
@@ -31,8 +32,8 @@ class BusiestProcess:
         return self._clock() >= self._due_at
 
     def __call__(self) -> ProcessRates | None:
-        """The process that had the most I/O since the reading before; ``None``: none had any, or
-        this is the first reading."""
+        """The process with the most I/O since the last reading; ``None``: none had any, or this is
+        the first reading."""
         before = self._cost()
         rates = self._rates()
         self._due_at = self._clock() + max(MIN_INTERVAL_S, (self._cost() - before) / MAX_CPU_SHARE)

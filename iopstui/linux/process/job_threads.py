@@ -14,26 +14,26 @@ MAX_PROCESSES = 256
 # fio's own: its main thread and the helper that prints the status
 OWN_THREADS = 2
 TICKS = os.sysconf("SC_CLK_TCK")
-# threads that io_uring starts in a job's process: workers, and the one that polls the queue
+# threads that io_uring starts in a job's process: workers, and the thread that polls the queue
 _IO_URING = b"iou-"
-# of /proc/PID/stat, counted from behind the name: state, utime, stime ... processor, policy
+# fields of /proc/PID/stat, counted after the name: state, utime, stime ... processor, policy
 _STATE = 0
 _UTIME, _STIME, _NICE, _THREADS, _PROCESSOR, _POLICY = 11, 12, 16, 17, 36, 38
 
 
 @dataclass(slots=True)
 class _Workers:
-    """How long a job's workers waited for a CPU: ``total_ns`` so far, and ``last`` of each that
-    still runs. They come and go, so their own totals can't be subtracted."""
+    """How long a job's workers waited for a CPU: ``total_ns`` so far, and the ``last`` value of
+    each that still runs. They come and go, so the difference of their sums would be wrong."""
 
     total_ns: int
     last: dict[str, int]
 
 
 class JobThreads:
-    """Follows the jobs of one fio. ``sample`` costs less than 0.1 ms a job; above ``MAX_THREADS``
-    jobs only the first ones are followed. The waits of more than ``MAX_WORKERS`` workers are
-    estimated from these."""
+    """Follows the jobs of one fio. ``sample`` costs less than 0.1 ms per job; only the first
+    ``MAX_THREADS`` jobs are followed. The waits of more than ``MAX_WORKERS`` workers are estimated
+    from that many."""
 
     def __init__(self, fio_pid: int) -> None:
         self.fio_pid = fio_pid
@@ -42,11 +42,10 @@ class JobThreads:
         self._workers_left = MAX_WORKERS
 
     def block_io(self) -> tuple[int, int] | None:
-        """Bytes that all of fio's processes have had block devices read and write so far; ``None``
-        where that can't be read, or of more than ``MAX_PROCESSES``.
-
-        A process that has ended counts in its parent from then on (wait(2)), which is therefore
-        read first; if a job ends in between, all is read again."""
+        """Bytes that block devices have read and written for all of fio's processes so far;
+        ``None`` if that can't be read, or for more than ``MAX_PROCESSES``. When a process ends, its
+        count is added to its parent's (wait(2)), which is therefore read first; if a job ends in
+        between, everything is read again."""
         for _ in range(2):
             try:
                 with open(f"/proc/{self.fio_pid}/task/{self.fio_pid}/children") as file:
@@ -79,7 +78,7 @@ class JobThreads:
         return tuple(jobs)
 
     def _process(self, pid: int) -> JobThread:
-        """A job that is a process of its own; its other threads are workers."""
+        """A job that is a process; its other threads are workers."""
         _, fields = task_stat(f"/proc/{pid}")
         workers = []
         if int(fields[_THREADS]) > 1:
@@ -124,8 +123,7 @@ class JobThreads:
         )  # fmt: skip
 
     def _workers_wait_ns(self, pid: int, workers: list[str]) -> int | None:
-        """How long all workers of a job waited for a CPU so far; ``None`` of a job that never had
-        any."""
+        """How long all workers of a job waited for a CPU so far; ``None`` if it never had any."""
         before = self._workers.get(pid)
         if before is None and not workers:
             return None
@@ -151,10 +149,10 @@ def _block_io(pid: str) -> tuple[int, int]:
 
 
 def _cpu_wait_ns(place: str) -> int | None:
-    """How long a task was ready to run and waited for a CPU; ``None`` where the kernel does not
+    """How long a task was ready to run and waited for a CPU; ``None`` if the kernel does not
     account it (CONFIG_SCHED_INFO), or the task is gone."""
     try:
-        # half the time of a file object, for each of many jobs each second
+        # takes half the time of a file object, for each of many jobs each second
         fd = os.open(f"{place}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         try:
             return int(os.read(fd, 100).split()[1])

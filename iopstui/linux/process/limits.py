@@ -13,7 +13,7 @@ _HINTS = {
     errno.ENOMEM: "Memory is short or limited: free -m, ulimit -v",
 }
 _UNMAPPED = "failed to map segment from shared object"
-"""What the loader says of a module for which there is no memory (glibc)."""
+"""The loader's message if there is no memory for a module (glibc)."""
 
 MIN_DESCRIPTORS = 48
 """How many open files a command needs; the screen needs the most."""
@@ -39,7 +39,7 @@ def exhausted_limit(error: BaseException) -> str:
 
 def lacking_descriptors() -> str:
     """Raise the limit of open files as far as allowed, if it is too low for any command; "", or
-    what is wrong and how to raise it. Near the limit every module and every file may fail."""
+    what is wrong and how to raise it. Near the limit every import and every open may fail."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

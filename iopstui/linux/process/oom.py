@@ -19,8 +19,8 @@ def oom_kills(vmstat: Path = VMSTAT) -> int | None:
 
 
 def oom_text(before: int | None, vmstat: Path = VMSTAT) -> str:
-    """Words about a process that was killed: whether the OOM killer was at work since ``before``
-    was read; "" if not, or not known."""
+    """Text about a process that was killed: whether the OOM killer has ended processes since
+    ``before`` was read; "" if not, or unknown."""
     now = oom_kills(vmstat)
     if now is None or before is None or now <= before:
         return ""

@@ -11,7 +11,8 @@ SCREEN_PACKAGES = ("pyudev", "textual", "rich")
 
 
 def require_packages(*names: str) -> None:
-    """Missing (exit 5) if one of these is not installed. None is imported: that takes time."""
+    """Missing (exit 5) if one of these is not installed. They are not imported, which would take
+    time."""
     lacking = [name for name in names if not _is_installed(name)]
     if lacking:
         raise missing_package_error(*lacking)

@@ -1,8 +1,9 @@
 """Private directories for job files and for fio's output and messages during a run.
 
-One is made in a place that nobody else can rename or swap (in memory where possible) and is held
-open and locked (flock(2)) while it is used. Every file in it is made and read by that descriptor,
-never by way of a link: whatever somebody else has put there, root never writes to it."""
+One is made in a place that nobody else can rename or replace (in memory if possible) and is held
+open and locked (flock(2)) while it is used. Every file in it is created and read through that
+descriptor, never through a link, so that root never writes to something another user has put
+there."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from iopstui.linux.process.programs import new_directory, temporary_directory
 
 PREFIX = "iopstui-"
 SHARED_MEMORY = "/dev/shm"
-# fio's documents are taken away as they are read, so little is needed
+# fio's documents are removed as they are read, so little is needed
 NEEDED_BYTES = 4 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -33,9 +34,9 @@ _locked: dict[Path, int] = {}
 
 
 def private_directory() -> Path:
-    """A new directory only this user can enter, in memory if there is such a place. Its name
-    tells whose it is, so that ``abandoned_directories`` finds it after a crash. Missing (with
-    each place and what is wrong with it) if there is none."""
+    """A new directory only this user can enter, in memory if possible. Its name says whose it is,
+    so that ``abandoned_directories`` finds it after a crash. Missing (with each place tried and its
+    problem) if there is none."""
     refused: list[str] = []
     for place in _candidate_directories():
         try:
@@ -63,8 +64,8 @@ def abandoned_directories() -> list[Path]:
 
 
 def write(private: Path, name: str, data: bytes) -> Path:
-    """Make the file ``name`` (in the place of an earlier one); its path. Missing if there is no
-    room for it."""
+    """Write the file ``name`` (replacing an earlier one) and return its path. Missing if there is
+    no room for it."""
     try:
         with open(create(private, name), "wb") as file:
             file.write(data)
@@ -74,7 +75,7 @@ def write(private: Path, name: str, data: bytes) -> Path:
 
 
 def write_text(private: Path, name: str, text: str) -> Path:
-    """Write text, in which surrogates stand for odd bytes (a job file's)."""
+    """Write text in which surrogates stand for odd bytes (of a job file)."""
     return write(private, name, text.encode("utf-8", "surrogateescape"))
 
 
@@ -109,7 +110,7 @@ def no_room_error(private: Path, error: OSError) -> Missing:
 
 def remove(private: Path) -> None:
     """Remove the directory with everything in it."""
-    # before the lock is let go of: nobody else takes it for an abandoned one meanwhile
+    # before the lock is released, so that no other process takes it for an abandoned one
     if not _removed(private):
         import shutil
 
@@ -133,15 +134,15 @@ def _removed(private: Path) -> bool:
 
 @atexit.register
 def remove_all() -> None:
-    """Remove all of them at the end of the program, whatever the reason for it."""
+    """Remove all of them at the end of the program, however it ends."""
     for private in tuple(_locked):
         remove(private)
 
 
 def check_place(place: str | Path, write_bits: int = stat.S_IWGRP | stat.S_IWOTH) -> None:
-    """OSError if another user could redirect what is made there: it and all above it, as far as
-    that exists, must be root's or ours, and writable by nobody else (the mode bits ``write_bits``),
-    unless their entries belong to their makers (sticky)."""
+    """OSError if another user could redirect files made there: it and all directories above it that
+    exist must be root's or ours, and not writable by others (mode bits ``write_bits``), unless they
+    are sticky."""
     absolute, real = Path(os.path.abspath(place)), Path(os.path.realpath(place))
     for path in {absolute, *absolute.parents, real, *real.parents}:
         try:
@@ -176,7 +177,7 @@ def read_trusted(path: Path, most: int, anyones: bool = False) -> str:
 
 
 def _trusted_uids() -> set[int]:
-    """Root and this user. In a user namespace the real root may be a stranger (overflowuid)."""
+    """Root and this user. In a user namespace the real root may appear as overflowuid."""
     uids = {0, os.geteuid()}
     with contextlib.suppress(OSError, ValueError):
         if int(Path("/proc/self/uid_map").read_text().split()[2]) < 0xFFFFFFFF:
@@ -224,7 +225,7 @@ def _make_directory(place: str) -> Path:
 
 
 def _descriptor(path: Path) -> int:
-    """Open a directory that is not a link, is ours, and that nobody else may enter. OSError."""
+    """Open a directory that is no link, is ours, and that nobody else may enter. OSError."""
     fd = os.open(path, _DIRECTORY)
     info = os.fstat(fd)
     if info.st_uid != os.geteuid() or info.st_mode & 0o077:
@@ -260,8 +261,7 @@ def _is_abandoned(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_locked(path: str) -> bool:
-    """Return whether the directory is locked; its process number may come from another
-    container."""
+    """Whether the directory is locked. (Its process number may be of another container.)"""
     try:
         fd = os.open(path, _DIRECTORY)
     except OSError:

@@ -1,9 +1,8 @@
 """Reads and writes of each process, over all disks together (/proc/PID/io, proc(5)).
 
-A process's counters contain those of the children that it has waited for (kernel/exit.c,
-wait_task_zombie). A shell that waits for a program which has run for an hour would seem to do
-that hour's I/O in one second, so what was seen of ended children before is taken off.
-"""
+A process's counters include those of the children that it has waited for (kernel/exit.c,
+wait_task_zombie). A shell that waits for a program of an hour would seem to do that hour's I/O in
+one second, so the I/O of ended children seen before is subtracted."""
 
 from __future__ import annotations
 
@@ -26,15 +25,15 @@ _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD (include/linux/sched.h)."""
 _STATE, _PARENT, _FLAGS, _MAJOR_FAULTS, _START = 0, 1, 6, 9, 19
 _CHILDREN = (8, 10, 13, 14)
-"""cminflt, cmajflt, cutime, cstime in /proc/PID/stat, counted from behind the name."""
+"""cminflt, cmajflt, cutime, cstime in /proc/PID/stat, counted after the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessRates:
-    """Bytes per second that a process had the block layer read and write: ``write_s`` is what it
-    dirtied in the page cache or wrote directly, whichever disk that goes to. ``children``: some of
-    its children have ended, and what they did in this interval is in it. ``kernel``: a thread of
-    the kernel. ``faults``: it waited for pages of files that it maps, or of its program."""
+    """Bytes per second that the block layer read and wrote for a process, on any disk; ``write_s``
+    includes what it dirtied in the page cache. ``children``: includes I/O of children that ended in
+    this interval. ``kernel``: a kernel thread. ``faults``: it waited for pages of files that it
+    maps, or of its program."""
 
     pid: int
     comm: str
@@ -48,8 +47,8 @@ class ProcessRates:
 
 @dataclass(slots=True)
 class _Process:
-    """What was last read of a process: ``text`` is its file, ``io`` what that says; both are
-    ``None`` where it may not be read."""
+    """The last reading of a process: ``text`` is its file, ``io`` the parsed counters; both are
+    ``None`` if it may not be read."""
 
     start: int
     parent: int
@@ -62,8 +61,9 @@ class _Process:
 
 
 class ProcessIo:
-    """Counters of all processes that may be read; ``rates`` gives what they did since the reading
-    before. For one thread. It costs some 10 µs a process: only ask while somebody looks."""
+    """Counters of all processes that may be read; ``rates`` returns their I/O since the last
+    reading. To be used by one thread. It costs some 10 µs per process, so call it only while it is
+    shown."""
 
     def __init__(
         self,
@@ -83,10 +83,10 @@ class ProcessIo:
         self.disks: Mapping[str, DiskCounters] = {}
         """The counters of all disks at the last reading."""
         self.closed = 0
-        """How many processes did not let us read theirs."""
+        """How many processes could not be read."""
 
     def rates(self) -> list[ProcessRates] | None:
-        """The busiest first; ``None`` until two readings are made."""
+        """The busiest first; ``None`` until there are two readings."""
         now = self._clock()
         if self._at and now - self._at < self._min_interval_s:
             return self._rates
@@ -102,11 +102,12 @@ class ProcessIo:
         return self._rates
 
     def command(self, pid: int) -> str:
-        """The command line of a process; "" of a kernel thread, or if the process is gone."""
+        """The command line of a process; "" for a kernel thread, or if the process is gone."""
         return command_of(f"{self._proc}/{pid}", MAX_COMMAND)
 
     def _limits(self, moved: tuple[int, int] | None, seconds: float) -> tuple[float, float] | None:
-        """Bytes per second that all disks together read and wrote: no process does more."""
+        """Bytes per second that all disks together read and wrote, an upper bound for each
+        process."""
         before = self._bytes_before
         if moved is None or before is None:
             return None
@@ -163,14 +164,14 @@ class ProcessIo:
             if before is process or process.io is None:
                 continue
             if before is None or before.start != process.start:
-                # it began since the reading before, so all of it is new
+                # it began since the last reading, so everything is new
                 increases = process.io
             elif before.io is None:
                 continue
             else:
                 lost = ended.get(pid, (0, 0))
                 if lost is None:
-                    continue  # of a child that we may not look into: nobody knows how much
+                    continue  # of a child that we may not read: the amount is unknown
                 increases = (process.io[0] - before.io[0] - lost[0],
                              process.io[1] - before.io[1] - lost[1])  # fmt: skip
             read_s, write_s = (max(0, increase) / seconds for increase in increases)
@@ -189,8 +190,8 @@ class ProcessIo:
         return sorted(rates, key=lambda process: (-process.read_s - process.write_s, process.pid))
 
     def _ended_children(self, now: dict[int, _Process]) -> dict[int, tuple[int, int] | None]:
-        """What was read before of children that have ended since, by the process that has waited
-        for them: it contains that from now on. ``None`` where not all of them could be read."""
+        """The last counters of children that have ended since, by the process that has waited for
+        them and now includes them. ``None`` if not all of them could be read."""
         ended: dict[int, tuple[int, int] | None] = {}
         for pid, gone in self._before.items():
             current = now.get(pid)
@@ -207,7 +208,7 @@ class ProcessIo:
         return ended
 
     def _heir(self, pid: int, now: dict[int, _Process]) -> int | None:
-        """The nearest process above that still runs and has waited for a child."""
+        """The nearest ancestor that still runs and has waited for a child."""
         seen: set[int] = set()
         while pid not in seen and (before := self._before.get(pid)) is not None:
             seen.add(pid)
@@ -232,11 +233,12 @@ def _counts(text: bytes) -> tuple[int, int]:
 
 MOST = 1000
 SHARE_OF_LIMIT = 0.5
-"""Of the files that this process may have open."""
+"""Share of the files that this process may have open."""
 
 
 class KeptFiles:
-    """The file ``name`` of many processes. For one thread. What is open is closed with it."""
+    """The file ``name`` of many processes, kept open until this object is closed. To be used by one
+    thread."""
 
     def __init__(self, proc: str, name: str) -> None:
         self._proc, self._name = proc, name
@@ -245,7 +247,7 @@ class KeptFiles:
         self._most = MOST if soft < 0 else min(MOST, int(SHARE_OF_LIMIT * soft))
 
     def read(self, pid: int) -> bytes:
-        """Its beginning. OSError if it can't be read, or the process has ended."""
+        """The beginning of the file. OSError if it can't be read, or the process has ended."""
         kept = self._files.get(pid)
         if kept is not None:
             try:
@@ -253,7 +255,7 @@ class KeptFiles:
                     return data
             except OSError:
                 pass
-            self._close(pid)  # it has ended, and another one may have its number
+            self._close(pid)  # it has ended, and another process may have its number
         file = KernelFile(f"{self._proc}/{pid}/{self._name}")
         try:
             data = file.read_attribute()

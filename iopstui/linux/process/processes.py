@@ -15,15 +15,15 @@ _DEAD = (b"Z", b"X", b"x")
 
 
 def start_time(pid: int) -> int | None:
-    """When a process began, in clock ticks since boot (starttime); None if it is gone, also if
-    only nobody has asked for its exit code yet (a zombie)."""
+    """When a process began, in clock ticks since boot (starttime); None if it is gone or a zombie
+    (its exit code was not read yet)."""
     fields = _stat(pid)
     return int(fields[19]) if fields and fields[0] not in _DEAD else None
 
 
 def cpu_s(pid: int) -> float | None:
-    """User and system time that a process of ours has had so far, in seconds and finer than
-    proc(5) says it (clock_getcpuclockid(3)); None if it is gone."""
+    """User and system time of a process of ours so far, in seconds and more precise than proc(5)
+    (clock_getcpuclockid(3)); None if it is gone."""
     try:
         return time.clock_gettime((~pid << 3) | 2)
     except OSError:
@@ -71,8 +71,9 @@ def stored_bytes(pid: int) -> int | None:
 
 
 def moved_bytes(place: str) -> int:
-    """Bytes that the process or thread whose directory in /proc this is had a device read or write,
-    or passed to read(2), write(2) and the like, so far (proc_pid_io(5)); 0 if unknown."""
+    """Bytes that a device has read or written for the process or thread with this directory in
+    /proc, or that it passed to read(2), write(2) and the like, so far (proc_pid_io(5)); 0 if
+    unknown."""
     counters = ("rchar:", "wchar:", "read_bytes:", "write_bytes:")
     try:
         with open(f"{place}/io") as file:
@@ -82,12 +83,12 @@ def moved_bytes(place: str) -> int:
 
 
 def waits_for_cpu(pid: int) -> bool:
-    """Whether it runs or would, if there were a CPU for it."""
+    """Whether it runs, or would run if it had a CPU."""
     return _stat(pid)[:1] == [b"R"]
 
 
 def process_of(pid: int, proc: str = "/proc") -> int:
-    """The process whose thread this is; 0 if it is a process itself, or gone."""
+    """The process of a thread; 0 if it is a process itself, or gone."""
     try:
         with open(f"{proc}/{pid}/status", "rb") as file:
             number = next(int(line.split()[1]) for line in file if line.startswith(b"Tgid:"))
@@ -98,7 +99,7 @@ def process_of(pid: int, proc: str = "/proc") -> int:
 
 def children(pid: int, proc: str = "/proc") -> tuple[int, ...]:
     """Direct children of a process's main thread (proc_pid_task(5)); empty if it is gone or the
-    kernel does not tell."""
+    kernel does not say."""
     try:
         with open(f"{proc}/{pid}/task/{pid}/children") as file:
             return tuple(int(pid) for pid in file.read().split())
@@ -107,9 +108,9 @@ def children(pid: int, proc: str = "/proc") -> tuple[int, ...]:
 
 
 def task_stat(place: str) -> tuple[bytes, list[bytes]]:
-    """The name of the process or thread whose directory in /proc this is, and the fields of its
-    stat from the third on (proc(5)). Raises OSError."""
-    # the name stands in brackets and may hold anything
+    """The name of the process or thread with this directory in /proc, and the fields of its stat
+    from the third on (proc(5)). Raises OSError."""
+    # the name is in brackets and may contain anything
     with open(f"{place}/stat", "rb") as file:
         head, _, fields = file.read().rpartition(b")")
     return head.partition(b"(")[2], fields.split()
@@ -125,7 +126,8 @@ def _stat(pid: int) -> list[bytes]:
 
 
 def is_hidden(pid: int) -> bool:
-    """Whether there is such a process of another user, which ``/proc`` (hidepid) does not show."""
+    """Whether this process exists but belongs to another user, so that ``/proc`` (hidepid) does not
+    show it."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -136,8 +138,8 @@ def is_hidden(pid: int) -> bool:
 
 
 def command_of(place: str, width: int = COMMAND_WIDTH) -> str:
-    """The command line of the process with this directory in /proc, cut to ``width`` characters;
-    "" of a kernel thread, or if the process is gone."""
+    """The command line of the process with this directory in /proc, cut to ``width`` characters; ""
+    for a kernel thread, or if the process is gone."""
     words = decode(read_bytes(f"{place}/cmdline") or b"").split("\0")
     text = printable(" ".join(filter(None, [os.path.basename(words[0]), *words[1:]])))
     return cut(text, width)

@@ -1,6 +1,5 @@
-"""Finding programs and making directories, without the standard library's ``shutil`` and
-``tempfile``: with what those import they take as long to load as fifteen of our files, at each
-start."""
+"""Find programs and make directories without the standard library's ``shutil`` and ``tempfile``,
+which with their imports take as long to load as fifteen of our files, at each start."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ _ATTEMPTS = 100
 
 def which(name: str, path: str | None = None) -> str | None:
     """The program that a shell would start for ``name`` with this PATH (``None``: the
-    environment's), as ``shutil.which`` finds it; a name with a slash is a path of its own. Only a
-    regular file is one (execve(2)): opening a FIFO to look at it would wait for ever."""
+    environment's), like ``shutil.which``; a name with a slash is a path. Only a regular file counts
+    (execve(2)): opening a FIFO to examine it would block for ever."""
     if os.path.dirname(name):
         return name if _is_program(name) else None
     if path is None:
@@ -32,8 +31,8 @@ def _is_program(path: str) -> bool:
 
 
 def new_directory(place: Path | str, prefix: str) -> Path:
-    """A new directory that only this user can enter, its name ``prefix`` and eight characters that
-    nobody can foresee, as ``tempfile.mkdtemp`` makes it. OSError."""
+    """A new directory that only this user can enter, named ``prefix`` and eight unpredictable
+    characters, like ``tempfile.mkdtemp``. OSError."""
     for attempt in range(_ATTEMPTS):
         path = os.path.join(os.path.abspath(place), random_name(prefix))
         try:
@@ -52,8 +51,8 @@ def random_name(prefix: str) -> str:
 
 
 def temporary_directory() -> str:
-    """Directory for temporary files, as ``tempfile.gettempdir`` chooses it, without writing
-    anything. FileNotFoundError if nothing can be written anywhere."""
+    """Directory for temporary files, like ``tempfile.gettempdir`` but without writing anything.
+    FileNotFoundError if none is writable."""
     candidates = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
     for path in (*filter(None, candidates), "/tmp", "/var/tmp", "/usr/tmp", os.curdir):
         if os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK):

@@ -11,8 +11,8 @@ PERMISSION_ERRNOS = (errno.EACCES, errno.EPERM)
 
 
 def open_error(path: str) -> OSError | None:
-    """Open a device for reading and close it again; return the error, if any. Ignores the mode
-    bits: a container's device rules refuse even root what these allow."""
+    """Try to open a device for reading; return the error, if any. Mode bits are not enough: a
+    container's device rules may refuse even root."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError as error:

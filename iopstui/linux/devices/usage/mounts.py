@@ -20,7 +20,7 @@ _OCTAL = re.compile(r"\\([0-3][0-7]{2})")
 
 @dataclass(frozen=True, slots=True)
 class MountEntry:
-    """A line of mountinfo. ``elsewhere``: only another mount namespace has it."""
+    """A line of mountinfo. ``elsewhere``: it is only in another mount namespace."""
 
     major: int
     minor: int
@@ -48,12 +48,12 @@ def unescape(text: str) -> str:
     def one(match: re.Match[str]) -> str:
         return chr(int(match[1], 8))
 
-    # latin-1 would break UTF-8 names: only ASCII is ever escaped by the kernel
+    # latin-1 would break UTF-8 names; the kernel escapes only ASCII
     return _OCTAL.sub(lambda m: one(m) if int(m[1], 8) < 128 else m[0], text)
 
 
 def parse_mountinfo(text: str, *, elsewhere: bool = False) -> list[MountEntry]:
-    """The lines of a mountinfo file; lines that aren't of its form are skipped."""
+    """The lines of a mountinfo file; malformed lines are skipped."""
     entries = []
     for line in text.split("\n"):
         head, separator, right = line.partition(" - ")
@@ -90,7 +90,7 @@ def read_own_mounts(roots: Roots) -> tuple[MountEntry, ...]:
 
 
 def distinct_file_systems(mountpoints: Sequence[str], roots: Roots) -> tuple[str, ...]:
-    """The mount points without those that show the file system of an earlier one."""
+    """The mount points without those of the same file system as an earlier one."""
     if len(mountpoints) < 2:
         return tuple(mountpoints)
     numbers = {entry.mountpoint: (entry.major, entry.minor) for entry in read_own_mounts(roots)}
@@ -129,8 +129,8 @@ def read_btrfs(roots: Roots) -> dict[str, frozenset[str]]:
 def _other_namespaces(roots: Roots) -> Iterator[str]:
     """One mountinfo text per mount namespace other than our own.
 
-    /proc/PID/ns/mnt can be read only with ptrace rights, mountinfo by anybody: without the
-    former, equal texts count as one namespace."""
+    /proc/PID/ns/mnt can be read only with ptrace rights, mountinfo by anybody; without these
+    rights, equal texts count as one namespace."""
     keys: set[str | bytes] = set()
     proc = str(roots.proc)
     with contextlib.suppress(FileNotFoundError):
@@ -204,7 +204,7 @@ def _device_of_file(path: str, table: MountTable, finder: DeviceFinder) -> str |
 
 
 def _members(name: str, table: MountTable) -> Iterable[str]:
-    """The device itself, and the other devices of the btrfs it belongs to."""
+    """The device, and the other devices of the btrfs it belongs to."""
     for names in table.btrfs.values():
         if name in names:
             return sorted(names)

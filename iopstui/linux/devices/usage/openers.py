@@ -16,7 +16,7 @@ from iopstui.text import printable
 
 OPEN, MAPPED = "has it open for writing", "has it mapped for writing"
 
-# looking at a file there may hang, if its server is gone
+# accessing a file there may hang, if its server is gone
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "afs", "fuse", "glusterfs"})
 # proc(5): the initial PID namespace has this number (PROC_PID_INIT_INO)
 _INITIAL_PIDS = "pid:[4026531836]"
@@ -29,8 +29,8 @@ File = tuple[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Writable:
-    """A file or device that another program may write to: ``user`` in words, and ``name`` of the
-    file with its ``number`` (a block device), ``character`` (the number of a character device) or
+    """A file or device that another program may write to: ``user`` in words, and ``name`` is the
+    file's, with ``number`` (block device), ``character`` (number of a character device) or
     ``file``; all ``None`` if it can't be examined."""
 
     user: str
@@ -53,9 +53,9 @@ def file_identity(info: os.stat_result) -> File:
 class Writers:
     """Everything that other programs have open or mapped for writing now.
 
-    Only processes this user may look into are seen, so an empty answer proves nothing
-    (``hidden_programs_reason``). ``is_own`` tells the processes of our own runs, which are skipped.
-    """
+    Only processes this user may inspect are seen, so an empty answer proves nothing
+    (``hidden_programs_reason``). ``is_own`` tells the processes of our own runs, which are
+    skipped."""
 
     def __init__(self, roots: Roots, is_own: Callable[[int], bool] | None = None) -> None:
         own_pid = str(os.getpid())
@@ -78,9 +78,9 @@ class Writers:
         files: Iterable[File] = (),
         characters: Iterable[tuple[int, int]] = (),
     ) -> tuple[str, ...]:
-        """ "name (pid N) has it open for writing": of these nodes by path, of these devices by
-        number (containers, chroots and virtual machines have nodes of other names and places), of
-        these files, whatever they are called, and of these character devices."""
+        """ "name (pid N) has it open for writing": for these nodes by path, these devices by number
+        (containers, chroots and virtual machines have nodes with other names), these files under
+        any name, and these character devices."""
         named, numbered, of_files = frozenset(nodes), frozenset(numbers), frozenset(files)
         generic = frozenset(characters)
         users = (
@@ -91,9 +91,9 @@ class Writers:
         return tuple(dict.fromkeys(users))
 
     def of_file(self, path: str, files: Iterable[File]) -> tuple[str, ...]:
-        """Return the writers of one file: its real path, and its numbers."""
+        """The writers of one file, given by its real path and its numbers."""
         writables = [writable for file in files for writable in self._by_file.get(file, ())]
-        # of a file that cannot be examined (on a server) only the name is known
+        # for a file that cannot be examined (on a server) only the name is known
         writables += [writable for writable in self._by_name.get(path, ()) if writable.unexamined]
         return tuple(dict.fromkeys(writable.user for writable in writables))
 
@@ -154,8 +154,8 @@ def _writable(user: str, path: str, info: os.stat_result | None) -> Writable | N
 
 
 def exported_files(exports: Iterable[Export], roots: Roots) -> Iterator[Writable]:
-    """The kernel's targets open files and devices without claiming them, and no process has the
-    descriptor."""
+    """Files and devices exported by the kernel, which opens them without claiming them and without
+    a process's descriptor."""
     remote = _Remote(roots.proc / "self")
     for export in exports:
         info = None if remote.has_file(export.path) else _stat(Path(export.path))
@@ -186,8 +186,8 @@ def _open_files(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_r
 
 
 def _descriptor_tables(process: Path) -> Iterator[Path]:
-    """Descriptor tables of a process: a thread may have its own (unshare(2)), and outlive the
-    first."""
+    """Descriptor tables of a process: a thread may have its own (unshare(2)), and outlive the main
+    thread."""
     yield process
     descriptors = list_names(process / "fd")
     for thread in list_names(process / "task"):
@@ -204,7 +204,7 @@ def _mapped_files(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat
         if remote.has_file(path):
             yield path, None
             continue
-        # the name may mean another file by now; only root may ask for the mapping itself
+        # the name may be another file now; only root may read the mapping itself
         yield path, _stat(process / "map_files" / area) or _stat(Path(f"{process}/root{path}"))
 
 
@@ -216,8 +216,8 @@ def _stat(path: Path) -> os.stat_result | None:
 
 
 class _Remote:
-    """The mounts of a process that a server somewhere answers for (proc_pid_mountinfo(5)), by
-    number and by place; read when first asked for."""
+    """The remote mounts of a process (proc_pid_mountinfo(5)), by number and by path; read on first
+    use."""
 
     def __init__(self, process: Path) -> None:
         self._process = process
@@ -253,16 +253,16 @@ def _is_writable(fdinfo: Path) -> bool:
     try:
         number = int(flags, 8)
     except ValueError:
-        # unknown: better one too many; a descriptor that is gone writes nothing
+        # unknown: better report one too many; a closed descriptor writes nothing
         return bool(flags)
     # O_PATH opens nothing
     return number & os.O_ACCMODE != os.O_RDONLY and not number & os.O_PATH
 
 
-# Files and devices that the kernel itself serves to others, as configfs tells: the NVMe target
-# (nvmet) and the SCSI target (LIO) with its fileio store; and which device here is made of them.
+# Files and devices that the kernel itself exports, from configfs: by the NVMe target (nvmet) and
+# the SCSI target (LIO) with its fileio store; and which local device uses such an export.
 #
-# LIO's iblock and pscsi stores claim their device as a mount does: they need no look.
+# LIO's iblock and pscsi stores claim their device like a mount, so they need no check.
 
 
 CONFIG = "kernel/config"
@@ -288,8 +288,8 @@ def read_exports(roots: Roots) -> Iterator[Export]:
 
 
 def exports_served_here(name: str, roots: Roots) -> Iterator[Export]:
-    """The exports of this machine that its own device ``name`` is a client's view of: over the
-    NVMe loop transport or any other, and over LIO's loopback."""
+    """The exports of this machine of which its own device ``name`` is a client: over NVMe (loop or
+    another transport) or LIO's loopback."""
     block = roots.sys / "class/block" / name.replace("/", "!")
     ids = {read_text(block / key) or "" for key in ("uuid", "nguid")} - {""}
     store = _loopback_store(block, roots)
@@ -321,7 +321,7 @@ def _scsi_exports(top: Path) -> Iterator[Export]:
 
 
 def _loopback_store(block: Path, roots: Roots) -> str:
-    """The directory of the store behind a SCSI disk of LIO's loopback; "" of any other disk."""
+    """The directory of the store behind a SCSI disk of LIO's loopback; "" for any other disk."""
     address = _ADDRESS.fullmatch(os.path.basename(os.path.realpath(block / "device")))
     top = roots.sys / CONFIG / "target/loopback"
     for port in list_names(top) if address else ():

@@ -12,14 +12,14 @@ from iopstui.linux.devices.usage.mounts import MountEntry, unescape
 from iopstui.linux.devices.usage.openers import File, file_identity
 
 _COLON = re.compile(r"(?<!\\):")
-# an overlay's layers may lie in overlays; the kernel stacks two
+# an overlay's layers may be in overlays; the kernel stacks at most two
 _MAX_NESTED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
     """A mount of an overlay: ``root`` of the overlay is at ``mountpoint``; ``layers`` are its
-    directories as the mount named them, the upper one first."""
+    directories as given to the mount, the upper one first."""
 
     mountpoint: str
     root: str
@@ -27,8 +27,8 @@ class Overlay:
 
 
 class Overlays:
-    """The overlays among mounts. Their directories are looked up once: there may be very many
-    files to ask for."""
+    """The overlays among mounts. Their directories are looked up once, because there may be very
+    many files to check."""
 
     def __init__(self, entries: Iterable[MountEntry]) -> None:
         self._by_mountpoint: dict[str, list[Overlay]] = {}
@@ -48,11 +48,13 @@ class Overlays:
                     )
 
     def files(self, path: str) -> set[File]:
-        """Return the same file beside and below overlays, and above its layers, by number."""
+        """The same file under all its numbers: itself, in the layers below, and in overlays
+        above."""
         return set(_existing((*self.names_below(path), *self.names_above(path))))
 
     def names_below(self, path: str, deep: int = _MAX_NESTED) -> Iterator[str]:
-        """Paths of a file in the layers of its overlays, whether it exists there or not."""
+        """Possible paths of a file in the layers of its overlays, whether or not it exists
+        there."""
         for top, remainder in _ancestors(path) if deep and self._by_mountpoint else ():
             for overlay in self._by_mountpoint.get(top, ()):
                 for layer in filter(os.path.isabs, overlay.layers):
@@ -71,9 +73,10 @@ class Overlays:
                     yield from self.names_above(name, deep - 1)
 
     def may_hide(self, path: str, file: File) -> bool:
-        """Whether a file may lie in an overlay whose upper directory can't be found by its name: it
-        is relative, or of another mount namespace. ``file`` is its number as the kernel has it."""
-        # else the path is another namespace's, and nothing is known of what is mounted above it
+        """Whether a file may lie in an overlay whose upper directory can't be found by its name:
+        the name is relative, or of another mount namespace. ``file`` is the kernel's number of the
+        file."""
+        # otherwise the path is of another namespace, and mounts above it are unknown
         is_visible = file in _existing([path])
         for top, _ in _ancestors(path):
             if any(not _is_visible(overlay) for overlay in self._by_mountpoint.get(top, ())):
@@ -113,8 +116,8 @@ def number_of_new_files(entry: MountEntry) -> int:
 
 
 def layer_numbers(entry: MountEntry) -> set[int]:
-    """The device numbers below an overlay's layers, as far as they are visible from here; of the
-    layers in one directory, the first is looked at."""
+    """The device numbers below an overlay's layers, as far as they are visible from here; of
+    several layers in one directory, only the first is checked."""
     layers = parse_layers(entry.super_options) if entry.fstype == "overlay" else ()
     places = {
         os.path.dirname(layer): layer for layer in reversed([*layers]) if os.path.isabs(layer)
@@ -137,7 +140,8 @@ def _existing(names: Iterable[str]) -> Iterator[File]:
 
 
 def _ancestors(path: str) -> Iterator[tuple[str, str]]:
-    """(directory above it without the last slash, rest of the path), from itself up to "" (/)."""
+    """(directory above without the last slash, rest of the path), from the path itself up to ""
+    (/)."""
     top = path
     while top.startswith("/"):
         yield top, path[len(top) :]
