@@ -1,1 +1,1 @@
-"""Captures what applications ask of a disk, and makes a fio job like it."""
+"""Capture what applications ask of a disk, and write a fio job that asks the same of it."""

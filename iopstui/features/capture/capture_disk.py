@@ -1,4 +1,4 @@
-"""Capture the workload of a disk, write its jobs, and compare them with it."""
+"""Capture the workload of a disk, write fio jobs that imitate it, and compare a job with it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ def capture(arguments: argparse.Namespace) -> int:
 def _capture_disk(
     arguments: argparse.Namespace, stop: _Stop, trace: TraceBuffer | None
 ) -> tuple[Phases, int | None, str]:
-    """What was captured, what the disk counted in the same time, and why it ended early."""
+    """Returns what was captured, how many requests the disk counted in the same time, and why the
+    capture ended early ("" if it did not)."""
     texts = [arguments.target] if arguments.target is not None else []
     target = choose_watch_target(texts, read_devices(Roots()), Roots())
     regions, layer = disk_regions(target)
@@ -123,7 +124,8 @@ def _capture_disk(
 def _capture_phases(
     workload_capture: WorkloadCapture, deadline: float | None, span_s: float | None, stop: _Stop
 ) -> tuple[Phases, str]:
-    """Capture until ``deadline`` in spans of ``span_s``; the reason if it ended early, or ""."""
+    """Capture until ``deadline`` in spans of ``span_s``. Returns the phases, and the reason if it
+    ended early, or ""."""
     phases, reason, span_end = Phases(), "", None
     while True:
         if span_s is not None:
@@ -140,7 +142,8 @@ def _capture_phases(
 def poll_until(
     workload_capture: WorkloadCapture, deadline: float | None, stop: Callable[[], bool]
 ) -> str:
-    """Capture until ``deadline`` (monotonic seconds); the reason if it ended early, or ""."""
+    """Capture until ``deadline`` (monotonic seconds). Returns the reason if it ended early, or
+    ""."""
     next_check_s = time.monotonic() + _CHECK_INTERVAL_S
     while True:
         now = time.monotonic()
@@ -185,7 +188,8 @@ def _no_requests_hint(arguments: argparse.Namespace) -> str:
 
 
 def _job_paths(output: str | None) -> dict[str, Path]:
-    """The job files by loop; they must not exist, and their directory must."""
+    """The paths of the job files by loop (open, closed). Checks that the files do not exist yet,
+    and that their directory does."""
     if output is None:
         return {}
     first = Path(output)
@@ -257,8 +261,8 @@ def replay_and_compare(
     captured: Workload, phases: Sequence[Phase], loop: str, directory: Path,
     stop: Callable[[], bool],
 ) -> list[Distance]:  # fmt: skip
-    """The distances between what was captured and its job in ``directory``. Raises JobFailed if
-    the job fails, Interrupted if ``stop`` returns True."""
+    """Run the job in ``directory``, and return the distances between what it did and what was
+    captured. Raises JobFailed if the job fails, Interrupted if ``stop`` returns True."""
     private = private_directory()
     try:
         job = write_text(private, "captured.fio", job_text(captured, loop, "", phases))
@@ -283,7 +287,8 @@ def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Worklo
 def _capture_job(
     child: subprocess.Popen[str], workload_capture: WorkloadCapture, stop: Callable[[], bool]
 ) -> Workload:
-    """What the job does from its start to its end, without the making of its files."""
+    """What the job does from its start to its end, without the time in which it creates its
+    files."""
     assert child.stdout is not None and child.stderr is not None
     lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
     stderr: list[str] = []
@@ -328,8 +333,8 @@ def _queued_lines(
 
 
 def disk_regions(target: Target) -> tuple[list[Region], str]:
-    """The disks that a capture of this target follows, and a sentence about the layer. UsageError
-    where there is none."""
+    """The disks that a capture of this target follows, and a sentence about the layer. Raises
+    UsageError if there are no such disks."""
     devices, roots = read_devices(Roots()), Roots()
     names = [name for name in target.devices_below if name in devices]
     disks = [region for region in regions(names, devices, roots) if region.name in names]
@@ -358,7 +363,8 @@ def disk_regions(target: Target) -> tuple[list[Region], str]:
 def start_capture(
     name: str, disks: Sequence[Region], choice: ProcessFilter, trace: TraceBuffer | None = None
 ) -> WorkloadCapture:
-    """A capture that runs. Raises Missing with the command that fixes it."""
+    """Start a capture. If something is missing, raises Missing with the command that installs
+    it."""
     try:
         return WorkloadCapture(name, disks, choice, Roots(), trace)
     except CaptureUnusable as error:

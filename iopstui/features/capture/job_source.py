@@ -20,7 +20,7 @@ def add_argument(group: argparse._ActionsContainer) -> None:
 
 
 def run(request: RunRequest, arguments: argparse.Namespace) -> int:
-    """Read the trace, rewrite it for a scratch file, and run it; the exit code."""
+    """Read the trace, rewrite it for a scratch file, and run it. Returns the exit code."""
     from iopstui.features.capture.replay import run_replay
 
     return run_replay(request, arguments)

@@ -30,7 +30,8 @@ def workload_text(
     workload: Workload, disk_counted: int | None, comparison: Sequence[Distance] | None,
     files: Sequence[tuple[str, Path]], width: int, phases: Sequence[Phase] = (),
 ) -> str:  # fmt: skip
-    """What was captured, its jobs, and how close they are."""
+    """The text about what was captured, the jobs that were written, and how close a job is to
+    it."""
     lines = [_head(workload, disk_counted), ""]
     for process in workload.processes[:MAX_SHOWN]:
         lines.append(printable(process))

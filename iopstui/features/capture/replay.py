@@ -28,7 +28,7 @@ LONGEST_LINE = 1 << 12
 
 
 def run_replay(request: RunRequest, arguments: argparse.Namespace) -> int:
-    """Read the trace, rewrite it for a scratch file, and run it; the exit code."""
+    """Read the trace, rewrite it for a scratch file, and run it. Returns the exit code."""
     path = Path(arguments.replay)
     if request.until_steady or request.precondition:
         raise UsageError("A replay ends with its trace: it takes no --until-steady and no "
@@ -50,8 +50,8 @@ def run_replay(request: RunRequest, arguments: argparse.Namespace) -> int:
 
 
 def _file_size(requested: str | None, trace: Trace) -> str:
-    """The size of the scratch file: all that the trace reaches, since fio takes a request behind
-    the end for one that was done. UsageError for less."""
+    """The size of the scratch file: large enough for all requests of the trace, since fio counts a
+    request beyond the end as done. Raises UsageError if a smaller one is requested."""
     if requested is None:
         return f"{trace.file_bytes >> 20}m"
     if (size_bytes(requested) or 0) < trace.file_bytes:

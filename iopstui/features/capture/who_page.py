@@ -1,4 +1,5 @@
-"""The page "Workload" on who uses a disk: what applications ask of it, while it is open."""
+"""The page "Workload" in the dialog on who uses a disk: what applications ask of the disk while the
+page is open."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def open_page(port: Port) -> tuple[Modal[None], Callable[[], None]]:
     return page, (lambda: None) if running is None else running.close
 
 
-# What applications ask of the disk: sizes by direction, and a description of each process.
+# What applications ask of the disk: request sizes by direction, and a line on each process.
 
 
 MAX_PROCESSES = 12
@@ -58,8 +59,8 @@ _LABEL = 10
 def rows(
     workload: Workload | None, problem: str, width: int, charset: Charset, recorded: bool = False
 ) -> list[Row]:
-    """The page. ``problem``: why nothing, or nothing more, is captured; ``recorded``: it is a
-    replay."""
+    """The rows of the page. ``problem`` says why nothing, or nothing more, is captured;
+    ``recorded``: it is a replay."""
     if recorded:
         return wrap(width, charset, "This recording has no workload.", None)
     if problem:
@@ -94,14 +95,14 @@ def _page(workload: Workload, width: int, charset: Charset) -> list[Row]:
 
 
 def _stream_text(stream: Stream) -> str:
-    # the screen reads this file at its start, for its title alone
+    # the screen loads this file at its start, but needs only the title then
     from iopstui.features.capture.model.job import describe
 
     return f"{f.number(stream.rate)} flushes/s" if stream.kind == "flush" else describe(stream)
 
 
 def _size_map(workload: Workload, width: int, charset: Charset) -> list[Row]:
-    """Sizes by direction: each row's largest share is full."""
+    """A map of sizes by direction, in which each row's largest share has the full shade."""
     streams = [
         stream for kind in ("read", "write", "discard") if (stream := workload.total(kind)).ios
     ]

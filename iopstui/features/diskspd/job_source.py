@@ -18,7 +18,7 @@ def add_argument(group: argparse._ActionsContainer) -> None:
 
 
 def run(request: RunRequest, arguments: argparse.Namespace) -> int:
-    """Translate the command and run it; the exit code."""
+    """Translate the command and run it. Returns the exit code."""
     from iopstui.features.diskspd.run import run_diskspd
 
     return run_diskspd(request, arguments)

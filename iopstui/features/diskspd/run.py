@@ -29,8 +29,8 @@ from iopstui.text import printable
 def translation_lines(
     translation: Translation, is_given: bool, size_option: str | None
 ) -> list[str]:
-    """The job, what was left out, and what replaces the files named: a TARGET if one is
-    given, else a scratch file of ``size_option`` (--size)."""
+    """Lines that show the job, what was left out, and what takes the place of the files in the
+    command: a TARGET if one is given, else a scratch file of ``size_option`` (--size)."""
     lines = ["iopstui: as a fio job:", ""]
     lines += [f"    {printable(line)}".rstrip() for line in translation.text.splitlines()]
     lines.append("")
@@ -51,7 +51,7 @@ def translation_lines(
 
 
 def run_diskspd(request: RunRequest, arguments: argparse.Namespace) -> int:
-    """Translate the command and run it; the exit code."""
+    """Translate the command and run it. Returns the exit code."""
     translation = translate(arguments.diskspd)
     has_target = bool(request.targets)
     if not has_target:
@@ -82,7 +82,7 @@ def _default_target(translation: Translation) -> tuple[str, ...]:
 # Translate DISKSPD command lines into fio jobs, and report unsupported options.
 #
 # Nothing is dropped silently: what has no equivalent is named in ``notes``, and what DISKSPD
-# refuses is refused (switches.py).
+# refuses is refused here, too (switches.py).
 
 
 _DRIVE = re.compile(r"[A-Za-z]:")
@@ -90,9 +90,9 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A translated command: ``text`` of the fio job, ``targets`` (files), ``file_size`` that
-    in bytes of -c (``None``: the files must exist), and ``notes`` on differences, one sentence
-    each."""
+    """A translated command: the ``text`` of the fio job, the ``targets`` (files), their
+    ``file_size`` in bytes by -c (``None``: the files must exist), and ``notes`` on differences, one
+    sentence each."""
 
     text: str
     targets: tuple[str, ...]
@@ -101,7 +101,8 @@ class Translation:
 
 
 def translate(command: str) -> Translation:
-    """The words after ``diskspd``, in a shell's quoting (no shell is involved). UsageError."""
+    """Translate the words after ``diskspd``, which are quoted as for a shell (no shell is
+    involved). Raises UsageError."""
     parsed, targets = read_command(command)
     if not targets:
         raise UsageError("The DISKSPD command names no file to work on.", EXAMPLE)
@@ -143,8 +144,8 @@ def _job(command: DiskspdCommand, targets: Sequence[str]) -> str:
 
 
 def _threads(command: DiskspdCommand, name: str, files: str, threads: int, depth: int) -> list[str]:
-    """The sections of a target's threads: one each where they start apart (-T), because fio adds
-    offset_increment= to the end of the area, too."""
+    """The sections for a target's threads: one for each thread if they start at different places
+    (-T), because fio's offset_increment= would move the end of the area, too."""
     common = [f"filename={files}", f"iodepth={depth}"]
     end = _area_end(command)
     if command.separation is None:
@@ -167,7 +168,7 @@ def _threads(command: DiskspdCommand, name: str, files: str, threads: int, depth
 
 
 def _pattern(command: DiskspdCommand) -> dict[str, str]:
-    """Return the I/O pattern, and where it reads and writes."""
+    """The options for the I/O pattern, and for where it reads and writes."""
     kind = "rw" if 0 < command.writes < 100 else "write" if command.writes else "read"
     options = {"rw": f"rand{kind}" if command.random else kind}
     if kind == "rw":
@@ -193,7 +194,8 @@ def _random(command: DiskspdCommand) -> dict[str, str]:
 
 
 def _zones(command: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> str:
-    """fio's zoned distribution: the same pairs, and one for the rest, which DISKSPD leaves out."""
+    """fio's zoned distribution: DISKSPD's pairs, and one for the rest, which DISKSPD does not write
+    down."""
     check_distribution(kind, pairs, command.block)
     ios, parts = (sum(column) for column in zip(*pairs, strict=True))
     ends = [size for size in (command.end, command.file_size) if size is not None]
@@ -215,7 +217,8 @@ def _zones(command: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> 
 
 
 def _area(command: DiskspdCommand) -> dict[str, str]:
-    """-B and -f are both offsets in the target: between them lies the area."""
+    """The options for the area that is used: it lies between -B and -f, which are both offsets in
+    the target."""
     options = {}
     if command.base:
         options["offset"] = size_text(command.base)
@@ -226,13 +229,14 @@ def _area(command: DiskspdCommand) -> dict[str, str]:
 
 
 def _area_end(command: DiskspdCommand) -> int | None:
-    """End of the area; ``None``: the end of the target."""
+    """The end of the area; ``None`` if that is the end of the target."""
     ends = (command.end, command.file_size)
     return min((size for size in ends if size is not None), default=None)
 
 
 def _pace(command: DiskspdCommand, targets: int) -> dict[str, str]:
-    """DISKSPD's limits are for each thread and target, and of reads and writes together."""
+    """The options that limit the rate. DISKSPD's limits hold for each thread and target, and for
+    reads and writes together."""
     options = {}
     if command.rate is not None:
         name, limit = command.rate
@@ -243,7 +247,7 @@ def _pace(command: DiskspdCommand, targets: int) -> dict[str, str]:
         mixed = 0 < command.writes < 100
         options[name] = ",".join(str(max(1, share)) for share in shares) if mixed else str(limit)
     if command.burst is not None:
-        # its count is for all threads of a target together
+        # fio's value is for all threads of a target together
         threads = command.total_threads or command.threads
         options["thinktime_blocks"] = str(max(1, command.burst // threads))
         options["thinktime"] = f"{command.pause}ms"
@@ -251,7 +255,8 @@ def _pace(command: DiskspdCommand, targets: int) -> dict[str, str]:
 
 
 def _binding(command: DiskspdCommand, targets: int) -> dict[str, str]:
-    """Threads are dealt out to the CPUs in turn: of more CPUs than threads the first are used."""
+    """The options that bind threads to CPUs, in turn: if there are more CPUs than threads, the
+    first ones are used."""
     if not command.cpus:
         return {}
     threads = command.total_threads or command.threads * targets

@@ -1,7 +1,7 @@
 """Parse the switches of a DISKSPD command line as DISKSPD does.
 
-After its own source (github.com/microsoft/diskspd, CmdLineParser.cpp and Profile::Validate in
-Common.cpp, 2.2): what that refuses is refused here, with the reason."""
+It follows DISKSPD's source (github.com/microsoft/diskspd, CmdLineParser.cpp and Profile::Validate
+in Common.cpp, 2.2): what that refuses is refused here, with the reason."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ NOT_TRANSLATED = {
 
 @dataclass(slots=True)
 class DiskspdCommand:
-    """The switches parsed so far, with DISKSPD's defaults. Sizes are in bytes; ``distribution``
-    has pairs of IO% and percent, or bytes, of the target."""
+    """The switches parsed so far, with DISKSPD's defaults. Sizes are in bytes; ``distribution`` has
+    pairs: a percentage of the I/O, and the percentage or the bytes of the target that it goes
+    to."""
 
     block: int = 64 << 10
     writes: int = 0
@@ -80,7 +81,7 @@ class DiskspdCommand:
 
 
 def read_command(command: str) -> tuple[DiskspdCommand, tuple[str, ...]]:
-    """The switches and the targets of the words after ``diskspd``. UsageError."""
+    """The switches and the targets among the words after ``diskspd``. Raises UsageError."""
     words = _split_command(command)
     switches = [word for word in words if _is_switch(word)]
     targets = tuple(word for word in words if word not in switches)
@@ -135,7 +136,7 @@ _REFUSED = {
 
 
 def invalid_switch(switch: str, why: str) -> UsageError:
-    """The error for a switch that DISKSPD refuses, too."""
+    """The error for a switch that DISKSPD itself would refuse."""
     return UsageError(f"{switch!r}: {why}", EXAMPLE)
 
 
@@ -257,7 +258,7 @@ def _random_io(command: DiskspdCommand, switch: str, value: str) -> None:
 def _distribution(
     command: DiskspdCommand, switch: str, value: str
 ) -> tuple[str, list[tuple[int, int]]]:
-    """IO% and share of the target, pairs in the target's order (-rdpct90/10:5/90)."""
+    """Pairs of IO% and share of the target, in the target's order (-rdpct90/10:5/90)."""
     kind = value[:3]
     if kind not in ("pct", "abs"):
         raise invalid_switch(switch, "a distribution is pct or abs.")
@@ -328,7 +329,7 @@ def _warmup(command: DiskspdCommand, switch: str, value: str) -> None:
 
 
 def _affinity(command: DiskspdCommand, switch: str, value: str) -> None:
-    """-a0,2 and -ag0,0,2 mean the same; -a and -ag what goes without saying."""
+    """-a0,2 and -ag0,0,2 mean the same; -a and -ag alone ask for the default."""
     if value in ("", "g"):
         return
     group = 0
@@ -435,7 +436,8 @@ def check(command: DiskspdCommand) -> None:
 
 
 def check_distribution(kind: str, pairs: Sequence[tuple[int, int]], block: int) -> None:
-    """UsageError for ranges that DISKSPD refuses, or that no I/O of ``block`` bytes fits in."""
+    """Raises UsageError for ranges that DISKSPD refuses, or that are smaller than an I/O of
+    ``block`` bytes."""
     ios, parts = sum(percent for percent, _ in pairs), sum(part for _, part in pairs)
     why = ""
     if ios > 100:

@@ -1,1 +1,1 @@
-"""Lets Prometheus and others read the figures while they are measured."""
+"""Let Prometheus and others read the figures while they are measured."""

@@ -1,4 +1,5 @@
-"""All exports of a running session, and the file for node_exporter's textfile collector.
+"""Export the metrics of running sessions: over HTTP, and as a file for node_exporter's textfile
+collector.
 
 The collector reads every ``*.prom`` of its directory at any time, so a new file takes the place of
 the old one as a whole (rename(2)). It reports each file's age (``node_textfile_mtime_seconds``)."""
@@ -30,8 +31,9 @@ _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class Textfile:
-    """The file at ``path``. Its directory is opened once, so later renames redirect nothing.
-    Raises UsageError if it can't be written or is not ours."""
+    """The file at ``path``. Its directory is opened once, so that a later rename of the directory
+    does not change where the file is written. Raises UsageError if the file can't be written or was
+    not written by iopstui."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
@@ -83,13 +85,15 @@ class Textfile:
 
     def write(self, text: str) -> None:
         """Replace the content with ``text``. On OSError the old content remains."""
-        with contextlib.suppress(FileNotFoundError):  # of one that was killed with our number
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # left by a process with our number that was killed
             os.unlink(self._new, dir_fd=self._directory)
         fd = os.open(self._new, _FILE | os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE,
                      dir_fd=self._directory)  # fmt: skip
         try:
             with open(fd, "wb") as file:
-                # whatever the umask: the collector is another user
+                # readable by all, whatever the umask says: the collector runs as another user
                 os.fchmod(fd, MODE)
                 file.write(text.encode())
             os.rename(self._new, self._name, src_dir_fd=self._directory,
@@ -100,7 +104,7 @@ class Textfile:
             raise
 
     def remove(self) -> None:
-        """Remove the file, as nothing is measured any more. OSError."""
+        """Remove the file, as nothing is measured any more. Raises OSError."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._name, dir_fd=self._directory)
 
@@ -124,9 +128,9 @@ Sink = Callable[[Event], None]
 def exporting(
     textfile: str | None, port: int | None, host: str, report: Reporter, keep: bool = False
 ) -> Iterator[Exports]:
-    """Export while the context lasts. UsageError for a file or a port that cannot be used.
-    ``keep``: the file stays, with the final figures: a run may be over before anybody has read
-    it."""
+    """Export while the context lasts. Raises UsageError for a file or a port that cannot be used.
+    ``keep``: the file stays, with the final figures, since a run may be over before anybody has
+    read it."""
     exports = Exports(textfile, port, host, keep)
     try:
         if exports.url:
@@ -151,7 +155,7 @@ class Exports:
         self._file = Textfile(textfile) if textfile is not None else None
         self._listener = None
         if port is not None:
-            # only now: nobody else waits for http.server to be loaded
+            # imported only here: http.server takes long to load, and few need it
             from iopstui.features.exports.listener import Listener
 
             self._listener = Listener(port, self.families)

@@ -20,7 +20,7 @@ Labels = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A line: ``suffix`` behind the family's name ("_bucket"), its labels, its value."""
+    """One line: the ``suffix`` after the family's name ("_bucket"), the labels, and the value."""
 
     suffix: str
     labels: Labels
@@ -29,8 +29,8 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All samples of one name, which has no ``_total`` or ``_info``; in base units (seconds,
-    bytes, ratios of 1)."""
+    """All samples of one name, in base units (seconds, bytes, ratios from 0 to 1). The name is
+    without ``_total`` or ``_info``."""
 
     name: str
     kind: str
@@ -39,7 +39,7 @@ class Family:
 
     @property
     def unit(self) -> str:
-        """The unit that its name ends with; "" for plain counts."""
+        """The unit that the name ends with; "" for plain counts."""
         last = self.name.rpartition("_")[2]
         return last if last in UNITS else ""
 
@@ -52,8 +52,8 @@ def labels(**pairs: str) -> Labels:
 def histogram_samples(
     counts: Mapping[float, int], total: int, sum_of: float, labels_: Labels
 ) -> Iterator[Sample]:
-    """The lines of one classic histogram: ``counts`` of what lies up to each bound, cumulative and
-    in the order of the bounds; ``total`` of all."""
+    """The lines of one classic histogram. ``counts`` says how many values lie up to each bound, so
+    it is cumulative; it is in the order of the bounds. ``total`` counts all values."""
     for bound, count in counts.items():
         yield Sample("_bucket", (*labels_, ("le", number(bound))), count)
     yield Sample("_bucket", (*labels_, ("le", INFINITE)), total)
@@ -87,7 +87,7 @@ def _lines(family: Family, modern: bool) -> str:
 
 
 def number(value: float) -> str:
-    """A finite value; whole ones without a point."""
+    """A finite value as text; whole numbers have no decimal point."""
     is_whole = isinstance(value, int) or (value.is_integer() and abs(value) < 1 << 53)
     return str(int(value)) if is_whole else repr(value)
 

@@ -1,7 +1,7 @@
 """A small HTTP server on the loopback address for Prometheus and compatible scrapers.
 
-A few connections at a time, each for a short time only: clients that ask often, or say nothing,
-cost what is measured next to nothing, and delay no other client."""
+It serves a few connections at a time, each for a short time only. So clients that ask often, or say
+nothing, hardly disturb what is measured, and delay no other client."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ address; such a name is not among these."""
 
 
 class Listener:
-    """Serves ``families()`` at ``http://127.0.0.1:PORT/metrics``; ``port`` 0: any that is free.
-    UsageError where the port can't be had."""
+    """Serves ``families()`` at ``http://127.0.0.1:PORT/metrics``; ``port`` 0 means any free port.
+    Raises UsageError if the port is not available."""
 
     def __init__(self, port: int, families: Callable[[], Iterable[Family]]) -> None:
         handler = type("Handler", (_Handler,), {"families": staticmethod(families)})
@@ -70,7 +70,7 @@ class _Server(ThreadingMixIn, HTTPServer):
     _is_closing = False
 
     def server_bind(self) -> None:
-        # not HTTPServer's: it asks the network for this machine's name
+        # not HTTPServer's method: that asks the network for this machine's name
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -80,7 +80,7 @@ class _Server(ThreadingMixIn, HTTPServer):
         self._changing = threading.Lock()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread. Without one (ulimit -u) the client is disconnected."""
+        """Answer in a new thread. If none can be started (ulimit -u), disconnect the client."""
         with self._changing:
             self._open[request] = time.monotonic()
             surplus = [*self._open][:-MAX_OPEN]
@@ -101,8 +101,8 @@ class _Server(ThreadingMixIn, HTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Disconnect slow clients (called twice a second). A timeout of the socket would be one
-        for each of the bytes that a client sends."""
+        """Disconnect slow clients (called twice a second). The socket's own timeout would start
+        anew with each byte that a client sends."""
         began = time.monotonic() - REQUEST_TIMEOUT_S
         self._disconnect(lambda since: since < began)
 
@@ -143,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path.partition("?")[0] != PATH:
             self._send(404, TEXT_TYPE, f"the metrics are at {PATH}\n", body)
         else:
-            # one at a time: several cost no more than one
+            # one at a time, so that several clients disturb no more than one
             with self.asking:
                 families = tuple(self.families())
             if self._wants_text():

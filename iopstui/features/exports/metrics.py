@@ -1,9 +1,8 @@
-"""The metrics of a session: its events folded into counters, histograms and gauges.
-
-A counter grows from the program's start, over all its runs and targets. Gauges are of the newest
-frame, and gone once the session is over. The bounds of a histogram's few buckets are such that no
-bin of fio's lies across one: counts stay exact. A latency that is exactly a bound is counted above
-it, where Prometheus would count it below: fio's bins don't tell."""
+"""The metrics of a session: counters, histograms and gauges made of its events. A counter grows
+from the program's start, over all its runs and targets. Gauges show the newest frame, and vanish
+when the session is over. A histogram has few buckets, with bounds that no bin of fio's straddles,
+so counts stay exact. A latency exactly on a bound is counted above it, although Prometheus would
+count it below: fio's bins don't tell it apart."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ from iopstui.model.samples import MIXED, READ, TRIM, WRITE, DriveReading
 from iopstui.model.sources import SOURCES
 from iopstui.text import printable
 
-# two for each power of two from 8 µs to 1 s, where disks are; few around it
+# two bounds for each power of two from 8 µs to 1 s, the range of disks; few outside it
 BOUNDS_NS = (
     1 << 11, 1 << 12,
     *(bound for power in range(13, 30) for bound in (1 << power, 3 << (power - 1))),
@@ -58,14 +57,16 @@ BOUNDS_NS = (
 
 
 class Buckets:
-    """A histogram that only grows. ``add`` takes an interval's own bins (by midpoint in ns)."""
+    """A histogram that only grows. ``add`` takes the bins of one interval alone (by midpoint in
+    ns)."""
 
     def __init__(self) -> None:
         self._counts = [0] * (len(BOUNDS_NS) + 1)
         self._sum_ns = 0.0
 
     def add(self, bins: Mapping[int, int], mean_ns: float | None) -> None:
-        """Count them; ``mean_ns`` is their exact mean (``None``: the mean of the bins)."""
+        """Count the values in ``bins``; ``mean_ns`` is their exact mean (``None``: compute it from
+        the bins)."""
         for key, count in bins.items():
             self._counts[bisect_right(BOUNDS_NS, key)] += count
         if mean_ns is None:
@@ -92,7 +93,7 @@ def _ms(name: str, meaning: str, part: str) -> Figure:
 
 
 def _grown(name: str, meaning: str, counters: Sequence[str], factor: int = 1) -> Figure:
-    """What counters of a drive have more, together."""
+    """The figure that says by how much these counters of a drive have grown together."""
 
     def read(reading: DriveReading) -> int | None:
         more = [counter_growth(reading, counter, factor) for counter in counters]
@@ -220,13 +221,14 @@ _SUFFIX = {"%": "_ratio", "W": "_watts"}
 
 
 class Metrics:
-    """A fold over the events of a program's sessions."""
+    """Makes metrics of the events of all sessions of a program."""
 
     def __init__(self, host: str) -> None:
         self._host = host
         self._target = ""
         self._totals: dict[str, dict[Labels, float]] = {row.name: {} for row in COUNTERS}
-        # begin at 0: the first value of a counter that appears later is no increase for Prometheus
+        # begin at 0: if a counter appears only later, Prometheus doesn't see its first value as an
+        # increase
         for name in ("frames", "runs", "runs_failed"):
             self._count(name, 0)
         for rule in HEADLINES:
@@ -258,7 +260,7 @@ class Metrics:
                 self._expectations[labels(expectation=expectation)] = float(event.passed)
 
     def end(self) -> None:
-        """End: drop the gauges of the last interval."""
+        """The session has ended: drop the gauges of the last interval."""
         self._has_ended = True
 
     def families(self) -> Iterator[Family]:
@@ -294,7 +296,7 @@ class Metrics:
 
     def _begin(self, run: StepStarted) -> None:
         self._count("runs")
-        # from 0 on, so that a rate has the first interval, too
+        # begin at 0, so that a rate includes the first interval, too
         for direction in _directions(run):
             self._add(FIO, NOTHING, direction=direction)
 
@@ -366,7 +368,7 @@ def _gauge(name: str, meaning: str, values: Mapping[Labels, float | None]) -> Fa
 
 
 def _gauges(frame: Frame, drives: Mapping[str, DriveReading]) -> Iterator[Family]:
-    """Gauges of the newest interval alone, and of the drives as they were read last."""
+    """The gauges of the newest interval, and of the drives as they were read last."""
     for row in FRAME_GAUGES:
         value = row.shown(frame)
         yield _family(row, GAUGE, value if isinstance(value, Mapping) else {(): value})

@@ -28,8 +28,8 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def exporting_sessions(arguments: argparse.Namespace, keep: bool = False) -> Iterator[Export]:
-    """Return the function that each session is passed to before it starts. UsageError for a file or
-    a port that cannot be used. ``keep`` as in ``exporting``."""
+    """Yields the function that each session must be passed to before it starts. Raises UsageError
+    for a file or a port that cannot be used. ``keep`` as in ``exporting``."""
     if arguments.textfile is None and arguments.openmetrics_listen is None:
         yield lambda session: None
         return

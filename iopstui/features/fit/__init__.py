@@ -1,1 +1,1 @@
-"""Judges whether a disk is good enough for a program that writes a log."""
+"""Judge whether a disk is good enough for a program that writes a log."""

@@ -68,7 +68,8 @@ from iopstui.text import printable, wrapped
 
 
 def run_fit(arguments: argparse.Namespace) -> int:
-    """The exit code. The table or JSON on stdout, everything else on stderr."""
+    """Run `iopstui fit`. Returns the exit code. The table or JSON goes to stdout, everything else
+    to stderr."""
     programs = read_programs()
     for problem in programs.problems:
         print_message(problem)
@@ -116,8 +117,9 @@ MACHINE_RULES = {
 
 
 class FitRunner:
-    """``judgements`` are those so far, in the order of the programs. ``notify`` gets a message when
-    a program begins, ``sink`` the session's events."""
+    """Runs programs and judges them: ``judgements`` has the results so far, in the order of the
+    programs. ``notify`` gets a message when a program begins, ``sink`` gets the session's
+    events."""
 
     def __init__(
         self, setup: FitSetup, sink: Callable[[Event], None], notify: Callable[[str], None],
@@ -131,8 +133,9 @@ class FitRunner:
         self._notify = notify
 
     def run(self) -> None:
-        """Run all programs, or those until an interruption. Raises the error of the first run that
-        fails. Afterwards the session is closed, and no scratch file is left."""
+        """Run all programs, or as many as there is time for before an interruption. Raises the
+        error of the first run that fails. Afterwards the session is closed, and no scratch file is
+        left."""
         with self.loop.open(self.setup.target) as lent:
             assert lent is not None
             for program in self.setup.programs:
@@ -167,8 +170,8 @@ class FitRunner:
 
 
 def _allocate(file: Path, size: int) -> None:
-    """A file whose blocks are allocated and not yet written, as a log has that is allocated
-    ahead."""
+    """Make a file whose blocks are allocated but not yet written, like those of a log that is
+    allocated ahead."""
     descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         os.posix_fallocate(descriptor, 0, size)
@@ -228,7 +231,8 @@ class ProgramMeters:
             self._seconds.append(second.bins)
 
     def judgement(self, disk: str, neighbours: Sequence[str] = ()) -> Judgement:
-        """What the run says; ``neighbours`` are sentences on what others did around it."""
+        """The judgement of the run; ``neighbours`` has sentences on what others did just before and
+        after it."""
         program = self._program
         disturbed = [
             *self._disturbances.result().reasons,
@@ -258,7 +262,7 @@ class ProgramMeters:
 
     def _time(self, disk: str) -> SyncTime:
         values = {name: meter.value for name, meter in self._times.items()}
-        # of a program that seldom syncs the disk writes all the time
+        # a disk writes all the time for a program that seldom syncs
         syncs = values["syncs"] if self._program.job.get("fdatasync") == "1" else None
         whole = values["whole"] if syncs else None
 
@@ -280,8 +284,8 @@ def _interval(value: float, distances: tuple[float, float]) -> tuple[float, floa
 
 # Whether others use the disk right before or after a run.
 #
-# In the run itself nobody can tell: a file system may write any number of blocks for a sync, and
-# those of a neighbour look the same (unless they are flushes).
+# During the run nobody can tell: a file system may write any number of blocks for a sync, and the
+# writes of others look the same (unless they are flushes).
 
 
 IDLE_S, POLL_S = 1.5, 0.1
@@ -300,8 +304,8 @@ class Neighbours:
     _run: Mapping[str, DiskRates] = field(default_factory=dict)
 
     def watch(self, when: str) -> None:
-        """Count what the disks do for a moment in which the job does nothing; ``when`` says which
-        one ("before")."""
+        """For a moment in which the job does nothing, count what the disks do; ``when`` says which
+        moment ("before")."""
         if self._idle:
             self._run = self.loads()
         if not self.names:
@@ -326,7 +330,7 @@ class Neighbours:
 
 
 def _others(name: str, idle: DiskRates, run: DiskRates) -> tuple[float, str]:
-    """What others do, as a share of what the disk did in the run, and a text on it."""
+    """What others do, as a share of what the disk did in the run, and a text about it."""
     ios, moved = _ios(idle), _bytes(idle)
     by_ios = ios / max(_ios(run), ios) if ios >= MIN_OTHERS[0] else 0.0
     by_bytes = moved / max(_bytes(run), moved) if moved >= MIN_BYTES_S else 0.0
@@ -342,7 +346,7 @@ def _bytes(rates: DiskRates) -> float:
     return (rates.r_bytes_s or 0.0) + (rates.w_bytes_s or 0.0)
 
 
-# What was found of programs: a table for people, and JSON.
+# Print the judgements on programs: a table for people, and JSON.
 
 
 HEAD = ("PROGRAM", "FIGURE", "NEEDS", "MEASURED", "95 % INTERVAL", "RESULT")
@@ -351,8 +355,8 @@ HEAD = ("PROGRAM", "FIGURE", "NEEDS", "MEASURED", "95 % INTERVAL", "RESULT")
 def fit_text(
     judgements: Sequence[Judgement], place: str, width: int, details: bool = False
 ) -> str:  # fmt: skip
-    """The table, what it means, and the last line. Of several programs a sentence each, so that
-    they fit one screen, but with ``details`` all."""
+    """The table, what it means, and the last line. If there are several programs, each gets one
+    sentence, so that all fit on one screen; with ``details`` each gets everything."""
     cells: list[Sequence[str]] = [HEAD]
     cells += [
         (each.program.name if not number_ else "", *_cells(row))

@@ -37,9 +37,9 @@ FAST_SYNCS, FAST_BYTES = 10_000, 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class FitSetup:
-    """What runs: the ``programs`` on scratch files in ``target``, a directory; ``run`` holds for
-    each of them. ``file_bytes`` is the size of each program's file, ``measure`` takes the place of
-    the programs' own seconds."""
+    """What runs: the ``programs``, on scratch files in ``target``, a directory, each with the
+    settings in ``run``. ``file_bytes`` has the size of each program's file; ``measure`` replaces
+    the programs' own measuring times, in seconds."""
 
     programs: tuple[Program, ...]
     target: Target
@@ -53,7 +53,7 @@ class FitSetup:
         return self.measure or program.seconds
 
     def request(self, program: Program) -> RunRequest:
-        # of the shipped job's own options none must remain beside the program's
+        # none of the shipped job's own options must remain beside the program's
         plain = {} if "fdatasync" in program.job else {"fdatasync": "0"}
         length = run_length_s(SETTLE_S, self.seconds_of(program), self.run.interval_s)
         times = {"time_based": "1", "runtime": f"{round(1000 * length)}ms"}
@@ -75,7 +75,7 @@ def split_words(words: Sequence[str], programs: Programs) -> tuple[str, tuple[Pr
 def set_up(
     directory: str, programs: Sequence[Program], run: RunRequest, measure: float | None
 ) -> FitSetup:
-    """Check everything before anything runs. UsageError, Refused or Missing."""
+    """Check everything before anything runs. Raises UsageError, Refused or Missing."""
     fio, devices = find_fio(), read_devices(Roots())
     target, job_target = choose_targets((directory,), JOB, devices, Roots())
     if job_target is None or target.kind != kinds.DIRECTORY or target.has_several:
@@ -96,7 +96,8 @@ def set_up(
 
 
 def _preflight(setup: FitSetup) -> dict[str, int]:
-    """The size of each program's file. Every run is examined now: no refusal in the middle."""
+    """The size of each program's file. Every run is checked now, so that none is refused when
+    others have run already."""
     private, sizes = private_directory(), {}
     try:
         for program in setup.programs:
@@ -131,7 +132,7 @@ def plan_lines(setup: FitSetup) -> Iterator[str]:
         else:
             speed = f"as much as the disk takes: {size(FAST_BYTES * length)} at 1 GB/s"
         yield f"  {program.name}: a scratch file of {file}, written for {length:g} s: {speed}"
-        # fio's file has whole blocks, which is a little less
+        # fio's file has whole blocks only, so it is a little smaller
         if setup.file_bytes[program.name] < 0.99 * (size_bytes(program.job["size"]) or 0):
             yield "  (there is no room for more, so it is written over and over: may be faster)"
     if setup.run.write_budget is not None:
@@ -161,7 +162,8 @@ class Programs:
         )
 
     def choose(self, words: Sequence[str]) -> tuple[Program, ...]:
-        """The programs of these names, each once; all without any. UsageError."""
+        """The programs with these names, each once; all programs if no names are given. Raises
+        UsageError."""
         chosen: dict[str, Program] = {}
         for word in words:
             program = self.find(word)
@@ -171,7 +173,7 @@ class Programs:
         return tuple(chosen.values() if words else self.by_name.values())
 
     def advice(self, word: str) -> str:
-        """What may have been meant by an unknown word."""
+        """Advice on what an unknown word may have been meant to be."""
         names = [name for one in self.by_name.values() for name in (one.name, *one.also)]
         matches = difflib.get_close_matches(word.lower(), names, n=2, cutoff=0.5)
         unused = f" {self.problems[0]}" if self.problems else ""
@@ -180,8 +182,8 @@ class Programs:
 
 
 def read_programs(directory: Path | None = None) -> Programs:
-    """The shipped programs and the user's in ``directory`` (default: ~/.config/iopstui/fits), which
-    win. Missing where the shipped ones are not there."""
+    """Read the shipped programs and the user's in ``directory`` (default: ~/.config/iopstui/fits);
+    of the same name, the user's is used. Raises Missing if the shipped ones are not there."""
     shipped = shipped_directory(FOLDER, "program's file")
     programs: dict[str, Program] = {}
     problems: list[str] = []

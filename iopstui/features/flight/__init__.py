@@ -1,1 +1,1 @@
-"""The flight recorder: a ring of hour files of all disks, and going back in it."""
+"""The flight recorder: keeps a ring of files, one an hour, on all disks, and goes back in them."""

@@ -32,8 +32,9 @@ PART = ".part"
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of the recording. ``written_s`` is when it was written last, since the epoch, by the
-    clock of then: it may have been set since the last sample, and a copy is newer."""
+    """A file of the recording. ``written_s`` is when it was last written (since the epoch, by the
+    clock at that time). That is not the time of its last sample: the clock may have been set since
+    then, and a copy is newer."""
 
     path: Path
     name: Name
@@ -42,11 +43,12 @@ class StoredFile:
 
     @property
     def latest_s(self) -> float:
-        """No sample of it is of a later time."""
+        """A time after which it has no samples."""
         return self.name.began_s + MOST_S
 
     def ended_s(self) -> float:
-        """When its last sample was taken, which is read; its beginning where it can't be."""
+        """When its last sample was taken, which is read from the file; its beginning if it can't be
+        read."""
         from iopstui.recording.reader import Recording
 
         with contextlib.suppress(OSError, IopstuiError), Recording(self.path) as recording:
@@ -56,7 +58,7 @@ class StoredFile:
 
 
 def stored_files(place: Path) -> list[StoredFile]:
-    """The files, the oldest first; of an hour that was thinned twice the finer one."""
+    """The files, the oldest first. If an hour has two thinned files, only the finer one."""
     found: dict[tuple[int, int], StoredFile] = {}
     for entry in _entries(place):
         name = parse_name(entry.name)
@@ -73,8 +75,8 @@ def stored_files(place: Path) -> list[StoredFile]:
 
 
 def unread_part(file: StoredFile, damage: str, is_last: bool) -> str:
-    """What a reader says of the ``damage`` of a file, "" if there is none: the last one may end
-    anywhere while it is written."""
+    """What to tell the reader about the ``damage`` of a file; "" if there is none, or if it only
+    ends in the middle because it is being written."""
     if not damage or (is_last and is_recorded(file.path.parent)):
         return ""
     return f"{file.path.name}: {damage}"
@@ -83,7 +85,8 @@ def unread_part(file: StoredFile, damage: str, is_last: bool) -> str:
 def nothing_found(
     began_s: float, ended_s: float, files: list[StoredFile], unread: list[str]
 ) -> UsageError:  # fmt: skip
-    """For a time without a sample; ``unread`` says what could not be read, which may have some."""
+    """The error for a time without a sample; ``unread`` says what could not be read, and may have
+    samples of it."""
     span = f"from {local_text(began_s)} to {local_text(ended_s)}"
     if unread:
         return UsageError(f"No sample {span} can be read.", "\n".join(unread))
@@ -95,8 +98,8 @@ def nothing_found(
 
 
 def last_sample_s(files: list[StoredFile]) -> float:
-    """When the last sample of these files was taken (since the epoch). Where the clock was set
-    back, that is not in the file that began last."""
+    """When the last sample in these files was taken (since the epoch). If the clock was set back,
+    it need not be in the file that began last."""
     newest_s = files[-1].name.began_s
     return max(file.ended_s() for file in files if file.latest_s >= newest_s)
 
@@ -148,8 +151,8 @@ def _entries(place: Path) -> list[os.DirEntry[str]]:
 
 
 class Ring:
-    """The files as their one writer sees them. Raises Refused if another writer has the directory,
-    UsageError if it can't be written. From any thread."""
+    """The files as their only writer sees them. Raises Refused if another writer has the directory,
+    UsageError if it can't be written to. May be used from any thread."""
 
     def __init__(self, place: Path, keep_s: float, max_bytes: int) -> None:
         self.place = place
@@ -163,7 +166,7 @@ class Ring:
         self.lock()
 
     def lock(self) -> None:
-        """Become the one writer; once more where the directory was made anew."""
+        """Become the only writer. Called again if the directory was made anew."""
         path = self.place / LOCK
         with contextlib.suppress(OSError):
             if self._lock_fd >= 0 and os.path.samestat(os.stat(path), os.fstat(self._lock_fd)):
@@ -199,8 +202,8 @@ class Ring:
         return self.place / str(name)
 
     def remove_oldest(self) -> bool:
-        """Make room; False where only files of the hour are left that is being written: a full disk
-        ends the recording, but takes nothing of this hour away."""
+        """Make room by removing the oldest file. Returns False if only files of the current hour
+        are left: a full disk ends the recording, but nothing of this hour is removed."""
         with self._mutex:
             current = parse_name(self.current.name) if self.current is not None else None
             hour = None if current is None else current.began_s // HOUR_S
@@ -210,7 +213,8 @@ class Ring:
         return False
 
     def tidy(self, now_s: float) -> None:
-        """Remove what is too old at ``now_s`` or beyond the size, the oldest first."""
+        """Remove files that are too old at ``now_s``, and as many as exceed the size, the oldest
+        first."""
         with self._mutex:
             files = stored_files(self.place)
             size = sum(file.size for file in files)
@@ -221,8 +225,8 @@ class Ring:
                     size -= file.size
 
     def to_thin(self, now_s: float) -> tuple[StoredFile, int] | None:
-        """The oldest file that is to be thinned, and how many seconds are to be between its
-        samples."""
+        """The oldest file that is due to be thinned, and how many seconds its samples shall be
+        apart then."""
         for file in stored_files(self.place):
             for age_s, every_s in STEPS:
                 old = file.written_s < now_s - age_s and file.name.every_s < every_s
@@ -231,8 +235,8 @@ class Ring:
         return None
 
     def remove_leftovers(self) -> None:
-        """Remove what a writer that was killed has left: parts, files that were thinned, and files
-        that nothing was written to."""
+        """Remove what a killed writer has left behind: partial files, files that have been thinned,
+        and files that nothing was written to."""
         from iopstui.recording import layout
 
         names = [entry.name for entry in _entries(self.place)]

@@ -19,7 +19,7 @@ LATE_S = 60.0
 
 
 def check(roots: Roots) -> Check | None:
-    """Its state, from files alone; ``None`` where the service is not installed."""
+    """The service's state, found from files alone; ``None`` if it is not installed."""
     top = roots.proc.parent
     places = [top / place / UNIT for place in ("etc/systemd/system", "usr/lib/systemd/system",
                                                "lib/systemd/system")]  # fmt: skip

@@ -33,7 +33,7 @@ MAX_WAITING = 200
 
 
 def extract(place: Path, began_s: float, ended_s: float, out: Path) -> None:
-    """Write ``out``. UsageError where nothing was recorded then."""
+    """Write the file ``out``. Raises UsageError if nothing was recorded in that span."""
     files = stored_files(place)
     if not files:
         raise no_recording(place)
@@ -42,7 +42,7 @@ def extract(place: Path, began_s: float, ended_s: float, out: Path) -> None:
         try:
             damage = copy.add(file)
         except (FileNotFoundError, RecordingTooShort):
-            continue  # removed meanwhile, or it never had a sample
+            continue  # the file was removed meanwhile, or never had a sample
         except UsageError as error:
             unread.append(f"{file.path.name}: {error.message}")
             continue
@@ -64,7 +64,7 @@ class _Copy:
 
     def add(self, file: StoredFile) -> str:
         """Copy the file's part of the span. Returns why the file could not be read completely, ""
-        if it could. Its first sample is only a baseline."""
+        if it could. Its first sample is only subtracted from."""
         with checking_figures([file.path]), Recording(file.path) as recording:
             base_s = recording.header.started_ms / 1e3
             index = recording.index()
@@ -95,8 +95,8 @@ class _Copy:
                                 if hasattr(record.value, "t") else record.value)  # fmt: skip
 
     def _records(self, recording: Recording, began_t: float, end_t: float) -> Iterator[Record]:
-        """The samples of the span and the one before it; behind the first the devices and what
-        holds at its beginning."""
+        """The samples of the span and the one before it; after the first come the devices, and what
+        holds when the span begins."""
         index = recording.index()
         place = index.key_before(index.time_before(began_t))
         waiting: list[Record] = [one for at, one in index.events if at < place]
@@ -122,7 +122,8 @@ class _Copy:
         return (self._last_ns - self._origin_ns) / 1e9
 
     def _shift_ns(self, raw: RawSample, wall_s: float) -> int:
-        """What to add to the monotonic times of a file: nothing within a boot."""
+        """What to add to the monotonic times of a file: nothing as long as the machine was not
+        rebooted."""
         if self._recorder is None:
             self._origin_wall_s = wall_s
             return 0
@@ -131,7 +132,7 @@ class _Copy:
             return 0
         if raw.arrived_ns + by_wall >= self._last_ns:
             return by_wall
-        # the clock was set back: the order in which it was recorded counts
+        # the clock was set back: the order of recording counts
         return max(0, self._last_ns + 1_000_000_000 - raw.arrived_ns)
 
     def _begin(self, recording: Recording, arrived_ns: int) -> None:
@@ -172,7 +173,7 @@ class _Copy:
         self._put(form.EVENT, self._t, lambda: ["Stopped", encoder(form.RecordingEnd)(end)])
         self._recorder.give_up()
         while not self._recorder.finished(1.0):
-            continue  # it is not live: on a slow machine the last 200 chunks take a while
+            continue  # nothing is live here: on a slow machine the last 200 chunks take a while
         if self._recorder.problem:
             raise IopstuiError(f"The span cannot be copied: {self._recorder.problem}.")
         return self._recorder.samples > 1
@@ -195,6 +196,6 @@ def _shifted_kernel(kernel: KernelSample, later_ns: int) -> KernelSample:
 
 
 def _shifted_probe(probe: ProbeSample, later_ns: int) -> ProbeSample:
-    # requests of another boot are left out: their times are of that boot
+    # requests from before a reboot are left out: their times count from the boot
     return replace(probe, time_ns=probe.time_ns + later_ns, exemplars=(),
                    arrived_ns=probe.arrived_ns + later_ns)  # fmt: skip

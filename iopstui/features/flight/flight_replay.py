@@ -1,4 +1,4 @@
-"""Play a flight recording on the screen: all its files as one, from any moment."""
+"""Play a flight recording on the screen: all its files as if they were one, from any moment on."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ CPU to read for one disk."""
 
 
 class FlightReplay(ReplaySession):
-    """Seconds count from the beginning of the first file. A pause of the recording is not waited
-    for. The worst times are the marks, once they are found. ``at_s`` is where it begins (since the
-    epoch; None: at the newest file)."""
+    """Plays the files. Seconds count from the beginning of the first file. A pause in the recording
+    is skipped. The worst times are shown as marks once they are found. ``at_s`` is where to begin
+    (since the epoch; None: at the newest file)."""
 
     longest_pause_s = PAUSE_S
 
@@ -64,13 +64,14 @@ class FlightReplay(ReplaySession):
         return self._flight_marks
 
     def time_text(self, t: float) -> str:
-        """The day and time, as the clock said here: "27 Sep 02:14:05"."""
+        """The day and local time: "27 Sep 02:14:05"."""
         return datetime.fromtimestamp(self._began[0] + t).strftime("%d %b %H:%M:%S")
 
     time_example = "02:14, 2026-11-27 02:14"
 
     def _second_of(self, text: str) -> float:
-        """Without a day it is the last time that was recorded."""
+        """The second that a text means. A time without a day means the last such time that was
+        recorded."""
         return parse_time(text, self._ended_s, "go to") - self._began[0]
 
     def _last_before(self, moment_s: float) -> int:
@@ -78,7 +79,8 @@ class FlightReplay(ReplaySession):
         return max(0, bisect_right(self._began, moment_s) - 1)
 
     def _first_of(self, moment_s: float) -> int:
-        """The first file that may be of this moment: several are where the clock was set back."""
+        """The number of the first file that may have this moment: several have it if the clock was
+        set back."""
         last = self._last_before(moment_s)
         may_be = (n for n, file in enumerate(self._files[:last]) if file.latest_s >= moment_s)
         return next(may_be, last)
@@ -107,7 +109,8 @@ class FlightReplay(ReplaySession):
 
     def _follow_set_clock(self, t: float, goal: float) -> None:
         """Go on at ``t``, where the next file begins. If that is earlier than what was shown,
-        charts begin anew, and the position goes back as the clock did, unless ``goal`` is later."""
+        charts begin anew, and the position goes back like the clock did, unless ``goal`` is
+        later."""
         if t >= self._reached - JUMP_S:
             return
         self.on_jump()
@@ -119,7 +122,8 @@ class FlightReplay(ReplaySession):
         self._sink(events.Notice(t, "info", text))
 
     def _of_file(self, file: StoredFile, start: float, goal: float) -> Iterator[Record]:
-        """The records of a file from its second ``start`` on, by the seconds of all files."""
+        """The records of a file from its second ``start`` on, with times that count from the first
+        file's beginning."""
         with Recording(file.path) as recording:
             recording.pass_over("Use")
             index, header = recording.index(), recording.header
@@ -130,7 +134,7 @@ class FlightReplay(ReplaySession):
             base_s = header.started_ms / 1e3 - self._began[0]
             first = next(one for one in recording.records() if isinstance(one, SampleRecord))
             origin_ns = first.raw.arrived_ns - int(base_s * 1e9)
-            # nothing is subtracted from a sample of another file
+            # no sample is subtracted from one of another file
             self._fold = ReplayFold(header, origin_ns, self._fold.devices)
             shown_t = index.time_before(start)
             self._follow_set_clock(base_s + max(shown_t, 0.0), goal)

@@ -1,4 +1,4 @@
-"""Look over a whole flight recording: its answers and highest seconds, without its samples."""
+"""Look through a whole flight recording: only its answers and highest seconds, not its samples."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ MOST = 10
 
 @dataclass
 class History:
-    """What happened, by time since the epoch; ``unreadable`` names files that were passed over, or
-    read in part."""
+    """What happened, by seconds since the epoch; ``unreadable`` names files that were skipped, or
+    read only in part."""
 
     answers: list[tuple[float, Answer | None]] = field(default_factory=list)
     peaks: list[tuple[float, Peaks]] = field(default_factory=list)
@@ -58,7 +58,7 @@ def read_history(place: Path, began_s: float = 0.0, ended_s: float = float("inf"
     for file in files:
         if file.name.began_s <= ended_s and file.latest_s >= began_s:
             try:
-                # removed meanwhile, or its writer was killed before the first sample
+                # the file was removed meanwhile, or its writer was killed before the first sample
                 with contextlib.suppress(FileNotFoundError, RecordingTooShort):
                     _read(file, history, began_s, ended_s, is_last=file is files[-1])
             except IopstuiError as error:
@@ -75,7 +75,7 @@ def _read(
         index = recording.index()
         if base_s + index.end < began_s:
             return
-        # samples from before its beginning are only subtracted from
+        # samples from before the beginning are only there to be subtracted
         began_t = max(0.0, file.name.began_s - base_s)
         history.seconds += index.end - began_t
         if text := unread_part(file, recording.damage, is_last):
@@ -100,7 +100,7 @@ def _read(
 
 
 def list_worst(place: Path, most: int, as_json: bool) -> int:
-    """Print them, the worst first. UsageError where nothing is recorded."""
+    """Print the worst times, the worst first. Raises UsageError if nothing is recorded."""
     if not stored_files(place):
         raise no_recording(place)
     history = read_history(place)
@@ -134,7 +134,7 @@ def _json(one: BadTime) -> dict[str, object]:
             "text": one.text, "times_usual": round(one.times, 1) or None}  # fmt: skip
 
 
-# How long requests take at this hour on other days, by a flight recording.
+# How long requests take at this hour on other days, as a flight recording says.
 
 
 DAY_S = 86400.0
@@ -155,8 +155,9 @@ def usual_at(
     place: Path, moment_s: float, is_same: Callable[[str, BlockDevice | None, float], bool] | None
     = None,
 ) -> dict[str, Usual]:  # fmt: skip
-    """By disk; the hour around ``moment_s`` on the days before it. A day does not count for a disk
-    that was another one then: ``is_same`` of its name, what was recorded of it, and when."""
+    """By disk, from the hour around ``moment_s`` on the days before. A day on which the name meant
+    another disk does not count; ``is_same`` says that, given the name, the device as it was
+    recorded, and the time."""
     by_disk: dict[str, list[list[float]]] = defaultdict(list)
     for day in range(1, MAX_DAYS + 1):
         middle_s = moment_s - day * DAY_S
@@ -174,7 +175,7 @@ def usual_at(
 
 
 def longest_by_minute(peaks: Sequence[tuple[float, Peaks]]) -> dict[str, list[float]]:
-    """The slowest second of each minute, by disk, however finely they are recorded."""
+    """The slowest second of each minute, by disk, whether or not the file was thinned."""
     longest: dict[str, dict[int, float]] = defaultdict(dict)
     for at, one in peaks:
         for name, peak in one.disks.items():

@@ -1,4 +1,5 @@
-"""What is usual at this hour for the disks of this machine, for the answers of the live screen."""
+"""What is usual at this hour for the disks of this machine. The answers on the live screen use
+it."""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ from iopstui.model.block.device import BlockDevice
 
 
 def hour_medians(devices: Mapping[str, BlockDevice], now_s: float) -> dict[str, HourMedian]:
-    """By disk, from the first flight recording of this machine that has enough days."""
+    """The usual latency by disk, from the first flight recording of this machine that has enough
+    days."""
     booted_s = now_s - time.clock_gettime(time.CLOCK_BOOTTIME)
     for one in recorded_directories():
-        # most machines have none, and load nothing of this
+        # most machines have no recording, and need none of these modules
         from iopstui.features.flight.history import usual_at
         from iopstui.recording.reader import Recording
 
@@ -37,8 +39,9 @@ def hour_medians(devices: Mapping[str, BlockDevice], now_s: float) -> dict[str, 
 
 
 class _SameDisk:
-    """Whether a disk of that name was the same one. Names are given anew at each boot, and serial
-    numbers are not recorded, so disks that are alike are known since the boot alone."""
+    """Whether a disk of that name was the same one. Each boot may give names anew, and serial
+    numbers are not recorded, so a disk that has a like one in the machine is known only since the
+    last boot."""
 
     def __init__(self, devices: Mapping[str, BlockDevice], booted_s: float) -> None:
         self._kinds = {name: _kind(device) for name, device in devices.items()}

@@ -41,7 +41,7 @@ MAX_GROUPS = 3
 
 
 def why_then(place: Path, at_s: float, length_s: float, as_json: bool) -> int:
-    """Print the answer; the exit code says the verdict, as that of `iopstui why`."""
+    """Print the answer. The exit code tells the verdict, like that of `iopstui why`."""
     span = read_span(place, at_s, at_s + length_s)
     held = stretches(span.answers, span.began_s)
     main = worst(held)
@@ -59,8 +59,9 @@ def why_then(place: Path, at_s: float, length_s: float, as_json: bool) -> int:
 
 
 def _report(span: Span, main: Stretch | None) -> Report:
-    """The seconds of the worst answer, judged again for its figures and what it rests on. Where
-    that gives another answer, the one of then counts: it knew the disk's health and limits."""
+    """Judge the seconds of the worst answer again, for its figures and for what it rests on. If
+    that gives another answer, the recorded one counts, because it was given with knowledge of the
+    disk's health and limits."""
     part = span
     if main is not None and main.answer.state != GOOD:
         part = span.cut(main.began_s - LATE_S, main.ended_s - LATE_S)
@@ -81,8 +82,9 @@ def _report(span: Span, main: Stretch | None) -> Report:
 
 
 def _of_same_seconds(use: DiskUse | None, frames: Sequence[Frame]) -> DiskUse | None:
-    """Readings of who used the disks are longer than frames. Where a disk did more or less in them
-    than in ``frames``, they are of other seconds, and so are the shares of its users."""
+    """``use``, if it is about the same seconds as ``frames``. A reading of who used the disks spans
+    more time than a frame. If a disk did more or less in the reading than in the frames, it
+    includes other seconds, and the shares of its users may be wrong."""
     if use is None:
         return None
     seconds = sum(frame.seconds or 0.0 for frame in frames)
@@ -97,9 +99,9 @@ def _of_same_seconds(use: DiskUse | None, frames: Sequence[Frame]) -> DiskUse | 
 
 
 def _with_recorded(pairs: list[Pair], main: Stretch, moment: str) -> list[Pair]:
-    """The recorded answer first, with the situation of its disk. Where these seconds give the same
-    answer, their figures count; where they don't, or don't say who, what was recorded is of a
-    moment, which is named."""
+    """Put the recorded answer first, with the situation of its disk. If these seconds give the same
+    answer, their figures are used. If they don't, or don't say who did it, the recorded words are
+    used, and the moment they are about is named."""
     of_disk = [pair for pair in pairs if pair[1].disk == main.answer.disk]
     if not of_disk:
         return pairs
@@ -145,7 +147,8 @@ def _moment(span: Span, at: float) -> str:
 
 
 def _words(answer: Answer) -> str:
-    """Figures of a moment say nothing of a long time in which all was well."""
+    """The words of an answer. If all was well for a long time, they are without figures, which are
+    of one moment only."""
     if answer.state == GOOD and answer.verdict == NOTHING:
         return f"{SIGNS[GOOD]} nothing waits for a disk"
     return printable(answer.sentence)
@@ -170,8 +173,8 @@ def _peak_lines(span: Span, usual: Mapping[str, Usual]) -> Iterator[str]:
         if ms > longest.get(name, (-1.0, 0.0))[0]:
             longest[name] = ms, at
     for name, (ms, at) in longest.items():
-        # peaks are of stretches, which may begin before the span or end after it: where the slowest
-        # second of such a one is outside, one inside may be unknown
+        # a peak is the highest of a stretch, which may begin before the span or end after it: if
+        # that second is outside the span, the highest one inside may be unknown
         if not (is_fine or span.began_s < at <= span.ended_s):
             continue
         yield (f"slowest second of {printable(name)}: {units.milliseconds(ms)} on average, "
@@ -187,7 +190,7 @@ def _second_means(span: Span) -> Iterator[tuple[str, float, float]]:
 
 
 def _peaks(span: Span) -> Iterator[tuple[str, float, float]]:
-    """The slowest second of each disk in each stretch, in the same form."""
+    """The slowest second of each disk in each stretch, in the same form as ``_second_means``."""
     for at, peaks in span.peaks:
         for name, peak in peaks.disks.items():
             if peak.ms is not None:
@@ -195,7 +198,8 @@ def _peaks(span: Span) -> Iterator[tuple[str, float, float]]:
 
 
 def _compared(ms: float, usual: Usual | None) -> str:
-    """How ``ms`` compares with the same hour of other days, in brackets; "" if that is unknown."""
+    """Text in brackets on how ``ms`` compares with the same hour of other days; "" if that is
+    unknown."""
     if usual is None or not usual.ms:
         return ""
     return (f" ({ms / usual.ms:.1f}× the median of a minute's slowest second at this hour on "
@@ -220,7 +224,7 @@ def _json(
     }  # fmt: skip
 
 
-# The one of several like disks that is slow for its load, in a span of a flight recording.
+# Which one of several like disks is slow for its load, in a span of a flight recording.
 
 
 MIN_SPAN_S = 86400.0
@@ -228,7 +232,7 @@ RULE, RULE_OF_ARRAY = "siblings", "slow-member"
 
 
 def slowed_disk(span: Span) -> SlowedDisk | None:
-    """The disk that is slow on the last days of a span, which must be longer than one."""
+    """The disk that is slow on the last days of a span; the span must be longer than one day."""
     if span.ended_s - span.began_s <= MIN_SPAN_S:
         return None
     days = SiblingDays(span.devices, _day, span.same_since)
@@ -243,7 +247,7 @@ def _day(at: float) -> str:
 
 
 def sibling_lines(span: Span, found: SlowedDisk | None) -> Iterator[str]:
-    """What was found, and the next step; in a shorter span what was found then."""
+    """Lines on what was found, and the next step."""
     if found is not None:
         disk = found.odd.disk
         yield printable(_text(found))
@@ -269,7 +273,7 @@ def _text(found: SlowedDisk) -> str:
 
 
 def sibling_json(found: SlowedDisk | None) -> dict[str, object] | None:
-    """The disk; how many times as long as its siblings' its requests took, by day."""
+    """The disk, and by day the factor by which its requests took longer than its siblings'."""
     if found is None:
         return None
     odd = found.odd

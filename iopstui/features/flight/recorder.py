@@ -1,7 +1,6 @@
-"""Record a session to a ring of files: which file, what is in it beside the samples, what is wrong.
-
-The session's thread folds and decides; a thread of its own opens, closes and removes files, another
-one thins them, so a slow disk holds up nothing that is measured."""
+"""Record a session to a ring of files: when to begin a file, what to write besides the samples, and
+what to report. The session's thread collects and decides; another thread opens, closes and removes
+files, and a third one thins them, so a slow disk delays no measurement."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ LOWEST_PRIORITY = 19
 
 
 class FlightRecorder:
-    """``attach`` it to a session before that starts. ``say`` prints a line for people."""
+    """Records sessions: call ``attach`` before one starts. ``say`` prints a line for people."""
 
     def __init__(
         self, ring: Ring, say: Callable[[str], object], clock: Clock | None = None,
@@ -88,8 +87,9 @@ class FlightRecorder:
     def attach(
         self, session: LiveSession, begin_again: Callable[[], None] | None = None
     ) -> None:  # fmt: skip
-        """Record this session, which is about to start. ``begin_again`` is called once when another
-        disk has done I/O; the session that it brings is attached, too."""
+        """Record this session, which is about to start. ``begin_again`` is called once if a disk
+        that the session does not know has done I/O; it must start a new session, and attach it,
+        too."""
         self._session, self._begin_again = session, begin_again
         self._seen_disks = self._used_disks()
         self._groups = CgroupReader(session.target.devices_below, self._roots)
@@ -110,7 +110,7 @@ class FlightRecorder:
             self._thread.start()
 
     def close(self) -> None:
-        """The session has ended, which closes the file. A disk that hangs is not waited for."""
+        """The session has ended: close the file, but don't wait for a disk that hangs."""
         self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(CLOSE_TIMEOUT_S)
@@ -153,7 +153,7 @@ class FlightRecorder:
         self._jobs.put(lambda: self._note_use(session, t, uses))
 
     def _write_rest(self) -> None:
-        """The session ends: write down what is only written every few seconds."""
+        """The session ends: write what is otherwise written only every few seconds."""
         session = self._session
         assert session is not None
         if self._frame_t > self._peaks_at:
@@ -165,8 +165,8 @@ class FlightRecorder:
         done.wait(LAST_USE_TIMEOUT_S)
 
     def _check_file(self, wall_s: float, offset_s: float) -> None:
-        """Have another file begun where one is due, and one that can't be written tried again.
-        ``offset_s`` moves when the clock was set before the newest sample."""
+        """Begin another file if one is due, and try again to write one that could not be written.
+        ``offset_s`` changes when the clock was set since the last sample."""
         file = self._file
         if self._wall_offset_s is None:
             self._wall_offset_s = offset_s
@@ -203,11 +203,13 @@ class FlightRecorder:
         while (job := self._jobs.get()) is not None:
             try:
                 job()
-            except Exception as error:  # a bug here must not look like a recording that goes on
+            except (
+                Exception
+            ) as error:  # after a bug here it must not look as if the recording went on
                 self._say(f"The flight recorder has failed: internal error {error!r}.")
 
     def _open_next(self) -> None:
-        """Begin a file; what holds at this moment is repeated in it."""
+        """Begin a file, and repeat in it what holds at this moment."""
         try:
             self._ring.lock()
             self._open()
@@ -229,12 +231,12 @@ class FlightRecorder:
             session.add_record(self._answer)
 
     def _look_after(self) -> None:
-        """Remove what is too old or too much; notice a file that is gone."""
+        """Remove files that are too old or too many; notice if the current file is gone."""
         file = self._file
         if file is not None and not file.problem and not file.is_there:
             self._file = None
             self._pause(f"{printable(str(file.path))} was removed")
-        # a clock that is set, forward or back, makes no hour older
+        # setting the clock, forward or back, does not make files older
         now_s = self._clock.monotonic_ns() / 1e9 + min(self._keep_offset_s, self._now_offset_s())
         self._ring.tidy(now_s)
         found = self._ring.to_thin(now_s)
@@ -246,7 +248,8 @@ class FlightRecorder:
         self._look_for_disks()
 
     def _look_for_disks(self) -> None:
-        """A disk that had done no I/O when the session began needs a session that knows it."""
+        """If a disk does its first I/O after the session began, a new session is needed that knows
+        it."""
         session, begin_again, used = self._session, self._begin_again, self._used_disks()
         is_news, self._seen_disks = used - self._seen_disks, self._seen_disks | used
         if begin_again is None or session is None or not is_news:
@@ -265,8 +268,8 @@ class FlightRecorder:
         return {row.name for row in rows if row.reads or row.writes or row.discards}
 
     def _thin(self, file: StoredFile, every_s: int) -> None:
-        """In a thread of its own: one that a thread starts has its priority, and what writes the
-        samples must not wait for other programs."""
+        """Thin a file in another process. It is started by another thread, whose low priority it
+        inherits, since what writes the samples must not wait for other programs."""
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
         try:
@@ -278,7 +281,7 @@ class FlightRecorder:
             self._say(f"{printable(file.path.name)} stays as it is: {printable(str(error))}")
 
     def _note_use(self, session: LiveSession, t: float, uses: Sequence[DiskUse]) -> None:
-        """Write down who used the disks in the last seconds, if anybody did."""
+        """Record who used the disks in the last seconds, if anybody did."""
         reader = self._groups
         if session is not self._session:
             return  # another one has begun since
@@ -295,8 +298,9 @@ class FlightRecorder:
 
 
 def _load_readers() -> None:
-    """Load what the first ticks need. On a machine short of CPU time or with a slow disk that makes
-    the second sample late, and a first one alone says nothing."""
+    """Load the modules that the first ticks need. On a machine that is short of CPU time or has a
+    slow disk, loading them later would delay the second sample, and one sample alone says
+    nothing."""
     from iopstui.linux.activity import disk_use  # noqa: F401
     from iopstui.linux.machine import conditions  # noqa: F401
     from iopstui.linux.network import endpoints  # noqa: F401
@@ -304,7 +308,7 @@ def _load_readers() -> None:
     from iopstui.linux.probe import bpf, bpf_probe  # noqa: F401
 
 
-# One file of the ring: a recording that makes room for itself, and is on the disk every 5 s.
+# One file of the ring: a recording that makes room for itself, and is synced to the disk every 5 s.
 
 
 SYNC_S = 5.0
@@ -312,8 +316,8 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class HourFile(Recorder):
-    """``make_room`` removes something and returns True, or False where nothing is left to remove.
-    It is called in the recorder's thread, which nobody waits for."""
+    """A file of the ring. ``make_room`` removes something and returns True, or returns False if
+    nothing is left to remove. It is called in the recorder's thread, which nobody waits for."""
 
     is_listed = False
     compression_level = 4

@@ -1,4 +1,4 @@
-"""Directories of flight recordings, where the core lists and opens recordings."""
+"""Make directories of flight recordings appear where the core lists and opens recordings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
 
 def open_replay(path: Path, speed: float) -> ReplaySession:
-    """Its replay, from its newest hour on. UsageError where it has no recording."""
+    """The replay of a directory, from its newest hour on. Raises UsageError if there is no
+    recording in it."""
     from iopstui.features.flight.flight_replay import FlightReplay
 
     return FlightReplay(path, None, speed)
 
 
 def recorded_directories() -> list[RecentRecording]:
-    """The service's directory and those that were recorded to lately, the newest first."""
+    """The service's directory, and the directories that were recorded to lately, the newest
+    first."""
     found = []
     for path in dict.fromkeys((SERVICE_DIRECTORY, *reversed(remembered_paths()))):
         with contextlib.suppress(IopstuiError, OSError):

@@ -37,10 +37,10 @@ MAX_CLOCK_STEP_S = 60.0
 
 @dataclass
 class Span:
-    """What was recorded from ``began_s`` to ``ended_s`` (since the epoch). ``answers`` are (when,
-    answer), the first of them may have been given before; None where a file ends. ``uses`` are
-    (until when, who used the disks). ``findings`` held in the span. ``same_since`` is from when on
-    a name has been that of the same disk: names are given anew at each boot."""
+    """What was recorded from ``began_s`` to ``ended_s`` (since the epoch). ``answers`` has pairs
+    (when, answer); the first may have been given before the span, and the answer is None where a
+    file ends. ``uses`` has pairs (until when, who used the disks). ``findings`` held in the span.
+    ``same_since`` says since when a name has meant the same disk: each boot may give names anew."""
 
     began_s: float
     ended_s: float
@@ -90,7 +90,7 @@ def read_span(place: Path, began_s: float, ended_s: float) -> Span:
     span = Span(began_s, ended_s)
     unreadable: IopstuiError | None = None
     for file in overlapping(files, began_s, ended_s):
-        # a writer may have removed it since; one that was killed may have left no sample
+        # a writer may have removed the file since, or may have been killed before the first sample
         try:
             with contextlib.suppress(FileNotFoundError, RecordingTooShort):
                 _read(file, span, is_last=file is files[-1])
@@ -105,7 +105,7 @@ def read_span(place: Path, began_s: float, ended_s: float) -> Span:
 
 
 def overlapping(files: list[StoredFile], began_s: float, ended_s: float) -> list[StoredFile]:
-    """The files that may have a sample of this time."""
+    """The files that may have samples of this time."""
     return [
         file for file in files
         if file.name.began_s <= ended_s
@@ -123,7 +123,7 @@ def _read(file: StoredFile, span: Span, is_last: bool) -> None:
             span.notes.append(text)
         if base_s > span.ended_s or base_s + index.end < span.began_s or not index.samples:
             return
-        # samples from before its beginning are only subtracted from
+        # samples from before the beginning are only there to be subtracted
         began_t = max(0.0, file.name.began_s - base_s)
         if span.frames and base_s + began_t < span.frames[-1][0] - JUMP_S:
             span.notes.append(f"the clock was set back, and some of this time was recorded twice: "
@@ -160,14 +160,14 @@ def _note(span: Span, base_s: float, t: float, value: object) -> None:
     at = base_s + t
     inside = span.began_s < at <= span.ended_s
     match value:
-        # these two are written down some seconds after what they are of
+        # these two are written some seconds after the time they are about
         case RecordedUse():
             _note_use(span, base_s, value)
         case Peaks() if span.began_s < at and at - value.seconds < span.ended_s:
             span.peaks.append((at, value))
         case events.AnswerGiven() if at <= span.ended_s:
             while not inside and span.answers and span.answers[-1][1] is not None:
-                span.answers.pop()  # of this file the last one before the span
+                span.answers.pop()  # the last one in this file before the span
             is_hole = value.answer.rule == events.UNREADABLE
             span.answers.append((at, None if is_hole else value.answer))
             if is_hole:
@@ -181,8 +181,8 @@ def _note(span: Span, base_s: float, t: float, value: object) -> None:
 
 
 def _note_use(span: Span, base_s: float, value: RecordedUse) -> None:
-    # a reading belongs to the span if most of it does; older recordings have times of the whole
-    # session in files after the first
+    # a reading belongs to the span if most of it does; in older recordings, the times in files
+    # after the first count from the session's beginning
     use, until_s = value.use, base_s + min(value.use.t, value.t)
     if not span.began_s < until_s - use.seconds / 2 <= span.ended_s:
         return

@@ -1,8 +1,8 @@
-"""Thin a file: fewer samples, and the same growths, histograms, answers and highest seconds.
-
-All counters of a sample are cumulative, so leaving samples out adds up what was between them, and
-loses nothing of a histogram. What was highest in between is in the records of peaks, which are
-joined and never averaged. Samples are copied as text: nothing of them is decoded."""
+"""Thin a file: keep fewer samples, but the same total growth, histograms, answers and highest
+seconds. All counters of a sample are cumulative, so if samples are left out, the next difference
+includes what was between them, and histograms lose nothing. The highest seconds in between are in
+the records of peaks, which are joined and never averaged. Samples are copied as text, without
+decoding them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Piece = tuple[bytes, float, bytes]
 
 
 def thin(file: StoredFile, every_s: int) -> Path:
-    """Put a file with a sample in ``every_s`` seconds in place of this one. UsageError where that
-    would hide that not all of it can be read."""
+    """Replace this file with one that has a sample every ``every_s`` seconds. Raises UsageError if
+    this file can't be read completely, since the new one would hide that."""
     target = file.path.with_name(str(file.name._replace(every_s=every_s)))
     part = target.with_name(target.name + PART)
     with Recording(file.path) as recording, open(part, "wb", opener=_private) as out:
@@ -65,7 +65,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def _thinned(recording: Recording, every_s: int) -> Iterator[Piece]:
-    """The chunks of the thinned file, with their JSON."""
+    """The chunks of the thinned file, each with its JSON."""
     held: Piece | None = None
     is_first = True
     beside = _Beside(recording, every_s)
@@ -91,7 +91,7 @@ def _thinned(recording: Recording, every_s: int) -> Iterator[Piece]:
 
 
 def _header(data: bytes, every_s: int) -> bytes:
-    """The header, which says how far the samples are apart."""
+    """The header, with the new interval between samples."""
     content = json.loads(data)
     names = content["layouts"]["Header"]
     content["header"][names.index("interval_s")] = float(every_s)
@@ -99,7 +99,7 @@ def _header(data: bytes, every_s: int) -> bytes:
 
 
 class _Beside:
-    """The records between the samples: joined, left out, or passed on."""
+    """What becomes of the records between the samples: they are joined, left out, or passed on."""
 
     def __init__(self, recording: Recording, every_s: int) -> None:
         self._recording = recording
@@ -127,7 +127,8 @@ class _Beside:
                 yield form.EVENT, t, data
 
     def _is_news(self, answer: events.AnswerGiven) -> bool:
-        """Another answer is, and its first figures of that alone; then one in each stretch."""
+        """Whether an answer is to be kept: a different one is, then the first one with figures of
+        its own seconds, and then one in each stretch."""
         before = self._answer
         changed = before is None or not is_same(before.answer, answer.answer)
         if before is None or changed or answer.t - before.t >= self._every_s or self._is_first:

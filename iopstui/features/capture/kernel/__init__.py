@@ -1,1 +1,1 @@
-"""The capture: each request of a disk, noted in the kernel by BPF programs of iopstui's own."""
+"""The capture in the kernel: iopstui's own BPF programs note each request to a disk."""

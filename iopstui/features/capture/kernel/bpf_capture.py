@@ -1,7 +1,7 @@
-"""The capture by iopstui's own BPF programs: loads them, reads their ring, removes them.
+"""Loads iopstui's own BPF programs for the capture, reads the ring they write to, and removes them.
 
 It needs the kernel's BTF (Linux 5.12). Everything is bound to file descriptors: nothing stays in
-the kernel when the process ends, however."""
+the kernel when the process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ _NAME_BYTES = 15
 
 
 class CaptureUnusable(Exception):
-    """Error: the capture cannot work here; the message gives the reason."""
+    """The capture cannot work here; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records of a poll, word by word: a list of each (TIME, SECTOR, ... TOTAL), in the order of
-    the ring. ``lost``: records that were overwritten before they were read."""
+    """The records of one poll, as one list for each of their words (TIME, SECTOR, ... TOTAL), in
+    the order of the ring. ``lost`` is the number of records that were overwritten before they were
+    read."""
 
     columns: tuple[list[int], ...]
     lost: int
@@ -47,8 +48,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class CaptureCounts:
-    """What the programs counted besides: completions without an issue, requests that were sent
-    again, requests whose process is not certain."""
+    """What the programs counted besides the records: completions of requests whose start was not
+    seen, requests that were sent again, and requests whose process is not certain."""
 
     missed: int
     requeued: int
@@ -56,8 +57,8 @@ class CaptureCounts:
 
 
 class BpfCapture:
-    """Notes the requests of these disks from construction on; raises CaptureUnusable if it
-    can't."""
+    """Notes the requests of these disks from its construction on. Raises CaptureUnusable if that is
+    not possible."""
 
     def __init__(self, regions: Sequence[Region], roots: Roots) -> None:
         self._roots = roots
@@ -80,7 +81,8 @@ class BpfCapture:
             raise CaptureUnusable(f"the kernel refuses the programs ({error.strerror})") from None
 
     def take(self, last: bool = False) -> Batch:
-        """The records that were complete at the poll before this one; with ``last`` all."""
+        """The new records that were there at the call before this one, and so are complete by now;
+        with ``last`` all new ones."""
         assert self._ring is not None and self._counters is not None
         head = self._counter(programs.HEAD)
         upto = head if last else self._last_head
@@ -156,7 +158,7 @@ class BpfCapture:
 def _codes(
     kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps, bios: bool
 ) -> dict[str, bytes]:
-    """The programs by their tracepoints, in the order in which they are attached."""
+    """The programs by the names of their tracepoints, in the order in which they are attached."""
     if bios:
         return {
             points.BIO_COMPLETE: programs.bio_completion_program(kernel, disks, maps),

@@ -1,4 +1,5 @@
-"""Offsets of the members that the capture's programs read, by the kernel's own type data."""
+"""The offsets of the struct members that the capture's programs read, from the kernel's own type
+data (BTF)."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ _CGROUP_PATH = (("bio", "bi_blkg"), ("blkcg_gq", "blkcg"), ("cgroup_subsys_state
 
 @dataclass(frozen=True, slots=True)
 class CaptureTypes:
-    """Offsets (bytes) of members by "struct.member", the tracepoints' numbers, and the place of the
-    request or bio among their arguments. ``cgroup``: the offsets to follow from a bio; empty if
-    this kernel accounts no I/O to cgroups."""
+    """The offsets (bytes) of members by "struct.member", the tracepoints' numbers, and which of a
+    tracepoint's arguments is the request or bio. ``cgroup`` has the offsets to follow from a bio to
+    its cgroup; it is empty if this kernel accounts no I/O to cgroups."""
 
     at: dict[str, int]
     tracepoints: dict[str, int]
@@ -34,7 +35,8 @@ class CaptureTypes:
 
 
 def capture_types(data: bytes, events: Sequence[str]) -> CaptureTypes:
-    """Those for the tracepoints ``events``. ValueError or KeyError if the kernel's types differ."""
+    """The types for the tracepoints ``events``. Raises ValueError or KeyError if the kernel's types
+    are not the expected ones."""
     try:
         return _capture_types(data, events)
     except (struct.error, IndexError):

@@ -1,10 +1,9 @@
-"""The programs of the capture, as BPF instructions.
-
-When a request is allocated, its process and cgroup are noted under the address of its bio: a
-request may be sent to the disk by another thread. When it is sent, a record of eight words is
-written into a ring that iopstui reads: time, sector, and words in which equal requests are equal
-(model/packing.py). Requests in flight are known by queue and tag, so a completion that the kernel
-did not show is repaired by the next request of that tag.
+"""Builds the programs of the capture as BPF instructions. When a request is allocated, its process
+and cgroup are noted under the address of its bio, because another thread may send the request to
+the disk. When it is sent, a record of eight words is written into a ring that iopstui reads: time,
+sector, and words that are equal for equal requests (model/packing.py). Requests in flight are kept
+by queue and tag: if a completion was not seen, the next request with that tag shows that the one
+before has ended.
 
 Whether a request is sequential is decided here, where the order is known: each process and
 direction has a table of places where recent requests ended. A request that begins at one is
@@ -47,17 +46,17 @@ TIME, SECTOR, SHAPE, DEPTH, REGION, CGROUP, TOTAL = range(7)
 # the tables: places where requests ended, 128 for each of 64 groups of processes and directions
 ENDS_BITS, GROUPS_BITS = 7, 6
 ENDS_BYTES = 8 << (ENDS_BITS + GROUPS_BITS)
-# requests in flight of a process, by a hash of its number
+# how many requests of a process are in flight, by a hash of its number
 DEPTHS_BITS = 10
 DEPTHS_AT = ENDS_BYTES
 TOTAL_AT = DEPTHS_AT + (8 << DEPTHS_BITS)
-# who allocated: bio, process, cgroup, the bio's flags
+# who allocated a request: bio, process, cgroup, the bio's flags
 SUBMITTERS_BITS, SUBMITTER_BITS = 13, 5
 SUBMITTERS_AT = TOTAL_AT + 64
 TABLES_BYTES = SUBMITTERS_AT + (1 << (SUBMITTERS_BITS + SUBMITTER_BITS))
 # the counters: records written, completions without an issue, requeues, unknown processes
 HEAD, MISSED, REQUEUED, UNKNOWN, COUNTERS_BYTES = 0, 64, 72, 80, 128
-# bios in flight of a disk without requests, by a hash of their address
+# bios in flight of a disk that has no requests of its own, by a hash of their address
 BIO_SLOTS_BITS = 14
 SLOT_BITS = 4
 
@@ -73,7 +72,8 @@ _S_CGROUP, _S_SECTOR, _S_SECTORS, _S_FLAGS, _S_DEPTH, _S_TOTAL = -8, -16, -24, -
 
 @dataclass(frozen=True, slots=True)
 class Maps:
-    """Descriptors of the maps: the ring of ``1 << ring_bits`` records, tables and counters."""
+    """The file descriptors of the maps: the ring of ``1 << ring_bits`` records, the tables and the
+    counters."""
 
     ring: int
     ring_bits: int
@@ -83,7 +83,8 @@ class Maps:
 
 @dataclass(frozen=True, slots=True)
 class CapturedDisk:
-    """A disk: its requests in flight, and of a partition the sectors ``first`` to ``last``."""
+    """A disk: where its requests in flight are kept, and, if only a partition is captured, its
+    sectors ``first`` to ``last``."""
 
     slots: InFlightMap
     first: int = 0
@@ -91,7 +92,7 @@ class CapturedDisk:
 
 
 def allocation_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
-    """At ``block_getrq``: note who wants a request, and write a record of a flush."""
+    """Runs at ``block_getrq``: note who wants a request, and write a record if it is a flush."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[GETRQ])
     _load_bio_disk(p, kernel)
@@ -124,7 +125,7 @@ def issue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Map
     p.load(8, 4, IO, kernel.at["request.__sector"])
     p.store(STACK, _S_SECTOR, 4)
     _find_request_slot(p, kernel, disks)
-    # one that is sent again has its record
+    # a request that is sent again has its record already
     p.load(8, 3, SLOT, 0)
     p.do_with("=", 4, IO)
     p.do("+", 4, 1)
@@ -141,7 +142,7 @@ def issue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Map
 
 
 def completion_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
-    """At ``block_rq_complete``: it is no longer in flight."""
+    """Runs at ``block_rq_complete``: the request is no longer in flight."""
     p = Program()
     at = kernel.argument[COMPLETE]
     p.load(8, IO, 1, 8 * at)
@@ -168,7 +169,7 @@ def completion_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps
 
 
 def requeue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
-    """At ``block_rq_requeue``: the next issue of this request is no new one."""
+    """Runs at ``block_rq_requeue``: when this request is issued next, it is not a new one."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[REQUEUE])
     p.load(8, 4, IO, kernel.at["request.__sector"])
@@ -183,7 +184,8 @@ def requeue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: M
 
 
 def bio_queue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
-    """At ``block_bio_queue``, for a disk without requests of its own: write the bio's record."""
+    """Runs at ``block_bio_queue``, for a disk without requests of its own: write the bio's
+    record."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[BIO_QUEUE])
     _load_bio_disk(p, kernel)
@@ -208,7 +210,7 @@ def bio_queue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps:
 def bio_completion_program(
     kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps
 ) -> bytes:
-    """At ``block_bio_complete``: it is no longer in flight."""
+    """Runs at ``block_bio_complete``: the bio is no longer in flight."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[BIO_COMPLETE])
     _load_bio_disk(p, kernel)
@@ -249,7 +251,7 @@ def _load_disk_number(p: Program, kernel: CaptureTypes) -> None:
 
 
 def _load_process(p: Program, kernel: CaptureTypes) -> None:
-    """PID = the process that runs; the bio's cgroup on the stack."""
+    """Set PID to the process that runs, and store the bio's cgroup on the stack."""
     p.call(GET_CURRENT_PID_TGID)
     p.do_with("=", PID, 0)
     p.do(">>", PID, 32)
@@ -267,7 +269,8 @@ def _load_cgroup(p: Program, kernel: CaptureTypes) -> None:
 
 
 def _hash_address(p: Program, maps: Maps, to: int, pointer: int) -> None:
-    """The kernel lets programs compute with the distance of two pointers alone. r2 is used."""
+    """Hash an address into the register ``to``. Programs may not compute with a pointer, only with
+    the distance between two pointers. Overwrites r2."""
     p.value(2, maps.tables)
     p.do_with("=", to, pointer)
     p.do_with("-", to, 2)
@@ -321,7 +324,8 @@ def _store_length(p: Program, register: int) -> None:
 
 
 def _load_kind(p: Program, register: int) -> None:
-    """KIND and the flags of operation and flags in ``register``; no passthrough."""
+    """Set KIND and the flags on the stack from a request's operation and flags in ``register``.
+    Passthrough requests are left out."""
     p.do_with("=", KIND, register)
     p.do("&", KIND, _OPERATION)
     p.jump(KIND, ">=", _PASSTHROUGH, "out")
@@ -344,7 +348,7 @@ def _load_kind(p: Program, register: int) -> None:
 
 
 def _mark_metadata(p: Program, register: int) -> None:
-    """Metadata, by the flags in ``register``, counts as another process."""
+    """Mark PID if the flags in ``register`` say metadata: it is counted like another process."""
     p.do("&", register, _REQ_META)
     p.jump(register, "==", 0, "data")
     p.do("|", PID, METADATA)
@@ -352,7 +356,8 @@ def _mark_metadata(p: Program, register: int) -> None:
 
 
 def _find_request_slot(p: Program, kernel: CaptureTypes, disks: Sequence[CapturedDisk]) -> None:
-    """SLOT = the place of the request IO, by its queue and tag. Others' requests are left out."""
+    """SLOT = the place of the request IO, by its queue and tag. Requests of other disks are left
+    out."""
     p.load(8, 2, IO, kernel.at["request.q"])
     p.load(8, 2, 2, kernel.at["request_queue.disk"])
     _load_disk_number(p, kernel)
@@ -372,8 +377,8 @@ def _find_request_slot(p: Program, kernel: CaptureTypes, disks: Sequence[Capture
 
 
 def _load_slot_address(p: Program) -> None:
-    """SLOT = the address of the slot of that number in the map whose value is at r2; other disks
-    are left out."""
+    """SLOT = the address of slot number SLOT in the map whose value is at r2. Whatever falls
+    through to here is of another disk, and left out."""
     p.goto("out")
     p.label("slot")
     p.do("<<", SLOT, SLOT_BITS)
@@ -381,7 +386,7 @@ def _load_slot_address(p: Program) -> None:
 
 
 def _skip_outside(p: Program, disk: CapturedDisk, number: int) -> None:
-    """Leave out what is outside of a partition."""
+    """Leave out requests outside the partition, if ``disk`` is one."""
     if disk.last is None:
         return
     p.load(8, 5, STACK, _S_SECTOR)
@@ -398,8 +403,8 @@ def _find_bio_slot(
     maps: Maps,
     everywhere: bool = False,
 ) -> None:
-    """SLOT = the place of the bio IO, whose disk is r3. A bio that ends no longer has the sector
-    it began with: ``everywhere``."""
+    """SLOT = the place of the bio IO, whose disk is in r3. ``everywhere``: without a look at the
+    partition, since a bio that ends no longer has the sector it began with."""
     p.load(8, 4, IO, kernel.at["bio.bi_iter"] + kernel.at["bvec_iter.bi_sector"])
     p.store(STACK, _S_SECTOR, 4)
     _hash_address(p, maps, SLOT, IO)
@@ -415,15 +420,16 @@ def _find_bio_slot(
 
 
 def _find_depth(p: Program, maps: Maps, offset_in: int) -> None:
-    """r2 = the place of the count in flight whose offset is in the register ``offset_in``."""
+    """r2 = the address of the count of requests in flight whose offset is in the register
+    ``offset_in``."""
     p.do("&", offset_in, (8 << DEPTHS_BITS) - 8)
     p.value(2, maps.tables, DEPTHS_AT)
     p.do_with("+", 2, offset_in)
 
 
 def _add_in_flight(p: Program, maps: Maps) -> None:
-    """One more is in flight: the SLOT is taken, and the depths with it are on the stack. What was
-    there has ended without being seen to."""
+    """Count one more request in flight: take the SLOT, and store the depths, with this request, on
+    the stack. A request that still holds the SLOT has ended without being seen."""
     p.load(8, 3, SLOT, 0)
     p.jump_wide(3, "==", 0, "free")
     _decrement_depths(p, maps)
@@ -462,8 +468,8 @@ def _decrement_depths(p: Program, maps: Maps) -> None:
 
 
 def _find_end(p: Program, maps: Maps, sector: int) -> None:
-    """r2 = the place of an end at the sector in the register ``sector``; r5 = how it is noted
-    there. r3 is used."""
+    """r2 = where in the table the end of a request at this sector (in the register ``sector``) is
+    noted; r5 = the value that is noted there. Overwrites r3."""
     p.do_with("=", 5, sector)
     p.do("<<", 5, 2)
     p.do_with("|", 5, KIND)
@@ -525,7 +531,7 @@ def _write_record(p: Program, maps: Maps) -> None:
 
 
 def _write_flush_record(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
-    """A record of a flush by PID, with the length of the bio IO, which is kept."""
+    """Write a record of a flush by PID, with the length of the bio IO. IO keeps its value."""
     p.store(STACK, _S_DEPTH, IO)
     p.load(4, 4, IO, kernel.at["bio.bi_iter"] + kernel.at["bvec_iter.bi_size"])
     p.do(">>", 4, 9)
@@ -548,7 +554,7 @@ def _write_flush_record(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
 
 
 def _reserve_record(p: Program, maps: Maps) -> None:
-    """IO = the address of the next record, which has the time."""
+    """IO = the address of the next record, in which the time is stored already."""
     p.call(KTIME_GET_NS)
     p.value(2, maps.counters, HEAD)
     p.do("=", IO, 1)

@@ -1,5 +1,5 @@
-"""Capture the workload of disks: poll the kernel's ring, count what was asked for, and name the
-processes that asked."""
+"""Capture the workload of disks: poll the kernel's ring, count the requests, and name the processes
+that made them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _MAX_PARENTS = 64
 
 
 class Processes:
-    """Names of processes by number, looked up once. ``roots_of``: only these processes and what
-    they have started are chosen; none: all."""
+    """The names of processes by number, each looked up once. ``roots_of``: only these processes and
+    what they have started are chosen; if it is empty, all are."""
 
     def __init__(self, roots: Roots, roots_of: Collection[int] = ()) -> None:
         self._proc = roots.proc
@@ -108,8 +108,8 @@ _CGROUPS_EVERY = 40
 
 @dataclass(frozen=True, slots=True)
 class ProcessFilter:
-    """Whose requests are counted: those of the processes ``pids`` with all that they start, or of
-    the cgroup in this directory; both empty: everybody's."""
+    """Whose requests are counted: those of the processes ``pids`` and of all that they start, or
+    those of the cgroup with this directory. If both are empty, everybody's are."""
 
     pids: tuple[int, ...] = ()
     cgroup: str = ""
@@ -121,7 +121,7 @@ class ProcessFilter:
 
 
 class WorkloadCapture:
-    """A capture that runs from construction on. Call ``poll`` every POLL_S. Raises
+    """A capture that runs from its construction on. ``poll`` must be called every POLL_S. Raises
     CaptureUnusable."""
 
     def __init__(
@@ -178,9 +178,9 @@ class WorkloadCapture:
         return not all(place.exists() for place in places)
 
     def result(self, active: bool = False) -> Workload:
-        """The workload so far; the capture goes on. ``active``: from the first request to the last,
-        without the time before and behind."""
-        # programs that run now have their records complete
+        """The workload so far; the capture goes on. ``active``: only from the first request to the
+        last, without the idle time before and after."""
+        # after this wait, programs that run now have completed their records
         time.sleep(_SETTLE_S)
         self.poll(last=True)
         counts, before = self._capture.counts(), self._missed
@@ -194,15 +194,15 @@ class WorkloadCapture:
         )  # fmt: skip
 
     def cut(self) -> Workload:
-        """The workload so far; what follows is counted anew. ``disk_counted`` goes on."""
+        """Return the workload so far, and begin to count anew, but ``disk_counted`` goes on."""
         workload = self.result()
         self._count_from(self._began + round(workload.seconds * 1e9))
         return workload
 
     def disk_counted(self) -> int | None:
         """By how many requests the disks' own counters (/sys/block/*/stat) have grown: requests
-        with data, and one write for each flush without data. ``None`` if a disk's can't be read
-        (any more)."""
+        with data, and one write for each flush without data. ``None`` if the counters of a disk
+        can't be read (any more)."""
         now, before = self._completed(), self._disk_began
         return None if now is None or before is None else now - before
 
@@ -231,7 +231,7 @@ class WorkloadCapture:
         return sum(fields[at] for at in _COMPLETED_FIELDS if at < len(fields)) if fields else None
 
 
-# A capture in a thread of its own, for a screen that shows it while it runs.
+# A capture that runs in its own thread, for a screen that shows it meanwhile.
 
 
 RESULT_EVERY = round(1 / POLL_S)

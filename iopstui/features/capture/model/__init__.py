@@ -1,1 +1,1 @@
-"""The workload of an application: what was captured of it, as a model and as a fio job."""
+"""What was captured of an application's workload, as a model and as a fio job."""

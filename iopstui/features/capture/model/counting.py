@@ -1,8 +1,8 @@
 """Counts captured requests into streams, in bounded memory.
 
-Equal packed values are counted at once (``Counter``), and each different one is unpacked later:
-that costs ten times as much. At most MAX_PACKED different ones wait. At most MAX_PROCESSES names
-are told apart, and for each stream MAX_SIZES exact sizes (then bins of an eighth of an octave) and
+Equal packed values are counted together (``Counter``). Each different one is unpacked later, which
+costs ten times as much; at most MAX_PACKED of them wait for it. At most MAX_PROCESSES names are
+told apart, and for each stream MAX_SIZES exact sizes (then bins of an eighth of an octave) and
 MAX_REGIONS regions (then regions of twice the size): at most about 40 MiB."""
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class _Arrivals:
         self.windows_active = self.workers = 0
 
     def add(self, short: int, count: int, pids: set[int]) -> None:
-        """``count`` requests in the short window with this number; numbers only grow."""
+        """Count ``count`` requests in the short window with this number, which never gets
+        smaller."""
         if short != self._short:
             self.active += 1
             self.bursts += short != self._short + 1
@@ -134,10 +135,10 @@ class WorkloadCounter:
         self._streams: dict[tuple[str, int], _Stream] = {}
         self._names: set[str] = set()
         self._cgroups: dict[int, int] = {}
-        # shapes, depths, regions and cgroups that were not unpacked yet
+        # shapes, depths, regions and cgroups that are not unpacked yet
         self._packed: tuple[Counter[int], ...] = (Counter(), Counter(), Counter(), Counter())
         self._in_flight = self._request_count = 0
-        # requests of the short window that is not over: its number, its requests by stream
+        # the short window that is not over: its number, and its requests by stream
         self._open_window = -1
         self._open_counts: Counter[int] = Counter()
         self._first_window = -1
@@ -157,7 +158,7 @@ class WorkloadCounter:
         self, times: Sequence[int], shapes: Sequence[int], depths: Sequence[int],
         regions: Sequence[int], cgroups: Sequence[int], totals: Sequence[int],
     ) -> None:  # fmt: skip
-        """A batch, in the order of the times (ns)."""
+        """Count a batch, in the order of the times (ns)."""
         if not times:
             return
         self._first_ns = times[0] if self._first_ns < 0 else self._first_ns
@@ -179,7 +180,7 @@ class WorkloadCounter:
         self, device: str, end_ns: int, lost: int = 0, missed: int = 0, requeued: int = 0,
         unknown: int = 0, filtered: bool = False, begin_ns: int | None = None,
     ) -> Workload:  # fmt: skip
-        """What was counted until ``end_ns``. Rates are those of all requests, with the ``lost``."""
+        """What was counted until ``end_ns``. Rates are scaled to include the ``lost`` requests."""
         self._close_window()
         self._unpack()
         counted_share = (
@@ -199,10 +200,10 @@ class WorkloadCounter:
         )  # fmt: skip
 
     def _unpack(self) -> None:
-        """Unpack the counted values, each different one once."""
+        """Unpack the values that were counted packed, each different one once."""
         shapes, depths, regions, cgroups = self._packed
         self._packed = (Counter(), Counter(), Counter(), Counter())
-        # those of a flush are 0: it has no place, and its depth means nothing
+        # a flush has 0 in them: it has no place, and its depth means nothing
         depths.pop(0, None)
         regions.pop(0, None)
         for packed, count in shapes.items():
@@ -219,7 +220,8 @@ class WorkloadCounter:
                 self._cgroups[cgroup] = self._cgroups.get(cgroup, 0) + count
 
     def _streams_of(self, packed: int) -> tuple[_Stream, _Stream]:
-        """The stream of a packed value's process and kind, and that of all processes."""
+        """The stream of a packed value's process and kind, and the stream of all processes for that
+        kind."""
         kind = packed >> KIND_AT & 3
         return self._stream(self._name(packed >> PID_AT), kind), self._stream("", kind)
 
@@ -240,7 +242,7 @@ class WorkloadCounter:
     def _add_arrivals(self, times: Sequence[int], keys: Sequence[int]) -> None:
         at = 0
         while at < len(times):
-            # a place in the ring is taken after the time: neighbours may be out of order
+            # a record's place in the ring is taken after its time: neighbours may be out of order
             window = max(times[at] // SHORT_WINDOW_NS, self._open_window)
             if window != self._open_window:
                 self._close_window()
@@ -264,6 +266,7 @@ class WorkloadCounter:
 
 
 def binned(value: int) -> int:
-    """``value`` without what is below its highest four bits: bins of an eighth of an octave."""
+    """``value`` with all but its four highest bits cleared: each bin is an eighth of an octave
+    wide."""
     shift = max(0, value.bit_length() - 4)
     return value >> shift << shift

@@ -1,4 +1,5 @@
-"""How close one workload is to another: distances between captured figures, with their bounds."""
+"""How close one workload is to another: the distances between their figures, and how large each may
+be."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ MIN_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """One figure of both: ``captured`` and ``replayed`` as text, the ``distance`` (of shares: a
-    difference from 0 to 1; of others: the ratio of the larger to the smaller) and its ``bound``.
-    ``None``: one of them has no such figure, or too few requests. Without a bound it is what the
-    job was to find out."""
+    """One figure of both workloads: ``captured`` and ``replayed`` as text, their ``distance`` (for
+    shares the difference, from 0 to 1; for other figures the ratio of the larger to the smaller),
+    and the ``bound`` of that. The distance is ``None`` if one of them has no such figure, or too
+    few requests. A figure without a bound is a result of the job, not something it imitates."""
 
     name: str
     captured: str
@@ -40,7 +41,7 @@ class Distance:
 
 
 def kolmogorov(first: Mapping[int, int], second: Mapping[int, int]) -> float | None:
-    """The largest difference of two cumulative distributions; ``None`` if one is empty."""
+    """The largest difference between two cumulative distributions; ``None`` if one is empty."""
     n, m = sum(first.values()), sum(second.values())
     if not n or not m:
         return None
@@ -53,8 +54,8 @@ def kolmogorov(first: Mapping[int, int], second: Mapping[int, int]) -> float | N
 
 
 def distances(captured: Workload, replayed: Workload, loop: str = OPEN) -> list[Distance]:
-    """All figures that are compared, of reads and of writes. A closed loop does not keep the rate
-    and its bursts: they are its result."""
+    """All figures that are compared, of reads and of writes. A closed loop does not keep to the
+    captured rate and bursts: in it they are results."""
     compared = _distances(captured, replayed)
     if loop == OPEN:
         return compared
@@ -125,7 +126,7 @@ def _ratio(
 ) -> Distance:  # fmt: skip
     distance = None
     if captured is not None and replayed is not None:
-        # below 0.1 both are as good as nothing
+        # below 0.1 both count as nothing
         low, high = sorted((max(captured, 0.1), max(replayed, 0.1)))
         distance = high / low
     texts = [or_dash(None) if value is None else form(value) for value in (captured, replayed)]

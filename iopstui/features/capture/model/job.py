@@ -1,4 +1,5 @@
-"""A captured workload as a fio job: open loop (its rate) or closed loop (its depth)."""
+"""Write a captured workload as a fio job, which keeps its rate (open loop) or its depth (closed
+loop)."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ _LIMITS = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Streams of one process that become one section."""
+    """The streams of one process that become one section of the job."""
 
     process: str
     reads: Stream | None
@@ -67,8 +68,9 @@ class Part:
 def job_text(
     workload: Workload, loop: str, when: str = "", phases: Sequence[Phase] = ()
 ) -> str:  # fmt: skip
-    """The job file; ``when`` says when it was captured. Several ``phases`` of the workload run one
-    after the other. ValueError if nothing can be in it."""
+    """The text of the job file; ``when`` says when the workload was captured. If it has several
+    ``phases``, they run one after the other. Raises ValueError if there is nothing that a job could
+    do."""
     spans = phases if len(phases) > 1 else [Phase(0.0, workload)]
     chosen = [_choose_parts(span.workload, loop) for span in spans]
     parts = [part for selected, _ in chosen for part in selected]
@@ -191,7 +193,7 @@ def _phase_head(
 def _phase_options(phase: Phase, *, first: bool) -> Iterator[str]:
     yield f"runtime={_runtime(phase.workload.seconds)}"
     if first:
-        # it begins when the phase before has ended
+        # this phase begins when the one before has ended
         yield "stonewall"
 
 
@@ -275,7 +277,8 @@ def _random_distribution(part: Part) -> Iterator[str]:
 
 def _flushes(part: Part) -> Iterator[str]:
     if part.flushes and part.writes is not None:
-        # one flush of the disk each, without a commit of the scratch file system's journal
+        # each is one flush of the disk, without a commit of the journal of the scratch file's file
+        # system
         yield f"fdatasync={max(1, round(part.writes.ios / part.flushes))}"
 
 
@@ -304,8 +307,9 @@ def _open_loop(part: Part) -> Iterator[str]:
 
 
 def _steady_rate(stream: Stream, rate: float) -> int:
-    """``rate_iops`` that gives ``rate`` requests a second of a steady process: fio keeps the bytes
-    of that many requests of the smallest size (``setup_rate`` in its backend.c)."""
+    """The value for ``rate_iops`` with which a steady process makes ``rate`` requests a second. fio
+    keeps to the bytes that so many requests of the smallest size have (``setup_rate`` in its
+    backend.c)."""
     split = shape.split(stream.sizes)
     mean = sum(bs * share for bs, share in split) / sum(share for _, share in split)
     return max(1, round(rate * mean / min(bs for bs, _ in split)))
@@ -325,7 +329,7 @@ def _closed_loop(part: Part) -> Iterator[str]:
 
 
 def describe(stream: Stream) -> str:
-    """A stream in one line: "1.2k/s, mostly 16 KiB, random, in bursts, depth 3.1, ..."."""
+    """Describe a stream in one line: "1.2k/s, mostly 16 KiB, random, in bursts, depth 3.1, ..."."""
     if not stream.ios:
         return f"no {stream.kind}s"
     parts = [f"{number(stream.rate)} {stream.kind}s/s", _sizes_text(stream),

@@ -1,6 +1,6 @@
-"""How a captured request is packed into words of 64 bits, so that equal ones are counted at once.
-
-The kernel's programs pack them (features/capture/kernel/programs.py), the counts unpack them."""
+"""How a captured request is packed into words of 64 bits, so that equal ones can be counted
+together. The kernel's programs pack them (features/capture/kernel/programs.py), counting.py unpacks
+them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Phases of a captured workload: spans of time that differ, such as day, night and backup.
 
-A capture is cut into spans of equal length. A span that is like the phase before it belongs to that
-phase; anything else begins a new one."""
+A capture is cut into spans of equal length. A span that is like the current phase belongs to it;
+one that is not begins a new phase."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Phase:
 
 
 class Phases:
-    """The phases of a capture that is cut into spans."""
+    """Collects the phases of a capture that is cut into spans."""
 
     def __init__(self) -> None:
         self._phases: list[Phase] = []
@@ -77,7 +77,7 @@ class Phases:
 
 def are_alike(first: Workload, second: Workload) -> bool:
     """Whether requests and bytes a second differ by less than a factor of 2, and sizes and order by
-    less than 0.25. A direction with little of both does not count."""
+    less than 0.25. A direction in which both did little does not count."""
     pairs = [(first.total(kind), second.total(kind)) for kind in _KINDS]
     rates = [(a.rate, b.rate) for a, b in pairs]
     bytes_s = [(_bytes_s(a), _bytes_s(b)) for a, b in pairs]
@@ -112,11 +112,11 @@ def _shape_distances(first: Stream, second: Stream) -> tuple[float, float]:
 
 
 def join(workloads: Sequence[Workload]) -> Workload:
-    """Workloads of one capture that follow each other as one, within the bounds of a single one
-    (``counting``). ValueError if there is none."""
+    """Join successive workloads of one capture into one, which is no larger than a single one may
+    be (``counting``). Raises ValueError if there is none."""
     if not workloads:
         raise ValueError("no workloads to join")
-    # all streams of a workload have the same length
+    # all streams of a workload are equally long
     length = sum(_stream_length(workload) for workload in workloads)
     windows = sum(_windows(workload) for workload in workloads)
     streams = sorted((_join_streams(group, length, windows) for group in _by_process(workloads)),
@@ -141,7 +141,8 @@ def join(workloads: Sequence[Workload]) -> Workload:
 
 
 def _stream_length(workload: Workload) -> float:
-    """Seconds: of a capture that lost requests it is less than the workload's."""
+    """The seconds that rates are counted over: fewer than the workload's if the capture lost
+    requests."""
     return workload.streams[0].seconds if workload.streams else workload.seconds
 
 
@@ -156,8 +157,8 @@ def _ios(workload: Workload) -> int:
 
 
 def _by_process(workloads: Sequence[Workload]) -> Iterable[Sequence[Stream]]:
-    """The streams of each process and direction; the last processes are joined if there are too
-    many."""
+    """The streams grouped by process and direction; if there are too many, those of the last
+    processes are joined."""
     processes = [*dict.fromkeys(stream.process for w in workloads for stream in w.streams)][
         :MAX_PROCESSES
     ]
@@ -183,14 +184,15 @@ def _join_streams(streams: Sequence[Stream], seconds: float, windows: int) -> St
 
 
 def _sizes(sizes: Mapping[int, int]) -> dict[int, int]:
-    """The most frequent as they are, the others in bins."""
+    """The most frequent sizes as they are, the others in bins."""
     exact = _most_frequent(sizes, MAX_SIZES)
     binned_sizes = ({binned(size): count} for size, count in sizes.items() if size not in exact)
     return _sum([exact, *binned_sizes])
 
 
 def _regions(streams: Sequence[Stream]) -> tuple[dict[int, int], int]:
-    """Regions of all, and the bytes of each: as large as it takes for MAX_REGIONS to do."""
+    """The regions of all streams, and how many bytes each has: so many that MAX_REGIONS regions
+    suffice."""
     region_bytes = max(stream.region_bytes for stream in streams)
     while True:
         regions = _sum(

@@ -11,12 +11,13 @@ from iopstui.features.capture.model.workload import SHORT_WINDOW_NS, Stream
 MAX_SPLIT = 24
 """Sizes of a bssplit; fio takes 64."""
 _ZONE_CUTS = (1, 2, 5, 10, 20, 40, 70, 100)
-# least mean number of requests in a region, for calling some regions hotter than others
+# only with at least so many requests a region (mean) can some be called hotter than others
 _MIN_PER_REGION = 5
 _HOT_DISPERSION = 2.0
 _EVEN, _BURSTY = 0.5, 3.0
 _MIN_BURST, _MIN_IDLE_SHARE = 4, 0.1
-# of fewer the pause between is not known; fio ends only after one that it has begun
+# with fewer bursts the pause between them is not known; and fio ends only after a pause that it has
+# begun
 _FEWEST_BURSTS = 5
 _PERCENT, _BY_CHANCE = 100, 2
 _MIN_RANDOM = 20
@@ -44,8 +45,8 @@ def percentages(weights: Sequence[float]) -> list[int]:
 
 
 def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Sizes (bytes) with percentages above 0, the largest MAX_SPLIT groups; small ones are added to
-    the next size above that stays."""
+    """Sizes (bytes) with their percentages, for the MAX_SPLIT largest groups. A size that is left
+    out is added to the next larger one that stays."""
     total = sum(sizes.values())
     rank = sorted(sizes, key=lambda size: -sizes[size])[:MAX_SPLIT]
     chosen = (
@@ -60,8 +61,8 @@ def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
 
 
 def random_percentage(stream: Stream) -> int:
-    """How many of 100 requests are random; what is nearly all or none is all or none: a random
-    request may begin where another ended by chance."""
+    """How many of 100 requests are random. Nearly all counts as all, and nearly none as none: a
+    random request may begin where another ended by chance."""
     share = stream.sequential_share
     if share is None:
         return _PERCENT
@@ -75,9 +76,9 @@ def random_percentage(stream: Stream) -> int:
 
 
 def zones(regions: Mapping[int, int], random: int = _PERCENT) -> list[tuple[int, int]]:
-    """(percentage of the requests, percentage of the working set), hottest first; empty if all
-    regions are used alike, or if too little is known. ``random``: percentage of random requests;
-    sequential ones come in runs, which alone make regions differ."""
+    """Pairs (percentage of the requests, percentage of the working set), hottest first; empty if
+    all regions are used alike, or if too little is known. ``random`` is the percentage of random
+    requests: sequential ones come in runs, and runs alone make regions differ."""
     if random < _MIN_RANDOM:
         return []
     counts = sorted(regions.values(), reverse=True)
@@ -121,7 +122,7 @@ def process_of(stream: Stream) -> str:
 
 
 def pause_of(stream: Stream) -> Pause | None:
-    """Bursts and pauses; ``None`` where there is no pause to speak of."""
+    """The bursts and pauses of a stream; ``None`` if it has no notable pauses."""
     arrivals = stream.arrivals
     short_s = SHORT_WINDOW_NS / 1e9
     idle = stream.seconds - arrivals.active * short_s
@@ -130,14 +131,14 @@ def pause_of(stream: Stream) -> Pause | None:
     ios = round(stream.ios / arrivals.bursts)
     if ios < _MIN_BURST:
         return None
-    # a burst begins and ends within a window: one of its windows is idle in the mean
+    # a burst begins and ends within a window, so a window's worth of it is idle on average
     busy = max(arrivals.active - arrivals.bursts, arrivals.bursts / 2) * short_s
     pause = (stream.seconds - busy) / arrivals.bursts
     return Pause(ios, max(1, round(stream.ios / busy)), max(1, round(pause * 1e6)))
 
 
 def percentile_depth(stream: Stream, share: float) -> int:
-    """The depth that ``share`` of the requests do not exceed."""
+    """The depth that a ``share`` of the requests does not exceed."""
     total, cumulative = sum(stream.depths.values()), 0
     for depth, count in sorted(stream.depths.items()):
         cumulative += count

@@ -1,8 +1,8 @@
-"""A captured order of requests as fio's trace (iolog version 3), folded onto a scratch file.
+"""Captured requests in their order, as a trace for fio (iolog version 3) that fits a scratch file.
 
-Times are microseconds from the first request. Offsets are those in a file that has the regions of
-1 MiB that were used, in their order on the disk, without the rest: what was sequential stays so,
-and nothing of the captured disk's size or name is left."""
+Times are microseconds from the first request. Offsets are in a file that has only those regions of
+1 MiB that were used, in their order on the disk: sequential requests stay sequential, and the trace
+tells nothing of the captured disk's size or name."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ _JOB_DEPTH = 128
 
 
 class InvalidTrace(ValueError):
-    """Error: this is no trace that can be replayed; the message says which line and why."""
+    """The trace can't be replayed; the message says which line is wrong, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Requests in their order: (microseconds, kind, offset, length) in bytes, of a file of
-    ``file_bytes``. ``discards`` were left out: fio discards on devices only."""
+    """Requests in their order, each (microseconds, kind, offset, length), for a file of
+    ``file_bytes``; offset and length are bytes. ``discards`` were left out: fio discards on devices
+    only."""
 
     requests: tuple[tuple[int, int, int, int], ...]
     file_bytes: int
@@ -68,7 +69,7 @@ class Trace:
 
 
 class TraceBuffer:
-    """The first MAX_REQUESTS of a capture; ``dropped`` counts those behind them."""
+    """Keeps the first MAX_REQUESTS requests of a capture; ``dropped`` counts those that follow."""
 
     def __init__(self, max_requests: int = MAX_REQUESTS) -> None:
         self._columns = (array("Q"), array("Q"), array("Q"))
@@ -88,7 +89,8 @@ class TraceBuffer:
 
 
 def fold_trace(times: Sequence[int], sectors: Sequence[int], shapes: Sequence[int]) -> Trace:
-    """The trace of captured requests: times (ns), first sectors, and packed shapes."""
+    """Make a trace of captured requests, given by their times (ns), first sectors, and packed
+    shapes."""
     rows = sorted(zip(times, sectors, shapes, strict=True), key=lambda row: row[0])
     replayable = [row for row in rows if row[2] >> KIND_AT & 3 != DISCARD]
     regions = sorted(
@@ -172,8 +174,8 @@ def _request(number: int, fields: Sequence[str], before: int) -> tuple[int, int,
 
 
 def replay_job(trace: Trace) -> str:
-    """The job that replays it, but for the trace itself, which iopstui adds: the file, and how much
-    is read and written."""
+    """The job that replays the trace: the file, and how much is read and written. The trace itself
+    is added by iopstui when it runs."""
     direction = (
         "randrw" if trace.reads and trace.writes else "randread" if trace.reads else "randwrite"
     )

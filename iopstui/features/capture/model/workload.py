@@ -17,9 +17,9 @@ MIN_WINDOWS = 20
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Requests a window of 100 ms: how many ``windows`` there were, the sum of the requests'
-    ``squares`` over them, the ``busiest``. Of windows of 10 ms: how many had a request
-    (``active``), in how many ``bursts`` without a gap."""
+    """How requests arrive. In windows of 100 ms: how many ``windows`` there were, the sum of the
+    ``squares`` of their request counts, and the count of the ``busiest``. In windows of 10 ms: how
+    many had a request (``active``), and in how many ``bursts`` without a gap."""
 
     windows: int = 0
     squares: int = 0
@@ -30,10 +30,11 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What one process (all of its name) did in one direction; ``process`` is empty for all
-    processes. ``sizes`` are bytes, ``depths`` the process's requests in flight when one was sent
-    (with it), ``regions`` parts of the disk of ``region_bytes`` each. ``workers``: processes of
-    this name that were active in the same 100 ms (mean)."""
+    """What the processes of one name did in one direction; ``process`` is empty for all processes.
+    Requests are counted by ``sizes`` (bytes), by ``depths`` (how many of the process's requests
+    were in flight when one was sent, with that one), and by ``regions`` (parts of the disk,
+    ``region_bytes`` each). ``workers``: processes of this name that were active in the same 100 ms
+    (mean)."""
 
     process: str
     kind: str
@@ -73,8 +74,9 @@ class Stream:
 
     @property
     def dispersion(self) -> float | None:
-        """Index of dispersion: variance of the requests a window by their mean. 1: arrivals by
-        chance (Poisson); more: bursts; less: even. ``None`` with too few windows."""
+        """The index of dispersion: the variance of the number of requests in a window, divided by
+        its mean. 1 means arrivals by chance (Poisson), more means bursts, less means even arrivals.
+        ``None`` with too few windows."""
         count = self.arrivals.windows
         if count < MIN_WINDOWS or not self.ios:
             return None
@@ -86,7 +88,8 @@ class Stream:
 class Workload:
     """What was captured in ``seconds`` on ``device``: ``streams`` of single processes, busiest
     first, and ``totals`` of all by kind. ``lost`` requests were counted but not looked at,
-    ``missed`` ended without having been seen, ``unknown`` have a process that is not certain."""
+    ``missed`` ones were seen only when they ended, and the process of ``unknown`` ones is not
+    certain."""
 
     device: str
     seconds: float

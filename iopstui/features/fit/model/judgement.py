@@ -1,4 +1,4 @@
-"""Judge a program's bound by what was measured: PASS, FAIL, or why it can't be told."""
+"""Judge a program's bound by what was measured: PASS, FAIL, or undecided, with the reason."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ UNSTEADY_FACTOR = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure over a run with its 95 % interval; ``why``: the reason why it has none. ``above`` is
-    the interval of the share (0..1) of the syncs that take longer than a percentile's bound,
-    ``of_all`` the same with the seconds that did not occur in the run."""
+    """A figure over a run with its 95 % interval; ``why`` is the reason if it has no interval.
+    ``above`` is the interval of the share (0..1) of the syncs in the run that take longer than a
+    percentile's bound; ``of_all`` is the same for all syncs, which includes seconds unlike those of
+    the run."""
 
     value: float | None
     low: float | None = None
@@ -44,9 +45,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class SyncTime:
-    """Where a sync's time goes, in ns of a mean sync: ``whole``, of which the ``disk``'s requests
-    take ``flushes`` and ``writes``. ``None``: not known. A write that has to be on the medium (FUA)
-    counts the flushes around it, too: then the two are more than the whole."""
+    """Where the time of an average sync goes, in ns: the ``whole``, and how much of it the requests
+    of the ``disk`` take as ``flushes`` and as ``writes``. ``None``: not known. The time of a write
+    that has to be on the medium (FUA) includes the flushes around it: then the two may add up to
+    more than the whole."""
 
     disk: str
     whole: float | None = None
@@ -67,19 +69,19 @@ class SyncTime:
 
     @property
     def _plain_writes(self) -> float | None:
-        """Without those whose time has the flushes in it, too."""
+        """The time of writes, without those whose time includes flushes."""
         both = (self.flushes or 0.0) + (self.writes or 0.0)
         return None if self.flushes and both > OVERLAP * (self.whole or 0.0) else self.writes
 
     @property
     def on_disk(self) -> float | None:
-        """What the disk's requests take of it: a faster drive can't save more."""
+        """How much of a sync the disk's requests take: a faster drive can't save more than that."""
         known = (self.flushes, self._plain_writes)
         return None if not self.whole or known == (None, None) else sum(n or 0.0 for n in known)
 
     @property
     def is_above_disk(self) -> bool:
-        """Whether more than half of it is not the disk's."""
+        """Whether more than half of a sync is spent above the disk."""
         return self.on_disk is not None and 2 * self.on_disk < (self.whole or 0.0)
 
     @property
@@ -95,9 +97,9 @@ class SyncTime:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the answer: the ``figure`` that is called ``name``, the ``bound`` it has to meet
-    (``None``: there is none, but it ``means`` something), the ``result``, and ``why`` in a sentence
-    ("": no more is to be said)."""
+    """A line of the answer: the ``figure``, its ``name``, the ``bound`` it has to meet (``None``:
+    it has none, and ``means`` says what it means for the program), the ``result``, and ``why`` in a
+    sentence ("" if there is nothing to add)."""
 
     name: str
     figure: Figure
@@ -109,7 +111,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The result for a program. ``disturbed`` are sentences on other activity meanwhile."""
+    """The result for a program. ``disturbed`` has sentences on what else used the disk
+    meanwhile."""
 
     program: Program
     rows: tuple[Row, ...]
@@ -118,8 +121,8 @@ class Judgement:
 
 
 def judge(bound: Bound, figure: Figure, disturbed: Sequence[str]) -> Row:
-    """The row of a bound. A disk that keeps it while others use it keeps it; whether it would
-    without them, if it does not, can't be told."""
+    """The row of a bound. A disk that meets the bound while others use it passes. If it does not
+    meet it then, nobody can tell whether it would without them."""
     result, why = _result(bound.expectation, figure, disturbed)
     if result == PASS and (unsure := _why_too_uneven(bound.expectation, figure)):
         result, why = UNDECIDED, unsure
@@ -147,7 +150,8 @@ def _result(
 
 
 def _why_too_uneven(expectation: Expectation, figure: Figure) -> str:
-    """Why the seconds that were measured don't answer for those that were not; "": they do."""
+    """Why the seconds that were measured are not enough to judge those that were not; "" if they
+    are."""
     percent = BY_PERCENTILE.get(expectation.path[-1])
     if percent is None or figure.of_all is None or expectation.op != "<=":
         return ""
@@ -162,8 +166,8 @@ def _why_too_uneven(expectation: Expectation, figure: Figure) -> str:
 def _result_by_share(
     expectation: Expectation, figure: Figure, disturbed: Sequence[str]
 ) -> tuple[str, str]:
-    """The result of a percentile without an interval: by the share of the syncs that take longer
-    than its bound."""
+    """The result for a percentile that has no interval: judged by the share of the syncs that take
+    longer than its bound."""
     percent = BY_PERCENTILE.get(expectation.path[-1])
     if percent is None or figure.above is None or expectation.op != "<=":
         return UNDECIDED, f"no interval: {figure.why or 'too little was measured'}"
@@ -179,11 +183,11 @@ def _result_by_share(
     return UNDECIDED, f"too unsteady: {share}, {100 * allowed:.2g} % may"
 
 
-# What share of all syncs is slow, those of seconds that did not occur in the run included?
+# What share of all syncs is slow, if seconds unlike those of the run are included?
 #
 # The seconds of an uneven disk differ, and a short run may have missed the slow ones. So the
-# seconds that were measured are taken as a sample: each is slower or faster than the others (by its
-# 90th percentile) by a log-normal factor whose mean and spread are known only roughly.
+# measured seconds are treated as a sample: the 90th percentile of a second is a log-normal random
+# value, whose mean and spread are known only roughly.
 
 
 SCALE_PERCENT = 90.0
@@ -195,7 +199,7 @@ _QUANTILES = tuple(_NORMAL.inv_cdf((n + 0.5) / POINTS) for n in range(POINTS))
 
 
 def unevenness(seconds: Sequence[Mapping[int, int]]) -> tuple[float, float] | None:
-    """The mean and the standard deviation of the seconds' slowness, as natural logarithms of ns.
+    """The mean and the standard deviation of how slow the seconds are, as natural logarithms of ns.
     ``None`` with fewer than three seconds."""
     scales = _scales(seconds)
     if len(scales) < 3:
@@ -205,8 +209,8 @@ def unevenness(seconds: Sequence[Mapping[int, int]]) -> tuple[float, float] | No
 
 
 def share_of_all(seconds: Sequence[Mapping[int, int]], limit: float) -> tuple[float, float] | None:
-    """The 95 % interval of the share of all syncs that take longer than ``limit`` (ns), from the
-    histograms of single seconds."""
+    """The 95 % interval of the share of all syncs that take longer than ``limit`` (ns), computed
+    from the histograms of single seconds."""
     known = unevenness(seconds)
     if known is None:
         return None
@@ -228,15 +232,15 @@ def _scales(seconds: Sequence[Mapping[int, int]]) -> list[float]:
 
 
 def _spread_factors(freedom: int) -> list[float]:
-    """By how much the true spread may exceed the one that was seen: sqrt(f / chi2), at equally
-    likely values (Wilson and Hilferty)."""
+    """By which factors the true spread may exceed the one that was seen: sqrt(f / chi2), at equally
+    likely values of chi2 (by Wilson and Hilferty)."""
     part = 2 / (9 * freedom)
     return [max(0.05, 1 - part + z * math.sqrt(part)) ** -1.5 for z in _QUANTILES]
 
 
 class _Above:
-    """The share of syncs above a distance from their second's scale (of logarithms), by all
-    seconds together."""
+    """The share of syncs that exceed the scale of their second by a distance (of logarithms), over
+    all seconds together."""
 
     def __init__(self, seconds: Sequence[Mapping[int, int]], mean: float) -> None:
         values: list[tuple[float, int]] = []
@@ -252,7 +256,8 @@ class _Above:
         return 1 - self._below[bisect_right(self._places, distance)] / self._below[-1]
 
     def expected(self, distance: float, spread: float) -> float:
-        """Over the seconds to come, whose scale differs from the mean with this spread."""
+        """The share to expect over all seconds, whose scales differ from the mean with this
+        spread."""
         return sum(self.share(distance - spread * z) for z in _FINE) / len(_FINE)
 
 

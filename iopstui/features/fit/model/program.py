@@ -1,4 +1,4 @@
-"""A program as a file of fits/ describes it (docs/guide/fit.md): how it writes, and what it
+"""A program as a file in fits/ describes it (docs/guide/fit.md): how it writes, and what it
 needs."""
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ DEFAULT_S, LONGEST_S = 22.0, 27.0
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What was published: the ``expectation``, the ``page`` that says it, where that is (``url``),
-    and the day it was ``read``."""
+    """A published requirement: the ``expectation``, the name of the ``page`` that says it, its
+    ``url``, and the day on which we ``read`` it."""
 
     expectation: Expectation
     page: str
@@ -39,8 +39,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A figure without a bound, at the ``path`` of its field, and what it means for the
-    program."""
+    """A figure without a bound: the ``path`` of its field, and what it means for the program."""
 
     name: str
     path: tuple[str, ...]
@@ -76,8 +75,8 @@ class Program:
 
 
 def parse_program(data: Mapping[str, Any], name: str) -> tuple[Program | None, list[str]]:
-    """The program of a file called ``name``, and all that is wrong with it; ``None`` if it can't
-    be used."""
+    """The program in a file called ``name`` (``None`` if the file can't be used), and all that is
+    wrong with the file."""
     problems: list[str] = []
     top = CheckedTable(data, "", problems)
     if not NAME.fullmatch(name):
@@ -157,7 +156,7 @@ def _expectation(table: CheckedTable, text: str) -> Expectation | None:
 
 
 def _seen(top: CheckedTable) -> Mapping[str, Any]:
-    """What was seen of the real program: for people, and for the test that compares."""
+    """What was observed of the real program: for people, and for the test that compares."""
     if not top.has("seen"):
         return {}
     table = top.table("seen")

@@ -23,7 +23,7 @@ MIN_BYTES = 16 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options, and say of ``--record`` what a directory makes of it."""
+    """Declare the options, and add to the help of ``--record`` what a directory means there."""
     for action in parser._actions:
         if action.dest == "record":
             action.help = f"{action.help}; DIR/, with a / at its end, is a flight recording"
@@ -53,7 +53,7 @@ def number(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int | None:
-    """Record to the directory; ``None`` where none is named."""
+    """Record to the directory; ``None`` if none is given."""
     if arguments.worst is not None:
         return _list_worst(arguments)
     place = arguments.record
@@ -108,7 +108,7 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def make_directory(place: Path) -> Path:
-    """The directory, for its owner alone if it is new."""
+    """The directory; if it is new, only its owner may use it."""
     if place.is_file():
         raise UsageError(f"{printable(str(place))} is a file.", "Name a directory: --record DIR/")
     try:

@@ -1,4 +1,4 @@
-"""The worst times of a flight recording, from its answers and the highest seconds."""
+"""The worst times of a flight recording, found from its answers and highest seconds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MIN_SPIKE_MS = SLOW_MS["unknown"]
 
 @dataclass(frozen=True, slots=True)
 class BadTime:
-    """``began_s`` to ``ended_s`` since the epoch. ``times`` is how many times as long as usual its
-    slowest second's requests took (0: not known)."""
+    """A bad time, from ``began_s`` to ``ended_s`` (since the epoch). ``times``: in its slowest
+    second requests took so many times as long as usual (0: not known)."""
 
     began_s: float
     ended_s: float
@@ -39,12 +39,12 @@ class BadTime:
 def bad_times(
     held: Sequence[Stretch], peaks: Sequence[tuple[float, Peaks]], most: int
 ) -> list[BadTime]:
-    """The worst first: critical before warnings, then single slow seconds that no answer was about;
-    of the same kind the longer ones first."""
+    """The worst times, the worst first: critical ones, then warnings, then single slow seconds that
+    no answer was about; within each kind the longer ones first."""
     usual = usual_ms(one for _, one in peaks)
     found = [_of(stretch) for stretch in _joined(held)]
     spikes = [spike for at, one in peaks if (spike := _spike(at, one, usual)) is not None]
-    # the highest first: it must not be left out for a lower one before it
+    # the highest first, so that it is not left out because of a lower one just before it
     for spike in sorted(spikes, key=lambda one: -one.times):
         if not any(bad.began_s - JOIN_S <= spike.ended_s and spike.began_s <= bad.ended_s + JOIN_S
                    for bad in found):  # fmt: skip
@@ -64,7 +64,8 @@ def usual_ms(several: Iterable[Peaks]) -> dict[str, float]:
 
 
 def _joined(held: Sequence[Stretch]) -> list[Stretch]:
-    """The stretches in which something waited; the same answer after a short pause is one."""
+    """The stretches in which something waited. The same answer before and after a short pause is
+    one stretch."""
     joined: list[Stretch] = []
     for one in sorted(held, key=lambda stretch: stretch.began_s):
         if one.answer.state == GOOD:

@@ -1,7 +1,7 @@
 """Names of the files in a flight recording's directory: 2026-11-27T020000Z.iops.
 
-A name says when its file begins, in UTC. A second file of the same second (the clock was set back)
-has a number; a thinned one says how many seconds are between its samples: ``...Z-2.10s.iops``."""
+A name says when its file begins, in UTC. A second file for the same second (the clock was set back)
+has a number; a thinned file says how many seconds its samples are apart: ``...Z-2.10s.iops``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _YEARS = range(1970, 9999)
 
 
 class Name(NamedTuple):
-    """``began_s`` is seconds since the epoch; ``every_s`` 0 for a file that has every sample."""
+    """A name in its parts. ``began_s`` is seconds since the epoch; ``every_s`` is 0 for a file that
+    has every sample."""
 
     began_s: int
     number: int = 1
@@ -29,7 +30,7 @@ class Name(NamedTuple):
 
 
 def parse_name(text: str) -> Name | None:
-    """The name of a file of a flight recording; ``None`` for any other."""
+    """The parts of a name in a flight recording; ``None`` for any other file's name."""
     match = _NAME.fullmatch(text)
     if match is None:
         return None

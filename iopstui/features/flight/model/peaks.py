@@ -32,7 +32,8 @@ class _Highest:
 
     def feed(self, rates: DiskRates, t: float) -> None:
         """Count the second that ended at ``t``."""
-        # made of growths here: the figures of a row cost three times as much
+        # computed from the counters' growth here: the figures of a row would cost three times as
+        # much
         seconds = rates.seconds
         self.ios_s = max(self.ios_s, (rates.ios or 0) / seconds)
         self.bytes_s = max(self.bytes_s, (rates.moved or 0) / seconds)
@@ -44,7 +45,8 @@ class _Highest:
             self.ms, self.at = ms, t
 
     def peak(self, t: float) -> DiskPeak:
-        """In a record of ``t``. Digits that say nothing are half of what would be written."""
+        """The peak for a record at time ``t``, rounded: else meaningless digits would be half of
+        what is written."""
         busy = None if self.busy is None else round(self.busy, 1)
         ms, ago_s = (None, 0.0) if self.ms is None else (round(self.ms, 3), round(t - self.at, 2))
         return DiskPeak(round(self.ios_s, 1), round(self.bytes_s), round(self.in_flight, 2), busy,
@@ -52,7 +54,8 @@ class _Highest:
 
 
 class PeakFold:
-    """Fed with each second; ``take`` gives the peaks since it was called last."""
+    """Collects peaks: it is fed with each second, and ``take`` returns the peaks since the last
+    call."""
 
     def __init__(self) -> None:
         self._disks: dict[str, _Highest] = {}
@@ -73,7 +76,7 @@ class PeakFold:
             self._slowest = slowest([*self._slowest, *frame.probe.exemplars])
 
     def take(self, t: float) -> Peaks:
-        """The peaks up to ``t``; the next ones begin there."""
+        """Return the peaks up to ``t``, and begin anew."""
         disks = {name: highest.peak(t) for name, highest in self._disks.items()}
         peaks = Peaks(t, self._seconds, disks, tuple(self._slowest))
         self._disks, self._slowest, self._seconds = {}, [], 0.0
@@ -81,8 +84,8 @@ class PeakFold:
 
 
 def busiest_use(uses: Sequence[DiskUse]) -> DiskUse | None:
-    """Several readings as one, with the processes that did most. Bytes are whole: digits behind
-    the point are half of what would be written."""
+    """Join several readings into one, with the processes that did most. Bytes are rounded: else
+    their decimals would be half of what is written."""
     use = mean_use(uses)
     if use is None:
         return None
@@ -118,7 +121,7 @@ def higher(before: DiskPeak | None, one: DiskPeak) -> DiskPeak:
 
 
 def join(several: Sequence[Peaks]) -> Peaks:
-    """Several stretches as one, which ends where the last one does."""
+    """Join several stretches into one, which ends where the last one does."""
     disks: dict[str, DiskPeak] = {}
     last = several[-1]
     for peaks in several:

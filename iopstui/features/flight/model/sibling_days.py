@@ -1,8 +1,7 @@
-"""Which one of several like disks became slow for its load, over days of a flight recording.
-
-The judgement is that of model/findings/siblings.py, on half hours of a day in place of ten seconds
-of five minutes: what happens for some minutes (garbage collection, a scrub) is lost in them.
-Counters are cumulative, so files that were thinned have the same half hours as whole ones."""
+"""Which one of several like disks became slow for its load, over days of a flight recording. It
+judges like model/findings/siblings.py, but by the half hours of a day instead of the ten-second
+pieces of five minutes: what lasts for some minutes only (garbage collection, a scrub) hardly shows
+in them. Counters are cumulative, so thinned files give the same half hours as whole ones."""
 
 from __future__ import annotations
 
@@ -32,9 +31,9 @@ LAST_DAYS = 2
 
 @dataclass(frozen=True, slots=True)
 class SlowedDisk:
-    """``odd`` is the judgement of the last day. ``days`` are those that can be compared, the first
-    one first, with how many times as long as its siblings' the disk's requests took; it is slow
-    since ``since``."""
+    """The disk that became slow. ``odd`` is the judgement of the last day. ``days`` has the days
+    that can be compared, in their order, each with a factor: the disk's requests took so many times
+    as long as its siblings'. It has been slow since ``since``."""
 
     odd: OddDisk
     days: Sequence[tuple[str, float]]
@@ -42,8 +41,9 @@ class SlowedDisk:
 
 
 class SiblingDays:
-    """Fed with the frames of a span; ``slowed`` judges them. ``day_of`` is the day of a time,
-    ``same_since`` from when on a name has been that of the same disk, both since the epoch."""
+    """Is fed with the frames of a span, and ``slowed`` judges them. ``day_of`` returns the day of a
+    time; ``same_since`` returns since when a name has meant the same disk. Both times are since the
+    epoch."""
 
     def __init__(
         self, devices: Mapping[str, BlockDevice], day_of: Callable[[float], str],
@@ -63,7 +63,7 @@ class SiblingDays:
             self._days.setdefault(self._day_of(window[0]), []).append(window)
 
     def slowed(self) -> SlowedDisk | None:
-        """The disk that is slow on the last days; ``None`` where none is, or nobody can tell."""
+        """The disk that is slow on the last days; ``None`` if none is, or nobody can tell."""
         found = [one for names, array in self._groups
                  if (one := self._slowed(names, array)) is not None]  # fmt: skip
         return max(found, key=lambda one: one.odd.times, default=None)

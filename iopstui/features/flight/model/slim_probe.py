@@ -1,7 +1,7 @@
 """The probe's counts as a flight recording keeps them.
 
-As they are, the histograms of one busy disk take 2 GB a day: all their buckets are written with
-each sample, and are too long for the compression to find the ones before."""
+Unchanged, the histograms of one busy disk would take 2 GB a day: all their buckets are written with
+each sample, and they are so long that the compression does not find the repetition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Histograms = Mapping[str, Mapping[str, Mapping[int, int]]]
 
 
 class SlimProbe:
-    """Fed with each sample of one file; counts are cumulative, so none is lost with a sample."""
+    """Is fed with each sample of one file. Counts are cumulative, so a sample that is lost takes no
+    counts with it."""
 
     def __init__(self) -> None:
         self._keys: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Answers over some time: each with how long it held."""
+"""Answers over a time, each with how long it held."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Stretch:
 def stretches(
     answers: Sequence[tuple[float, Answer | None]], from_s: float = 0.0
 ) -> list[Stretch]:  # fmt: skip
-    """From (when it was given, answer); None ends the one before. Successive answers that differ in
-    their figures alone are one stretch, in the words that held longest; so are those before and
-    after the end of a file. No stretch begins before ``from_s``."""
+    """The stretches of answers, which are given as (when, answer); None ends the answer before.
+    Successive answers that differ only in their figures are one stretch, with the words that held
+    longest, even across the end of a file. No stretch begins before ``from_s``."""
     found: list[Stretch] = []
     longest = (False, 0.0)
     for (said_s, answer), (until, _) in pairwise(answers):
@@ -42,7 +42,7 @@ def stretches(
             continue
         weight = bool(answer.who), until - at
         last = found[-1] if found else None
-        # after a clock was set back a file is of a time before the last one's end
+        # after the clock was set back, a file begins before the last one's end
         goes_on = last is not None and abs(at - last.ended_s) <= GAP_S
         if last is not None and goes_on and is_same(last.answer, answer):
             if weight > longest:
@@ -55,12 +55,12 @@ def stretches(
 
 
 def is_same(one: Answer, other: Answer) -> bool:
-    """Whether they differ in their figures alone, or all is well in both."""
+    """Whether they differ only in their figures, or all is well in both."""
     if one.state == GOOD or other.state == GOOD:
         return one.state == other.state
     return (one.state, one.disk, one.rule) == (other.state, other.disk, other.rule)
 
 
 def worst(several: Sequence[Stretch]) -> Stretch | None:
-    """The one whose answer is worst, of several such the longest."""
+    """The stretch with the worst answer; of several such, the longest."""
     return min(several, key=lambda one: (RANKS[one.answer.state], -one.seconds), default=None)

@@ -24,8 +24,9 @@ _LATEST_S = 4102444800.0
 
 
 def parse_time(text: str, now_s: float, option: str = "--at") -> float:
-    """Seconds since the epoch. A time without a day is the last one that has passed. UsageError for
-    anything else, and for a local time that occurs twice or never."""
+    """The time that ``text`` means, in seconds since the epoch. A time without a day is the latest
+    one that has passed. Raises UsageError for other texts, and for a local time that occurs twice
+    or never."""
     text = text.strip()
     if text.lower() == "now":
         return now_s
