@@ -68,7 +68,7 @@ def test_the_scratch_file_kept_for_the_next_run_is_removed(
 )
 def test_a_signal_in_another_screen(args: tuple[str, ...], number: int, workdir: Path) -> None:
     with screen(workdir, *args) as terminal:
-        terminal.wait_until(lambda: any(text in terminal.text for text in ("Quit", "help", "Esc")))
+        terminal.wait_until(lambda: any(text in terminal.text for text in ("Quit", "Help", "Esc")))
         terminal.process.send_signal(number)
         assert terminal.end() == 130
         assert terminal.is_restored
@@ -125,7 +125,7 @@ def test_a_closed_terminal_ends_the_screen_and_fio(workdir: Path) -> None:
 
 def test_quitting_exits_with_0(workdir: Path) -> None:
     with screen(workdir, "replay", "demo") as terminal:
-        terminal.wait_for_text("help")
+        terminal.wait_for_text("Help")
         terminal.type(b"q")
         assert terminal.end() == 0
         assert terminal.is_restored
@@ -141,7 +141,7 @@ def test_keys_sent_in_one_packet_arrive_in_order(workdir: Path) -> None:
 
 def test_bytes_that_are_not_text_do_not_crash_the_screen(workdir: Path) -> None:
     with screen(workdir, "replay", "demo") as terminal:
-        terminal.wait_for_text("help")
+        terminal.wait_for_text("Help")
         terminal.type(b"\xe4\xff\x80\x1b]0;title\x07\x1b[999;999Hq\x1b[200~qq\x1b[201~q")
         assert terminal.end() == 0
         assert terminal.is_restored
