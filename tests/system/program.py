@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -87,11 +86,12 @@ def run_in_new_python(*arguments: str, cwd: Path, timeout: float = LONG_S, fence
     )
 
 
-def start(*arguments: str, cwd: Path, nohup: bool = False, **more: str) -> subprocess.Popen[str]:
+def start(*arguments: str, cwd: Path, nohup: bool = False, script: str = "", **more: str
+          ) -> subprocess.Popen[str]:  # fmt: skip
     """Start the command in its own session with its output in pipes. ``nohup``: it inherits the
-    signal handling of this process."""
+    signal handling of this process. ``script``: another one that calls the program."""
     if not nohup and not any(name.startswith(_AT_START) for name in more):
-        process = _warm().start(arguments, cwd, environment(cwd.parent, **more))
+        process = _warm().start(arguments, cwd, environment(cwd.parent, **more), script)
         return cast("subprocess.Popen[str]", process)
     return subprocess.Popen(
         command(*arguments),
@@ -103,12 +103,6 @@ def start(*arguments: str, cwd: Path, nohup: bool = False, **more: str) -> subpr
         text=True,
         start_new_session=True,
     )
-
-
-def all_signals() -> None:
-    """Restore default signal handling, which nohup or a background shell changes."""
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def events(text: str) -> list[dict[str, Any]]:

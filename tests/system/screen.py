@@ -9,13 +9,14 @@ import re
 import select
 import signal
 import struct
-import subprocess
 import termios
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
-from program import command, environment
+from program import environment
+from warm import SCREENS, WarmStarter
 
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[()].|[=>78cDEHM])")
 ENTER_SCREEN, LEAVE_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
@@ -42,10 +43,7 @@ class Screen:
         for name in ("COLUMNS", "LINES", "NO_COLOR"):
             if name not in more:
                 env.pop(name, None)
-        self.process = subprocess.Popen(
-            command(*args), cwd=workdir, env=env, stdin=slave, stdout=slave, stderr=slave,
-            start_new_session=True, preexec_fn=_own_terminal,
-        )  # fmt: skip
+        self.process = _warm().start_in_terminal(args, workdir, env, slave)
 
     def resize(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -124,11 +122,9 @@ class Screen:
         self.process.wait()
 
 
-def _own_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    # under nohup, or in the background, a test would inherit them ignored
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_DFL)
+@lru_cache(maxsize=1)
+def _warm() -> WarmStarter:
+    return WarmStarter(SCREENS)
 
 
 @contextlib.contextmanager

@@ -6,11 +6,10 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from program import iopstui, wait_for_fio_io
+from program import iopstui, start, wait_for_fio_io
 
 # large blocks, as the pace is fio's own: a second of small ones takes a CPU
 JOB = "[j]\nioengine=io_uring\nrw=randread\nbs=1m\ndirect=1\nsize=4m\niodepth=4\n"
@@ -70,18 +69,15 @@ def test_a_job_of_two_sections_has_no_single_rate(home: Path) -> None:
 def test_an_interrupt_shows_what_was_measured_and_leaves_nothing(
     home: Path, line: str, text: str, shown: bool
 ) -> None:
-    command = [sys.executable, "-m", "iopstui", "limit", "work", "--job", "j.fio", *KEEP]
-    with subprocess.Popen(
-        command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "XDG_STATE_HOME": str(home)},
-    ) as process:  # fmt: skip
-        assert process.stderr is not None and process.stdout is not None
-        for each in process.stderr:
-            if re.match(line, each):
-                wait_for_fio_io(process.pid)
-                process.send_signal(signal.SIGINT)
-                break
-        rest, table = process.stderr.read(), process.stdout.read()
+    process = start("limit", "work", "--job", "j.fio", *KEEP, cwd=home)
+    assert process.stderr is not None and process.stdout is not None
+    for each in process.stderr:
+        if re.match(line, each):
+            wait_for_fio_io(process.pid)
+            process.send_signal(signal.SIGINT)
+            break
+    rest, table = process.stderr.read(), process.stdout.read()
+    process.wait()
     assert process.returncode == 130, rest
     assert text in rest and ("OVER 1.00 ms" in table and "closed loop" in table) == shown
     assert os.listdir(home / "work") == []

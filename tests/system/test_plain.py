@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
 from pathlib import Path
 
-from program import UNHURRIED, all_signals, command, environment, iopstui
+from program import UNHURRIED, iopstui, start
 
 from iopstui.errors import EXIT_OK, EXIT_USAGE, EXIT_VERDICT
 
@@ -36,19 +35,14 @@ def test_an_expectation_decides_the_exit_code(workdir: Path) -> None:
 
 
 def test_a_plain_watch_runs_until_a_signal(workdir: Path) -> None:
-    with subprocess.Popen(
-        command("live", "--plain", "--plain-every", "1", "--interval", "0.25"),
-        cwd=workdir, env=environment(workdir.parent), text=True, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=all_signals,
-    ) as process:  # fmt: skip
-        try:
-            assert process.stdout is not None
-            first = process.stdout.readline()
-            process.send_signal(signal.SIGINT)
-            rest, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
+    process = start("live", "--plain", "--plain-every", "1", "--interval", "0.25", cwd=workdir)
+    try:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == EXIT_OK, err
     assert LINE.match(first) and " reads/s, " in first
     assert "\nWatched for " in f"\n{rest}"

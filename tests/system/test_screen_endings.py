@@ -6,6 +6,7 @@ import os
 import signal
 from pathlib import Path
 
+import psutil
 import pytest
 from program import UNHURRIED, child_processes, survivors, wait_for_fio_io
 from screen import WITHIN_S, screen
@@ -101,7 +102,8 @@ def test_a_suspended_screen_resumes_and_ends(workdir: Path) -> None:
         wait_for_fio_io(terminal.process.pid)
         terminal.wait_for_text("Device (iostat)")
         terminal.process.send_signal(signal.SIGTSTP)
-        terminal.wait_until(lambda: os.waitpid(terminal.process.pid, os.WNOHANG | os.WUNTRACED)[0])
+        process = psutil.Process(terminal.process.pid)
+        terminal.wait_until(lambda: process.status() == psutil.STATUS_STOPPED)
         terminal.read_all()
         assert terminal.is_restored
         before = len(terminal.output)

@@ -6,14 +6,13 @@ import fcntl
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from program import ROOT, all_signals, environment, events, iopstui
+from program import ROOT, events, iopstui, start
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UsageError
 from iopstui.model.samples import RawSample
@@ -28,16 +27,11 @@ ALWAYS = "own_cpu>=0% for 0.5s"
 @contextmanager
 def running_watch(workdir: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """Run a watch; kill it if the test fails."""
-    with subprocess.Popen(
-        [sys.executable, str(SCRIPT), "watch", "--interval", "0.25", *arguments],
-        cwd=workdir, env=environment(workdir.parent), text=True, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=all_signals,
-    ) as process:  # fmt: skip
-        try:
-            yield process
-        finally:
-            process.kill()
+    process = start("watch", "--interval", "0.25", *arguments, cwd=workdir, script=str(SCRIPT))
+    try:
+        yield process
+    finally:
+        process.kill()
 
 
 def run_watch(workdir: Path, *arguments: str) -> tuple[int, str, str]:

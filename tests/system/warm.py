@@ -3,25 +3,27 @@ take a third of the CPU time of a short run, and the tests start hundreds.
 
 Each fork has its own session, streams, directory, signals and environment, and ends as any Python
 process does. The parent has only imported the modules and read the version of fio. Tests of the
-start itself, of inherited signals or of a terminal start a new Python process instead
-(``program.run_in_new_python``, ``screen.Screen``).
+start itself or of inherited signals start a new Python process (``program.run_in_new_python``).
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import json
 import os
 import pkgutil
+import runpy
 import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -33,18 +35,21 @@ NAME = "iopstui"
 LONGEST = 1 << 17
 """Longest request (arguments and environment), in bytes."""
 NUMBER = struct.Struct("i")
+SCREENS = f"{NAME}-screens"
 
 
 class WarmProgram:
     """A started program, with the part of ``subprocess.Popen`` that the tests use: text of standard
-    output and error, no standard input."""
+    output and error, no standard input. ``outputs``: the read ends of both, none in a terminal."""
 
-    def __init__(self, args: Sequence[str], status_fd: int, out: int, err: int) -> None:
+    def __init__(self, args: Sequence[str], status_fd: int, *outputs: int) -> None:
         self.args = [NAME, *args]
         self.returncode: int | None = None
         self._status = os.fdopen(status_fd, "rb", 0)
-        self.stdout = open(out, encoding="utf-8", newline="")  # noqa: SIM115
-        self.stderr = open(err, encoding="utf-8", newline="")  # noqa: SIM115
+        if outputs:
+            out, err = outputs
+            self.stdout = open(out, encoding="utf-8", newline="")  # noqa: SIM115
+            self.stderr = open(err, encoding="utf-8", newline="")  # noqa: SIM115
         self._readers: list[_PipeReader] = []
         self.pid = self._read_number()
 
@@ -120,11 +125,13 @@ class _PipeReader:
 
 class WarmStarter:
     """The process that forks the programs. All workers of a run of the tests use one: the first
-    starts it, and it ends with the last."""
+    starts it, and it ends with the last. ``kind``: NAME, or SCREENS, which has also imported what
+    shows screens."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str = NAME) -> None:
+        self._kind = kind
         run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}")
-        address = f"\0{NAME}-warm-{run}"  # no file: it goes away with the process
+        address = f"\0{kind}-warm-{run}"  # no file: it goes away with the process
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             try:
                 listener.bind(address)
@@ -139,27 +146,43 @@ class WarmStarter:
     def _start(self, listener: socket.socket) -> None:
         # Python reads the locale at startup; another iopstui recognises this process by NAME
         self._process = subprocess.Popen(
-            [sys.executable, __file__, str(listener.fileno()), NAME], stdin=subprocess.DEVNULL,
+            [sys.executable, __file__, str(listener.fileno()), NAME, self._kind],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, pass_fds=[listener.fileno()],
             env={**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"},
         )  # fmt: skip
 
-    def start(self, args: Sequence[str], cwd: Path, env: Mapping[str, str]) -> WarmProgram:
-        """Like ``subprocess.Popen`` with pipes for its output, in its own session."""
-        request = json.dumps(
-            {"args": [*map(str, args)], "cwd": str(cwd), "env": dict(env)}
-        ).encode()
-        (status_fd, status_writer), (out, out_writer), (err, err_writer) = (
-            os.pipe(),
-            os.pipe(),
-            os.pipe(),
-        )
+    def start(
+        self, args: Sequence[str], cwd: Path, env: Mapping[str, str], script: str = ""
+    ) -> WarmProgram:
+        """Like ``subprocess.Popen`` with pipes for its output, in its own session. ``script`` is
+        run in place of the program, if given."""
+        (out, out_writer), (err, err_writer) = os.pipe(), os.pipe()
         with open(os.devnull) as nothing:
-            theirs = [nothing.fileno(), out_writer, err_writer, status_writer]
-            socket.send_fds(self._socket, [request], theirs)
-        for fd in (out_writer, err_writer, status_writer):
-            os.close(fd)
+            streams = [nothing.fileno(), out_writer, err_writer]
+            status_fd = self._request(args, cwd, env, streams, script)
+        os.close(out_writer)
+        os.close(err_writer)
         return WarmProgram(args, status_fd, out, err)
+
+    def start_in_terminal(
+        self, args: Sequence[str], cwd: Path, env: Mapping[str, str], terminal: int
+    ) -> WarmProgram:
+        """In a session of its own, whose terminal this one is."""
+        return WarmProgram(args, self._request(args, cwd, env, [terminal] * 3))
+
+    def _request(
+        self, args: Sequence[str], cwd: Path, env: Mapping[str, str], streams: list[int],
+        script: str = "",
+    ) -> int:  # fmt: skip
+        """Returns the file that tells the process ID and the exit status."""
+        request = json.dumps(
+            {"args": [*map(str, args)], "cwd": str(cwd), "env": dict(env), "script": script}
+        ).encode()
+        status_fd, status_writer = os.pipe()
+        socket.send_fds(self._socket, [request], [*streams, status_writer])
+        os.close(status_writer)
+        return status_fd
 
     def run(self, args: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
             ) -> subprocess.CompletedProcess[str]:  # fmt: skip
@@ -190,10 +213,11 @@ def _connected(address: str) -> socket.socket:
 # -- the process itself
 
 
-def prepare() -> None:
-    """Import all modules except those of the screen, and read fio's version."""
+def prepare(kind: str) -> None:
+    """Import all modules, those of the screen only for SCREENS, and read fio's version."""
+    without = f"{NAME}.__main__" if kind == SCREENS else (f"{NAME}.ui", f"{NAME}.__main__")
     for module in pkgutil.walk_packages([str(ROOT / NAME)], f"{NAME}."):
-        if not module.name.startswith((f"{NAME}.ui", f"{NAME}.__main__")):
+        if not module.name.startswith(without):
             importlib.import_module(module.name)
     from iopstui.errors import IopstuiError
     from iopstui.fio.inspect import find_fio
@@ -249,6 +273,8 @@ def run_program(request: dict[str, object], fds: Sequence[int]) -> int:
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
+    if os.isatty(0):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     # under nohup, or in the background, a test would inherit them ignored
     for signum in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(signum, signal.SIG_DFL)
@@ -256,8 +282,11 @@ def run_program(request: dict[str, object], fds: Sequence[int]) -> int:
     os.environ.clear()
     os.environ.update(request["env"])  # type: ignore[call-overload]
     os.chdir(str(request["cwd"]))
-    sys.argv = [str(ROOT / NAME / "__main__.py"), *request["args"]]  # type: ignore[misc]
+    script = str(request["script"])
+    sys.argv = [script or str(ROOT / NAME / "__main__.py"), *request["args"]]  # type: ignore[misc]
     gc.enable()
+    if script:
+        runpy.run_path(script, run_name="__main__")
     from iopstui.cli import main
 
     return main()
@@ -265,7 +294,7 @@ def run_program(request: dict[str, object], fds: Sequence[int]) -> int:
 
 if __name__ == "__main__":
     gc.disable()
-    prepare()
+    prepare(sys.argv[3])
     gc.freeze()
     with contextlib.suppress(KeyboardInterrupt):
         sys.exit(serve(socket.socket(fileno=int(sys.argv[1]))))
