@@ -25,7 +25,7 @@ from iopstui.text import printable
 SUFFIX = ".prom"
 MODE = 0o644
 FIRST_LINE = "# HELP iopstui"
-"""What such a file begins with; any other is not ours to replace."""
+"""Our files begin with this; any other file must not be replaced."""
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 

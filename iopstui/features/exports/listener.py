@@ -28,7 +28,7 @@ PATH = "/metrics"
 REQUEST_TIMEOUT_S = 2.0
 MAX_OPEN = 16
 LOCAL_NAMES = ("127.0.0.1", "localhost")
-"""Host names allowed in a request. A page of somebody else may point its own name to the loopback
+"""Host names allowed in a request. Anybody's web site may point its own name to the loopback
 address; such a name is not among these."""
 
 

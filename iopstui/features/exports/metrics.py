@@ -217,7 +217,7 @@ FRAME_GAUGES = (
 )  # fmt: skip
 """A value, or several by their labels."""
 _SUFFIX = {"%": "_ratio", "W": "_watts"}
-"""How the names of gauges end, by the unit of the field."""
+"""The endings of gauges' names, by the unit of the field."""
 
 
 class Metrics:

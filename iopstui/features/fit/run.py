@@ -133,9 +133,8 @@ class FitRunner:
         self._notify = notify
 
     def run(self) -> None:
-        """Run all programs, or as many as there is time for before an interruption. Raises the
-        error of the first run that fails. Afterwards the session is closed, and no scratch file is
-        left."""
+        """Run all programs, or only those before an interruption. Raises the error of the first run
+        that fails. Afterwards the session is closed, and no scratch file is left."""
         with self.loop.open(self.setup.target) as lent:
             assert lent is not None
             for program in self.setup.programs:
@@ -262,7 +261,7 @@ class ProgramMeters:
 
     def _time(self, disk: str) -> SyncTime:
         values = {name: meter.value for name, meter in self._times.items()}
-        # a disk writes all the time for a program that seldom syncs
+        # if a program seldom syncs, the disk writes all the time, not only for syncs
         syncs = values["syncs"] if self._program.job.get("fdatasync") == "1" else None
         whole = values["whole"] if syncs else None
 
@@ -290,7 +289,7 @@ def _interval(value: float, distances: tuple[float, float]) -> tuple[float, floa
 
 IDLE_S, POLL_S = 1.5, 0.1
 MIN_BYTES_S = 256 << 10
-"""Less is what any system writes now and then."""
+"""Any system writes less than this from time to time."""
 
 
 @dataclass

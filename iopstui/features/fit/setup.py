@@ -32,7 +32,7 @@ JOB, SCRATCH_FILE = "fit", "fit.scratch"
 SETTLE_S, OVERHEAD_S = 2.0, 5.0
 IN_MEMORY = ("tmpfs", "ramfs")
 FAST_SYNCS, FAST_BYTES = 10_000, 1_000_000_000
-"""A second, of a fast disk, for what may be written."""
+"""What a fast disk does in a second, to estimate how much may be written."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,14 @@ SERVICE_DIRECTORY = Path("/var/lib/iopstui-flight")
 LOCK = "recorder.lock"
 HOUR_S = 3600
 MOST_S = 3620.0
-"""No file is of a longer time."""
+"""No file covers more time."""
 JUMP_S = 2.0
-"""A clock that was set by more begins a new file: in each file the wall clock goes evenly."""
+"""If the clock is set by more, a new file begins: within a file the wall clock never jumps."""
 STEPS = ((86400.0, 60), (1200.0, 10))
 """(age of a file's end in seconds, from which on it keeps one sample of this many seconds). At the
 second step its first second is 80 minutes old."""
 PART = ".part"
-"""What a thinned file is called until it is whole."""
+"""The suffix of a thinned file until it is complete."""
 
 
 @dataclass(frozen=True, slots=True)

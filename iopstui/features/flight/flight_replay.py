@@ -26,8 +26,8 @@ from iopstui.recording.writer import shifted
 
 PAUSE_S = 5.0
 LOOKBACK_S = 300.0
-"""So much of the charts is there after a jump. 15 minutes, as of other recordings, take a second of
-CPU to read for one disk."""
+"""How much of the charts is there after a jump. 15 minutes, as in other recordings, would take a
+second of CPU to read for one disk."""
 
 
 class FlightReplay(ReplaySession):

@@ -140,7 +140,7 @@ def _json(one: BadTime) -> dict[str, object]:
 DAY_S = 86400.0
 MAX_DAYS = 14
 MIN_DAYS, MIN_MINUTES = 2, 10
-"""Fewer days, or fewer minutes of a day, are no habit."""
+"""Fewer days, or fewer minutes of a day, do not show what is usual."""
 
 
 @dataclass(frozen=True, slots=True)

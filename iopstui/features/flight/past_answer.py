@@ -247,7 +247,7 @@ def _day(at: float) -> str:
 
 
 def sibling_lines(span: Span, found: SlowedDisk | None) -> Iterator[str]:
-    """Lines on what was found, and the next step."""
+    """Lines on what was found, and the next step; if nothing was, what was found at the time."""
     if found is not None:
         disk = found.odd.disk
         yield printable(_text(found))

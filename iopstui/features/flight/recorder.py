@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 PEAKS_S = 10.0
 USE_S = 5.0
-"""How often who uses the disks is written down, and what each cgroup does is read."""
+"""How often the users of the disks are recorded, and the I/O of each cgroup is read."""
 RETRY_S = 10.0
 PARTS_OF_SIZE = 8
 """No file is larger than this part of the ring, whatever it records."""
@@ -268,8 +268,9 @@ class FlightRecorder:
         return {row.name for row in rows if row.reads or row.writes or row.discards}
 
     def _thin(self, file: StoredFile, every_s: int) -> None:
-        """Thin a file in another process. It is started by another thread, whose low priority it
-        inherits, since what writes the samples must not wait for other programs."""
+        """Thin a file, with the lowest priority. It needs a thread of its own for that: threads
+        inherit the priority of the one that starts them, and what writes the samples must not wait
+        for other programs."""
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
         try:

@@ -30,9 +30,9 @@ from iopstui.recording.records import Peaks, RecordedUse
 from iopstui.recording.replay import ReplayFold
 
 LEAD_S = 130.0
-"""So much before a span is read: a thinned file has a sample a minute."""
+"""How much before a span is read, because a thinned file has one sample a minute."""
 MAX_CLOCK_STEP_S = 60.0
-"""The time of the boot, by the wall clock, moves by less while a machine runs."""
+"""While a machine runs, the time of its boot by the wall clock moves by less than this."""
 
 
 @dataclass

@@ -27,7 +27,7 @@ USE_S = 60
 """Who used the disks is one record a minute in thinned files."""
 LEVEL = 9
 UNFINISHED_BYTES = 16 << 10
-"""What a writer that was killed leaves of its last chunk is less; more is damage in the middle."""
+"""A killed writer leaves less of its last chunk; more means damage in the middle."""
 Piece = tuple[bytes, float, bytes]
 
 

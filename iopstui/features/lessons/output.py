@@ -1,4 +1,5 @@
-"""Lessons as text: their list, their pages, what was measured, and a check of a lesson file."""
+"""Lessons as text: the list of lessons, the pages, what was measured, and the check of a lesson
+file."""
 
 from __future__ import annotations
 
@@ -58,12 +59,13 @@ def _block_lines(block: Block) -> list[str]:
 
 
 def _printable_line(line: str) -> str:
-    """Text with its blanks, without anything that could act on a terminal."""
+    """A line with its blanks, but without control characters that could act on a terminal."""
     return "".join(char if char.isprintable() else "?" for char in line)
 
 
 def flowed(text: str, indent: str, more: str | None = None) -> list[str]:
-    """Foreign text in lines of at most ``WIDTH`` columns, as far as its words allow."""
+    """Wrap a text that is not ours into lines of at most ``WIDTH`` columns, as far as its words
+    allow."""
     lines = textwrap.wrap(
         without_breaks(printable(text)), WIDTH, initial_indent=indent,
         subsequent_indent=indent if more is None else more, break_on_hyphens=False,
@@ -118,7 +120,7 @@ def list_lessons(
 
 
 def list_figures() -> Iterator[str]:
-    """Everything that a lesson file can ask for."""
+    """List all figures and facts that a lesson file can use."""
     yield "figures of a run, as RUN.NAME (deep.iops):"
     yield from _figure_lines(RUN)
     yield from flowed(
@@ -163,8 +165,8 @@ def check_lesson(lesson: Lesson, target: Target, around: TargetFacts) -> Iterato
 
 
 def check_runs(lesson: LessonRun, runs: tuple[RunPage, ...]) -> Iterator[str]:
-    """Have fio read the job of each of these runs. UsageError for an option that it does not
-    accept, or a job that is missing; a line if there is no fio to ask."""
+    """Let fio parse the job of each of these runs. Raises UsageError for an option that fio does
+    not accept, or for a missing job. Yields a line if there is no fio."""
     texts = [(run, lesson.jobs.job_text(run)) for run in runs]
     try:
         fio = find_fio()

@@ -32,7 +32,8 @@ from iopstui.text import printable
 
 
 def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
-    """--answers a,-,b by the names of the lesson's questions. UsageError if they don't fit."""
+    """The answers in --answers (a,-,b) by the names of the lesson's questions. Raises UsageError if
+    they don't fit."""
     questions = [step for step in lesson.steps if isinstance(step, QuestionPage)]
     entries = [part.strip().lower() for part in text.split(",")] if text else []
     if len(entries) > len(questions):
@@ -58,8 +59,8 @@ def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
 def play_plain(
     lesson: Lesson, request: RunRequest, answers: Mapping[str, str], is_interactive: bool = True
 ) -> int:  # fmt: skip
-    """Play a lesson from its first page to its last; the exit code. If ``is_interactive`` and
-    standard input is a terminal, ``answers`` are ignored."""
+    """Play a lesson from its first page to its last. Returns the exit code. If ``is_interactive``
+    and standard input is a terminal, ``answers`` are ignored."""
     find_fio()
     clean_up_and_report(print_message, Roots())
     devices = read_devices(Roots())
@@ -101,7 +102,7 @@ class LessonPlayer:
             self._closing = True
             self._session.close()
             self._run.close()
-            for event in self._loop.rest():  # which settings were put back, or could not be
+            for event in self._loop.rest():  # say which settings were restored, or could not be
                 self._narrator.handle(event)
         if self._stopped:
             self._print_lines(["", f"Left on page {self._position()}."])
@@ -146,7 +147,7 @@ class LessonPlayer:
             self._run.advance()
 
     def _offer_repeats(self) -> None:
-        """Repeat runs that failed or were disturbed, as long as the user wants it."""
+        """Repeat a run that failed or was disturbed, as often as the user wants."""
         while not self._stopped and (run := self._run.repeatable) is not None:
             if self._pause(f"Enter continues, r repeats run {run.name}") != "r":
                 return
@@ -179,7 +180,7 @@ class LessonPlayer:
             self._print_lines([f"  {printable(line)} is not one of {', '.join(letters)}."])
 
     def _pause(self, text: str) -> str:
-        """The answer in lower case; "" without somebody to ask."""
+        """Wait for the user's answer, and return it in lower case; "" if there is nobody to ask."""
         return self._read(f"[{text}] ").strip().lower() if self._is_interactive else ""
 
     def _read(self, text: str) -> str:

@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 OPENS = Key("l", "l")
 """The key that opens the list of lessons, and closes it again."""
 ACTIONS_ON_PAGE = {"log", "quit"}
-"""Actions in the palette while a page is read; during a run it has all that do not disturb."""
+"""Actions in the palette while a page is read; during a run it has all actions that do not
+disturb."""
 
 
 class LessonKeys(FeaturePart):
-    """The lesson in ``progress``, or the choice of one. Without ``conditions`` none can be played;
-    a lesson that is ``first`` is started at once."""
+    """Handles the keys of the lesson in ``progress``, or of the choice of one. Without
+    ``conditions`` no lesson can be played; the lesson ``first`` is started at once."""
 
     HELP = (
         "Keys of a lesson (l, or iopstui lesson NAME)",
@@ -80,7 +81,7 @@ class LessonKeys(FeaturePart):
         self._results: dict[str, str] = {}
         # the dashboard's view before the lesson
         self._view_before: tuple[ViewState, DisplayedRun] | None = None
-        # message of the lesson's end, shown again while settings are restored
+        # the message about the lesson's end, shown again while settings are restored
         self._end_message = ""
 
     # -- the list
@@ -443,7 +444,7 @@ class LessonKeys(FeaturePart):
             footer=(Footer("Continue", {LESSON: 10}, when=lambda lessons: lessons.is_waiting),),
         ),
         Action(
-            # pressed on the dashboard r does this too
+            # pressed on the dashboard, r does this, too
             "lesson_again", (Key("", "r"),), repeat_run, applies=lambda lessons: lessons.can_repeat,
             footer=(Footer("Again", {LESSON: 20}, when=lambda lessons: lessons.can_repeat),),
         ),

@@ -17,7 +17,8 @@ def limit_text(
     setup: LimitSetup, answer: Answer, rows: Sequence[Row], closed: Row | None, saturated: str,
     width: int,
 ) -> str:  # fmt: skip
-    """The curve, lowest rate first, the job as it is beside it, and in the end the answer."""
+    """The runs, the lowest rate first, then the unchanged job to compare with, and in the end the
+    answer."""
     job = f"{setup.run.job} on {setup.target.name}"
     lines = [printable(f"{job}, random arrivals (open loop): {setup.keep.text}"), ""]
     lines += [*table_lines(setup, rows, closed), ""]
@@ -31,7 +32,8 @@ def limit_text(
 def table_lines(
     setup: LimitSetup, rows: Sequence[Row], closed: Row | None
 ) -> list[str]:  # fmt: skip
-    """Its heading, then a line for each run, lowest rate first, and in the end the job as it is."""
+    """The table: its heading, a line for each run, the lowest rate first, and in the end the
+    unchanged job."""
     keep = setup.keep
     head = ("RATE/S", keep.path[-1].upper(), f"OVER {latency(keep.required)}", "SECONDS",
             "IN FLIGHT", "")  # fmt: skip

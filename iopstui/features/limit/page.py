@@ -28,7 +28,7 @@ MIN_CHART, TABLE_ROWS = 8, 9
 @dataclass
 class ShownSearch:
     """A search on the screen: its ``answer`` once it has ended, or the ``error`` that ended it.
-    ``began`` is of the monotonic clock."""
+    ``began`` is a time of the monotonic clock."""
 
     runner: LimitRunner
     answer: Answer | None = None
@@ -41,7 +41,7 @@ class ShownSearch:
 
     @property
     def so_far(self) -> str:
-        """What is known: the answer, or the interval by the runs so far."""
+        """What is known so far: the answer, or the interval from the runs so far."""
         if self.answer is not None:
             return self.answer.text
         if self.error:
@@ -60,8 +60,8 @@ class ShownSearch:
 def page_rows(
     shown: ShownSearch, width: int, height: int, chart: XYChart, charset: Charset, t: float
 ) -> tuple[list[Row], list[Row]]:
-    """What stays on top, and the table below it; together they fill ``height`` rows where the
-    table is short. ``t`` is now."""
+    """The rows that stay on top, and the rows of the table below; together they fill ``height``
+    rows if the table is short. ``t`` is now."""
     runner = shown.runner
     top = [*_head(shown, width, charset, t)]
     if shown.answer is not None:
@@ -91,8 +91,8 @@ def _head(shown: ShownSearch, width: int, charset: Charset, t: float) -> Iterato
 
 
 def curve_spec(runner: LimitRunner) -> XYSpec:
-    """The kept percentile over the rate: runs that count, those left out, the job as it is, the
-    bound, and the interval of the limit."""
+    """The chart of the percentile over the rate: runs that count, runs that are left out, the
+    unchanged job, the bound, and the interval of the limit."""
     setup, found = runner.setup, runner.found
     points = [(row.asked or 0.0, row.figure_ns, row.left_out) for row in runner.rows
               if row.figure_ns]  # fmt: skip
@@ -127,7 +127,7 @@ def curve_spec(runner: LimitRunner) -> XYSpec:
 
 
 class LimitPage(LiveRows):
-    """Shows ``shown()``, the newest search; ``on_stop`` and ``on_new`` do what its keys say."""
+    """Shows ``shown()``, the newest search; its keys call ``on_stop`` and ``on_new``."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("x", "stop", show=False), Binding("n", "again", show=False),
@@ -157,7 +157,7 @@ class LimitPage(LiveRows):
             self.show_hints()
 
     def rows(self, width: int) -> Sequence[Row]:
-        """The answer and the curve, then the runs that have all of the words."""
+        """The answer and the curve, then the runs that match all of the words."""
         self._key_hints()
         top, table = page_rows(self._shown(), width, self.body_height, self._chart, self.charset,
                                time.monotonic())  # fmt: skip

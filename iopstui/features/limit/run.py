@@ -23,7 +23,8 @@ from iopstui.safety.signals import StopSignals
 
 
 def run_limit(arguments: argparse.Namespace) -> int:
-    """The exit code. The table or JSON on stdout, everything else on stderr."""
+    """Run `iopstui limit`. Returns the exit code. The table or JSON goes to stdout, everything else
+    to stderr."""
     request = replace(run_request(arguments), job=arguments.job)
     require_whole_seconds(request.interval_s)
     setup = set_up(request, arguments.keep, arguments.time)

@@ -35,13 +35,14 @@ from iopstui.session.run_loop import RunLoop
 from iopstui.session.viewer import NOBODY
 
 START_SHARE = 0.75
-"""The first rate, as a share of what the job does as it is."""
+"""The first rate, as a share of what the unchanged job does."""
 LOWEST_SHARE = 0.02
 """The lowest rate: a device that is idle most of the time answers as fast as it can."""
 MIN_RATE = 20.0
 OVERHEAD_S = 2.5
 HARMLESS = 0.1
-"""What else goes on makes I/Os slower: a run with hardly a slow one counts all the same."""
+"""Other activity makes I/Os slower, so a run with hardly any slow ones counts nevertheless; this
+share of the allowed ones is hardly any."""
 CPU_SHARE = 0.1
 """Of the I/Os in flight: fewer that wait for a CPU don't make the others slow."""
 MAX_DEEPER = 2
@@ -62,10 +63,10 @@ DISTURBED, STALLED = "disturbed", "stalled"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A run as it is shown. ``asked`` is ``None`` of the job as it is; ``figure_ns`` is the
-    percentile that is kept; ``depth`` the I/Os that each job may have in flight (``None``: its
-    own); ``spoiled`` says what disturbed the run; ``left_out``, in a word or two, that it does not
-    count ("": it does)."""
+    """A run as it is shown. ``asked`` is the rate asked for (``None`` for the unchanged job);
+    ``figure_ns`` is the percentile that has the bound; ``depth`` is how many I/Os each job may have
+    in flight (``None``: the job's own depth); ``spoiled`` says what disturbed the run; ``left_out``
+    says in a word or two why it does not count ("" if it does)."""
 
     asked: float | None
     point: Point
@@ -124,9 +125,9 @@ class _Collector:
 
 
 class LimitRunner:
-    """``rows`` are the runs so far; ``notify`` gets a line for each. ``found`` is the estimate by
-    them, ``step`` what is measured now. A ``session`` is borrowed from a screen, which passes its
-    events on."""
+    """Runs a search. ``rows`` has the runs so far; ``notify`` gets a line about each. ``found`` is
+    the estimate from them, ``step`` is what is measured now. If a ``session`` is given, it belongs
+    to a screen, which passes its events on."""
 
     def __init__(
         self, setup: LimitSetup, sink: Callable[[Event], None], notify: Callable[[str], None],
@@ -146,7 +147,7 @@ class LimitRunner:
         self._notify = notify
         self._spoiled: dict[tuple[float, str], str] = {}
         self._in_a_row = 0
-        # other arrivals in each search: two with the same ones would err alike
+        # other random arrivals in each search: with the same ones, two searches would err alike
         self._seed = random.randrange(1 << 30)
         self._ended = ""
 
@@ -184,8 +185,8 @@ class LimitRunner:
                 break
 
     def _take(self, step: Step, lent: LentScratch | None) -> None:
-        """Measure a rate. Where the queue may have been full and nothing was slow, arrivals may
-        have waited unseen: again with a deeper one."""
+        """Measure at a rate. If the queue may have been full and nothing was slow, I/Os may have
+        waited unseen before they were sent: measure again with a deeper queue."""
         assert self.search is not None
         asked = self.setup.load.asked(step.rate)
         for deeper in range(MAX_DEEPER + 1):
@@ -226,15 +227,16 @@ class LimitRunner:
         self._in_a_row += 1
 
     def _leave_out(self, why: str, kept: int = 0) -> None:
-        """Mark the last row, or all before those ``kept`` that count."""
+        """Mark the last row as left out, or with ``kept`` all rows before the last ``kept`` ones
+        that count."""
         last = len(self.rows) - 1
         counted = [n for n, row in enumerate(self.rows) if not row.left_out]
         for place in counted[:-kept] if kept else [last]:
             self.rows[place] = replace(self.rows[place], left_out=why)
 
     def _is_held_back(self, row: Row) -> bool:
-        """Whether fio sent less although the queue had room, and did not wait in its submissions:
-        then the device is not the limit."""
+        """Whether fio sent fewer I/Os than asked although the queue had room, and did not wait in
+        submissions: then the device is not the limit."""
         jobs = self.setup.load.jobs
         room = (row.depth or 0) * jobs
         submitting = (row.point.slat_ns or 0.0) * row.point.iops / 1e9
@@ -269,7 +271,7 @@ class LimitRunner:
     @staticmethod
     def _spoiling(point: Point, findings: dict[str, Finding]) -> str:
         held = (headline_of(findings[rule]) for rule in SPOILING if rule in findings)
-        # full CPUs do no harm where the I/Os wait for something else
+        # full CPUs don't matter if the I/Os wait for something else
         known = point.wait_cpu is not None and point.in_flight
         waiting = (point.wait_cpu or 0.0) / (point.in_flight or 1.0) if known else 1.0
         of_others = (point.others or 0.0) >= DISTURBING_SHARE
@@ -289,7 +291,7 @@ class LimitRunner:
             raise Interrupted("Interrupted: the limit was not found.")
 
     def saturated(self) -> str:
-        """Where the I/Os wait at the lowest rate that was too high, and what is full there."""
+        """Where the I/Os waited at the lowest rate that was too high, and what was full there."""
         above = [row for row in self.rows if row.share > self.setup.allowed and not row.left_out]
         row = min(above, key=lambda row: row.asked or math.inf, default=None)
         most = row.point.most_waits if row is not None else None

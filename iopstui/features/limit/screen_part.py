@@ -28,7 +28,8 @@ JOIN_S = 5.0
 
 
 class LimitKeys(FeaturePart):
-    """One search at a time, of the job that r would run; the last one stays to be looked at."""
+    """Runs one search at a time, of the job that r would run. The last one can still be looked
+    at."""
 
     def __init__(
         self, port: Port, jobs: JobKeys, experiments: ExperimentKeys,
@@ -121,7 +122,7 @@ class LimitKeys(FeaturePart):
         self.port.push(LimitPage(lambda: shown, self.stop, self._ask, self.port.charset))
 
     def stop(self) -> None:
-        """Let fio report its last second, then end; the second time at once."""
+        """Stop the search after fio has reported its last second; if called again, stop at once."""
         if self.active and self.shown is not None:
             loop = self.shown.runner.loop
             (loop.kill if loop.interrupted else loop.stop)()
@@ -133,7 +134,7 @@ class LimitKeys(FeaturePart):
             self.shown.runner.loop.feed(event)
 
     def refuses(self, action: Action) -> bool:
-        """Refuse keys that would disturb it; r stops it."""
+        """Refuse keys that would disturb the search; r stops it."""
         disturbs = action.disturbs & {EXPERIMENT, LESSON} or action.id == "run_or_stop"
         if not self.active or not disturbs or action.id == "limit":
             return False
@@ -145,12 +146,12 @@ class LimitKeys(FeaturePart):
         return True
 
     def forget(self) -> None:
-        """Another target takes the place of this one."""
+        """Forget the search: another target is chosen."""
         self.end()
         self.shown = None
 
     async def close(self) -> None:
-        """Wait for its scratch files to be removed, after the session was closed."""
+        """Wait until the search's scratch files are removed, after the session was closed."""
         await asyncio.to_thread(self.end)
 
     def end(self) -> None:
@@ -170,7 +171,7 @@ class LimitKeys(FeaturePart):
 
 
 def _run(shown: ShownSearch) -> None:
-    """The search, in a thread of its own."""
+    """Run the search, in its own thread."""
     try:
         shown.answer = shown.runner.run()
     except Interrupted as error:

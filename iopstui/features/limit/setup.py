@@ -44,13 +44,14 @@ SETTLE_S = 2.0
 EXAMPLE = "For example: --keep 'read.clat.p99<=1ms'"
 _TIMES = ("runtime", "timeout", "time_based")
 PREVIEW_RATE = 1000.0
-"""What the command of --dry-run runs at: the rates are known only when it measures."""
+"""The rate in the command that --dry-run prints: the real rates are known only during the
+search."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitSetup:
-    """A search: ``run`` is the job as it is, ``keep`` the bound, ``load`` how the job is sent at a
-    rate, ``time_s`` when it ends at the latest."""
+    """A search: ``run`` is the unchanged job, ``keep`` is the bound, ``load`` says how the job is
+    sent at a rate, and ``time_s`` is the most that the search may take."""
 
     run: RunRequest
     keep: Expectation
@@ -75,15 +76,15 @@ class LimitSetup:
 
     @property
     def uses_scratch(self) -> bool:
-        """Whether it works on scratch files of its own."""
+        """Whether it uses scratch files of its own."""
         return self.job_target is not None and self.job_target.kind == kinds.DIRECTORY
 
     def closed_loop(self, seconds: float) -> RunRequest:
-        """The run of the job as it is."""
+        """The request for a run of the unchanged job."""
         return self._timed({}, seconds)
 
     def request(self, rate: float, seconds: float, seed: int, deeper: int = 0) -> RunRequest:
-        """The run at a rate; its queue is ``deeper`` steps deeper."""
+        """The request for a run at a rate; its queue is ``deeper`` steps deeper than usual."""
         depth = self.load.depth(rate, self.bound_s, deeper)
         return self._timed(self.load.options(rate, depth, seed), seconds)
 
@@ -94,14 +95,14 @@ class LimitSetup:
 
 
 def require_whole_seconds(interval_s: float) -> None:
-    """UsageError for a session whose figures are not of a second each."""
+    """Raises UsageError if the session's interval is not one second."""
     if interval_s != 1:
         raise UsageError("limit compares seconds, so --interval can't be changed here.",
                          "Leave it out.")  # fmt: skip
 
 
 def set_up(run: RunRequest, keep: str, time_s: float) -> LimitSetup:
-    """Check everything before anything runs. UsageError, Refused or Missing."""
+    """Check everything before anything runs. Raises UsageError, Refused or Missing."""
     find_fio()
     devices = read_devices(Roots())
     targets = choose_targets(run.targets, run.job, devices, Roots())
@@ -114,7 +115,7 @@ def set_up_on(
     targets: ChosenTargets, devices: Mapping[str, BlockDevice], run: RunRequest, keep: str,
     time_s: float,
 ) -> LimitSetup:  # fmt: skip
-    """As ``set_up``, for targets that are already chosen."""
+    """Like ``set_up``, for targets that are already chosen."""
     target, job_target = targets
     for name in run.overrides:
         if name in _TIMES:
@@ -147,7 +148,8 @@ def set_up_on(
 
 
 def parse_keep(text: str, target: Target, sections: tuple[jobfile.Section, ...]) -> Expectation:
-    """UsageError for anything but an upper bound of a percentile of fio's latency."""
+    """Parse the bound to keep. Raises UsageError for anything but an upper bound on a percentile of
+    fio's latency."""
     try:
         expectation = parse_expectations((text,), 0.0, target, [sections])[0]
     except UsageError as error:
@@ -183,7 +185,7 @@ def plan_lines(setup: LimitSetup) -> Iterator[str]:
 
 
 def command_line(setup: LimitSetup) -> str:
-    """What runs the job at a rate alone."""
+    """The command that runs the job at one rate, without a search."""
     words = setup.request(PREVIEW_RATE, LONG_S, 1).words()
     return printable(shlex.join(
         ["iopstui", "run", *setup.run.targets, "--job", setup.run.job, *words]

@@ -1,1 +1,1 @@
-"""Tests whether a volume delivers what was promised."""
+"""Test whether a volume delivers what was promised."""

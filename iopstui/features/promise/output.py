@@ -20,7 +20,7 @@ HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LI
 def promise_text(
     promised: PromisedFigures, rows: Sequence[Verdict], titles: Sequence[str], width: int
 ) -> str:
-    """The table and its last line; ``titles`` are those of ``rows``."""
+    """The table and its last line; ``titles`` are the titles of the ``rows``."""
     size = f", {promised.size_gib:,.4g} GiB" if promised.size_gib else ""
     instance = f", on {promised.instance.id}" if promised.instance is not None else ""
     cells = [HEAD, *(_cells(row, title) for row, title in zip(rows, titles, strict=True))]

@@ -38,7 +38,8 @@ from iopstui.text import printable
 
 
 def run_promise(arguments: argparse.Namespace) -> int:
-    """The exit code. The table or JSON on stdout, everything else on stderr."""
+    """Run `iopstui promise`. Returns the exit code. The table or JSON goes to stdout, everything
+    else to stderr."""
     setup = _set_up(arguments)
     plan = sys.stdout if arguments.dry_run else sys.stderr
     for line in plan_lines(setup):
@@ -73,7 +74,7 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
 
 
 def _own_figures(arguments: argparse.Namespace) -> PromisedFigures:
-    """Numbers that the user names, of no class."""
+    """Figures that the user gave as numbers, which belong to no volume class."""
     for name in ("instance", "cached", "size", "drain"):
         if getattr(arguments, name):
             raise UsageError(f"--{name} needs a class, and none is named.",
@@ -125,7 +126,7 @@ def _bought(arguments: argparse.Namespace) -> PromisedFigures:
 def _missing_volume_error(
     guessed: VolumeGuess, device: BlockDevice | None, target: str | None
 ) -> tuple[str, str]:
-    """The error without --volume: what it looks like."""
+    """The error if --volume is missing: it says which volume it looks like."""
     target_text = f" {printable(target)}" if target else ""
     if guessed.volume is not None:
         return (
@@ -150,7 +151,7 @@ def _missing_volume_error(
 # Read how the machine and its disks identify themselves: DMI, models, serial numbers, links.
 
 
-# on Hyper-V machines outside of Azure the vendor is Microsoft, too
+# the vendor is Microsoft on Hyper-V machines outside Azure, too
 AZURE_ASSET = "7783-7084-3265-9085-8269-3286-77"
 
 

@@ -55,8 +55,8 @@ Notify = Callable[[str], None]
 
 
 class PromiseRunner:
-    """``verdicts`` are the rows so far, in the order of the checks. ``notify`` gets a message when
-    a check begins, ``sink`` the session's events."""
+    """Runs the checks. ``verdicts`` has the rows so far, in the order of the checks. ``notify``
+    gets a message when a check begins, ``sink`` gets the session's events."""
 
     def __init__(self, setup: PromiseSetup, sink: Sink, notify: Notify) -> None:
         self.setup = setup
@@ -89,7 +89,7 @@ class PromiseRunner:
         drain_s = drained_checks(self.setup).get(check)
         if drain_s is not None:
             self._notify(f"{check_title(check)}, to use up the burst credits: {duration(drain_s)}")
-            # what was measured well before the bucket is empty is the burst
+            # what was measured well before the bucket got empty shows the burst
             burst = self._measure(check, depth, DRAIN_PART * drain_s, lent, drain_s)
             measured = self._measure_check(check, depth, lent)
             self.verdicts += judge_drained(check, burst, measured, self.setup.tolerance)
@@ -190,7 +190,7 @@ class _Collector:
                 self._exceeded_ms[limit] = self._exceeded_ms.get(limit, 0.0) + max(ms)
         disk = frame.combined(self._devices)
         if disk is not None and frame.fio.total.bw is not None:
-            # of the same length, so that the two clocks do not matter
+            # with the same length, so that the two clocks do not matter
             self._own_bytes += frame.fio.total.bw
             self._all_bytes += (disk.r_bytes_s or 0.0) + (disk.w_bytes_s or 0.0)
         self._rates.append(frame.fio.total.ios / frame.fio.seconds)
@@ -206,7 +206,7 @@ class _Collector:
         if point is None:
             return None
         mean, low, high = rate_interval(self._rates)
-        # the meter weighs by time; the interval is that of whole seconds around the same mean
+        # the meter weights by time; the interval of whole seconds is moved to the same mean
         shift = point.iops - mean
         latency = self._latency(point.latency_ns)
         return Measurement(
@@ -218,8 +218,8 @@ class _Collector:
         )  # fmt: skip
 
     def _exceeded(self) -> tuple[str, ...] | None:
-        """The limits that the demand exceeded, as the volume counts; ``None``: it did not count for
-        most of the time."""
+        """The limits that the demand exceeded, by the volume's own count; ``None`` if it did not
+        count for most of the time."""
         if self._counted < len(self._rates) / 2 or not self._counted:
             return None
         most_first = sorted(self._exceeded_ms.items(), key=lambda item: -item[1])

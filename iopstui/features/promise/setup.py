@@ -43,15 +43,15 @@ SINGLE_IO_S = 3.0
 """How long single I/Os are measured, for the depth of what follows."""
 OVERHEAD_S = 2.5
 DRAIN_MARGIN_S = 10.0
-"""Longer than a full bucket lasts, so that it is empty for certain."""
+"""How much longer than a full bucket lasts, so that it is certainly empty."""
 MAX_DEEPER_RUNS = 2
 """How often a queue that was too shallow is tried deeper."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromiseSetup:
-    """A promise test: what holds for each ``run``, checks to run (``todo``), checks left out with
-    reasons (``skipped``), and the target. Times in seconds."""
+    """A promise test: the settings for each ``run``, the checks to run (``todo``), the checks left
+    out with the reasons (``skipped``), and the target. Times are seconds."""
 
     promised: PromisedFigures
     run: RunRequest
@@ -70,7 +70,7 @@ class PromiseSetup:
 
     @property
     def uses_scratch(self) -> bool:
-        """Whether it works on a scratch file of its own."""
+        """Whether it uses a scratch file of its own."""
         return self.job_target.kind == kinds.DIRECTORY
 
     def request(
@@ -90,7 +90,7 @@ class PromiseSetup:
 
 
 def target_disk(texts: tuple[str, ...], devices: Mapping[str, BlockDevice]) -> BlockDevice | None:
-    """The disk that a target is, or is on, for its size and model; ``None`` if no disk is
+    """The disk that a target is, or is on, which has a size and a model; ``None`` if no disk is
     visible."""
     target, _ = choose_targets(texts, JOB, devices, Roots())
     device = devices.get(target.device or "")
@@ -103,8 +103,8 @@ def set_up(
     promised: PromisedFigures, run: RunRequest, settle: float, measure: float,
     tolerance: float | None, drain: bool,
 ) -> PromiseSetup:  # fmt: skip
-    """Check everything before anything runs. UsageError, Refused or Missing. A ``tolerance`` that
-    nobody asked for is what the provider calls delivered, or 2 %."""
+    """Check everything before anything runs. Raises UsageError, Refused or Missing. If no
+    ``tolerance`` is given, it is what the provider itself calls delivered, or 2 %."""
     fio = find_fio()
     devices = read_devices(Roots())
     target, job_target = choose_targets(run.targets, JOB, devices, Roots())
@@ -133,7 +133,7 @@ def set_up(
 
 
 def _check_file_size(text: str | None, todo: tuple[Check, ...]) -> None:
-    """UsageError for an area in which fio has no room for a block."""
+    """Raises UsageError if the area is too small for one of fio's blocks."""
     area, block = size_bytes(text) if text else None, max(check.block_size for check in todo)
     if area is not None and area < block:
         raise UsageError(
@@ -144,7 +144,7 @@ def _check_file_size(text: str | None, todo: tuple[Check, ...]) -> None:
 
 
 def _preflight(setup: PromiseSetup) -> None:
-    """Every kind of run is examined now: no refusal in the middle of the test."""
+    """Check every kind of run now, so that none is refused in the middle of the test."""
     private = private_directory()
     try:
         for check in {(check.rw, check.load): check for check in setup.todo}.values():
@@ -181,7 +181,8 @@ def drained_checks(setup: PromiseSetup) -> dict[Check, float]:
 
 
 def single_checks(setup: PromiseSetup) -> list[Check]:
-    """Single I/Os before the others, one check for each kind that needs to know its latency."""
+    """The checks of single I/Os that run before the others: one for each kind that needs to know
+    their latency."""
     by_rw: dict[str, Check] = {}
     for check in setup.todo:
         if check.kind != LATENCY:

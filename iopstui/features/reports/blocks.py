@@ -1,10 +1,11 @@
-"""Fold a recording into blocks: sums of consecutive frames, and the events between them.
+"""Make blocks of a recording: sums of consecutive frames, and the events between them.
 
-Several processes can make the blocks of one recording at the same time; they are the same as if one
-makes all. A process starts reading a little before its segment, so that it can calculate the
-differences of its first samples. Each reports the state its next frames depend on, and the process
-of the following segment reports the state it started with: the two must be equal. If they differ,
-if the recording is damaged or if no process can be started, one process reads it in order."""
+Several processes can make the blocks of one recording at the same time; the blocks are the same as
+if one process made them all. A process starts reading a little before its segment, so that it can
+calculate the differences of its first samples. Each reports the state that further frames would
+depend on, and the process for the following segment reports the state it started with: the two must
+be equal. If they differ, if the recording is damaged or if no process can be started, one process
+reads the recording in order."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ class Block:
     """Adds up frames, in order. ``header`` and ``duration`` are the recording's.
 
     ``runs`` are in the order in which they were first seen, ``without_job`` has the figures of
-    other frames; ``first`` is the earliest middle of a frame. ``idle_waits`` says where I/Os waited
-    while no job ran, ``slowest`` has the slowest requests."""
+    frames outside runs; ``first`` is when the middle of the earliest frame was. ``idle_waits`` says
+    where I/Os waited while no job ran, ``slowest`` has the slowest requests."""
 
     def __init__(self, header: form.Header, duration: float) -> None:
         self._interval_s = header.interval_s
@@ -77,7 +78,8 @@ class Block:
 
 
 SEGMENT_KEYS, MAX_KEYS, SEGMENTS = 30, 120, 24
-"""Half an hour at 1 Hz; an hour in a recording of a day, because each segment reads a lead-in."""
+"""A segment is half an hour at 1 Hz; in a recording of a day it is an hour, because each segment
+also reads some samples before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def segments(index: RecordingIndex) -> list[Segment]:
 
 
 class BlockBuilder:
-    """Makes blocks of a recording's records. ``fold`` makes its frames."""
+    """Makes blocks of a recording's records; ``fold`` makes frames of them."""
 
     def __init__(self, recording: Recording, fold: ReplayFold) -> None:
         self._recording = recording
@@ -127,7 +129,7 @@ class BlockBuilder:
             for event in self._fold.feed(record):
                 if not isinstance(event, FrameReady):
                     continue
-                # a block of its own: the frame began before the latest event
+                # in a block of its own: the frame began before the latest event
                 alone = middle_of_frame(event.frame) < self._latest_t
                 if alone and block is not None:
                     yield block
@@ -151,7 +153,8 @@ def duration(index: RecordingIndex) -> float:
 
 
 MAX_PROCESSES = 8
-"""Processes; each takes some 25 MiB, half of which is the one's that reads."""
+"""The most processes; each takes some 25 MiB, half of which it shares with the one that started
+it."""
 
 
 class SegmentMismatch(Exception):
@@ -160,8 +163,8 @@ class SegmentMismatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
-    """Result of one segment: its blocks, ``None`` if something else happened. ``begin`` and ``end``
-    stand for all that its frames, and those that follow, depend on."""
+    """The result of one segment: its blocks, or ``None`` if something went wrong. ``begin`` is the
+    state that its frames depend on, ``end`` the state that following frames depend on."""
 
     begin: bytes
     items: Sequence[Block | None]
@@ -173,8 +176,8 @@ def fold_in_parallel(
     recording: Recording, fold: ReplayFold
 ) -> Iterator[Block | EventRecord] | None:
     """Fold all segments like ``BlockBuilder.blocks_of``, in order; ``None`` if that is slower or
-    impossible. Raises SegmentMismatch on the way where all of it is void. ``fold`` is
-    the reader's."""
+    impossible. Raises SegmentMismatch midway if everything so far is invalid. ``fold`` is the
+    caller's."""
     parts = segments(recording.index())
     count = min(MAX_PROCESSES, len(os.sched_getaffinity(0)), len(parts))
     # a process that has threads can't be forked safely
@@ -208,9 +211,9 @@ def _joined(
 def _helper(
     stack: contextlib.ExitStack, recording: Recording, part: Sequence[Segment]
 ) -> Connection:
-    """Source of these segments' parts. ``stack`` ends it."""
+    """Start a process for these segments, and return the connection to it. ``stack`` ends it."""
     try:
-        # loaded for long recordings alone; a small Python may lack it
+        # imported only for long recordings; a small Python may lack it
         from multiprocessing import get_context
 
         context = get_context("fork")

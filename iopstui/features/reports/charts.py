@@ -57,8 +57,9 @@ Points = list[tuple[float, float | None]]
 
 
 class Scales:
-    """The same scales for all charts of a kind, so that recordings can be compared. ``times`` is
-    the axis that all share; ``None``: one is so much longer that the others would be dots."""
+    """The scales that all charts of a kind share, so that recordings can be compared. ``times`` is
+    their common time axis; ``None`` if one recording is so much longer that the others would be
+    dots."""
 
     def __init__(self, reports: Sequence[ReportData]) -> None:
         all_times = [own_times(data) for data in reports]
@@ -79,7 +80,8 @@ class Scales:
 
 
 def own_times(data: ReportData) -> Times:
-    """Return the times from a report's beginning to its end, as charts beside others count."""
+    """The times from a report's beginning to its end, counted as in charts that stand beside
+    others."""
     return Times(-data.origin_t, data.duration - data.origin_t)
 
 
@@ -95,7 +97,7 @@ def _values(reports: Sequence[ReportData], names: Iterable[str]) -> list[float]:
 
 
 def charts(data: ReportData, scales: Scales) -> list[str]:
-    """The figures of a page, those that have something to show."""
+    """The charts of a page that have something to show."""
     times = scales.times or own_times(data)
     marks = [(mark.t - data.origin_t, mark.text) for mark in data.marks]
     marks += [(stall.start - data.origin_t, stall.flag) for stall in data.stalls]
@@ -171,8 +173,8 @@ def _waits(data: ReportData, scales: Scales, times: Times, marks: Marks) -> list
 
 
 def _wait_curves(data: ReportData) -> list[Curve]:
-    """Return a curve for each place that ever held an I/O; of many devices the fullest by
-    themselves."""
+    """A curve for each place where an I/O ever was; if there are many devices, only the fullest
+    have their own."""
     waits_by_name = {
         name: _points(data, name)
         for name in data.series
@@ -201,7 +203,7 @@ def _wait_curves(data: ReportData) -> list[Curve]:
 
 
 def _foreign(data: ReportData, scales: Scales, times: Times) -> list[str]:
-    """Charts of fio's documents or logs over time; empty if they have none."""
+    """Charts over time from fio's documents or logs; empty if these have no times."""
     latencies, title = _latencies(data), _latency_title(data)
     if not _values([data], [name for name, _ in LATENCIES]):
         latencies = [Curve("mean", "fio", _points(data, "mean"))]
@@ -219,7 +221,7 @@ def _foreign(data: ReportData, scales: Scales, times: Times) -> list[str]:
 
 
 def _histogram(run: Run) -> str:
-    """The latencies of all I/Os of a run by direction, as shares of it."""
+    """The histogram of the latencies of all I/Os of a run, by direction, as shares of all I/Os."""
     total = sum(run.all_bins.values())
     curves = []
     for name, bins in run.bins.items():
@@ -278,7 +280,7 @@ def _rates(curve: LoadCurve[PointFinished], values: Sequence[str], style: str) -
         (float(values.index(dict(event.settings)[curve.axis.name])), event.point.iops)
         for event in curve.points
     ]
-    # a knee is one of load: along anything else the points are in no such order
+    # a knee exists only over load: along anything else the points have no such order
     knee = curve.knee if curve.axis.name in LOAD_OPTIONS else None
     bars = [event.point.iops_within for event in curve.points]
     return XYCurve(
@@ -300,7 +302,7 @@ def _hockey_stick(
         lines.append(XYCurve(label, style, points, beside, flag, bars=bars))
         tails = [(event.point.iops, event.point.p99_ns) for event in events]
         if len(curves) == 1 and all(tail for _, tail in tails):
-            # of several curves the tails would be a tangle
+            # the tails of several curves would be a tangle
             lines.append(XYCurve("p99", "p99", [(x, y or 0.0) for x, y in tails]))
     latencies = [y for line in lines for y in line.heights()]
     return xy_chart(
@@ -314,7 +316,7 @@ def _label(curve: LoadCurve[PointFinished]) -> str:
 
 
 def _compare_charts(data: ReportData, experiment: Experiment) -> list[str]:
-    """Every run of every variant over each other: the seconds, then the percentiles."""
+    """All runs of all variants in one chart: by second, then by percentile."""
     seconds, latencies = [], []
     labelled: set[int] = set()
     runs = {experiment.steps[run.step]: run for run in data.runs if run.step in experiment.steps}

@@ -24,7 +24,7 @@ NO_PROOF = (
 
 
 def subject(reports: Sequence[ReportData]) -> str:
-    """ "Two recordings", with results of fio "Three results"."""
+    """ "Two recordings"; if there are results of fio, "Three results"."""
     noun = "results" if any(data.foreign for data in reports) else "recordings"
     numerals = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
     return f"{numerals[len(reports)] if len(reports) < len(numerals) else len(reports)} {noun}"
@@ -41,8 +41,8 @@ def alignment_note(reports: Sequence[ReportData], shared: bool) -> str:
 
 
 def comparison(reports: Sequence[ReportData]) -> Table:
-    """The figures of the longest runs beside each other, and what each has more than the first; no
-    rows where one holds an experiment, of which one run says little."""
+    """The figures of the longest run of each side by side, and by how much each differs from the
+    first. No rows if one holds an experiment, of which a single run says little."""
     names = [variant_letter(number) for number in range(len(reports))]
     head = ("", *names, *(f"{name} against A" for name in names[1:]))
     if any(data.experiments for data in reports):
@@ -63,8 +63,8 @@ def comparison(reports: Sequence[ReportData]) -> Table:
 
 
 def _final_total(run: Run, name: str) -> float | None:
-    """fio's own final figure of a whole run, all directions together: what stands elsewhere in
-    the report, too. fio's seconds may be longer than those of the frames."""
+    """fio's own final figure for a whole run, all directions together, as elsewhere in the report.
+    fio's seconds may be longer than those of the frames."""
     if run.finished is None or run.is_partial:
         return None
     return whole_rate(run.finished.summary, name)
@@ -76,7 +76,8 @@ def is_untimed(run: Run) -> bool:
 
 
 def figures(run: Run) -> dict[str, float | None]:
-    """IOPS and bandwidth are fio's final ones, the rest is of all the run's frames."""
+    """The figures of a run: IOPS and bandwidth are fio's final ones, the rest comes from all the
+    run's frames."""
     seconds, latencies = run.seconds, run.latencies()
     latencies = latencies if run.all_bins else _stated_latencies(run)
     device = run.measured.device
@@ -95,7 +96,8 @@ def figures(run: Run) -> dict[str, float | None]:
 
 
 def _stated_latencies(run: Run) -> dict[str, int | None]:
-    """fio's own percentiles, which only one row of one direction has for all I/Os."""
+    """fio's own percentiles. They are about all I/Os only if there is one row with one
+    direction."""
     summary: Mapping[str, Any] = run.finished.summary if run.finished else {}
     rows = summary.get("rows", ())
     parts = [part for row in rows for part in row["directions"].values()]
@@ -181,7 +183,7 @@ class _Measured:
 
 
 def _measured(data: ReportData) -> Iterator[_Measured]:
-    """The rates of a recording's seconds; of a result of fio those that it states."""
+    """The rates in a recording's seconds, or the rates that a result of fio states."""
     if not data.foreign:
         writes = {run.step: _writes(run) for run in data.runs}
         for row in data.rows:

@@ -66,17 +66,18 @@ MAX_OPEN = 3
 
 
 def markdown(reports: Sequence[ReportData]) -> str:
-    """One recording after the other; several begin with their comparison."""
+    """The report as Markdown: one recording after the other; several begin with their
+    comparison."""
     blocks = [*comparison(reports, None)] if len(reports) > 1 else []
     blocks += [block for data in reports for block in report_blocks(data, None)]
     return markdown_of(blocks, _names(reports))
 
 
 def html_page(reports: Sequence[ReportData]) -> str:
-    """The page of one recording, or of several side by side on the same scales."""
+    """The HTML page of one recording, or of several side by side with the same scales."""
     title = "iopstui: " + " / ".join(words.heading(data) for data in reports)
     scales = Scales(reports)
-    # of more than two each has the whole width
+    # of more than two, each has the whole width
     sides = "two" if len(reports) == 2 else "one"
     body = [*html(comparison(reports, scales))] if len(reports) > 1 else []
     body.append(f'<div class="sides {sides}">')
@@ -101,7 +102,8 @@ def comparison(reports: Sequence[ReportData], scales: Scales | None) -> Iterator
 
 
 def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
-    """One recording; without ``scales`` there are no charts, and not their numbers."""
+    """The blocks of one recording; without ``scales`` there are neither charts nor their
+    numbers."""
     yield Heading(1, words.heading(data))
     if data.ending:
         yield Text(f"{data.ending}.", "warn")
@@ -163,7 +165,7 @@ def _section(title: str, note: str, table: Table) -> Iterator[Block]:
 
 
 def _other_counters(data: ReportData) -> Iterator[Block]:
-    """What the runs did to drives, power and mounts, by counters that are not the disks'."""
+    """What the runs did to drives, power and mounts, from counters other than the disks'."""
     drives = Table.from_rows(words.DRIVE_COLUMNS, words.drive_rows(data), left_columns=2)
     yield from _section(words.DRIVES, words.DRIVES_NOTE, drives)
     counted = [run for run in data.runs if run.energy.joules]
@@ -186,7 +188,8 @@ def _promised(data: ReportData, figures: PromisedFigures) -> Iterator[Block]:
 
 
 def _folded(data: ReportData, blocks: Sequence[Block]) -> Sequence[Block]:
-    """The many runs of an experiment are folded, so that they don't hide the rest."""
+    """``blocks``; if they are the many runs of an experiment, collapsed, so that they don't hide
+    the rest."""
     count = len(data.runs)
     return blocks if count <= MAX_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
 

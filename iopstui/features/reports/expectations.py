@@ -30,7 +30,7 @@ NO_START = "the recording begins after the run did"
 
 
 def judge(source: Source, expected: Expected) -> Judged:
-    """The outcomes of all runs of a file. UsageError where it has no run to judge."""
+    """The outcomes of all runs in a file. Raises UsageError if it has no run to judge."""
     name = printable(str(source.path))
     if source.logs and not source.results:
         raise UsageError(f"{name} is a fio log. It lacks fio's final figures, so --expect cannot "
@@ -52,7 +52,7 @@ def _parsed(
 
 
 def _of_recording(source: Source, expected: Expected) -> Judged:
-    """As the runs themselves would have judged it."""
+    """Judge a recording as the runs themselves would have."""
     judged, unfinished = Judged(), dict[int, float]()
     with Recording(source.path) as recording:
         target, fold = recording.header.target, ReplayFold(recording.header)
@@ -64,7 +64,7 @@ def _of_recording(source: Source, expected: Expected) -> Judged:
                 text = jobfile.with_overrides(fold.run.text, fold.run.overrides)
                 outcomes = _without_undone(outcomes, expectations, text)
             if fold.starts_during_run and outcomes and not judged.outcomes:
-                # fio's final figures are of more than was recorded
+                # fio's final figures cover more than was recorded
                 outcomes = [replace(each, passed=None, why=NO_START) for each in outcomes]
             judged.outcomes += outcomes
             match event:
@@ -89,7 +89,7 @@ def _of_results(source: Source, expected: Expected) -> Judged:
     judged = Judged()
     for step, result in enumerate(source.results, 1):
         disks = [printable(str(disk.get("name", ""))) for disk in result.disks]
-        # any name will do: there are no figures of a disk
+        # any name will do: a result of fio has no figures of a disk
         expectations = _parsed(expected, disks or ("disk",), disks[:1] or ("disk",))
         checker = ExpectationChecker(expectations)
         for frame in result_frames(result):
@@ -114,7 +114,8 @@ def _of_results(source: Source, expected: Expected) -> Judged:
 def _without_undone(
     outcomes: Sequence[ExpectationChecked], expectations: Sequence[Expectation], job: str
 ) -> list[ExpectationChecked]:
-    """The outcomes; what the job did not do was not measured, and is not 0."""
+    """The outcomes without those about what the job did not do: that was not measured, and is not
+    0."""
     sections = jobfile.effective_sections(job)
     checked = []
     for outcome, expectation in zip(outcomes, expectations, strict=True):

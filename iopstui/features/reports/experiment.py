@@ -54,7 +54,7 @@ NAMED_CPUS = 4
 
 
 def _busiest_text(percent: Mapping[int, float]) -> str:
-    """ "CPU 3 81 %, CPU 0 19 %": the CPUs with most of it."""
+    """ "CPU 3 81 %, CPU 0 19 %": the busiest CPUs."""
     most = sorted(percent.items(), key=lambda cpu: (-cpu[1], cpu[0]))
     cpus = [f"CPU {cpu} {value:.0f} %" for cpu, value in most[:NAMED_CPUS] if value >= 0.5]
     return ", ".join(cpus) or units.MISSING
@@ -72,13 +72,14 @@ CPU_COLUMNS = (
 
 @dataclass
 class Experiment:
-    """``points`` by their place in the plan, ``steps`` the place by the run's number. ``finished``
-    is ``None`` where the recording ends before the experiment does."""
+    """An experiment in a recording: ``points`` by their place in the plan, ``steps`` with the place
+    by the run's number. ``finished`` is ``None`` if the recording ends before the experiment
+    does."""
 
     plan: Plan
     t: float = 0.0
     name: str = ""
-    """Of a plan that is more than a sweep or a comparison."""
+    """The name of a plan that is more than a sweep or a comparison."""
     points: dict[int, PointFinished] = field(default_factory=dict)
     failed: dict[int, PointFailed] = field(default_factory=dict)
     steps: dict[int, int] = field(default_factory=dict)
@@ -97,7 +98,8 @@ class Experiment:
                 self.finished, self._now = event, None
 
     def label_of_run(self, step: int) -> str:
-        """fio run ``step`` belongs to the point that has begun; its label, "" if there is none."""
+        """Note that fio run ``step`` belongs to the point that has begun. Returns the point's
+        label, "" if there is none."""
         if self._now is None:
             return ""
         self.steps[step] = self._now.index
@@ -131,7 +133,7 @@ class Experiment:
 
     @property
     def measured(self) -> list[PointFinished]:
-        """A sweep's points in the order of the plan, several runs of one as their mean."""
+        """A sweep's points in the order of the plan; several runs of a point are averaged."""
         return measured_points(self.plan, self.ordered)
 
     @property
@@ -168,8 +170,8 @@ def ending(experiment: Experiment) -> str:
 
 
 def points_table(experiment: Experiment) -> Table:
-    """A row a point, of several runs the means, with intervals; with expectations a last column of
-    outcomes. Of a comparison a row a run."""
+    """A row for each point, with means and intervals if it has several runs; for a comparison, a
+    row for each run. If there are expectations, the last column has their outcomes."""
     plan = experiment.plan
     if plan.variants:
         names = [printable(variant.label) for variant in plan.variants]
@@ -246,7 +248,7 @@ def compared_tables(experiment: Experiment) -> Iterator[Table]:
 
 
 def point_cpus(experiment: Experiment) -> Table:
-    """CPU cost of a sweep's points; no rows if no point has it."""
+    """The CPU cost of a sweep's points; no rows if no point has one."""
     measured = [
         event for event in experiment.measured if event.point.completions or event.point.busy
     ]

@@ -57,7 +57,7 @@ def report(
         _check_no_terminal(kind)
     _announce(paths)
     failed = "" if expected is None else _judged(paths, expected, options)
-    # rows of a source that makes them one by one may be too many to be kept
+    # a source that makes its rows one by one may have too many to keep in memory
     by_rows = by_rows or (kind in TABLES and _own_source(paths) is not None)
     if out is None or out == "-":
         if not by_rows:
@@ -77,7 +77,8 @@ def report(
 
 
 def _judged(paths: Sequence[Path], expected: Expected, options: ReportOptions) -> str:
-    """Puts what came of --expect into the options of the report. Why a run failed, if one did."""
+    """Put the outcomes of --expect into the options of the report. Returns why a run failed, if one
+    did."""
     from iopstui.features.reports.expectations import judge
 
     own = _own_source(paths)
@@ -92,7 +93,8 @@ def _judged(paths: Sequence[Path], expected: Expected, options: ReportOptions) -
 
 
 def _exit_code(outcomes: Mapping[Path, Sequence[ExpectationChecked]], failed: str) -> int:
-    """Prints the outcomes of --expect; JobFailed or UsageError as a run with them has."""
+    """Print the outcomes of --expect. Raises JobFailed or UsageError like a run with these
+    outcomes."""
     judged = [each for of_file in outcomes.values() for each in of_file]
     for path, of_file in outcomes.items():
         several = len({each.step for each in of_file}) > 1
@@ -112,9 +114,10 @@ def _exit_code(outcomes: Mapping[Path, Sequence[ExpectationChecked]], failed: st
 
 
 def _check_place(name: str, recordings: Sequence[Path]) -> None:
-    """UsageError where no report can be written, before a long recording is read."""
+    """Raises UsageError, before a long recording is read, if no report can be written to that
+    place."""
     out = Path(name)
-    # os.path: a place that can't be examined gives its error when it is written
+    # os.path, since a place that can't be examined raises its error only when it is written
     if os.path.isdir(out):
         inside = printable(str(out / f"report{out.suffix or '.html'}"))
         raise UsageError(f"{printable(str(out))} is a directory.", f"Give a file name: {inside}")
@@ -133,8 +136,8 @@ def _check_place(name: str, recordings: Sequence[Path]) -> None:
 
 
 def _is_no_file(out: Path) -> bool:
-    """Whether a device, a pipe or one of the kernel's links (/dev/stdout) is there: a file that was
-    moved over it would stand there for all programs."""
+    """Whether ``out`` is a device, a pipe or one of the kernel's links (/dev/stdout): a file moved
+    there would replace it for all programs."""
     folder = os.path.realpath(out.parent)
     kernel_s = folder == "/dev" or folder.startswith(("/proc/", "/dev/fd"))
     return kernel_s or (os.path.exists(out) and not os.path.isfile(out))
@@ -149,7 +152,8 @@ def _check_no_terminal(kind: str) -> None:
 
 
 def _announce(paths: Sequence[Path]) -> None:
-    """A day of samples takes 10 to 30 s to read, by how many CPUs there are."""
+    """Say that reading takes a while: a day of samples takes 10 to 30 s, depending on the number of
+    CPUs."""
     for path in paths:
         if detect_file_kind(path) != RECORDING:
             continue
@@ -176,7 +180,7 @@ def kind_of(out: str | None) -> str:
 
 def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_OPTIONS) -> str:
     """The report's text. Raises UsageError if a file is neither a recording nor a result of fio, or
-    one that can't be."""
+    can't be reported in this format."""
     own = _own_source(paths)
     if own is not None and kind in TABLES:
         out = io.BytesIO()
@@ -194,7 +198,7 @@ def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_
 
 
 def write_report(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
-    """Write a report piece by piece; errors as of ``rendered``."""
+    """Write a report piece by piece. Raises the same errors as ``rendered``."""
     own = _own_source(paths)
     if own is not None:
         TABLES[kind](own, own.only_file(paths), options.redact, out)
@@ -206,13 +210,14 @@ def write_report(paths: Sequence[Path], kind: str, options: ReportOptions, out: 
 
 
 def _own_source(paths: Sequence[Path]) -> ReportSource | None:
-    """The feature that makes its own report of these files."""
+    """The feature that makes its own kind of report from these files, if any."""
     modules = feature_modules("report_source")
     return next((module for module in modules if any(map(module.takes, paths))), None)
 
 
 def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
-    """Sources of the report, and its format. UsageError for more than that holds."""
+    """The sources of the report, and its format. Raises UsageError for more sources than the format
+    can hold."""
     chosen = FORMATS[kind]
     found_sources = sources(paths)
     if len(found_sources) > chosen.most and chosen.most > 1:
@@ -229,7 +234,8 @@ def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source],
 
 
 def write_report_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Replace the file by what ``write`` writes, once it is complete. UsageError if that fails."""
+    """Replace the file by what ``write`` writes, once that is complete. Raises UsageError if that
+    fails."""
     try:
         write_whole(path, write, overwrite=True)
     except OSError as error:
@@ -244,7 +250,7 @@ def write_report_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 class _Encoded:
-    """A text's way to a file of bytes. (One of the standard library's would close that.)"""
+    """Writes text to a file of bytes. (The standard library's wrapper would close that file.)"""
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out

@@ -1,5 +1,5 @@
-"""The inputs of a report. A result of fio, or its logs, becomes a ``ReportData`` like a recording,
-less what such a file does not say."""
+"""The inputs of a report. A result of fio, or its logs, becomes a ``ReportData`` like that of a
+recording, but without what such a file does not say."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class Source:
 
 
 def sources(paths: Sequence[Path]) -> list[Source]:
-    """The files in their order, logs with the result that had them written, or else with those of
-    the same prefix. UsageError for what can't be reported of."""
+    """The sources in the files' order. Logs belong to the result whose job wrote them, or else to
+    each other if they have the same prefix. Raises UsageError for a file that can't be reported."""
     result: list[Source] = []
     logs: dict[tuple[Path, str], list[LogFile]] = {}
     for path in paths:
@@ -101,7 +101,7 @@ def sources(paths: Sequence[Path]) -> list[Source]:
 
 
 def _owner(known_sources: Sequence[Source], prefix: str) -> int | None:
-    """Return the result that these logs belong to; ``None`` if none, or several, do."""
+    """The number of the result that these logs belong to; ``None`` if they fit none, or several."""
     owners = [
         n
         for n, source in enumerate(known_sources)
@@ -166,8 +166,8 @@ def _hosts_in(result: FioResult) -> Iterator[str]:
 
 
 def _begins(results: Sequence[FioResult]) -> list[float]:
-    """When each run began, in seconds after the first one began; runs that overlap, or are more
-    than a day apart, are put one behind the other."""
+    """When each run began, in seconds after the first one began. Runs that overlap, or are more
+    than a day apart, are placed one after the other."""
     begins: list[float] = []
     end = 0.0
     for result in results:
@@ -267,8 +267,8 @@ def _disk(disk: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _fill_in(summary: dict[str, Any], document: Mapping[str, Any]) -> None:
-    """Means that fio states without saying of how many (before 3.19, without histograms); no counts
-    where the document has none."""
+    """Fill in means that fio states without a count (before 3.19, without histograms), and remove
+    counts if the document has none."""
     rows = [row for row in document.get("jobs") or () if isinstance(row, Mapping)]
     uncounted = set()
     for row, raw in zip(summary["rows"], rows, strict=False):
@@ -317,8 +317,8 @@ def _title(status: FioStatus) -> str:
 
 
 def _of_another(job: JobStatus) -> bool:
-    """Whether the options of a row can't be those of all its I/Os: of the jobs of a group fio gives
-    the last one's."""
+    """Whether the options of a row can't hold for all its I/Os: for a group of jobs fio gives those
+    of the last job."""
     return any(
         part.issued and not has_direction(job.options, name)
         for name, part in job.directions.items()
@@ -326,7 +326,8 @@ def _of_another(job: JobStatus) -> bool:
 
 
 def _block_sizes(options: Mapping[str, str]) -> str:
-    """The sizes of I/Os; fio takes a list or a range of sizes before a single one."""
+    """The sizes of I/Os; if both are given, fio uses a list or a range of sizes, not a single
+    size."""
     if "bssplit" in options:
         return f"bssplit {options['bssplit']}"
     ranges = options.get("bsrange", options.get("blocksize_range"))
@@ -339,7 +340,7 @@ def job_file(sections: Iterable[tuple[str, Mapping[str, str]]]) -> str:
     for name, section in sections:
         lines = [f"{key}={value}" if value else key for key, value in section.items()
                  if key != "name"]  # fmt: skip
-        # a line end within would begin another option, or a job
+        # a line end in a value would begin another option, or a job
         parts.append("\n".join(map(printable, (f"[{name or 'global'}]", *lines))))
     return "\n\n".join(parts)
 

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """``redact``: leave out what says whose machine it is of (redact.py). ``against``: a bought
-    volume whose limits stand beside what was measured. ``outcomes``: of --expect, by file."""
+    """The options of a report. ``redact``: leave out what tells whose machine it is about
+    (redact.py). ``against``: a bought volume whose limits are shown beside what was measured.
+    ``outcomes``: those of --expect, by file."""
 
     redact: bool = False
     against: PromisedFigures | None = None
@@ -33,9 +34,9 @@ MAX_SOURCES = 26
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """``render`` makes the text of at most ``most`` sources (sources.py) with the report's options;
-    a binary format is written by ``stream`` instead. ``suffixes`` of a file's name ask for it, the
-    first is the usual one."""
+    """A format. ``render`` makes the text for at most ``most`` sources (sources.py) with the
+    report's options; a binary format is written by ``stream`` instead. A file name with one of the
+    ``suffixes`` selects it; the first one is the usual one."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -45,7 +46,8 @@ class Format:
 
 
 def _loaded(sources: Sequence[Source], options: ReportOptions) -> list[ReportData]:
-    """The data of each. Of several the charts count from where the longest run of each began."""
+    """The data of each source. If there are several, the charts of each count from where its
+    longest run began."""
     from iopstui.features.reports.foreign import load_foreign_report
     from iopstui.features.reports.report_data import load_report_data
 

@@ -83,15 +83,15 @@ def _experiment(data: ReportData, experiment: Experiment) -> str:
     plan = experiment.plan
     text = (f"{experiment.title} on {printable(data.header.target.path)}: "
             f"{len(experiment.points)} of {plan.points} {plan.unit}s measured")  # fmt: skip
-    # of several curves one says little of the others
+    # if there are several curves, one says little about the others
     several = bool(plan.variants) or len(experiment.curves) > 1
     found = [] if several else experiment_pages.result_sentences(experiment)
     return f"{text}. {found[0].removesuffix('.')}." if found else f"{text}."
 
 
 def _limits(run: Run) -> str:
-    """The options by which a recorded job does less than it could: "rate_iops=200"; "" without any.
-    fio's own results don't say of which of several jobs an option is."""
+    """The options by which a recorded job does less than it could: "rate_iops=200"; "" if it has
+    none. fio's own results don't say which of several jobs has an option."""
     options = run.started.options if run.started is not None else {}
     held = {name: value for name in PACES if (value := options.get(name, "0")) not in ("0", "")}
     return printable(", ".join(f"{name}={value}" for name, value in held.items()))
@@ -117,7 +117,7 @@ def _directions(run: Run) -> str:
     rates = {name: part["iops"] for name, part in split_directions(run.figures()).items()}
     known = {name: rate for name, rate in rates.items() if rate}
     whole = whole_rate(run.summary, "iops")
-    # where they did not run at one time, or are counted twice, the parts are not those of the sum
+    # if they did not run at the same time, or are counted twice, the parts don't add up to the sum
     adds_up = whole is not None and math.isclose(sum(known.values()), whole, rel_tol=0.01)
     if len(known) < 2 or not adds_up or run.contradicted:
         return ""

@@ -44,24 +44,22 @@ MAX_EVENTS = 200
 
 @dataclass
 class FindingEnds:
-    """How often a finding ceased, how long it held in all until then, and the last second of it."""
+    """How often a finding ended, how long it held altogether, and its last second."""
 
     times: int = 0
     held_s: float = 0.0
     until: float = 0.0
     why: str = ""
-    """Why it was not true; "" if its cause has ceased."""
+    """Why it was not true; "" if its cause is gone."""
 
 
 @dataclass
 class ReportData:
-    """Everything a report says about one recording. Strings are as they were recorded: whoever
-    prints them makes them harmless.
-
-    ``foreign`` says of what it was made, if not of a recording, and ``missing_facts`` what that
-    does not hold, ``disks`` fio's words of each disk.
-    ``origin_t`` is the second that charts beside others begin to count from, ``promised``
-    the bought volume whose limits stand beside what was measured."""
+    """Everything a report says about one recording. Strings are as they were recorded: the code
+    that prints them must make them harmless. ``foreign`` says what the report was made from if not
+    from a recording, ``missing_facts`` what that lacks, and ``disks`` has fio's words on each disk.
+    ``origin_t`` is the second from which charts that stand beside others count, ``promised`` the
+    bought volume whose limits are shown beside what was measured."""
 
     path: Path
     header: form.Header
@@ -81,9 +79,9 @@ class ReportData:
     changes: list[events.TunableChanged] = field(default_factory=list)
     findings: list[events.FindingReported] = field(default_factory=list)
     finding_ends: dict[int, FindingEnds] = field(default_factory=dict)
-    """Of the findings that ceased, by their place in ``findings``."""
+    """The ends of findings, by their place in ``findings``."""
     answers: dict[tuple[str, ...], events.AnswerGiven] = field(default_factory=dict)
-    """The last answer of each kind (``Answer.key``), but those that were withdrawn."""
+    """The last answer of each kind (``Answer.key``), except answers that were withdrawn."""
     notices: list[events.Notice] = field(default_factory=list)
     stalls: list[Stall] = field(default_factory=list)
     devices: tuple[BlockDevice, ...] = ()
@@ -101,14 +99,14 @@ class ReportData:
 
 
 def load_report_data(path: Path, redact: bool = False) -> ReportData:
-    """Read the recording. UsageError if it is not one, or holds no sample. ``redact``: without
-    what says whose machine it is of."""
+    """Read the recording. Raises UsageError if it is not one, or has no sample. ``redact``: leave
+    out what tells whose machine it is about."""
     with opened(path, redact) as recording:
         recording.skip_unneeded_fields()
         if not recording.index().samples:
             raise UsageError(f"The recording {printable(str(path))} is empty: nothing to report.")
         try:
-            # a redacted one learns as it is read, so it is read in order
+            # redaction learns names while it reads, so the recording is read in order
             data = None if redact else _read_report(recording, True)
         except SegmentMismatch:
             data = None
@@ -121,7 +119,7 @@ def load_report_data(path: Path, redact: bool = False) -> ReportData:
 
 
 def _read_report(recording: Recording, several: bool) -> ReportData:
-    """``several``: by several processes, where that is worth it. Unsure if it must not be."""
+    """Read the report's data; ``several``: with several processes, if that is worthwhile."""
     index, header = recording.index(), recording.header
     length = duration(index)
     data = ReportData(
@@ -161,7 +159,7 @@ def _one_by_one(recording: Recording, fold: ReplayFold) -> Iterator[Block | Even
 
 
 def add_block(data: ReportData, block: Block) -> None:
-    """The next intervals of a recording, or of fio's own documents."""
+    """Add the next intervals of a recording, or of fio's own documents."""
     for step, run in block.runs.items():
         _run(data, step).join(run)
     extend(data.series, data.header.interval_s, block.series)
@@ -210,7 +208,7 @@ def _started(data: ReportData, event: events.StepStarted) -> None:
 
 
 def _finding_ended(data: ReportData, event: events.FindingEnded) -> None:
-    """An end belongs to the newest of its rule."""
+    """Note the end of a finding: it belongs to the newest finding of its rule."""
     of_rule = [n for n, finding in enumerate(data.findings) if finding.finding.rule == event.rule]
     if of_rule:
         ends = data.finding_ends.setdefault(of_rule[-1], FindingEnds())
@@ -229,7 +227,7 @@ def _add_message(data: ReportData, event: events.Event) -> None:
         case events.TunableChanged() if len(data.changes) < MAX_EVENTS:
             data.changes.append(event)
         case events.FindingReported() if len(data.findings) < MAX_EVENTS:
-            # a finding is repeated while it lasts: the report shows each once, in its newest words
+            # a finding is repeated while it lasts: the report shows it once, in its newest words
             step = data.runs[-1].step if data.runs else 0
             for place, before in enumerate(data.findings):
                 is_same_rule = before.finding.rule == event.finding.rule
@@ -249,7 +247,8 @@ def _add_message(data: ReportData, event: events.Event) -> None:
 
 
 def _stall(data: ReportData, stall: Stall) -> None:
-    """A long one is reported before its end, too: its last words replace those."""
+    """Add a stall. A long one is reported before its end, too, and is then replaced by its final
+    words."""
     last = data.stalls[-1] if data.stalls else None
     if last is not None and (last.disk, last.start) == (stall.disk, stall.start):
         data.stalls[-1] = stall

@@ -1,7 +1,7 @@
 """The seconds of a recording as rows: CSV, or Parquet.
 
-The only user of pyarrow, which is an extra (`iopstui[parquet]`) and loaded when a table is begun.
-"""
+Only this module uses pyarrow, which is an extra (`iopstui[parquet]`) and is imported when a table
+is begun."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ from iopstui.text import printable
 
 
 def csv_text(source: Source, redact: bool = False) -> str:
-    """A row for every frame; columns as in `iopstui run --format csv`. Of experiments a row for
-    every point; of fio's logs a row for every second, of its results without any for every job."""
+    """CSV with a row for every frame; the columns are those of `iopstui run --format csv`. An
+    experiment has a row for every point. fio's logs have a row for every second, and its results
+    without logs one for every job."""
     stream = io.StringIO()
     if not source.recorded:
         csv.writer(stream, lineterminator="\n").writerows(
@@ -78,7 +79,8 @@ def recorded_tunables(recording: Recording) -> dict[str, str]:
 
 
 def print_why_incomplete(recording: Recording, fold: ReplayFold) -> None:
-    """Print on standard error that the recording is not complete: the rows can't show it."""
+    """Print on standard error why the recording is not complete, because the rows can't show
+    that."""
     text = why_incomplete(recording, fold.has_end_marker)
     if text:
         print(f"iopstui: {text}", file=sys.stderr)
@@ -109,16 +111,15 @@ def _rows(data: ReportData) -> Iterator[list[str]]:
 
 PACKAGE = "pyarrow"
 ROWS = 3600
-"""Of a row group: an hour of seconds, about 20 MB before they are written."""
+"""The rows of a row group: an hour of seconds, about 20 MB before they are written."""
 _FLAGS = ("flags",)
 
 
 class ParquetTable:
     """Writes rows to ``out``, an hour of seconds at a time; Missing (exit 5) without pyarrow. Each
-    column has its ``unit``, ``source`` and ``meaning``; ``about`` is kept beside all of them. What
-    is not known is null. What ``out`` raises is passed on.
-
-    The types do not depend on the values: TIME (UTC, ms), WHOLE, WORDS, and FIGURE, a double."""
+    column has its ``unit``, ``source`` and ``meaning``; ``about`` is stored for the table as a
+    whole. Unknown values are null. Exceptions of ``out`` are passed on. The types do not depend on
+    the values: TIME (UTC, ms), WHOLE, WORDS, and FIGURE, a double."""
 
     def __init__(self, out: BinaryIO, columns: Sequence[Column], about: Mapping[str, str]) -> None:
         try:
@@ -163,8 +164,8 @@ class ParquetTable:
             column.clear()
 
     def _described(self, columns: Sequence[Column], about: Mapping[str, str]) -> Any:
-        """The schema. Its words stand with each column, where Arrow's readers find them, and as
-        one JSON object beside all columns, for the others."""
+        """The schema. The descriptions are stored with each column, where Arrow's readers find
+        them, and as one JSON object for the whole table, for other readers."""
         descriptions = {
             column.id: {"unit": column.unit, "source": column.source, "meaning": column.meaning}
             for column in columns
@@ -182,7 +183,7 @@ class ParquetTable:
 
 
 def instant(wall_ms: float) -> datetime:
-    """Time by a clock that ``utc`` (format.py) formats; rounded as there."""
+    """A wall-clock time, rounded like ``utc`` (format.py) rounds it."""
     return utc_datetime(round(wall_ms))
 
 
@@ -197,14 +198,14 @@ def _column(path: tuple[str, ...]) -> Column:
 
 def _cell(path: tuple[str, ...], value: Any, wall_ms: float) -> Any:
     if path == ("utc",):
-        # rounded like the text column; null where the text is null
+        # rounded like the text column; null if the text is null
         return None if value is None else instant(wall_ms)
     return " ".join(value) if path == _FLAGS else value
 
 
 def write_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
-    """A row for every frame, those of an experiment's runs too: ``step`` tells them apart. Missing
-    (exit 5) without pyarrow, UsageError for a result of fio."""
+    """Write a row for every frame, also for an experiment's runs, which ``step`` tells apart.
+    Raises Missing (exit 5) if there is no pyarrow, UsageError for a result of fio."""
     require_packages(PACKAGE)
     if not source.recorded:
         name = printable(str(source.path))

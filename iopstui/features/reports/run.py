@@ -31,12 +31,12 @@ def _in_order() -> BinsTotal:
 class Run:
     """A fio run: its job, fio's final figures, and the sums of the frames.
 
-    ``bins_by_direction`` has all latencies of a direction, ``total_bins`` those of every I/O once.
-    ``is_partial``: the recording began or ended within the run, so the frames cannot add up to
-    fio's count. ``point`` is the label of the experiment's point, "" outside of one. ``device`` is
-    the sum of the target's devices, ``devices`` has each of them and those below. ``note`` replaces
-    the check of the sums where there is nothing to check; ``contradicted`` are the directions of a
-    result of fio whose stated rate cannot be."""
+    ``bins_by_direction`` has all latencies of each direction; ``total_bins`` has those of all I/Os,
+    each counted once. ``is_partial``: the recording began or ended within the run, so the frames
+    cannot add up to fio's count. ``point`` is the label of the experiment's point, "" outside of
+    one. ``device`` is the sum of the target's devices, ``devices`` has each of them and those
+    below. ``note`` replaces the check of the sums if there is nothing to check; ``contradicted``
+    has the directions for which a result of fio states an impossible rate."""
 
     step: int
     started: events.StepStarted | None = None
@@ -77,7 +77,7 @@ class Run:
 
     @property
     def captured(self) -> list[CapturedRow]:
-        """What `iopstui capture` had captured, if the job is one of its jobs."""
+        """What `iopstui capture` had captured, if it wrote the job."""
         if self.job_run is None or self.finished is None:
             return []
         return captured_rows(self.job_run.text, self.finished.summary)

@@ -23,16 +23,18 @@ WAIT_CACHE, WAIT_UNSENT = "wait.cache", "wait.unsent"
 WAIT_LAYERS = "wait.layers."
 MAX_POINTS = 500
 GAP_FACTOR = 0.5
-"""Intervals: more time than that without a measurement breaks a line."""
+"""More time than this many intervals without a measurement breaks a chart's line."""
 
 Values = dict[str, "float | None"]
 Series = dict[str, "array[float]"]
-"""By the names of SERIES; "t" is where an interval ends, "seconds" how long it was. Behind them the
-I/Os in flight by the places where they wait (model/metrics/waits.py), from the top down."""
+"""Columns of values by the names of SERIES; "t" is when an interval ends, "seconds" how long it
+was. After them come the I/Os in flight by the places where they wait (model/metrics/waits.py), from
+the top down."""
 
 
 def empty(layers: Sequence[str] = ()) -> Series:
-    """Nothing measured yet. ``layers`` are the devices that may hold I/Os."""
+    """Empty series, before anything is measured. ``layers`` are the devices in which I/Os may
+    be."""
     in_layers = (WAIT_LAYERS + name for name in layers)
     places = (WAIT_CPU, WAIT_ABOVE, WAIT_CACHE, WAIT_UNSENT, *in_layers, WAIT_UNKNOWN)
     return {name: array("d") for name in (*SERIES, *places)}
@@ -61,8 +63,8 @@ def values_of(frame: Frame) -> Values:
 
 
 def append(series: Series, interval_s: float, values: Values) -> None:
-    """Append an interval: its time ``t`` and its length ``seconds``, and what was measured in
-    it."""
+    """Append what was measured in an interval; ``values`` has its time ``t`` and its length
+    ``seconds``, too."""
     _gap(series, interval_s, (values["t"] or 0.0) - (values["seconds"] or 0.0))
     for name, column in series.items():
         value = values.get(name)
@@ -77,7 +79,8 @@ def extend(series: Series, interval_s: float, later: Series) -> None:
 
 
 def _gap(series: Series, interval_s: float, begin: float) -> None:
-    """Gap before ``begin`` without measurements, between two runs of an experiment: lines break."""
+    """Add a gap without measurements before ``begin``, as between two runs of an experiment: it
+    breaks the charts' lines."""
     times = series["t"]
     if times and begin - times[-1] > GAP_FACTOR * interval_s:
         for column in series.values():
@@ -95,8 +98,8 @@ def mean(series: Mapping[str, array[float]], name: str) -> float | None:
 def points(
     series: Mapping[str, array[float]], name: str, top: bool = False
 ) -> list[tuple[float, float | None]]:
-    """A series as (second, value), at most ``MAX_POINTS``: beyond that the mean of neighbours,
-    or the highest of them. ``None`` is a gap."""
+    """A series as pairs (second, value). If there are more than ``MAX_POINTS``, neighbours are
+    replaced by their mean, or with ``top`` by the highest of them. ``None`` is a gap."""
     times, lengths, values = (series[key] for key in ("t", "seconds", name))
     if len(times) <= MAX_POINTS:
         return [(t, None if math.isnan(v) else v) for t, v in zip(times, values, strict=True)]
@@ -128,12 +131,12 @@ class Heat:
 
     duration: float
     _cells: dict[tuple[int, int], int] = field(default_factory=dict)
-    # of a day some 700 intervals make a column: they are added up first
+    # for a day, one column has some 700 intervals: they are added up first
     _now: int = 0
     _added: BinsTotal = field(default_factory=BinsTotal)
 
     def add(self, t: float, seconds: float, bins: Mapping[int, int]) -> None:
-        """The histogram of the interval that ends at ``t``: in every column that it reaches."""
+        """Add the histogram of the interval that ends at ``t`` to every column that it touches."""
         last = self._column(t)
         first = min(last, self._column(t - seconds) + 1)
         if first == last:
@@ -147,7 +150,7 @@ class Heat:
             self._count(column, rows)
 
     def join(self, later: Heat) -> None:
-        """Add what another one of the same duration counted in the intervals that follow."""
+        """Add what another heat map of the same duration counted in the intervals that follow."""
         self._settle()
         for (column, row), count in later.cells.items():
             self._count(column, {row: count})

@@ -1,4 +1,4 @@
-"""What a report says of a recording: facts, tables, findings, events, and how to repeat it."""
+"""What a report says about a recording: facts, tables, findings, events, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SIDE_BY_SIDE = "Runs. Figures exclude the ramp; the change is in IOPS from the p
 
 
 def block(text: str) -> str:
-    """Text of several lines (a job file) without anything but printable characters."""
+    """A text of several lines (a job file), reduced to printable characters."""
     lines = text.replace("\r\n", "\n").expandtabs(4).split("\n")
     return "\n".join("".join(c if c.isprintable() else "?" for c in line) for line in lines).strip()
 
@@ -189,13 +189,14 @@ def run_table(run: Run) -> Table | None:
 
 
 def _unknown(figures: dict[str, Any]) -> dict[str, None]:
-    """The rates of I/Os that fio states as 0 because it states no time."""
+    """The rates that fio states as 0 only because it states no time; they are unknown."""
     untimed = "io_bytes" in figures and is_untimed(figures)
     return {"iops": None, "bw_bytes": None} if untimed else {}
 
 
 def _of_lat(direction: str, figures: dict[str, Any]) -> dict[str, Any]:
-    """The mean of what the percentiles and the maximum are of (lat_percentiles=1)."""
+    """The figures with the mean of the same latency that the percentiles and the maximum are about
+    (lat_percentiles=1)."""
     mean = figures.get("lat_mean_ns")
     if figures.get("percentiles_of") != "lat" or not figures["percentiles"] or mean is None:
         return {}
@@ -226,8 +227,8 @@ WAITS_MEAN = (
 
 
 def wait_table(data: ReportData) -> Table:
-    """The mean number of I/Os at each place, a row for each run, else one without a job; no rows
-    where nothing is known."""
+    """The mean number of I/Os at each place: a row for each run, or one row if there was no job; no
+    rows if nothing is known."""
     runs = [(str(run.step), run.measured.waits.value) for run in data.runs]
     measured = [
         (name, waits) for name, waits in runs or [("no job", data.idle_waits.value)] if waits
@@ -343,8 +344,8 @@ def all_latencies(run: Run) -> str:
 
 
 def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
-    """The devices' means over each run, and all of the run's latencies in one histogram; where
-    there are several devices, or some below, each of them by itself, too."""
+    """The devices' means over each run, with all of the run's latencies in one histogram. If there
+    are several devices, or devices below, each has a row of its own, too."""
     several = len(target.devices_below) > 1
     for run in runs:
         overall = run.latencies()
@@ -372,7 +373,7 @@ def side_by_side(data: ReportData) -> list[RunRow]:
 
 
 def reconciled(run: Run) -> str:
-    """Whether the frames add up to fio's count; why not where they can't."""
+    """Whether the frames add up to fio's count, or why that can't be said."""
     if run.finished is None:
         return "The recording ends before the run, so fio's final figures are missing."
     if not run.finished.summary:
@@ -396,7 +397,7 @@ def ending(run: Run) -> str:
 
 
 def bound_cpus(run: Run) -> str:
-    """Return which CPU each fio job was bound to; "" if none was."""
+    """Which CPU each fio job was bound to; "" if none was."""
     binding = run.job_run.binding if run.job_run else None
     if binding is None:
         return ""
@@ -427,7 +428,8 @@ def verdicts(run: Run) -> Iterator[str]:
 
 def findings(data: ReportData) -> Iterator[str]:
     """Findings with the seconds they are about (in older recordings: when they were reported), and
-    whether they ended. Those that differ only in figures are one, with the figures of the last."""
+    whether they ended. Findings that differ only in figures are shown once, with the last
+    figures."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for place, finding in enumerate(data.findings):
         if _is_explained(finding, data.findings):
@@ -448,18 +450,18 @@ def findings(data: ReportData) -> Iterator[str]:
 
 
 COUNTED_OTHERS = ("disagree", "background")
-"""Findings of nothing but I/Os that are not the job's."""
+"""Findings that only say that there are I/Os which are not the job's."""
 
 
 def _is_explained(general: FindingReported, findings: Sequence[FindingReported]) -> bool:
-    """Whether another finding says more of the same I/Os: the first seconds of a run may show that
-    there are others before they show whose they are."""
+    """Whether another finding says more about the same I/Os: the first seconds of a run may show
+    that others use the disk before it is known who."""
     rule = general.finding.rule
     rules = MORE_SPECIFIC_RULES[rule] if rule in COUNTED_OTHERS else ()
     since, until = _seconds_of(general)
     for one in findings:
         begin, end = _seconds_of(one)
-        # the report has the time of the first and the seconds of the last of several
+        # of several, the report shows the time of the first and the seconds of the last
         if one.finding.rule in rules and min(begin, one.t) <= until and since <= end:
             return True
     return False
@@ -471,7 +473,7 @@ def _seconds_of(one: FindingReported) -> tuple[float, float]:
 
 
 def _words_alone(text: str) -> Iterator[str]:
-    """The words of a finding without its figures and their units; names with digits stay."""
+    """The words of a finding without figures and their units; names that contain digits stay."""
     for word in text.split():
         if word.strip("().,;:") not in _UNITS and not word.lstrip("(+-±<≥≤")[:1].isdecimal():
             yield word
@@ -522,7 +524,8 @@ def targets_of(data: ReportData, job_run: form.JobRun) -> list[str]:
     header = data.header
     files = header.own_files
     if files is None:
-        # an older recording does not say: a file that fio opened was given, or named
+        # an older recording does not say whether a file that fio opened was given as TARGET or
+        # named by the job
         files = header.target.kind != DIRECTORY and header.target.path not in job_run.files
     return [] if files else [place.path for place in header.target.places]
 

@@ -29,7 +29,7 @@ def write_bundle(evidence: Evidence, path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """UsageError if ``write_bundle`` would fail with this path."""
+    """Raises UsageError if ``write_bundle`` would fail with this path."""
     if path.exists():
         raise UsageError(f"{path} exists already.", "Give another path with -o.")
     if not os.access(path.parent, os.W_OK):
@@ -40,7 +40,7 @@ def check_writable(path: Path) -> None:
 def read_bundle(path: Path) -> Evidence:
     """Read the evidence of a bundle. Raises UsageError for any other file."""
     try:
-        # a pipe would be waited for, maybe forever
+        # opening a pipe might wait forever
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise UsageError(f"{path} is not a file.", "iopstui selftest --read FILE")
         with gzip.open(path) as file:
@@ -60,7 +60,7 @@ def read_bundle(path: Path) -> Evidence:
         raise UsageError(f"{path} is not a bundle of `iopstui selftest`.") from error
 
 
-# One check of the self-test with its verdict.
+# One check of the self-test, with its verdict.
 
 
 OK, FAIL, MISSING = "OK", "FAIL", "–"

@@ -44,8 +44,9 @@ Notify = Callable[[str], None]
 
 
 def collect(directory: Path, notify: Notify) -> Evidence:
-    """Run everything in scratch files below ``directory``; they are removed whatever happens.
-    UsageError without a usable directory, Missing without fio, JobFailed if it fails."""
+    """Run everything on scratch files below ``directory``; they are removed whatever happens.
+    Raises UsageError if the directory is not usable, Missing if there is no fio, JobFailed if fio
+    fails."""
     began = time.monotonic()
     if not directory.is_dir():
         raise UsageError(f"{directory} is not a directory.",
@@ -115,7 +116,7 @@ def _log_fio(evidence: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
 
 
 def _run_iopstui(evidence: Evidence, directory: Path) -> None:
-    """A run of the program itself, in a process of its own, with the counters beside it."""
+    """Run iopstui itself in another process, and read the counters meanwhile."""
     with contextlib.ExitStack() as stack:
         if evidence.disk:
             log = CounterLog(evidence.disk, read_vector_labels(evidence.disk))
@@ -157,7 +158,7 @@ def _failure_reason(result: subprocess.CompletedProcess[str]) -> str:
 
 
 def _run_probe(evidence: Evidence, directory: Path) -> None:
-    """A second run, with the probe: it takes its time from the job."""
+    """Make a second run, with the probe, since the probe costs the job time."""
     if not evidence.disk:
         evidence.missing["probe"] = NO_DISK
         return
@@ -189,7 +190,7 @@ def _run_probe(evidence: Evidence, directory: Path) -> None:
 
 
 def _figures_of(row: dict[str, object], disk: str) -> dict[str, object]:
-    """The figures of a frame that are judged; nothing in them names anything."""
+    """Those figures of a frame that are judged; they contain no names."""
     kernel = row["kernel"]
     assert isinstance(kernel, dict)
     return {
@@ -243,7 +244,7 @@ def _try_fence(evidence: Evidence, scratch: Path) -> None:
     }
 
 
-# Read the kernel's counters again and again, by code of its own: the oracle of the self-test.
+# Read the kernel's counters repeatedly, with separate code: the oracle of the self-test.
 #
 # Nothing here uses the parsers of iopstui/linux, which the self-test checks.
 
@@ -252,8 +253,8 @@ INTERVAL_S = 0.05
 
 
 class CounterLog(threading.Thread):
-    """Polls the lines of a disk (/proc/diskstats), of the BLOCK softirq (/proc/softirqs) and of the
-    disk's interrupts (/proc/interrupts). ``rows`` are (wall clock in ms, name, line)."""
+    """Polls the lines for a disk (/proc/diskstats), the BLOCK softirq (/proc/softirqs) and the
+    disk's interrupts (/proc/interrupts). ``rows`` has tuples (wall clock in ms, name, line)."""
 
     def __init__(self, disk: str, vectors: tuple[str, ...]) -> None:
         super().__init__(daemon=True)
@@ -293,8 +294,8 @@ def _now_ms() -> float:
 
 
 def read_vector_labels(disk: str) -> tuple[str, ...]:
-    """Labels in /proc/interrupts ("35:") of the disk's interrupts, by msi_irqs of its device or of
-    one above it; empty if there are none."""
+    """The labels ("35:") of the disk's interrupts in /proc/interrupts, found in msi_irqs of its
+    device or of one above it; empty if there are none."""
     directory = Path("/sys/block", disk, "device").resolve()
     while directory != Path("/sys") and directory != directory.parent:
         if (directory / "msi_irqs").is_dir():
@@ -321,15 +322,16 @@ def interrupt_names() -> dict[str, str]:
     return names
 
 
-# iostat beside a run, where sysstat is installed: a second opinion on the same disk.
+# Run iostat beside a run if sysstat is installed: a second opinion on the same disk.
 
 
 WAIT_S = 5.0
 
 
 class IostatLog(threading.Thread):
-    """Runs ``iostat -x`` with a report a second. ``rows`` are (wall clock in ms when it was
-    printed, "head" or "row", line); the first report, of the time since boot, is left out (-y)."""
+    """Runs ``iostat -x`` with a report a second. ``rows`` has tuples (wall clock in ms when it was
+    printed, "head" or "row", line). The first report, which covers the time since boot, is left out
+    (-y)."""
 
     def __init__(self, disk: str) -> None:
         super().__init__(daemon=True)
@@ -358,7 +360,7 @@ class IostatLog(threading.Thread):
             self.start()
 
     def finish(self) -> list[list[object]]:
-        """End it; its rows, none without an iostat. May be called again."""
+        """End iostat and return its rows; none if there is no iostat. May be called again."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

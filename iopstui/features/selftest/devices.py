@@ -36,8 +36,8 @@ MAX_ATTEMPTS = 8
 
 @contextlib.contextmanager
 def read_only_loop(backing: Path) -> Iterator[str]:
-    """The path of a read-only loop device over the file; detached when the block is left, or when
-    this process ends. OSError where none can be had."""
+    """Yields the path of a read-only loop device for the file; it is detached when the ``with``
+    block is left, or when this process ends. Raises OSError if there can be none."""
     with contextlib.ExitStack() as stack:
         control = os.open(CONTROL, os.O_RDWR | os.O_CLOEXEC)
         stack.callback(os.close, control)
@@ -112,7 +112,8 @@ def _change_tunable(loop: str) -> dict[str, object]:
 
 
 def try_known_latency(evidence: Evidence) -> None:
-    """Measure a null_blk that takes a known time for each I/O, if this kernel has the module."""
+    """Measure a null_blk device that takes a known time for each I/O, if this kernel has the
+    module."""
     if os.geteuid() != 0:
         evidence.missing["latency"] = NOT_ROOT
         return
@@ -162,8 +163,8 @@ POLL_S = 0.5
 def run_command(
     *command: str, cwd: Path | None = None, timeout: float = SHORT_S
 ) -> subprocess.CompletedProcess[str]:
-    """Run to the end, without input; it ends with this process. Raises subprocess.TimeoutExpired,
-    JobFailed if it cannot be started."""
+    """Run a command to its end, without input; it is killed if this process ends. Raises
+    subprocess.TimeoutExpired, or JobFailed if it cannot be started."""
     try:
         with tied_process(
             command, cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -175,8 +176,8 @@ def run_command(
 
 
 def run_guarded_fio(command: Sequence[str], cwd: Path) -> tuple[int, list[str]]:
-    """Run fio to its end, with its guard, fenced in ``cwd``; its exit code and its messages. Raises
-    subprocess.TimeoutExpired."""
+    """Run fio to its end, with its guard, fenced in ``cwd``. Returns its exit code and its
+    messages. Raises subprocess.TimeoutExpired."""
     fio = FioProcess(command, private_directory(), Fence(run_directories=(str(cwd),)), cwd=cwd)
     code, deadline, over = 1, time.monotonic() + MAX_S, False
     try:

@@ -9,7 +9,7 @@ from iopstui.errors import UsageError
 
 FORMAT = 1
 ADDED_FIELDS = {"probe_frames", "probe_counters", "iostat"}
-"""Not in the first bundles."""
+"""Fields that the first bundles don't have."""
 Row = list[Any]
 
 
@@ -21,8 +21,8 @@ class Evidence:
     on the directory, ``counters`` what the kernel counted meanwhile (CounterLog). ``queues`` and
     ``vectors`` are iopstui's queue map, ``queue_text``, ``vector_names`` and ``affinity`` the
     kernel's own text. ``probe_frames`` are the probe's seconds of a second run, ``probe_counters``
-    what the kernel counted in it, ``iostat`` what iostat printed beside the first run
-    (IostatLog). ``missing`` says by check why it could not be made."""
+    what the kernel counted in it, ``iostat`` what iostat printed beside the first run (IostatLog).
+    ``missing`` says, by check, why it could not be made."""
 
     machine: dict[str, Any] = field(default_factory=dict)
     job: str = ""
@@ -51,7 +51,7 @@ class Evidence:
 
 
 def parse_evidence(data: Any) -> Evidence:
-    """The evidence in a bundle's JSON. UsageError for anything else."""
+    """The evidence in a bundle's JSON. Raises UsageError for anything else."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise UsageError("This is not a bundle of `iopstui selftest` that this version can read.",
                          "Make one with: iopstui selftest -o FILE")  # fmt: skip

@@ -1,6 +1,5 @@
-"""Judge the evidence of a self-test, first iopstui's reading of fio by fio's per-I/O log. Nothing
-is read from this machine here.
-"""
+"""Judge the evidence of a self-test. The first checks compare iopstui's figures of fio with fio's
+per-I/O log. Nothing is read from this machine here."""
 
 from __future__ import annotations
 
@@ -88,7 +87,7 @@ def _percentiles(values: list[int], bins: histogram.Bins) -> Iterator[Check]:
         if len(values) < least:
             continue
         rank = max(1, math.ceil(round(share / 100 * len(values), 6)))
-        # fio computes the rank in floating point, which may be a little above a whole one
+        # fio computes the rank in floating point, which may be slightly above a whole number
         exact = values[rank - 1 : rank + 1]
         error = histogram.MAX_RELATIVE_ERROR
         yield check_within(
@@ -129,7 +128,8 @@ CLOCK_MS = 50.0
 OWN_SHARE = 10.0
 """Percent of all CPUs together."""
 LATENCY_ERROR = 0.3
-"""A known latency is met a little late: timers, interrupts and fio itself take their time."""
+"""A measured latency exceeds the known one a little: timers, interrupts and fio itself take their
+time."""
 MAX_CPU = 1 << 16
 _QUEUE_OF = (re.compile(r"virtio\d+-req\.(\d+)"), re.compile(r"nvme\d+q(\d+)"))
 
@@ -291,12 +291,12 @@ def _pairs_text(queues: dict[str, int]) -> str:
 NS_PER_MS = 1e6
 SECOND_MS, LATE_MS = 1000.0, 100.0
 MAX_QUEUE_RATIO = 64
-"""The device takes at least this fraction (1 / N) of the time until a request completes."""
+"""At least this fraction (1 / N) of the time until a request completes is spent in the device."""
 WRONG_PROBE_LATENCIES = "the probe would show wrong latencies of the device"
 SECTOR_BYTES = 512
 FLUSHES, FLUSHED_TOGETHER = 15, 8
-"""The field of /proc/diskstats, and how many programs' flushes the device gets as one: each counts
-there as a write without sectors, which the probe leaves out."""
+"""The field of /proc/diskstats for flushes, and how many programs' flushes may reach the device as
+one. Each program's flush counts there as a write without sectors, which the probe leaves out."""
 ROUNDING_ERROR = 0.005
 """iostat prints two decimals."""
 COUNTERS_RESET = "the counters began again meanwhile"
@@ -306,7 +306,7 @@ Frame = dict[str, Any]
 
 
 def judge_probe(evidence: Evidence) -> Iterator[Check]:
-    """Requests that it has counted, and their time in the device."""
+    """Check the requests that the probe has counted, and their time in the device."""
     frames = evidence.probe_frames
     if "probe" in evidence.missing or not frames:
         yield unchecked("probe", evidence.missing.get("probe", "it has shown nothing of this disk"))
@@ -316,7 +316,7 @@ def judge_probe(evidence: Evidence) -> Iterator[Check]:
         yield unchecked("probe", COUNTERS_RESET)
         return
     begin, end = _begin(frames[0]), _end(frames[-1])
-    # requests that the probe itself reports as missed
+    # the share of requests that the probe itself reports as missed
     unseen = max((frame["missed"] or 0.0) / 100 for frame in frames)
     skipped = sum((frame["skipped"] or 0) + (frame["lost"] or 0) for frame in frames)
     knows_flushes = all(len(row) > FLUSHES for _, row in stats)
@@ -358,8 +358,8 @@ def _begin(frame: Frame) -> float:
 
 
 def judge_iostat(evidence: Evidence) -> Iterator[Check]:
-    """iopstui's sums of a whole run against iostat's of most of it, and what the kernel counted
-    before and after those."""
+    """Compare iopstui's sums over a whole run with iostat's sums over most of it plus what the
+    kernel counted before and after that."""
     frames = [frame for frame in evidence.frames if frame["disk"] is not None and frame["seconds"]]
     stats = readings(evidence.counters, "diskstats", 3)
     if not frames or not stats or "device" in evidence.missing:
@@ -371,7 +371,7 @@ def judge_iostat(evidence: Evidence) -> Iterator[Check]:
     if len(reports) < 2:
         yield unchecked("iostat", evidence.missing.get("iostat", "fewer than two of its seconds"))
         return
-    # its rates are over its own seconds, which begin and end when it prints
+    # iostat's rates are over its own seconds, which begin and end when it prints
     if any(abs(after - before - SECOND_MS) > LATE_MS for before, after, _ in reports):
         yield unchecked("iostat", "its reports came late: this machine is too busy")
         return
@@ -389,7 +389,8 @@ def judge_iostat(evidence: Evidence) -> Iterator[Check]:
 def _reports_within(
     rows: Sequence[Sequence[Any]], begin: float, end: float
 ) -> list[tuple[float, float, dict[str, float]]]:
-    """(begin, end, figures by iostat's own names) of its reports that lie in between."""
+    """Of each report of iostat that lies between ``begin`` and ``end``: its begin, its end, and the
+    figures by iostat's own names."""
     head: list[str] = []
     last: float | None = None
     reports = []
@@ -446,9 +447,10 @@ def _growth_outside(
     span: tuple[float, float],
     reports: Sequence[tuple[float, float, dict[str, float]]],
 ) -> tuple[float, float]:
-    """What the counter grew by, at least and at most, in iopstui's time outside of iostat's."""
+    """By how much the counter grew, at least and at most, in that part of iopstui's time that
+    iostat's does not cover."""
     first, last = reports[0][0], reports[-1][1]
     ends = growth(stats, field, span[0], first), growth(stats, field, last, span[1])
     low, high = map(sum, zip(*ends, strict=True))
-    # each edge of iostat's time is as uncertain as those of ours
+    # each edge of iostat's time is as uncertain as ours
     return float(low), float(high)

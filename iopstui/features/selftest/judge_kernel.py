@@ -1,8 +1,8 @@
 """Judge iopstui's figures of the kernel against counters that were read beside it.
 
-Both read the same growing counters at slightly different instants. So a figure of iopstui's, summed
-up, must lie between what the counter grew by in a slightly shorter and in a slightly longer time.
-"""
+Both read the same growing counters at slightly different instants. So the sum of a figure of
+iopstui's must lie between the counter's growth in a slightly shorter time and that in a slightly
+longer time."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _interrupts(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
         )  # fmt: skip
 
 
-# What the kernel's counters grew by, at least and at most, from the self-test's own readings.
+# By how much the kernel's counters grew, at least and at most, from the self-test's own readings.
 
 
 SLACK_MS = 100.0
@@ -124,7 +124,7 @@ Reading = tuple[float, list[float]]
 
 
 def readings(rows: Sequence[Sequence[Any]], name: str, skip: int, label: str = "") -> list[Reading]:
-    """The numbers of each line of this kind, behind the first ``skip`` words."""
+    """The numbers in each line of this kind, after the first ``skip`` words."""
     samples = []
     for at, kind, line in rows:
         words = str(line).split()
@@ -139,7 +139,7 @@ def readings(rows: Sequence[Sequence[Any]], name: str, skip: int, label: str = "
 
 
 def was_reset(readings: Sequence[Reading]) -> bool:
-    """Whether a counter was lower than before, or there were others."""
+    """Whether a counter was lower than before, or other counters were there."""
     return any(
         len(now) != len(earlier) or any(map(lt, now, earlier))
         for (_, earlier), (_, now) in pairwise(readings)

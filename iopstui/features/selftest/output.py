@@ -49,7 +49,7 @@ def selftest_text(checks: Sequence[Check], evidence: Evidence, width: int) -> st
 
 
 def _together(checks: Sequence[Check]) -> Iterator[Check]:
-    """Many passed checks of one kind, one for each CPU, as one."""
+    """Join the many passed checks of one kind, one for each CPU, into one."""
     for _, group in itertools.groupby(
         checks, lambda check: (_NUMBER.sub("", check.name), check.verdict)
     ):

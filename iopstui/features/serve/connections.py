@@ -17,15 +17,16 @@ from urllib.parse import urlsplit
 MAX_WAITING = 128
 MAX_WAITING_S = 60.0
 MAX_REQUEST_BYTES = 1 << 18
-"""All requests of a connection that is not a page; a browser's first page takes some KiB."""
+"""The most bytes of all requests on a connection that is not a page; a browser's first page takes
+some KiB."""
 BACKLOG = 16
-"""How many connections asyncio accepts before it does anything else."""
+"""How many connections asyncio accepts in a row before it does anything else."""
 RESERVED_DESCRIPTORS = 64
 DESCRIPTORS_OF_A_VIEWER = 4
 
 
 def waiting_limit() -> int:
-    """How many connections without a page may be open."""
+    """How many connections that are not a page may be open."""
     return max(1, min(MAX_WAITING, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 
 
@@ -37,7 +38,7 @@ def viewer_limit() -> int:
 
 
 class Connections:
-    """Connections that are not a page (yet). At the limit, a new one closes the oldest."""
+    """The connections that are not a page (yet). At the limit, a new one closes the oldest."""
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol]) -> None:
         self._make_protocol = make_protocol
@@ -55,7 +56,7 @@ class Connections:
         self._waiting[transport] = timer
 
     def keep(self, transport: asyncio.BaseTransport | None) -> None:
-        """No limits for this connection from now on: it is a page, or it has ended."""
+        """Stop limiting this connection: it is a page now, or it has ended."""
         timer = self._waiting.pop(transport, None) if transport is not None else None
         if timer is not None:
             timer.cancel()
@@ -70,7 +71,7 @@ class Connections:
 
 
 class _Connection(asyncio.Protocol):
-    """Counts what arrives, for the protocol that understands it."""
+    """Counts what arrives, and passes it on to the real protocol."""
 
     def __init__(self, protocol: asyncio.Protocol, connections: Connections) -> None:
         self._protocol, self._connections = protocol, connections

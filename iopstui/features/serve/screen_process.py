@@ -1,4 +1,4 @@
-"""A screen in a process of its own, and the browser page that shows it."""
+"""A screen that runs in its own process, and the browser page that shows it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ScreenProcess:
             return False
         value = rest[0] if rest else None
         if kind == "stdin" and isinstance(value, str):
-            # longer than any key: a pasted text, which has no place here
+            # longer than any key: pasted text, which is ignored here
             if len(value) <= MAX_INPUT:
                 self._send_packet(b"D", value.encode("utf-8", "replace"))
         elif kind == "resize" and (size := valid_size(value)) is not None:
@@ -120,7 +120,7 @@ class ScreenProcess:
             self._writer.write(b"%s%s%s" % (kind, len(payload).to_bytes(4, "big"), payload))
 
     async def end(self, timeout_s: float = END_TIMEOUT_S) -> None:
-        """Ask it to end, and end it if it does not."""
+        """Ask the screen to end, and kill it if it does not."""
         self._page = None
         self._send_meta({"type": "quit"})
         try:
@@ -130,7 +130,7 @@ class ScreenProcess:
 
 
 def valid_size(value: Any) -> tuple[int, int] | None:
-    """Columns and rows that a page asks for, within bounds; None if they are not a size."""
+    """The columns and rows that a page asks for, within bounds; None if they are not a size."""
     try:
         size = int(value["width"]), int(value["height"])
     except (TypeError, ValueError, KeyError, OverflowError):

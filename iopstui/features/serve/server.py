@@ -1,8 +1,8 @@
 """The web server: pages for the presenter and for viewers, and the WebSockets behind them.
 
-The page and its terminal are those of textual-serve. Its server is not used: it starts a shell
-command for each page, asks nobody who they are, accepts pages of other sites, hands out files, and
-loads a font from another host. Nobody ever waits for a page: one that does not read is dropped."""
+The page and its terminal come from textual-serve. Its server is not used: it starts a shell command
+for each page, authenticates nobody, accepts pages of other sites, hands out files, and loads a font
+from another host. Nothing ever waits for a page: one that does not read is dropped."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from iopstui.features.serve.viewer_host import ViewerHost
 from iopstui.recording.reader import Recording, RecordingTooShort
 
 MAX_UNSENT = 1 << 21
-"""Bytes that may wait for a page, some large pictures."""
+"""The most bytes that may wait for a page; that is some full pictures of the screen."""
 CLOSE_TIMEOUT_S = 1.0
 
 
@@ -48,7 +48,7 @@ class WebSocket(Protocol):
 
 
 class BrowserPage:
-    """An open WebSocket. ``send`` queues; a task of its own waits for the browser."""
+    """An open WebSocket. ``send`` only queues; a separate task waits for the browser."""
 
     def __init__(self, socket: WebSocket, transport: asyncio.Transport | None) -> None:
         self._socket, self._transport = socket, transport
@@ -110,7 +110,7 @@ FULL_TEXT = "As many viewers as allowed are watching. Trying again every 5 secon
 
 @dataclass
 class ServeState:
-    """What is served: the ``recording`` that viewers follow, and the presenter's screen."""
+    """What is served: the ``recording`` that viewers watch, and the presenter's screen."""
 
     access: Access
     recording: Path
@@ -243,7 +243,7 @@ class Server:
     async def _view(
         self, page: BrowserPage, socket: web.WebSocketResponse, size: tuple[int, int]
     ) -> None:
-        """Show this page a viewer of its own, until either ends."""
+        """Give this page its own viewer, until one of them ends."""
         state = self._state
         self._opening += 1
         try:
@@ -290,8 +290,8 @@ class Server:
 
 
 def _requested_size(request: web.Request) -> tuple[int, int]:
-    """The size of the page that requests a WebSocket. HTTPBadRequest; HTTPForbidden if the page is
-    another site's."""
+    """The size of the page that requests a WebSocket. Raises HTTPBadRequest, or HTTPForbidden if
+    the page is another site's."""
     try:
         same_origin, size = is_same_origin(request.headers), valid_size(request.query)
     except ValueError as error:
@@ -304,8 +304,8 @@ def _requested_size(request: web.Request) -> tuple[int, int]:
 
 
 def _ignore_descriptor_limit(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Where descriptors are used up, asyncio accepts connections a second later, and prints a
-    traceback for each."""
+    """Print no traceback if descriptors are used up: asyncio then tries a second later to accept
+    the connection, and reports each failure."""
     error = context.get("exception")
     if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
         loop.default_exception_handler(context)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ViewerOptions:
-    """How viewers see the ``recording``: from its start, or ``follow`` it as it is written."""
+    """How viewers see the ``recording``: from its start, or with ``follow`` as it is written."""
 
     recording: Path
     follow: bool = True
@@ -80,7 +80,7 @@ class ServeOptions:
 def serve_live(
     arguments: argparse.Namespace, command_line: Sequence[str], options: ServeOptions
 ) -> int:
-    """Serve `iopstui live`, whose command line is ``command_line``; its exit code."""
+    """Serve `iopstui live`, whose command line is ``command_line``. Returns its exit code."""
     private = None if arguments.record else private_directory()
     recording = Path(arguments.record) if private is None else private / "served.iops"
     # before there are threads
@@ -97,7 +97,7 @@ def serve_live(
 
 
 def serve_replay(arguments: argparse.Namespace, options: ServeOptions) -> int:
-    """Serve a recording: every viewer plays it alone. It goes on until Ctrl-C."""
+    """Serve a recording, which every viewer plays independently, until Ctrl-C."""
     path = recording_path(arguments.file)
     if is_fleet(path):
         raise UsageError("`iopstui serve` cannot show the recording of a fleet.",
@@ -125,7 +125,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
 
     def stop_serving(number: int) -> None:
-        # a terminal that does not read must not keep messages, and so the end, waiting
+        # a terminal that does not read must not delay messages, and with them the end
         streams.drop_stuck()
         loop.call_soon_threadsafe(stopped.set)
 
@@ -156,7 +156,7 @@ async def _serve_until(
 
 
 class _Presenter:
-    """`iopstui live` in a process of its own, which measures and records."""
+    """`iopstui live` in its own process, which measures and records."""
 
     def __init__(self, process: asyncio.subprocess.Process, screen: ScreenProcess) -> None:
         self._process = process
@@ -187,8 +187,8 @@ class _Presenter:
         await self._process.wait()
 
     async def end(self) -> int:
-        """End it: it stops fio and undoes its changes. Its exit code."""
-        # not by a packet alone: during its start it does not read any
+        """End it: it stops fio and undoes its changes. Returns its exit code."""
+        # a packet alone is not enough: during its start it does not read any
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
         try:

@@ -1,7 +1,7 @@
-"""The process that all viewers' screens are forked from, without rights of its own.
+"""The process that all viewers' screens are forked from. It has no rights of its own.
 
-`iopstui serve` forks it before anything else. It imports the screen once, gives up root, lets the
-kernel forbid writing files and executing programs (Landlock), and takes one CPU at the lowest
+`iopstui serve` forks it before anything else. It imports the screen once, gives up root, has the
+kernel forbid it to write files and to execute programs (Landlock), and uses one CPU at the lowest
 priority. Then it forks a process for each viewer, in some milliseconds and with little memory. The
 server sends it the pipes and the open recording (``ViewerHost``), so it needs to open no file."""
 
@@ -54,7 +54,8 @@ class ViewerProcess:
 
 
 class ViewerHost:
-    """The server's end of it. ``show`` plays a recording from two open files, in a viewer."""
+    """The server's side of that process. In a viewer, ``show`` plays a recording from two open
+    files."""
 
     def __init__(self, show: Callable[[Sequence[int]], object], cpu: int | None = None) -> None:
         rights = Rights()
@@ -72,7 +73,7 @@ class ViewerHost:
         self._turn = asyncio.Lock()
 
     async def start(self, width: int, height: int, recording: Path) -> ViewerProcess:
-        """Fork a viewer that plays ``recording``. OSError if that is not possible."""
+        """Fork a viewer that plays ``recording``. Raises OSError if that is not possible."""
         request = {"width": width, "height": height, "recording": recording.name}
         async with self._turn:
             with contextlib.ExitStack() as child_fds, contextlib.ExitStack() as own_fds:
@@ -151,7 +152,7 @@ class _HostProcess:
             return False
         request = json.loads(data)
         if "kill" in request:
-            # only its own children: a number may belong to another process by now
+            # only its own children: by now a number may belong to another process
             if request["kill"] in self._viewers:
                 os.kill(request["kill"], signal.SIGKILL)
             return True
@@ -208,11 +209,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Rights:
-    """What remains of this process's rights, decided before anything is given up.
-
-    Root becomes ``nobody``. If ``nobody`` cannot read Python or iopstui (in root's home, say), the
-    process keeps the right to read all files, within the directories that Landlock leaves it.
-    Missing if this kernel has no Landlock then."""
+    """The rights that this process will keep, decided before it gives any up. Root becomes
+    ``nobody``. If ``nobody`` cannot read Python or iopstui (in root's home, say), the process keeps
+    the right to read all files, within the directories that Landlock leaves it. If the kernel has
+    no Landlock then, raises Missing."""
 
     def __init__(self) -> None:
         self._landlock = fence_exec.landlock_abi() > 0
@@ -230,7 +230,7 @@ class Rights:
             )
 
     def drop(self) -> None:
-        """Stop being root, and write no file and execute no program from now on."""
+        """Stop being root, and give up writing files and executing programs."""
         if self._user is not None:
             self._become(self._user)
         for rlimit, limit in (
@@ -253,7 +253,8 @@ class Rights:
 
 
 def limit_cost(cpu: int | None) -> None:
-    """Share one CPU at the lowest priority: all viewers together never take more."""
+    """Run on one CPU, shared by all viewers, at the lowest priority, so that together they never
+    take more."""
     os.nice(LOWEST_PRIORITY)
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu if cpu in allowed else max(allowed)})

@@ -12,10 +12,12 @@ from iopstui.format import number, or_dash, size
 _RATES = ("s/s", " burstiness")
 SIZE_BOUND, SHARE_BOUND, RATIO_BOUND = 0.05, 0.05, 1.15
 DEPTH_BOUND, SPREAD_BOUND = 1.5, 2.0
-"""Close: distances of shares and sizes up to 5 points, ratios up to 1.15, of the depth (which is
-the disk's answer in an open loop) up to 1.5, of burstiness up to 2."""
+"""Workloads count as close with distances of shares and sizes up to 5 points, and ratios up to
+1.15; for the depth (in an open loop it is a result of the disk) up to 1.5, for burstiness up to
+2."""
 MIN_SHARE = 0.01
-"""A direction with a smaller share of the requests of both is not compared: chance decides."""
+"""A direction with a smaller share of the requests in both is not compared, because chance would
+decide."""
 
 
 @dataclass(frozen=True, slots=True)

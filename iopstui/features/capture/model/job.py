@@ -18,13 +18,13 @@ from iopstui.text import printable
 
 MAX_SECTIONS = 8
 MIN_RATE = 0.5
-"""Requests a second of a stream that gets a section: fio's slowest rate is 1."""
+"""The fewest requests a second of a stream that gets a section: fio's slowest rate is 1."""
 _MIN_SHARE = 0.005
 _MIN_SIZE, _BLOCK = 1 << 24, 1 << 20
 _MAX_DEPTH, _MIN_OPEN_DEPTH, _MAX_JOBS = 256, 16, 64
 _RUNTIME_S = (10, 300)
 _MAX_WRITES_PER_FLUSH = 16
-"""Writes for a flush, up to which flushes decide how a stream behaves."""
+"""Up to so many writes for each flush, flushes decide how a stream behaves."""
 _COLUMNS = 98
 _PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
 

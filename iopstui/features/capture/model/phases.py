@@ -21,7 +21,7 @@ from iopstui.features.capture.model.fidelity import kolmogorov
 from iopstui.features.capture.model.workload import WINDOW_NS, Arrivals, Stream, Workload
 
 MAX_PHASES = 8
-"""More are joined: those next to each other that are shortest together."""
+"""If there are more, neighbours are joined, first those that are shortest together."""
 _RATE_FACTOR, _MAX_DISTANCE = 2.0, 0.25
 _SMALL_SHARE = 0.1
 _KINDS = ("read", "write", "flush", "discard")

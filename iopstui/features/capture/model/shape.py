@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from iopstui.features.capture.model.workload import SHORT_WINDOW_NS, Stream
 
 MAX_SPLIT = 24
-"""Sizes of a bssplit; fio takes 64."""
+"""The most sizes in a bssplit; fio accepts 64."""
 _ZONE_CUTS = (1, 2, 5, 10, 20, 40, 70, 100)
 # only with at least so many requests a region (mean) can some be called hotter than others
 _MIN_PER_REGION = 5
@@ -21,7 +21,7 @@ _MIN_BURST, _MIN_IDLE_SHARE = 4, 0.1
 _FEWEST_BURSTS = 5
 _PERCENT, _BY_CHANCE = 100, 2
 _MIN_RANDOM = 20
-"""Percentage of random requests below which hot places are those of sequential runs."""
+"""With a smaller percentage of random requests, hot places only come from sequential runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ def percentages(weights: Sequence[float]) -> list[int]:
 
 
 def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Sizes (bytes) with their percentages, for the MAX_SPLIT largest groups. A size that is left
-    out is added to the next larger one that stays."""
+    """Sizes (bytes) with their percentages, all above 0, for the MAX_SPLIT largest groups. A size
+    that is left out is added to the next larger one that stays."""
     total = sum(sizes.values())
     rank = sorted(sizes, key=lambda size: -sizes[size])[:MAX_SPLIT]
     chosen = (

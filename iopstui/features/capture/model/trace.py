@@ -25,7 +25,7 @@ from iopstui.features.capture.model.workload import REGION_BYTES
 HEADER = "fio version 3 iolog"
 FILE, FIO_SUFFIX = "replay.scratch", ".fio"
 MAX_REQUESTS = 1_000_000
-"""Of a trace: 48 MiB while it is captured, about as much as text."""
+"""The most requests of a trace: 48 MiB while it is captured, about as much as text."""
 MAX_FILE = 1 << 44
 _ACTIONS = {READ: "read", WRITE: "write", FLUSH: "datasync"}
 _KINDS = {"read": READ, "write": WRITE, "datasync": FLUSH, "sync": FLUSH}

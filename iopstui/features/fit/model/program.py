@@ -20,10 +20,10 @@ OPTIONS = frozenset({
     "ioengine", "rw", "bs", "bssplit", "bsrange", "fsync", "fdatasync", "sync_file_range", "size",
     "direct", "iodepth", "numjobs", "rate", "rate_iops", "rwmixread", "thinktime",
 })  # fmt: skip
-"""Of fio. None of them names a file or runs a command."""
+"""The options of fio that a program may have. None of them names a file or runs a command."""
 ENGINES = ("sync", "psync", "pvsync", "pvsync2", "vsync", "libaio", "io_uring")
 DEFAULT_S, LONGEST_S = 22.0, 27.0
-"""Measured seconds: an interval needs 20, and half a minute a program is enough."""
+"""Seconds to measure: an interval needs 20, and half a minute for each program is enough."""
 
 
 @dataclass(frozen=True, slots=True)

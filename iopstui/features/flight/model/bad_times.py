@@ -13,10 +13,11 @@ from iopstui.model.means import median
 from iopstui.recording.records import Peaks
 
 JOIN_S = 60.0
-"""The same answer that comes back within a minute is one time."""
+"""If the same answer comes back within a minute, both are one time."""
 SPIKE_FACTOR = 10.0
 MIN_SPIKE_MS = SLOW_MS["unknown"]
-"""A second is a spike if its requests took this multiple of the usual, and at least this long."""
+"""A second is a spike if its requests took so many times as long as usual, and at least this
+long."""
 
 
 @dataclass(frozen=True, slots=True)

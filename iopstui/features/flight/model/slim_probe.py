@@ -14,16 +14,16 @@ from iopstui.model.samples import ProbeSample, RawSample
 STEPS_BITS = 3
 """8 buckets for each power of two, so a percentile is within 6 % of the request's latency."""
 MAX_BUCKETS = 6000
-"""Buckets of the probe. If there are more (many busy disks), only each Nth sample has its
-counts."""
+"""The most buckets of the probe in each sample. If there are more (many busy disks), only each Nth
+sample has them."""
 MAX_STRIDE_S = 30.0
 MAX_EXEMPLARS = 8
 Histograms = Mapping[str, Mapping[str, Mapping[int, int]]]
 
 
 class SlimProbe:
-    """Is fed with each sample of one file. Counts are cumulative, so a sample that is lost takes no
-    counts with it."""
+    """Is fed with each sample of one file. Counts are cumulative, so samples without them lose
+    none."""
 
     def __init__(self) -> None:
         self._keys: dict[int, int] = {}

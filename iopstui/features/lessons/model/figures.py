@@ -1,7 +1,8 @@
 """Names that lesson formulas and texts can use: figures of runs, facts of the target.
 
-Of a run named ``deep``: ``deep.iops``, all of ``RUN``, and ``deep.fio.PATH`` for what fio's own
-final report says of its first row (``deep.fio.read.clat_ns.stddev``). Facts are in ``FACTS``."""
+For a run named ``deep`` there are ``deep.iops`` and all other names in ``RUN``, and
+``deep.fio.PATH`` for any value in the first row of fio's own final report
+(``deep.fio.read.clat_ns.stddev``). Facts are in ``FACTS``."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ RUN: Mapping[str, Figure] = {
     "completed_as": Figure("", "what shows where they ran: softirqs or interrupts",
                            lambda p: p.completions_of or None),
     **_figures("wait_cpu wait_above wait_devices wait_unknown"),
-    # what the job asks for; known before it runs
+    # what the job demands; known before it runs
     "asked": Figure("0", "I/Os the jobs keep in flight: iodepth x jobs"),
     "iodepth": Figure("0", "iodepth of each job"),
     "jobs": Figure("0", "fio jobs at once"),
@@ -107,12 +108,13 @@ FACT_NAMESPACES = frozenset(name.partition(".")[0] for name in FACTS)
 
 
 def _fio_value(point: Point, value: float | None) -> float | None:
-    """``None`` where fio took no latency: the kernel's await has a name of its own."""
+    """``value``, or ``None`` if fio measured no latency: the kernel's await is a figure of its
+    own."""
     return None if point.latency_of == "await" else value
 
 
 def unit_of(name: str) -> str:
-    """The form in which a figure is shown, whatever run it is of."""
+    """The form in which a figure is shown, in whichever run."""
     if name in FACTS:
         return FACTS[name].unit or "n"
     last = name.partition(".")[2]

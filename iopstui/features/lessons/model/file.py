@@ -1,7 +1,7 @@
 """Read a lesson's file and report every mistake.
 
-It is an INI file in the manner of fio's job files: ``[lesson]`` says what it is, ``[let]`` names
-formulas, and the other sections are its pages in order, each headed ``[kind: name]``."""
+It is an INI file, like fio's job files: ``[lesson]`` describes it, ``[let]`` names formulas, and
+the other sections are its pages in order, each headed ``[kind: name]``."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
 
 def parse_lesson(text: str, name: str, path: str) -> Lesson:
-    """Parse the file. UsageError names the file, the section and how to fix it."""
+    """Parse the file. Raises UsageError with the file, the section and how to fix it."""
     sections = list(_read_sections(text, path))
     heads = [section for section in sections if section.header == "lesson"]
     if not heads:
@@ -341,7 +341,7 @@ def _run_names(names: Iterable[str]) -> set[str]:
 
 
 def _figures_by_key(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
-    """(key, the figures it asks for) of everything on a page."""
+    """For everything on a page, its key and the figures it uses."""
     for key, formula in (("when", step.when), ("needs", step.needs)):
         if formula is not None:
             yield key, formula.names
@@ -395,7 +395,7 @@ def _check_figures(
             )
 
 
-# A section of a lesson's file: typed keys, with an error for each mistake.
+# One section of a lesson's file, read key by key with types; each mistake is an error.
 
 
 class Section:
@@ -407,7 +407,7 @@ class Section:
         self.keys = dict(keys)
 
     def fail(self, problem: str, hint: str = "") -> NoReturn:
-        """UsageError that names the file and the section."""
+        """Raise UsageError, with the file and the section in its message."""
         raise UsageError(f"{self._label}: [{self.header}]: {problem}.", hint)
 
     def check(self, allowed: Iterable[str]) -> None:
@@ -456,7 +456,7 @@ class Section:
         return self.filled(key, self.text(key))
 
     def filled(self, key: str, text: str) -> Template:
-        """``text``, from the key ``key``, as one with figures in it."""
+        """Parse ``text``, which is from the key ``key``, as a text with figures in it."""
         try:
             return parse_template(text)
         except FormulaError as error:
@@ -474,12 +474,12 @@ class Section:
         return [line.strip() for line in self.keys.get(key, "").splitlines() if line.strip()]
 
     def word_list(self, key: str) -> tuple[str, ...]:
-        """The words of a key, between blanks or commas."""
+        """The words of a key, separated by blanks or commas."""
         return tuple(self.keys.get(key, "").replace(",", " ").split())
 
 
 def suggest_names(name: str, candidates: Iterable[str]) -> str:
-    """The names that were probably meant, else all known names."""
+    """The names that were probably meant; if there are none, all known names."""
     names = list(candidates)
     matches = difflib.get_close_matches(name, names, n=2)
     if matches:

@@ -1,8 +1,8 @@
 """Formulas over measured figures: the small expression language of lessons.
 
-Numbers, names ("deep.iops"), + - * /, comparisons, and/or/not, abs, min, max, known; nothing
-else, so a lesson file can do no harm. A figure that was not measured makes the result unknown
-(``None``), never an error; ``and`` and ``or`` still decide where the rest is enough."""
+Numbers, names ("deep.iops"), + - * /, comparisons, and/or/not, abs, min, max, known; nothing else,
+so a lesson file can do no harm. A figure that was not measured makes the result unknown (``None``),
+never an error; ``and`` and ``or`` still decide if their other parts suffice."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Formula:
 
     @property
     def name(self) -> str | None:
-        """The figure's name, if the formula is nothing but one."""
+        """The figure's name, if the formula is only a figure."""
         return _dotted_name(self._tree)
 
     def value(self, lookup: Lookup) -> Value | None:
-        """The result with the figures that ``lookup`` knows; ``None``: unknown."""
+        """The result, with the values that ``lookup`` has for the figures; ``None``: unknown."""
         return _evaluate(self._tree, lookup)
 
     def as_boolean(self, lookup: Lookup) -> bool | None:
@@ -92,7 +92,8 @@ def _syntax_problem(text: str, error: Exception) -> str:
 
 
 def _names(node: ast.expr, text: str) -> Iterator[str]:
-    """All figures asked for; FormulaError for what the language does not have."""
+    """All figures that the formula uses. Raises FormulaError for anything the language does not
+    have."""
     if isinstance(node, ast.Constant):
         _check_constant(node, text)
     elif isinstance(node, (ast.Name, ast.Attribute)):

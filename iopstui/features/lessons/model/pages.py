@@ -1,6 +1,5 @@
-"""A lesson as data: its ordered pages and the formulas in its texts.
-
-file.py reads one from its file."""
+"""A lesson as data: its pages in order, and the formulas in its texts. file.py makes one from a
+file."""
 
 from __future__ import annotations
 
@@ -56,7 +55,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPage(Page):
-    """A prediction: made before the runs, judged by the ``AnswerPage`` that answers it."""
+    """A question: the user predicts before the runs, and the ``AnswerPage`` that names this page
+    judges it."""
 
     kind = ASK
 
@@ -70,8 +70,9 @@ class QuestionPage(Page):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage(Page):
-    """A fio run. ``job`` is a shipped name or a path, or ``fio`` the job file itself; ``options``
-    (texts that may hold facts) and ``knobs`` hold in it. ``look`` are (pane, sentence)."""
+    """A fio run. Its job is ``job``, a shipped job's name or a path, or else ``fio``, the text of a
+    job file. ``options`` (texts that may contain facts) and ``knobs`` are set for it. ``look`` has
+    pairs (pane, sentence)."""
 
     kind = RUN_STEP
 
@@ -87,7 +88,7 @@ class RunPage(Page):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiguresPage(Page):
-    """A table of ``figures`` (names of figures.py) of ``runs``."""
+    """A table with the ``figures`` (names from figures.py) of the ``runs``."""
 
     kind = SEE
 
@@ -97,7 +98,7 @@ class FiguresPage(Page):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerPage(Page):
-    """Text that judges the questions it ``answers`` first."""
+    """A text; before it, the questions that it ``answers`` are judged."""
 
     kind = EXPLAIN
 
@@ -116,7 +117,8 @@ class ReportPage(Page):
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """``lets`` are named formulas; ``size`` is of scratch files; ``path`` where it is from."""
+    """A lesson. ``lets`` are its named formulas, ``size`` is that of scratch files, ``path`` is its
+    file."""
 
     name: str
     path: str
@@ -139,7 +141,8 @@ class Lesson:
         return sum(run.settle + run.seconds for run in self.runs)
 
     def needed_names(self, names: Iterable[str]) -> frozenset[str]:
-        """All measured figures and facts behind ``names``: those of [let] resolved."""
+        """All measured figures and facts behind ``names``: names in [let] are replaced by what
+        their formulas use."""
         resolved: set[str] = set()
         for name in names:
             formula = self.lets.get(name)

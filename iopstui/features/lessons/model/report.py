@@ -1,7 +1,7 @@
 """Build fio's normal text report from its JSON.
 
-The format is fio's own (fio(1), "NORMAL OUTPUT"); tests compare every line with what fio prints
-for the same run. One thing JSON does not have: the process number behind ``pid=``."""
+The format is fio's own (fio(1), "NORMAL OUTPUT"); tests compare every line with what fio prints for
+the same run. The JSON lacks only one thing: the process number after ``pid=``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIZES = re.compile(r"(\d+)([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 
 
 def report_parts(document: Doc) -> Parts:
-    """The report as (part, lines), in fio's order; parts are pages.py's PARTS. What the
+    """The report as pairs (part, lines), in fio's order; the parts are PARTS of pages.py. What the
     document does not have is left out."""
     rows = [row for row in document.get("jobs", ()) if isinstance(row, Mapping)]
     common = _map(document.get("global options"))
@@ -34,7 +34,7 @@ def report_parts(document: Doc) -> Parts:
     parts.append(("version", [str(document.get("fio version", ""))]))
     parts.append(("starting", [_starting(sum(n for _, n in heads.values()), common, rows)]))
     for row in rows:
-        # group_reporting is not in the JSON: one row stands for all clones of its job
+        # the JSON does not mention group_reporting: one row stands for all clones of its job
         jobs = heads[_key(row)][1] if members[_key(row)] == 1 else 1
         parts += _row(row, document, jobs)
     for group in sorted({_int(row.get("groupid")) for row in rows}):
@@ -61,7 +61,7 @@ def _job_lines(row: Doc, options: Doc) -> list[str]:
 
 
 def _block_sizes(options: Doc) -> list[str]:
-    """Lowest and highest block size of reads, writes and trims."""
+    """The lowest and highest block size of reads, of writes and of trims."""
     split = options.get("bssplit")
     if split:
         sizes = [_size(part.partition("/")[0]) for part in str(split).split(",")[0].split(":")]
@@ -289,8 +289,8 @@ def _rate(value: float, pow2: bool = True) -> str:
 
 
 def _scaled(value: float, width: int, factor: int) -> tuple[str, str]:
-    """At most ``width`` digits and a point: 43066 -> 43.1 k, 8210 -> 8210; more digits if there is
-    no larger prefix."""
+    """A number and its prefix, in at most ``width`` digits and a point: 43066 -> 43.1 k, 8210 ->
+    8210; with more digits if there is no larger prefix."""
     quotient, remainder, prefix = int(value), 0, ""
     for larger in ("k", "M", "G", "T", "P", "E"):
         if len(str(quotient)) <= width:
@@ -302,7 +302,7 @@ def _scaled(value: float, width: int, factor: int) -> tuple[str, str]:
     decimals = width - len(str(quotient)) - 1
     if decimals <= 0:
         return str(quotient + (remainder >= factor / 2)), prefix
-    # as fio does: the fraction is rounded by itself, where 13.45 would become 13.4
+    # like fio, round the fraction alone: 13.45 as a whole would become 13.4
     carry, _, fraction = f"{remainder / factor:.{decimals}f}".partition(".")
     return f"{quotient + int(carry)}.{fraction}", prefix
 

@@ -1,9 +1,9 @@
 """Texts of a lesson: paragraphs with measured figures and optional conditions.
 
-A blank line ends a paragraph. ``{deep.iops}`` is a figure in its unit, ``{a.iops / b.iops :x}``
-a formula with the form it is shown in. ``when FORMULA:`` before a paragraph shows it only if
-that is true, ``otherwise:`` only if none of the conditions right before it is. A paragraph
-whose lines begin with ``|`` keeps them as they are."""
+A blank line ends a paragraph. ``{deep.iops}`` shows a figure in its unit, ``{a.iops / b.iops :x}``
+a formula in the form after the colon. A paragraph after ``when FORMULA:`` is shown only if the
+formula is true, one after ``otherwise:`` only if none of the conditions right before it is true. A
+paragraph whose lines begin with ``|`` keeps its line breaks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FORM = re.compile(r"(.*?)\s*:\s*(\S*)\s*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class TextFormula:
-    """A formula in a text, and the form of its result ("": by the figure's unit)."""
+    """A formula in a text, and the form in which its result is shown ("": by the figure's unit)."""
 
     formula: Formula
     form: str
@@ -78,8 +78,9 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """``when`` it is shown (``None``: always), or ``otherwise``; ``kept`` are its lines as they
-    are, else it is flowing text."""
+    """A paragraph. ``when`` is the condition to show it (``None``: always); ``otherwise``: shown if
+    no condition before it was true. ``kept`` has its lines if they must not be wrapped; else it is
+    flowing text."""
 
     template: Template
     when: Formula | None = None
@@ -94,7 +95,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class VisibleParagraph:
-    """A paragraph ready to be shown; ``kept``: its lines are not to be flowed."""
+    """A paragraph ready to be shown; ``kept``: its lines must not be wrapped."""
 
     text: str
     kept: bool = False
@@ -163,8 +164,8 @@ def _parse_paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
 def visible_paragraphs(
     paragraphs: Sequence[Paragraph], lookup: Lookup, unit_of: UnitOf
 ) -> tuple[list[VisibleParagraph], frozenset[str]]:
-    """The paragraphs whose conditions hold, with their figures filled in; and the figures that were
-    missing in those that could not be decided or filled."""
+    """The paragraphs whose conditions are true, with their figures filled in; and the missing
+    figures, because of which other paragraphs could not be decided or filled in."""
     out: list[VisibleParagraph] = []
     missing: set[str] = set()
     none_held: bool | None = True

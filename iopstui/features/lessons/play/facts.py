@@ -38,7 +38,8 @@ class TargetFacts:
 def read_target_facts(
     target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> TargetFacts:
-    """Reads some files; where the target is a directory a file is made in it and removed."""
+    """Read the facts from some files. If the target is a directory, a file is created in it and
+    removed."""
     disks = queued_disks(target, devices)
     online = online_cpus(roots)
     states = {state.name: state for state in tunable_states(target, devices, roots)}
@@ -84,7 +85,7 @@ def _memory() -> float | None:
 
 
 def _direct(target: Target) -> bool | None:
-    """Whether O_DIRECT works there; ``None`` if that can't be tried."""
+    """Whether O_DIRECT works on the target; ``None`` if that can't be tried."""
     if target.kind == kinds.DEVICE:
         return True
     if target.kind == kinds.DIRECTORY:
@@ -117,7 +118,7 @@ def _device(
         figures |= {
             "device.rotational": queue.rotational,
             "device.scheduler": queue.scheduler if queue.schedulers else None,
-            # mq-deadline sorts and merges as the plain one; bfq does much more
+            # mq-deadline only sorts and merges; bfq does much more
             "device.other_scheduler": next(
                 (
                     scheduler
@@ -148,8 +149,8 @@ def _cpus_per_queue(disk: BlockDevice, online: Sequence[int]) -> float | None:
 
 
 def _far_cpus(disk: BlockDevice, online: Sequence[int]) -> Iterator[tuple[int, float | None]]:
-    """CPUs that we may use whose queue's interrupt is served elsewhere, with that CPU; of a
-    device without interrupts (loop) the last one that we may use."""
+    """Those CPUs that we may use whose queue's interrupt is served by another CPU, each with that
+    other CPU. For a device without interrupts (loop), the last CPU that we may use."""
     usable = sorted(set(online) & initial_cpus())
     for hctx in disk.hctxs:
         vectors = [v for v in disk.irqs if v.hctx == hctx.index or v.shared]

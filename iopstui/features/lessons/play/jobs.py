@@ -26,7 +26,7 @@ from iopstui.model.fio import jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.preflight.shared_scratch import LentScratch, SharedScratch
 
-# small enough to be laid out in seconds, large enough for 4k blocks to differ
+# small enough to be laid out in seconds, large enough that random 4k blocks hardly repeat
 SCRATCH_BYTES = 256 << 20
 
 
@@ -54,12 +54,14 @@ class LessonJobs:
         )
 
     def job_text(self, run: RunPage) -> str:
-        """The job file of a run with its options. UsageError if there is none."""
+        """The text of a run's job file, with its options. Raises UsageError if there is no such
+        job."""
         text = run.fio + "\n" if run.fio is not None else read_job(self._job_path(run))
         return jobfile.with_overrides(text, dict(self.fill_values(run.options)))
 
     def fill_values(self, pairs: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
-        """Names and values of options or tunables. UsageError for one that is not known here."""
+        """The names and values of options or tunables. Raises UsageError for a value that is not
+        known here."""
         for name, template in pairs:
             value = template.fill(self._state.lookup, lambda _: "0")
             if value is None:
@@ -70,8 +72,8 @@ class LessonJobs:
             yield name, value
 
     def original_knobs(self) -> tuple[tuple[str, str], ...]:
-        """The values that the tunables of this lesson had when it began, in the order in which
-        they have to be restored: for ``LiveSession.set_tunable``, if the session goes on."""
+        """The values that the tunables of this lesson had when it began, in the order in which they
+        must be restored. ``LiveSession.set_tunable`` needs them if the session goes on."""
         names = with_side_effects(name for run in self._state.lesson.runs for name, _ in run.knobs)
         knobs = self._state.target_facts.knobs
         return tuple(
@@ -109,11 +111,12 @@ class LessonJobs:
         return LentScratch(self._scratch.scratch, most)
 
     def _run_knobs(self, run: RunPage) -> Iterator[tuple[str, str]]:
-        """A run's tunables; those that only other runs change have their original values."""
+        """The tunables for a run: those it sets, and for those that only other runs set, the
+        original values."""
         run_values = dict(self.fill_values(run.knobs))
         values = {**dict(self.original_knobs()), **run_values}
         if "scheduler" in run_values:
-            # the kernel resets these with another scheduler; that is part of the change
+            # the kernel resets these when the scheduler changes; that is part of the change
             for name in RESET_BY_SCHEDULER:
                 if name not in run_values:
                     values.pop(name, None)

@@ -17,9 +17,9 @@ from iopstui.model.experiment.point import Point
 
 class LessonState:
     """``target_facts`` are those of facts.py. ``points``, ``documents`` and ``figures`` come from
-    the runs so far; ``failed`` gives the reason why a run has none. ``skipped`` gives the reasons
-    why pages were not shown, by their headers; all others are by the pages' names: ``answers``
-    that were given, ``shown_questions`` that were asked."""
+    the runs so far; ``failed`` says why a run has none. ``answers`` were given, and
+    ``shown_questions`` were asked. All these are by the pages' names. ``skipped`` says why pages
+    were not shown, by their headers."""
 
     def __init__(self, lesson: Lesson, facts: TargetFacts) -> None:
         self.lesson = lesson
@@ -43,7 +43,7 @@ class LessonState:
         return self.figures.get(run, {}).get(figure)
 
     def disturbances(self, names: Iterable[str]) -> dict[str, str]:
-        """What disturbed the runs that ``names`` are figures of, by run."""
+        """What disturbed the runs whose figures ``names`` are, by run."""
         used = {_run_name(name) for name in self.lesson.needed_names(names) if name not in FACTS}
         runs = [run.name for run in self.lesson.runs if run.name in used & self.points.keys()]
         points = {run: self.points[run] for run in runs}
@@ -70,12 +70,12 @@ class LessonState:
         return bool(self.texts(question.paragraphs)) and None not in answers
 
     def skip_reason(self, step: Page) -> str:
-        """The lesson's reason for a page that can't be shown here."""
+        """The reason why a page can't be shown here, as the lesson gives it."""
         texts, _ = visible_paragraphs(step.why, self.lookup, unit_of)
         return " ".join(text.text for text in texts) or "not available here"
 
     def is_decidable(self, question: QuestionPage) -> bool:
-        """False if a run that decides it was not made, or will not be."""
+        """False if a run that decides the question was not made, or will not be."""
         run_names = {name.partition(".")[0] for name in self.lesson.needed_names(question.figures)}
         for run in self.lesson.runs:
             if run.name not in run_names or run.name in self.points:
@@ -111,7 +111,7 @@ class LessonState:
         }
 
     def conclusions(self, paragraphs: Sequence[Paragraph]) -> list[VisibleParagraph]:
-        """Paragraphs, filled in, without those that judge a run that was disturbed."""
+        """Paragraphs, filled in, without those that draw conclusions from a disturbed run."""
         disturbed = self.disturbances(name for text in paragraphs for name in text.names)
         if not disturbed:
             return self.texts(paragraphs)
@@ -123,7 +123,7 @@ class LessonState:
         return visible_paragraphs(paragraphs, lookup, unit_of)[0]
 
     def texts(self, paragraphs: Sequence[Paragraph]) -> list[VisibleParagraph]:
-        """Paragraphs, filled in, and a note on what of them is missing."""
+        """Paragraphs, filled in, and a note on those that are missing."""
         texts, missing = visible_paragraphs(paragraphs, self.lookup, unit_of)
         # the page of a missing run has explained that already
         runs = self.points.keys() | {""}

@@ -54,8 +54,9 @@ def shipped_lessons() -> tuple[Lesson, ...]:
 
 
 def find_lesson(name: str) -> Lesson:
-    """A shipped lesson by its number, its name, or a beginning that only one has; or any path (with
-    a /, or of a file that exists). UsageError if it is not a lesson."""
+    """A shipped lesson, by its number, its name, or a beginning that only its name has; or a lesson
+    at any path (with a /, or of a file that exists). Raises UsageError if there is no such
+    lesson."""
     if "/" in name:
         if not os.path.exists(name):
             raise UsageError(f"The lesson file {name} does not exist.", _suggestion(name))

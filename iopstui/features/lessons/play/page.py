@@ -20,9 +20,10 @@ Block = VisibleParagraph | Table
 
 @dataclass(frozen=True, slots=True)
 class ShownPage:
-    """One page as it is shown. ``kind`` is model/pages.py's. ``choices`` are (letter,
-    text) of a question, ``chosen`` the answer given. ``state`` is of a run (READY ... FAILED), or
-    SKIPPED for any page that can't be shown here. ``look`` are (pane, sentence)."""
+    """One page as it is shown. ``kind`` is one of those in model/pages.py. ``choices`` has pairs
+    (letter, text) of a question, ``chosen`` is the answer given. ``state`` is that of a run (READY
+    ... FAILED), or SKIPPED for any page that can't be shown here. ``look`` has pairs (pane,
+    sentence)."""
 
     kind: str
     name: str
@@ -38,8 +39,8 @@ class ShownPage:
 
 @dataclass(frozen=True, slots=True)
 class AnswerVerdict:
-    """Answer of the measurement to a question. ``right`` are the letters it bears out; ``correct``
-    is ``None`` where the given answer can't be judged, or none was given."""
+    """What the measurement answers to a question. ``right`` has the letters that are correct by it;
+    ``correct`` is ``None`` if the given answer can't be judged, or none was given."""
 
     question: str
     chosen: str | None
@@ -55,12 +56,12 @@ def judge(
     figures: Iterable[str],
     disturbed: str = "",
 ) -> AnswerVerdict:
-    """Compare an answer with what was measured; ``figures`` are those that decide it. There is no
-    verdict if their runs were ``disturbed``, which says by what."""
+    """Compare an answer with what was measured; ``figures`` decide it. There is no verdict if their
+    runs were disturbed; ``disturbed`` says by what."""
     verdicts = {choice.letter: choice.right.as_boolean(lookup) for choice in question.choices}
     right = tuple(letter for letter, value in verdicts.items() if value)
     by_letter = {choice.letter: choice for choice in question.choices}
-    # an answer is wrong only where another is right: else the measurement decided nothing
+    # an answer is wrong only if another one is right: else the measurement decided nothing
     correct = verdicts.get(chosen) if chosen and right else None
     answer_text = f"You said {_choice_text(by_letter[chosen], lookup)}. " if chosen else ""
     right_texts = " and ".join(_choice_text(by_letter[letter], lookup) for letter in right)
@@ -93,7 +94,8 @@ def _choice_text(choice: Choice, lookup: Lookup) -> str:
 
 
 def figures_table(page: FiguresPage, runs: Sequence[str], lookup: Lookup) -> Table:
-    """The figures of those ``runs``, a column each; a figure that none has is left out."""
+    """The figures of those ``runs``, with a column for each run; a figure that no run has is left
+    out."""
     rows = []
     for figure in page.figures:
         values = [lookup(f"{run}.{figure}") for run in runs]

@@ -1,7 +1,7 @@
 """Play a lesson: its current page, answers and measurements.
 
-It draws nothing and runs nothing. Whoever plays it shows ``page()``, hands ``request()`` to a
-session on a run's page, and feeds it the session's events; then ``advance()``."""
+It draws nothing and runs nothing itself. The caller shows ``page()``; on a run's page it passes
+``request()`` to a session, and the session's events to ``feed``; then it calls ``advance()``."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from iopstui.model.fio import jobfile
 
 
 class LessonRun(LessonState):
-    """``facts`` are those of ``target`` (facts.py); ``size`` and ``destroy_data`` are those of the
-    command line."""
+    """Plays a lesson. ``facts`` are those of ``target`` (facts.py); ``size`` and ``destroy_data``
+    come from the command line."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class LessonRun(LessonState):
 
     @property
     def step(self) -> Page | None:
-        """The page of the lesson file that is shown; ``None`` at the end."""
+        """The page that is shown, as in the lesson file; ``None`` at the end."""
         return self.lesson.steps[self._index] if self._index < len(self.lesson.steps) else None
 
     @property
@@ -111,12 +111,12 @@ class LessonRun(LessonState):
 
     @property
     def running(self) -> bool:
-        """True from ``request`` until the run's end was fed."""
+        """True from ``request`` until ``feed`` got the run's end."""
         return self._meter is not None
 
     def advance(self) -> None:
-        """Go to the next page. A question may be left unanswered, a run not made: what depends on
-        it is then not said."""
+        """Go to the next page. A question may be left unanswered, and a run may be left out: what
+        depends on it is not shown then."""
         step = self.step
         if step is None or self.running:
             return
@@ -145,7 +145,7 @@ class LessonRun(LessonState):
                 return
 
     def _is_shown(self, step: Page) -> bool:
-        """Whether there is anything to show of it."""
+        """Whether there is anything to show on a page."""
         if step.when is not None and step.when.as_boolean(self.lookup) is not True:
             return False
         if step.needs is not None and step.needs.as_boolean(self.lookup) is not True:
@@ -191,8 +191,8 @@ class LessonRun(LessonState):
     # -- runs
 
     def request(self, interval_s: float = 1.0) -> RunRequest:
-        """Request for the page shown, for a session that samples every ``interval_s``; from now on
-        the player waits for its events. Raises UsageError."""
+        """The request for the run on the page shown, for a session that samples every
+        ``interval_s``. From now on the player waits for the session's events. Raises UsageError."""
         run = self.run_page
         if run is None or run.header in self.skipped:
             raise UsageError("No run is shown.")
@@ -211,12 +211,13 @@ class LessonRun(LessonState):
         return request
 
     def stop(self) -> None:
-        """The session was asked to stop what runs, so the next end of a run is that of this one:
-        no other begins."""
+        """The session was asked to stop the run. No other begins, so the next end of a run is that
+        of this one."""
         self._stopping = True
 
     def feed(self, event: Event) -> bool:
-        """Take an event of the session; True if it ended the run that is waited for."""
+        """Handle an event of the session. Returns True if it ended the run that the player waits
+        for."""
         run, meter = self.run_page, self._meter
         if meter is None or run is None:
             return False

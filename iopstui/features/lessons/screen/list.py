@@ -34,15 +34,15 @@ STATE_WIDTH, TITLE_WIDTH = 11, 76
 
 @dataclass(frozen=True, slots=True)
 class LessonChoice:
-    """A lesson; ``start_over`` False: continue it where it was paused."""
+    """The lesson to play; ``start_over`` is False to continue it where it was paused."""
 
     lesson: Lesson
     start_over: bool
 
 
 class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
-    """``target`` is what the lessons measure, ``paused`` (name, position) of the lesson that was
-    left before its end, ``results`` are those of finished lessons, by name."""
+    """The list of lessons. ``target`` is what they measure; ``paused`` is (name, position) of the
+    lesson that was left before its end; ``results`` has those of finished lessons, by name."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -176,7 +176,7 @@ class LessonList(TypeToFilter, Picker["LessonChoice | None"]):
 
 
 def _possible_text(offer: LessonOffer) -> str:
-    """Parts of the lesson this target can show, and why not the rest."""
+    """Which parts of the lesson this target can show, and why not the rest."""
     if not offer.impossible_runs:
         return "all runs are possible"
     total = len(offer.lesson.runs)

@@ -43,7 +43,7 @@ def page_parts(
     tabbed: bool = False,
 ) -> list[PagePart]:
     """Parts of the page, without the choices of a question. ``repeatable`` names a run that failed
-    or was disturbed, ``tabbed``: the dashboard shows one pane at a time."""
+    or was disturbed; ``tabbed``: the dashboard shows one pane at a time."""
     parts: list[PagePart] = []
     for part in _page_parts(page, verdicts, repeatable, tabbed):
         if isinstance(part, Table):
@@ -104,7 +104,7 @@ WHEEL_ROWS = 3
 
 
 def _parser() -> MarkdownIt:
-    """Return a parser without HTML: a "<" in a lesson is a "<"."""
+    """A parser without HTML: a "<" in a lesson means just that."""
     return MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -116,8 +116,8 @@ class PageText(Markdown):
 
 class LessonPage(Screen[None]):
     """Shows the page of ``progress``. ``on_continue`` is called by Enter at the end of a page,
-    ``on_repeat`` repeats a failed run, ``on_leave`` leaves the lesson. ``refused_keys`` would
-    disturb it. ``state`` is drawn beside the text on a wide terminal."""
+    ``on_repeat`` repeats a failed run, ``on_leave`` leaves the lesson. ``refused_keys`` are keys
+    that would disturb it. The charts of ``state`` are drawn beside the text on a wide terminal."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,right", "on", "continue"),

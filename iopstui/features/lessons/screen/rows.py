@@ -82,7 +82,7 @@ def end_page(progress: LessonProgress) -> ShownPage:
 
 
 def pane_name(pane: str, tabbed: bool) -> str:
-    """The title of a pane; with tabs that of the tab that shows it, and its key."""
+    """The title of a pane; with tabs, the title and the key of the tab that shows it."""
     name, tab = PANES[pane]
     return f"{tab + 1} {capital(TABS[tab])}" if tabbed and tab is not None else name
 
@@ -90,9 +90,9 @@ def pane_name(pane: str, tabbed: bool) -> str:
 def strip_rows(
     progress: LessonProgress, tabbed: bool, layout: bool, width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """Rows of the strip: the run, its progress and what to look at; afterwards the result. Their
-    number is the same for both, with tabs and without; only a failure may need more. ``height`` is
-    the terminal's."""
+    """The rows of the strip: the run, its progress and what to look at; afterwards its result.
+    Their number is the same during and after the run, with tabs and without; only a failure may
+    need more. ``height`` is the terminal's."""
     run = progress.run_page
     if run is None:
         return []

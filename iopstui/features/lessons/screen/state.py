@@ -72,7 +72,7 @@ class LessonProgress:
         return next((s for s in steps if (s.kind, s.name) == (page.kind, page.name)), None)
 
     def verdicts(self, page: ShownPage) -> list[AnswerVerdict]:
-        """Answers of the measurement to the questions of a page."""
+        """What the measurement answers to the questions of a page."""
         step = self.step_of(page)
         names = step.answers if isinstance(step, AnswerPage) else ()
         verdicts = (self.run.verdict(name) for name in names)

@@ -1,4 +1,4 @@
-"""What a search came to, in words that say no more than was measured."""
+"""The result of a search, in words that say no more than was measured."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from iopstui.format import duration
 
 FOUND, NEVER, NO_LIMIT, UNSURE = "found", "never", "no-limit", "unsure"
 WIDE = 0.25
-"""Half of an interval, as a share of its middle, that says too little."""
+"""If half of the interval, as a share of its middle, is more than this, it says too little."""
 ENOUGH = 0.07
-"""Half of an interval that is narrow enough to say no more about it."""
+"""If half of the interval is less than this, it is narrow enough to need no comment."""
 MEASURED_SHARE = 0.7
-"""Of a search's time: the rest goes to starts and settling."""
+"""The share of a search's time that is measured; the rest is needed for starts and settling."""
 MORE = 1.3
 STEP_S = 60
 MAX_CHANGES = 1
 CAUSES = "the end of a burst, a cache that filled, throttling"
 MAX_SPOILED = 4
-"""Runs in a row: the rate, again, and two lower ones."""
+"""How many runs in a row: the rate, the same rate again, and two lower ones."""
 INTERRUPTED = "interrupted"
 DISTURBED = "too many runs were disturbed. Next: end what disturbed them, and start it again"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``kind`` is a constant of this module; ``low`` and ``high`` bound the limit with 95 %, where
-    they are known; ``text`` says it, ``notes`` what else happened."""
+    """The result of a search. ``kind`` is a constant of this module; the limit lies between ``low``
+    and ``high`` with 95 % confidence, as far as they are known; ``text`` says so, and ``notes`` say
+    what else happened."""
 
     kind: str
     low: float | None
@@ -43,8 +44,9 @@ class Answer:
 def conclude(
     search: Search, bound: str, spoiled: Sequence[str], ended: str = "", spoiled_runs: int = 0
 ) -> Answer:
-    """``bound`` as the user wrote it; ``spoiled`` says why ``spoiled_runs`` do not count;
-    ``ended`` why no more could be measured ("": the answer, or the time)."""
+    """The answer of a search. ``bound`` is as the user wrote it; ``spoiled`` says why
+    ``spoiled_runs`` do not count; ``ended`` says why no more could be measured ("" if the search
+    found its answer or ran out of time)."""
     found = search.estimate()
     notes = [f"The disk changed: {change} ({CAUSES}). The limit is that of afterwards."
              for change in search.changes]  # fmt: skip

@@ -1,10 +1,10 @@
 """At which rate is the share of slow I/Os what the bound allows? An estimate with an interval.
 
-A p99 keeps its bound while at most 1 % of the I/Os are slower. So each run at a rate is a count of
-slow I/Os. They come in groups (whoever waits makes the next ones wait), so seconds are the unit,
-and a run counts for as many independent I/Os as its seconds' spread allows. Above a floor of slow
-I/Os that come at any rate, the logit of the share is taken to be linear in the logarithm of the
-rate, near the bound: of queues it nearly is."""
+A p99 keeps its bound as long as at most 1 % of the I/Os are slower. So each run at a rate gives a
+count of slow I/Os. Slow I/Os come in groups (one that waits makes the next ones wait), so they are
+counted by second, and a run counts for only as many independent I/Os as the spread of its seconds
+allows. Some I/Os are slow at any rate; above that floor, the logit of the share is assumed to be
+linear in the logarithm of the rate near the bound, which nearly holds for queues."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from iopstui.model.metrics.statistics import t_quantile
 GRID = 120
 """Rates that are tried as the limit."""
 STEEPNESS = tuple(0.5 * 1.5**n for n in range(18))
-"""By which power of the rate the odds of a slow I/O grow: 0.5 to 490."""
+"""The powers of the rate with which the odds of a slow I/O may grow: 0.5 to 490."""
 FLOORS = (0.0, 0.1, 0.3, 0.6)
 """Slow I/Os that no queue causes, as a share of the allowed ones: they come at every rate."""
 NEAR_SHARES = 0.1, 10.0
 """Runs whose share of slow I/Os is within this multiple of the allowed one say how they group."""
 BEND = 0.15
-"""By how much of its distance from the bound a run may miss the straight line."""
+"""A run may miss the straight line by this share of its distance from the bound."""
 GROUP = 1.0
-"""Slow I/Os that follow one another, in terms of those that arrive within the bound, over the
-share of time in which the device is idle (heavy traffic: a reflected Brownian motion)."""
+"""How many slow I/Os follow one another, in units of the I/Os that arrive within the bound, divided
+by the share of time in which the device is idle (heavy traffic: a reflected Brownian motion)."""
 MIN_IDLE = 0.03
 STALLED = 0.9
 """A second with this share of a run's slow I/Os stands alone."""
 DECIDED = 6.6
 """Twice the log-likelihood ratio at which one run alone decides: 99 %."""
 BEHIND = 0.03
-"""A device that completes this share less than was asked for can't carry the rate."""
+"""A device that completes fewer I/Os than asked for, by this share, can't carry the rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """I/Os that were completed in a second, and those ``slow`` ones that took longer than the
-    bound."""
+    """The I/Os that were completed in one second, and how many of them were ``slow``, which means
+    that they took longer than the bound."""
 
     ios: int
     slow: int
@@ -76,28 +76,30 @@ class Run:
 
     @property
     def is_behind(self) -> bool:
-        """Whether clearly less was completed than asked for: the rest waits longer and longer."""
+        """Whether clearly fewer I/Os were completed than asked for: the others wait longer and
+        longer."""
         chance = 4 / math.sqrt(max(1, self.ios))
         return self.rate < self.asked * (1 - BEHIND - chance)
 
     @property
     def load(self) -> float:
-        """The rate of the arrivals: as asked, unless fio sent clearly others."""
+        """The rate at which I/Os arrived: the one asked for, unless fio's rate was clearly
+        different."""
         chance = 3 / math.sqrt(max(1, self.ios))
         sent = not self.is_behind and abs(self.rate / self.asked - 1) > chance
         return self.rate if sent else self.asked
 
     @property
     def grouping(self) -> float:
-        """How many I/Os count as one, by the theory of queues: the busier the device, the longer a
-        queue lasts, and all that wait in it are slow together."""
+        """How many I/Os count as one, by queueing theory: the busier the device, the longer a queue
+        lasts, and all I/Os that wait in it are slow together."""
         idle = max(MIN_IDLE, 1 - self.asked / self.capacity)
         return 1 + GROUP * self.asked * self.bound_s / idle
 
     @cached_property
     def spread(self) -> tuple[float, float]:
-        """The squared spread of the seconds' slow I/Os: as it is, and as it were if each I/O were
-        slow by itself."""
+        """The variance of the seconds' counts of slow I/Os: as it is, and as it would be if each
+        I/O were slow independently."""
         count, share = len(self.seconds), self.slow / self.ios if self.ios else 0.0
         squares = sum((second.slow - share * second.ios) ** 2 for second in self.seconds)
         return squares, max(0, count - 1) / max(1, count) * self.slow * (1 - share)
@@ -111,31 +113,33 @@ class Run:
 
     @property
     def is_saturated(self) -> bool:
-        """Whether most I/Os are slow that need not be: the queue grows while the run lasts."""
+        """Whether, apart from the share that may be slow, most I/Os are slow: the queue grows
+        during the run."""
         return self.share > (1 + self.allowed) / 2
 
     @property
     def is_near(self) -> bool:
-        """Whether it says how slow I/Os group near the bound."""
+        """Whether the run says how slow I/Os come in groups near the bound."""
         low, high = NEAR_SHARES
         return low * self.allowed <= self.share <= high * self.allowed and not self.is_behind
 
     def evidence(self) -> float:
-        """Twice the log-likelihood ratio against the allowed share: above 0 the run fails the
-        bound, below 0 it keeps it."""
+        """Twice the log-likelihood ratio against the allowed share: above 0 the run speaks against
+        the bound being kept, below 0 for it."""
         n, share = self.ios / self.grouping, self.share
         ratio = 2 * (_likelihood(share, n, share) - _likelihood(share, n, self.allowed))
         return ratio if share > self.allowed else -ratio
 
     @property
     def keeps(self) -> bool | None:
-        """Whether it kept the bound; ``None``: too close, or too few independent I/Os, to say."""
+        """Whether the run kept the bound; ``None`` if it is too close, or has too few independent
+        I/Os, to tell."""
         evidence = self.evidence()
         return None if abs(evidence) < DECIDED else evidence < 0
 
 
 def _likelihood(share: float, n: float, expected: float) -> float:
-    """The log-likelihood of a ``share`` of ``n`` where ``expected`` is the truth."""
+    """The log-likelihood of observing a ``share`` among ``n`` if ``expected`` is the true share."""
     slow = share * math.log(expected) if share else 0.0
     fast = (1 - share) * math.log(1 - expected) if share < 1 else 0.0
     return n * (slow + fast)
@@ -146,16 +150,17 @@ def _logit(share: float) -> float:
 
 
 def _curve(logit: float, least: float) -> float:
-    """The share of slow I/Os: ``least`` of all, and those that queue, given by their log odds."""
+    """The share of slow I/Os: the ``least`` share, and those that queue, whose log odds are
+    ``logit``."""
     queued = 1 / (1 + math.exp(-logit)) if logit > -30 else 1e-13
     return min(1 - 1e-9, least + queued)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The limit is within ``low`` and ``high`` with 95 %, ``best`` is the likeliest. An end where
-    nothing was measured beyond is ``None``. ``steepness``: by which power of the rate the odds of a
-    slow I/O grow."""
+    """An estimate of the limit: it lies between ``low`` and ``high`` with 95 % confidence, and
+    ``best`` is the likeliest. An end beyond which nothing was measured is ``None``. ``steepness``
+    is the power of the rate with which the odds of a slow I/O grow."""
 
     low: float | None
     high: float | None
@@ -171,14 +176,14 @@ class Estimate:
 
 
 def estimate(runs: Sequence[Run]) -> Estimate | None:
-    """The limit by all runs. ``None`` without any."""
+    """Estimate the limit from all runs; ``None`` if there are none."""
     if not runs:
         return None
     weights = _weights(runs, 1.0)
     fitted = _Fit(runs, weights)
     near = [run for run in runs if run.is_near]
     if len(near) > 2:
-        # runs that scatter more around the line than their seconds allow: each counts for less
+        # if the runs scatter around the line more than their seconds explain, each counts for less
         excess = fitted.scatter(near) / (len(near) - 2)
         if excess > 1:
             fitted = _Fit(runs, _weights(runs, excess))
@@ -187,8 +192,8 @@ def estimate(runs: Sequence[Run]) -> Estimate | None:
 
 
 def _weights(runs: Sequence[Run], excess: float) -> list[float]:
-    """For how many independent I/Os each run counts. By all runs together: if each had its own
-    grouping, those that happened to see a long queue would count least."""
+    """For how many independent I/Os each run counts. It is computed from all runs together: if each
+    had its own grouping, runs that happened to see a long queue would count least."""
     near = [run for run in runs if run.is_near]
     squares = sum(run.spread[0] for run in near)
     expected = sum(run.grouping * run.spread[1] for run in near)
@@ -199,13 +204,13 @@ def _weights(runs: Sequence[Run], excess: float) -> list[float]:
         share = (run.share * run.ios + 0.5) / (run.ios + 1)
         distance = BEND * (_logit(share) - _logit(run.allowed))
         most = 1 / distance**2 / (share * (1 - share)) if distance else math.inf
-        # a queue that grows makes more I/Os slow the longer the run: it only says "beyond"
+        # in a growing queue, the longer the run, the more I/Os are slow: it only says "beyond"
         weights.append(min(n, 1.0) if run.is_saturated else min(n, most))
     return weights
 
 
 class _Fit:
-    """The likelihood of every limit on a grid, each at the steepness that suits it best."""
+    """The likelihood of every limit on a grid, each with the steepness that fits best."""
 
     def __init__(self, runs: Sequence[Run], weights: Sequence[float]) -> None:
         self._runs, self._weights = runs, weights
@@ -242,7 +247,7 @@ class _Fit:
         return best
 
     def scatter(self, near: Sequence[Run]) -> float:
-        """The squared distance of runs from the curve, in terms of their own errors."""
+        """The squared distance of runs from the curve, in units of their own errors."""
         total = 0.0
         middle, least = _logit(self._allowed * (1 - self.floor)), self.floor * self._allowed
         for run, weight, log in zip(self._runs, self._weights, self._logs, strict=True):
@@ -252,7 +257,8 @@ class _Fit:
         return total
 
     def interval(self, drop: float) -> Estimate:
-        """All limits whose likelihood is near that of the best."""
+        """The interval of all limits whose log-likelihood is near the best one's: at most half of
+        ``drop`` below it."""
         inside = [limit for limit, (value, *_) in zip(self._limits, self._profile, strict=True)
                   if 2 * (self.most - value) <= drop]  # fmt: skip
         step = self._limits[1] - self._limits[0]

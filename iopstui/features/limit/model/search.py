@@ -11,7 +11,8 @@ from iopstui.model.findings.evidence import SYNCHRONOUS, JobShape
 from iopstui.model.fio.jobfile import Section
 
 SHORT_S, LONG_S = 5.0, 12.0
-"""Measured seconds of a run that looks for the bracket, and of one near the limit."""
+"""The measured seconds of a run that looks for the range of the limit, and of one near the
+limit."""
 UP, DOWN, APART, BEYOND = 1.35, 2.0, 1.25, 1.05
 NARROW = 0.045
 """Half of the interval, as a share of its middle: narrow enough to end."""
@@ -37,7 +38,7 @@ class Step:
 
 @dataclass
 class Search:
-    """``first`` is the rate to begin with, ``lowest`` the one below which nobody looks, and
+    """A search. ``first`` is the rate to begin with, ``lowest`` the lowest rate to try, and
     ``capacity`` the most I/Os per second that the device has completed."""
 
     first: float
@@ -45,7 +46,7 @@ class Search:
     capacity: float
     runs: list[Run] = field(default_factory=list)
     changes: list[str] = field(default_factory=list)
-    """What a run contradicts of the runs before it."""
+    """What runs contradict of the runs before them."""
     disturbed: list[float] = field(default_factory=list)
     """Rates of runs that something else disturbed, since one as fast was not."""
     _found: Estimate | None = None
@@ -57,8 +58,8 @@ class Search:
         return sum(lowest) >= DECIDED
 
     def add(self, run: Run) -> None:
-        """Count a run. Where it contradicts those before it, the device has changed, and what it
-        did before counts no longer."""
+        """Count a run. If it contradicts earlier runs, the device has changed, and those no longer
+        count."""
         self.disturbed = [rate for rate in self.disturbed if rate > run.asked]
         most, self.capacity = self.capacity, max(self.capacity, run.rate)
         self.runs = [replace(each, capacity=self.capacity) for each in (*self.runs, run)]
@@ -70,7 +71,8 @@ class Search:
         self._found = estimate(self.runs)
 
     def _change(self, run: Run, most: float) -> tuple[str, int]:
-        """What has changed ("": nothing), and the first run that is about the device as it is."""
+        """What has changed ("" if nothing has), and the first run that shows the device as it is
+        now."""
         if run.is_behind and run.asked < SLOWED * most:
             return (f"{most:,.0f}/s were completed, and later only {run.rate:,.0f} of "
                     f"{run.asked:,.0f}/s"), len(self.runs) - 1  # fmt: skip
@@ -88,15 +90,16 @@ class Search:
 
     @property
     def ceiling(self) -> float:
-        """The rate from which on runs are disturbed again and again."""
+        """The rate from which on runs were disturbed repeatedly."""
         return min(self.disturbed) if len(self.disturbed) >= REPEATED else math.inf
 
     def next(self) -> Step | None:
-        """The next run; ``None``: the answer is narrow enough, or there is none below."""
+        """The next run; ``None`` if the interval is narrow enough, or there is no lower rate to
+        try."""
         step, ceiling = self._wanted(), self.ceiling
         if step is None or step.rate < ceiling:
             return step
-        # what disturbs may do no harm at a lower rate, where hardly an I/O is slow
+        # a disturbance may be harmless at a lower rate, at which hardly any I/O is slow
         kept = [run.asked for run in self.runs if run.asked < ceiling and run.share <= run.allowed]
         rate = math.sqrt(max(kept) * ceiling) if kept else ceiling / DOWN
         is_found = kept and ceiling < max(kept) * APART
@@ -117,13 +120,13 @@ class Search:
         if high is None and not any(run.share > run.allowed for run in self.runs):
             return Step(self._higher(max(rates)), SHORT_S)
         if low is None:
-            # the less busy, the sooner a run says that the bound is kept
+            # the less busy the device, the sooner a run shows that the bound is kept
             return Step(max(self.lowest, min(rates) / APART), LONG_S)
         if high is None:
             return Step(max(rates) * BEYOND, SHORT_S)
         near = [run for run in self.runs if low / 1.1 <= run.asked <= high * 1.1]
         half = (high - low) / (high + low)
-        # a line through runs on one side of the limit alone would have to be exactly straight
+        # a line only through runs on one side of the limit would have to be exactly straight
         sides = {run.share > run.allowed for run in near if not run.is_saturated}
         if found.half_width <= NARROW and len(near) >= MIN_NEAR and len(sides) == 2:
             return None
@@ -132,7 +135,8 @@ class Search:
         return Step(rate, LONG_S if half < NEAR else SHORT_S)
 
     def _higher(self, rate: float) -> float:
-        """The next rate above all that kept the bound: not far beyond what the device can do."""
+        """The next rate above all rates that kept the bound, but not far beyond what the device can
+        do."""
         if rate < 0.95 * self.capacity:
             return math.sqrt(rate * self.capacity)
         return max(rate * 1.06, 1.06 * self.capacity) if rate < self.capacity else rate * UP
@@ -142,7 +146,7 @@ class Search:
         return lowest.share > lowest.allowed
 
 
-# A job that sends I/Os at a rate whatever the disk does: its options, and what can't do that.
+# A job that sends I/Os at a given rate whatever the disk does: its options, and which jobs can't.
 
 
 MIN_DEPTH, MAX_DEPTH = 64, 4096
@@ -157,25 +161,25 @@ _SYNCS = ("fsync", "fdatasync", "sync_file_range")
 
 @dataclass(frozen=True, slots=True)
 class OpenLoop:
-    """How a job's load is set: its ``jobs``, and ``mixed``, the share of reads of a job that does
-    both (``None``: it does one)."""
+    """How a job's load is set. ``jobs`` is its number of jobs; ``mixed`` is the share of reads if
+    it both reads and writes (``None`` if it does one of them)."""
 
     jobs: int
     mixed: float | None
     largest_block: int
 
     def depth(self, rate: float, bound_s: float, deeper: int = 0) -> int:
-        """I/Os that each job may have in flight."""
+        """How many I/Os each job may have in flight."""
         room = max(MIN_DEPTH, math.ceil(DEPTH_FACTOR * rate * bound_s)) * int(DEEPER**deeper)
         return max(1, math.ceil(min(room, self.most_in_flight) / self.jobs))
 
     @property
     def most_in_flight(self) -> int:
-        """All jobs together: fio has a buffer for each."""
+        """The most I/Os in flight of all jobs together: fio has a buffer for each."""
         return min(MAX_DEPTH, max(MIN_DEPTH, MAX_BUFFER_BYTES // self.largest_block))
 
     def options(self, rate: float, depth: int, seed: int) -> dict[str, str]:
-        """What is set for ``rate``. Another ``seed`` has other arrivals, as chance has."""
+        """The options for ``rate``. With another ``seed`` the I/Os arrive at other random times."""
         each = rate / self.jobs
         rates = [each] if self.mixed is None else [each * self.mixed, each * (1 - self.mixed)]
         return {
@@ -190,7 +194,7 @@ class OpenLoop:
 
 
 def open_loop(shape: JobShape, section: Section, largest_block: int) -> OpenLoop:
-    """Of a job that can be sent at a rate."""
+    """The ``OpenLoop`` of a job that can be sent at a rate."""
     rw = section.options.get("rw", section.options.get("readwrite", "read")).partition(":")[0]
     mixed = None
     if rw in _MIXED:
@@ -200,7 +204,8 @@ def open_loop(shape: JobShape, section: Section, largest_block: int) -> OpenLoop
 
 
 def why_no_open_loop(shape: JobShape, options: Mapping[str, str]) -> tuple[str, str] | None:
-    """Why a job's arrivals would wait for the disk, and what to do; ``None``: they need not."""
+    """Why a job's I/Os can't arrive independently of the disk, and what to do; ``None`` if they
+    can."""
     synchronous = shape.engine in SYNCHRONOUS and not shape.offloads
     if synchronous:
         return (f"the engine {shape.engine} waits for each I/O before it sends the next one",
@@ -218,7 +223,7 @@ def why_no_open_loop(shape: JobShape, options: Mapping[str, str]) -> tuple[str, 
 
 
 def may_be_full(per_second: float, slowest_s: float, room: int) -> bool:
-    """Whether a second's in-flight I/Os can have filled the queue: no more can be in flight at once
-    than arrived within the slowest one's time."""
+    """Whether I/Os may have filled the queue in a second: no more can be in flight at once than
+    arrived within the time of the slowest one."""
     most = per_second * slowest_s
     return most + 4 * math.sqrt(most) + 4 >= room

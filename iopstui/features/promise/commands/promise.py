@@ -20,7 +20,7 @@ failed, or none could be shown to pass), 5 something needed is missing, 130 inte
 
 
 def own_latency(text: str) -> tuple[str, float]:
-    """A percentile ("" is the mean) and its bound in ns."""
+    """Parse a percentile ("" is the mean) and its bound (ns)."""
     from iopstui.errors import UsageError
     from iopstui.model.experiment.expectation import parse_expectation
 

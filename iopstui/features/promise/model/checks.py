@@ -1,4 +1,5 @@
-"""Measurements for each promised figure, with the queue depth and writes they need."""
+"""The checks for promised figures: what to measure, and the queue depth and the writes that this
+needs."""
 
 from __future__ import annotations
 
@@ -17,19 +18,20 @@ DEPTH_FACTOR = 2.0
 MIN_DEPTH, MAX_DEPTH = 4, 1024
 MAX_DEPTH_PER_JOB = 128
 OPEN_LOOP_FACTOR = 16
-"""The queue has room for this multiple of the I/Os that arrive within the bound: a full one has
-missed it."""
+"""The queue has room for this multiple of the I/Os that arrive within the bound: if it is full, the
+bound is missed."""
 MIN_OPEN_DEPTH, MAX_OPEN_DEPTH = 64, 4096
 MAX_IOPS_PER_JOB = 100_000
-"""I/Os per second that one fio job is asked for, at most."""
+"""The most I/Os per second that one fio job is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A figure to test. ``promised`` and ``burst`` are I/Os per second of ``block_size``, of
-    ``kind`` LATENCY ns. ``limits`` are all that bind it, the tightest first, ``burst_limits`` the
-    same while a burst lasts. ``percentile`` ("p99") is what a latency is about (mean: ""), ``load``
-    the I/Os per second that arrive while it is measured (0: single I/Os)."""
+    """A figure to test. ``promised`` and ``burst`` are I/Os per second of ``block_size`` (ns if
+    ``kind`` is LATENCY). ``limits`` has all limits that apply, the tightest first; ``burst_limits``
+    has those that apply while a burst lasts. ``percentile`` ("p99") is the one that a latency is
+    about (mean: ""); ``load`` is how many I/Os per second arrive while it is measured (0: single
+    I/Os)."""
 
     kind: str
     direction: str
@@ -49,7 +51,7 @@ class Check:
 
     @property
     def target_iops(self) -> float:
-        """I/Os per second that the queue has to be deep enough for."""
+        """The I/Os per second that the queue must be deep enough for."""
         limits = self.burst_limits if self.burst is not None else self.limits
         return min(self.burst or self.promised, limits[0].rate if limits else math.inf)
 
@@ -71,8 +73,8 @@ SINGLE = QueueDepth(1, 1)
 
 
 def list_checks(figures: PromisedFigures) -> tuple[Check, ...]:
-    """Return a check for each published figure. Single I/Os come first, for they use no credits to
-    speak of, then random ones, whose bucket counts I/Os, then those whose bucket counts bytes."""
+    """A check for each published figure. Single I/Os come first, because they use hardly any
+    credits, then random I/Os, whose bucket counts I/Os, then those whose bucket counts bytes."""
     volume = figures.volume
     checks = []
     if volume.latency is not None:
@@ -101,13 +103,14 @@ def _rate_check(figures: PromisedFigures, kind: str, direction: str, size: int) 
 
 
 def _volume_rate(limits: Sequence[Limit]) -> float:
-    """I/Os of this size that the volume alone allows: its IOPS bound its MB/s, too."""
+    """How many I/Os of this size per second the volume alone allows, by its limits on IOPS and on
+    MB/s."""
     return min(limit.rate for limit in limits if limit.name in (VOLUME_IOPS, VOLUME_BW))
 
 
 def depth_for(check: Check, latency_ns: float | None, cpus: int) -> QueueDepth:
-    """Deep enough by Little's law (N = X x R) at the latency of a single I/O; without one the
-    queue of a common job, 32."""
+    """The depth that is needed by Little's law (N = X x R) at the latency of a single I/O; 32, as
+    common jobs have, if that is not known."""
     depth = 32.0 if latency_ns is None else DEPTH_FACTOR * check.target_iops * latency_ns / 1e9
     total = min(max(math.ceil(depth), MIN_DEPTH), MAX_DEPTH)
     jobs = max(
@@ -121,8 +124,9 @@ def depth_for(check: Check, latency_ns: float | None, cpus: int) -> QueueDepth:
 
 
 def open_loop(check: Check, cpus: int) -> tuple[QueueDepth, dict[str, str]]:
-    """The queue and fio's options for arrivals at the check's load, at random times (Poisson),
-    whatever the device does: I/Os that wait for others are in the latency, too."""
+    """The queue and fio's options for I/Os that arrive at the check's load at random times
+    (Poisson), whatever the device does. So the latency includes the time that I/Os wait for
+    others."""
     jobs = max(1, min(math.ceil(check.load / MAX_IOPS_PER_JOB), cpus))
     room = max(MIN_OPEN_DEPTH, math.ceil(OPEN_LOOP_FACTOR * check.load * check.promised / 1e9))
     rate = str(max(1, round(check.load / jobs)))
@@ -131,7 +135,7 @@ def open_loop(check: Check, cpus: int) -> tuple[QueueDepth, dict[str, str]]:
 
 
 def deeper_queue(depth: QueueDepth) -> QueueDepth | None:
-    """Four times as deep; ``None`` where it is deep enough for anything."""
+    """A queue four times as deep; ``None`` if this one is deep enough for anything."""
     if depth.total * 4 > 4 * MAX_DEPTH:
         return None
     return QueueDepth(depth.iodepth * 4, depth.jobs)
@@ -153,7 +157,7 @@ def max_written_bytes(todo: Sequence[Check], seconds: float) -> float:
 def credits_used(
     figures: PromisedFigures, todo: Sequence[Check], kind: str, seconds: float
 ) -> float:
-    """Bucket tokens that the checks use beyond those refilled at the baseline."""
+    """How many bucket tokens the checks use beyond those that the baseline refills."""
     base = figures.figure(kind, READ)
     if base is None or figures.bucket(kind) is None:
         return 0.0

@@ -22,7 +22,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class VisibleFacts:
-    """Visible properties of the machine and of one disk; "" where there is none."""
+    """The visible properties of the machine and of one disk; "" if there is none."""
 
     vendor: str = ""
     model: str = ""
@@ -31,13 +31,13 @@ class VisibleFacts:
     azure_link: str = ""
     """The link below /dev/disk/azure that leads to the disk."""
     product: str = ""
-    """DMI's product name: on Amazon's newer machines the instance size."""
+    """DMI's product name; on Amazon's newer machines it is the instance size."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeGuess:
-    """A ``provider`` ("" if none), the one class (``None`` if several fit), the size in GiB, and
-    ``why``, for people."""
+    """A guess: the ``provider`` ("" if unknown), the volume class (``None`` if several fit), the
+    size in GiB, and ``why``, for people."""
 
     provider: str = ""
     volume: VolumeClass | None = None
@@ -58,7 +58,7 @@ def guess_volume(facts: VisibleFacts, classes: Iterable[VolumeClass]) -> VolumeG
         return VolumeGuess(size_gib=size)
     fixed = [v for v in known_classes if v.provider == provider and v.fixed_size]
     fits = [v for v in fixed if size and v.sizes and v.sizes[0] < size <= v.sizes[1]]
-    # a size does not tell the class where others have that size, too
+    # a size does not tell the class if other classes have that size, too
     return VolumeGuess(
         provider, fits[0] if provider == AZURE and len(fits) == 1 else None, size, why
     )

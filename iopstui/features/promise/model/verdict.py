@@ -15,18 +15,19 @@ from iopstui.model.volumes.promised import INSTANCE_BW, INSTANCE_IOPS, VOLUME_BW
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "can't tell"
 BATCHES = 5
 MIN_SECONDS = 30.0
-"""With less the interval is too narrow: neighbouring seconds are alike (docs/statistics.md)."""
+"""With fewer seconds the interval would be too narrow, because neighbouring seconds are alike
+(docs/statistics.md)."""
 WHY_TOO_SHORT = f"a FAIL needs at least {MIN_SECONDS:g} measured seconds (--measure 30)"
 WHY_INCLUDED = "the interval includes what was promised"
 WHY_OTHER = "the volume is not the limit here"
 BEHIND = 0.03
-"""A volume that completes this share less than what arrives can't carry the load."""
+"""A volume that completes fewer I/Os than arrive, by this share, can't carry the load."""
 WHY_UNSTEADY = "too unsteady to say: the interval is wider than the rate itself"
 MAX_WIDTH = 1.5
-"""Of an interval, as a multiple of the rate: from a quarter of it on."""
+"""The largest width of an interval, as a multiple of the rate."""
 LENGTHS_S = (30, 60, 120, 300, 600, 1800, 3600)
 FULL_CPU_SHARE = 0.8
-"""Mean over the run; a FAIL must be certain."""
+"""How busy a CPU must be on average over the run to count as full; a FAIL must be certain."""
 UNQUEUED_FACTOR = 1.5
 """Up to this multiple of the latency of a single I/O nothing has queued."""
 CPU_LIMIT = "this machine's CPU"
@@ -34,9 +35,10 @@ SHALLOW_QUEUE = "queue too shallow"
 OTHER_IO = "other I/O on the device"
 LIMIT_ABOVE = "a limit above the device"
 MAX_ABOVE_SHARE = 0.5
-"""Share of the I/Os in flight; if the device holds less than half of them, it need not be it."""
+"""Share of the I/Os in flight: if the device holds less than half of them, it may not be the
+cause."""
 MAX_OTHER_SHARE = 0.05
-"""Share of the device's bytes; a file system's own are less."""
+"""Share of the device's bytes; a file system's own writes are less."""
 _REFUTED = "near a limit that another row exceeds, so that it is not the reason; measure again"
 _LIMIT_BY_RULE = {
     "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
@@ -52,9 +54,9 @@ class Measurement:
     """Figures of one run: I/Os per second and mean latency (ns), each with its 95 % interval.
 
     ``job_cpu`` and ``machine_cpu`` are how busy the jobs' CPUs and the machine were (0 to 1);
-    ``rules`` are the findings that hold; ``others`` is the share of the disk's bytes that other
-    programs moved (0 to 1). ``exceeded`` are the limits that the demand exceeded for at least a
-    tenth of the time, as an AWS volume counts (``None``: nothing counts that)."""
+    ``rules`` are the rules whose findings hold; ``others`` is the share of the disk's bytes that
+    other programs moved (0 to 1). ``exceeded`` are the limits that the demand exceeded for at least
+    a tenth of the time, as an AWS volume counts (``None``: nothing counts that)."""
 
     rate: float
     low: float
@@ -91,8 +93,8 @@ class Verdict:
 
 
 def rate_interval(rates: Sequence[float]) -> tuple[float, float, float]:
-    """Mean and 95 % interval of rates that follow each other: of the means of five equal stretches,
-    widened by their correlation."""
+    """The mean and its 95 % interval of successive rates. The interval is computed from the means
+    of five equal stretches, and widened by their correlation."""
     mean = sum(rates) / len(rates) if rates else 0.0
     per = len(rates) // BATCHES
     if per < 1:
@@ -110,8 +112,8 @@ def rate_interval(rates: Sequence[float]) -> tuple[float, float, float]:
 def percentile_interval(
     seconds: Sequence[Mapping[int, int]], percent: float
 ) -> tuple[float | None, float | None, float | None]:
-    """A percentile of all I/Os, from the histograms of seconds that follow each other, with its
-    95 % interval."""
+    """A percentile of all I/Os, from the histograms of successive seconds, with its 95 %
+    interval."""
     value = histogram.percentiles(histogram.merge(seconds), (percent,)).get(percent)
     per = len(seconds) // BATCHES
     if value is None or per < 1:
@@ -125,7 +127,7 @@ def percentile_interval(
 
 
 def judge(check: Check, measured: Measurement, tolerance: float) -> tuple[Verdict, ...]:
-    """A row for the baseline, and one for the burst where there is one."""
+    """The verdict on the baseline, and one on the burst if there is one."""
     if check.kind == LATENCY:
         return (_judge_latency(check, measured, tolerance),)
     base = _judge_baseline(check, measured, tolerance)
@@ -141,8 +143,8 @@ def judge(check: Check, measured: Measurement, tolerance: float) -> tuple[Verdic
 def judge_drained(
     check: Check, full: Measurement, measured: Measurement, tolerance: float
 ) -> tuple[Verdict, ...]:
-    """The rows of a figure with a burst whose credits were used up in between: the burst by the
-    run that did it (``full``), the baseline by the run after it."""
+    """The verdicts on a figure with a burst, measured in two runs: the burst by the run that used
+    up the credits (``full``), the baseline by the run after it."""
     base = _judge_baseline(check, measured, tolerance)
     burst = _judge_burst(check, full, tolerance, _judge_baseline(check, full, tolerance))
     return base, burst
@@ -157,7 +159,8 @@ def untested_rows(check: Check, why: str) -> tuple[Verdict, ...]:
 
 
 def is_too_shallow(check: Check, measured: Measurement) -> bool:
-    """Whether a deeper queue could bring more: nothing waits yet, and the aim is not reached."""
+    """Whether a deeper queue could bring more: nothing waits yet, and the promised rate is not
+    reached."""
     if (
         check.kind == LATENCY
         or measured.latency_ns is None
@@ -218,7 +221,7 @@ def _judge_unmet(row: Verdict, check: Check, measured: Measurement, required: fl
 
 
 def other_limit(check: Check, measured: Measurement) -> str:
-    """A reason other than the volume for a low rate; "": none seen."""
+    """A reason for a low rate that is not the volume; "" if none was seen."""
     full = max(measured.job_cpu or 0.0, measured.machine_cpu or 0.0) >= FULL_CPU_SHARE
     for rule, name in _LIMIT_BY_RULE.items():
         if rule in measured.rules:
@@ -227,7 +230,7 @@ def other_limit(check: Check, measured: Measurement) -> str:
         return OTHER_IO
     if full:
         return CPU_LIMIT
-    # a full queue of the device's own is the device
+    # if the device's own queue is full, the device is the limit
     if measured.above > MAX_ABOVE_SHARE and "tags" not in measured.rules:
         return LIMIT_ABOVE
     return SHALLOW_QUEUE if is_too_shallow(check, measured) else ""
@@ -242,7 +245,7 @@ def cpus_needed(check: Check, measured: Measurement) -> float | None:
 
 
 def _lower_bound(measured: Measurement) -> float:
-    """The low end of the interval; half the rate where the run was too short for one."""
+    """The low end of the interval; half the rate if the run was too short for an interval."""
     return measured.low if math.isfinite(measured.high) else measured.rate / 2
 
 
@@ -253,7 +256,8 @@ def _is_unsteady(measured: Measurement) -> bool:
 
 
 def _why_longer(measured: Measurement, required: float) -> str:
-    """How long to measure until the interval is narrow enough: it shrinks with the square root."""
+    """How long to measure until the interval is narrow enough: its width shrinks with the square
+    root of the time."""
     margin, half = abs(measured.rate - required), measured.high - measured.rate
     if not margin or not math.isfinite(half):
         return f"{WHY_INCLUDED}; measure longer"
@@ -265,7 +269,8 @@ def _why_longer(measured: Measurement, required: float) -> str:
 
 
 def _limit_reached(measured: Measurement, limits: Sequence[Limit], tolerance: float) -> str:
-    """The limit that holds the rate, by the volume's own count if it has one, else by the rate."""
+    """The limit that holds the rate down: known from the volume's own count if it has one, else
+    from the rate."""
     for limit in limits:
         if measured.exceeded is not None:
             if limit.name in measured.exceeded:
@@ -325,13 +330,14 @@ def _judge_latency(check: Check, measured: Measurement, tolerance: float) -> Ver
 
 
 def _is_behind(load: float, measured: Measurement) -> bool:
-    """Whether clearly fewer I/Os were completed than arrive at random times at this ``load``."""
+    """Whether clearly fewer I/Os were completed than arrived at this ``load``, which varies by
+    chance."""
     chance = 4 / math.sqrt(max(1.0, load * measured.seconds))
     return measured.rate < load * (1 - BEHIND - chance)
 
 
 def without_refuted_limits(rows: Sequence[Verdict], tolerance: float) -> list[Verdict]:
-    """Drop binding limits that other rows exceed: a rate near such a limit is chance."""
+    """Drop binding limits that other rows exceed: a rate near such a limit is only chance."""
     return [
         replace(row, binding="", why=_REFUTED if row.result == UNDECIDED else row.why)
         if any(_exceeds_limit_of(other, row, tolerance) for other in rows)
@@ -341,20 +347,20 @@ def without_refuted_limits(rows: Sequence[Verdict], tolerance: float) -> list[Ve
 
 
 def without_volume_limits(rows: Sequence[Verdict]) -> list[Verdict]:
-    """Rows for figures that the user named: the volume is never what limits them."""
+    """The rows for figures that the user gave: no limit of a volume is known to hold them down."""
     return [
         replace(row, binding="") if row.binding in (VOLUME_IOPS, VOLUME_BW) else row for row in rows
     ]
 
 
 def _exceeds_limit_of(other: Verdict, row: Verdict, tolerance: float) -> bool:
-    """Whether another row measured more than the limit that a row names allows."""
+    """Whether another row measured more than is possible with the limit that this row names."""
     if other.measured is None or LATENCY in (other.check.kind, row.check.kind):
         return False
     limit, named = _limit_named(other.check, row.binding), _limit_named(row.check, row.binding)
     if limit is None or named is None:
         return False
-    # reads and writes of a volume may have a limit each
+    # a volume may have separate limits for reads and writes
     sizes = other.check.block_size, row.check.block_size
     is_shared = limit.name in (INSTANCE_IOPS, INSTANCE_BW) or (
         limit.name == VOLUME_BW and math.isclose(limit.rate * sizes[0], named.rate * sizes[1])
@@ -364,12 +370,12 @@ def _exceeds_limit_of(other: Verdict, row: Verdict, tolerance: float) -> bool:
 
 
 def _limit_named(check: Check, name: str) -> Limit | None:
-    """The limit of this name, while a burst lasts if there is one."""
+    """The limit of this name; if there is a burst, the one that applies during it."""
     limits = check.limits if check.burst is None else check.burst_limits
     return next((limit for limit in limits if limit.name == name), None)
 
 
 def is_promise_met(rows: Sequence[Verdict]) -> bool:
-    """Whether the promise counts as kept: nothing failed, and something passed."""
+    """Whether the promise counts as kept: nothing failed, and at least one figure passed."""
     results = {row.result for row in rows}
     return FAIL not in results and PASS in results

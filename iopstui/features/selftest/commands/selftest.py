@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    # raised wherever the self-test is, so that it removes what it has made
+    # raised wherever the self-test is, so that it removes what it has created
     raise Interrupted("Interrupted: the self-test was not finished.")
 
 
