@@ -35,9 +35,8 @@ ALL_SCREENS = BOTH_SCREENS | {HOME}
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """``text`` in the footer of the modes in ``positions``, each with its position: small is first.
-
-    ``key`` is the key as shown, if not as in the action's keys."""
+    """``text`` is shown in the footer of the modes in ``positions``, each with its position:
+    smaller ones come first. ``key`` is the key as it is shown, if not as in the action's keys."""
 
     text: DynamicText
     positions: Mapping[str, int]
@@ -55,9 +54,9 @@ class Footer:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Actions of keys. ``handler`` is a method of the action's part. ``help`` is its line in the
-    help and in docs, at ``place`` among the others; ``term`` is how the keys are written
-    there, if not one after another. ``title`` and ``note`` are for the command palette.
+    """The action of one or several keys. ``handler`` is a method of the action's part. ``help`` is
+    its line in the help and in docs, at ``place`` among the others; ``term`` is how the keys are
+    written there, if not one after another. ``title`` and ``note`` are for the command palette.
     ``applies``: whether there is anything to do now."""
 
     id: str
@@ -76,7 +75,7 @@ class Action:
     offered_on: frozenset[str] = frozenset({DASHBOARD})
     """Where the palette has it: DASHBOARD, EXPERIMENT_SCREEN, HOME."""
     measures: bool = False
-    """Runs, changes or marks something, which is not possible in a recording."""
+    """It runs, changes or marks something, which is not possible in a recording."""
 
     @property
     def quiet(self) -> bool:
@@ -148,9 +147,8 @@ class Part:
 
 @dataclass
 class Actions:
-    """The actions of all parts of an application. ``excluded`` are ids that other actions replace.
-
-    Where several parts have a say in what the screen is about, the last one of ``parts`` has it."""
+    """The actions of all parts of an application. ``excluded`` are ids of actions that others
+    replace. If several parts decide the screen's mode, the last one of ``parts`` wins."""
 
     parts: Sequence[Part]
     excluded: frozenset[str] = frozenset()
@@ -169,14 +167,15 @@ class Actions:
         entry = self.by_id.get(action)
         if entry is None:
             return False
-        # where it does not apply its key may be another action's
+        # if it does not apply, its key may be another action's
         if not entry[0].applies(entry[1]):
             return False
         scope = entry[0].scope
         return on_dashboard or scope == ANYWHERE or (scope == OVER_EXPERIMENT and over_experiment)
 
     def perform(self, name: str, number: int = 0) -> object:
-        """Do the action with the argument of its ``number``-th key, unless a part takes it over."""
+        """Do the action, with the argument of its ``number``-th key, unless a part takes it
+        over."""
         action, part = self.by_id[name]
         if not action.applies(part) or any(p.refuses(action) for p in self.parts):
             return None

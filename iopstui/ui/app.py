@@ -77,7 +77,8 @@ os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 
 SessionRuns = tuple[Target, list[RunRow], list[MarkInterval], str]
-"""Of a session: its runs, the intervals between its marks, and the result of its experiment."""
+"""What a session measured: its target, its runs, the intervals between its marks, and the result of
+its experiment."""
 
 
 ARROW_SIGNS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
@@ -94,9 +95,8 @@ class PlainScrollBar(ScrollBarRender):
 
 
 class IopstuiApp(KeysInOrder):
-    """The whole screen. Leaves with an exit code (iopstui.errors).
-
-    ``replay``: a recording is played; ``no_experiments`` says why none can be run."""
+    """The whole screen. It ends with an exit code (iopstui.errors). ``replay``: a recording is
+    played; ``no_experiments`` says why no experiments can be run."""
 
     CSS_PATH = Path(__file__).with_name("iopstui.tcss")
     TITLE = "iopstui"
@@ -187,7 +187,7 @@ class IopstuiApp(KeysInOrder):
     # -- themes
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """The colours of the roles where a theme does not define them."""
+        """The colours of the roles, for themes that do not define them."""
         return variables_for(self.current_theme)
 
     def watch_theme(self, name: str) -> None:
@@ -233,7 +233,7 @@ class IopstuiApp(KeysInOrder):
     def on_mount(self) -> None:
         """Opens the dashboard, or the home screen if no target was given."""
         apply_patches()
-        # always set: the class outlives this application where several run in one process
+        # always set: the class outlives this application if several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
         driver = self._driver
         if isinstance(driver, NonBlockingDriver):
@@ -250,7 +250,7 @@ class IopstuiApp(KeysInOrder):
         self.targets.begin(self._first_view.targets, self._first_view.opens_picker)
 
     def _end_with_server(self) -> None:
-        """Leave when the web server has gone (Textual's own driver would stay)."""
+        """Leave when the web server is gone (Textual's own driver would stay)."""
         from iopstui.ui.core.terminal.browser_driver import BrowserDriver
 
         if isinstance(self._driver, BrowserDriver):
@@ -338,8 +338,9 @@ class IopstuiApp(KeysInOrder):
         self.port.close_dashboard()
 
     def interrupt(self, number: int = 0) -> None:
-        """Leave as the key q does, after a signal or when the terminal has gone. May be called from
-        any thread at any time; the terminal is restored even while it is still being set up."""
+        """Leave like with the key q, after a signal or when the terminal is gone. May be called
+        from any thread at any time; the terminal is restored even while it is still being set
+        up."""
         self.interrupted = True
         loop = self._event_loop
         if loop is not None:
@@ -359,7 +360,8 @@ class IopstuiApp(KeysInOrder):
             self._handle_exception(error)
 
     def _fatal_error(self) -> None:
-        """Textual would print the traceback; it goes to a file, a sentence to the user."""
+        """Write the traceback, which Textual would print, to a file, and tell the user in a
+        sentence."""
         error = self._exception
         if error is not None:
             from iopstui.safety.crash import crash_sentence
@@ -373,7 +375,7 @@ class IopstuiApp(KeysInOrder):
         return self._exception is not None
 
     async def action_quit(self) -> None:
-        """Stops a running job first; the terminal is left as it was."""
+        """Leave, after stopping a running job; the terminal is restored."""
         if self._leaving:
             return
         self._leaving = True
@@ -399,7 +401,7 @@ class IopstuiApp(KeysInOrder):
             part.end()
 
     def _apply_last_events(self) -> None:
-        """Apply the last events of a closed session: how its last run ended."""
+        """Apply the last events of a closed session, which tell how its last run ended."""
         for event in self.feed.take()[0]:
             self.state.apply(event)
 
@@ -475,11 +477,12 @@ class IopstuiApp(KeysInOrder):
         self.collect_garbage()
 
     def after_events(self) -> bool:
-        """All events have been applied; True if the footer's keys may be others now."""
+        """Called when all events have been applied. Returns True if the footer's keys may have
+        changed."""
         return False
 
     def _notify_terminal(self, event: Event) -> None:
-        """Have the terminal tell that a run or an experiment ended, or what was found."""
+        """Let the terminal notify the user that a run or an experiment ended, or what was found."""
         text = ""
         match event:
             case StepFinished(interrupted=False) if not self.experiments.active:
@@ -563,7 +566,7 @@ class IopstuiApp(KeysInOrder):
 
 
 def _driver_class() -> type[Driver] | None:
-    """Ours; None: the one that Textual's web server names in TEXTUAL_DRIVER."""
+    """Our own driver, or None for the one that Textual's web server names in TEXTUAL_DRIVER."""
     driver_name = os.environ.get("TEXTUAL_DRIVER")
     if driver_name == BROWSER_DRIVER:
         from iopstui.ui.core.terminal.browser_driver import BrowserDriver
@@ -589,8 +592,8 @@ def run_app(
     appearance: Appearance,
     on_close: Callable[[list[SessionRuns]], None],
 ) -> int:
-    """Runs the screen until it is left; the exit code. ``leave`` is given each session's runs when
-    all is closed."""
+    """Run the screen until it is left. Returns the exit code. ``on_close`` gets each session's runs
+    when everything is closed."""
     app = IopstuiApp(backend, first, appearance)
 
     def close() -> None:
@@ -601,8 +604,8 @@ def run_app(
 
 
 def run_to_end(app: IopstuiApp, close: Callable[[], None]) -> int:
-    """Shows it until it is left, then calls ``close``; the exit code. After a crash that is never
-    0."""
+    """Show the application until it is left, then call ``close``. Returns the exit code, which is
+    never 0 after a crash."""
     with handling_stop_signals(app.interrupt):
         try:
             code = app.run(mouse=PREFERENCES.mouse)

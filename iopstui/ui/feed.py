@@ -1,4 +1,4 @@
-"""Queue from the session's thread to the screen: events wait here, and figures are painted in
+"""The queue from the session's thread to the screen: events wait here, and figures are painted in
 time."""
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ from iopstui.ui.parts import replay
 
 Section = tuple[str, tuple[tuple[str, str], ...]]
 HELPS = [*feature_modules("screen_help")]
-"""Of features with screens of their own: ``ACTIONS`` below a ``TITLE``, and ``PANELS``."""
+"""Modules of features that have their own screens, with ``ACTIONS`` below a ``TITLE``, and
+``PANELS``."""
 
 KEYS = "Keys of the dashboard"
 SCREENS: tuple[Section, ...] = (
@@ -190,8 +191,8 @@ NO_MATCH = "No entry of the help has all of these words."
 
 
 class HelpScreen(TypeToFilter, TextScreen):
-    """Sections of (term, meaning). What is typed searches them at once, so that no word is taken
-    for keys."""
+    """Sections of (term, meaning). Typing searches them at once, so that no word is mistaken for
+    keys."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding(pages.HELP.names, "leave", "Close")

@@ -7,7 +7,7 @@ from iopstui.safety.journal import state_directory
 FILE = "screen-used"
 """A file in the state directory: the edition of the keys that its user has seen."""
 EDITION = "2"
-"""Another one each time that keys move: then ``MOVED`` is shown once."""
+"""It changes each time that keys move: then ``MOVED`` is shown once."""
 MOVED = (
     "Keys that moved since your last version (shown once)",
     (

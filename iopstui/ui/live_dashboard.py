@@ -7,6 +7,6 @@ from iopstui.ui.keys import DASHBOARD_BINDINGS
 
 
 class LiveDashboard(Dashboard):
-    """The one of a session, live or replayed."""
+    """The dashboard of a session, live or replayed."""
 
     BINDINGS = DASHBOARD_BINDINGS

@@ -1,4 +1,4 @@
-"""The port: all that the parts of the screen know of the application."""
+"""The port: everything that the parts of the screen know about the application."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Result = TypeVar("Result")
 
 
 class Port:
-    """The current measurement, and the actions of the screen. ``session`` and ``dashboard`` are
-    there from the choice of a target on. A ``replay`` can't be measured in."""
+    """The current measurement, and the actions of the screen. ``session`` and ``dashboard`` exist
+    once a target was chosen. In a ``replay`` nothing can be measured."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Port:
     # -- which session
 
     def begin(self, session: Controller, state: LiveState, dashboard: Dashboard) -> None:
-        """Make this session the one that every part works with."""
+        """Make this session the one that all parts work with."""
         self.session, self.state, self.dashboard = session, state, dashboard
 
     def restart_state(self, state: LiveState) -> None:
@@ -102,7 +102,7 @@ class Port:
             self._app.copy_to_clipboard(text)
 
     def show_message(self, level: str, text: str) -> None:
-        """A message of the screen's own, at once."""
+        """Show a message of the screen's own, at once."""
         self.state.add_message(level, text)
         self.paint()
 

@@ -45,10 +45,11 @@ def run_screen(
     export: Callable[[LiveSession], object] | None = None,
     ramp: RampRange | None = None,
 ) -> int:
-    """Opens the screen; the exit code. Without a target, a job and what a feature's keys
-    ``begin`` with the home screen comes first. ``first_job`` is what r runs, if ``request`` names
-    none to begin with. ``export`` is shown each new session."""
-    # imported objects stay: collecting them takes a tenth of the start (see app.py)
+    """Open the screen. Returns the exit code. If there is no target, no job and nothing for a
+    feature's keys to ``begin`` with, the home screen comes first. ``first_job`` is what r runs if
+    ``request`` does not name a job to begin with. ``export`` is called with each new session."""
+    # imported objects stay: looking at them for garbage would take a tenth of the start (see
+    # app.py)
     gc.disable()
     clean_up(Roots())
     pick = not request.targets and not request.job and begin is None
@@ -95,8 +96,9 @@ class _Sessions:
         self, first_job: str | None, begin: object | None, *, pick: bool, refresh_s: float,
         theme: str, ramp: RampRange | None = None,
     ) -> int:  # fmt: skip
-        """The screen until it is left; the exit code. A recording leads back to the home screen."""
-        # only now: Textual takes longer to import than the first interval
+        """Show the screen until it is left. Returns the exit code. A recording leads back to the
+        home screen."""
+        # imported only now: Textual takes longer to import than the first interval
         from iopstui.fio.library import shipped_jobs
         from iopstui.linux.devices.udev import HotplugMonitor
         from iopstui.linux.machine.load import DiskLoads
@@ -105,7 +107,7 @@ class _Sessions:
         from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
         request = self._request
-        # the recording that the screen asks for, and whether its screen leads back
+        # the recording that the screen asks for, and whether its screen leads back here
         requested: list[str] = []
         went_home: list[bool] = []
         first = FirstView(
@@ -147,7 +149,7 @@ class _Sessions:
         request, devices = self._request, _discover()
         job = None if paths else request.job or None
         target, job_target = choose_targets(paths, job, devices, Roots())
-        # before a file is made for the recording: what can't be expected leaves none
+        # checked before a file is made for the recording: impossible expectations must leave none
         expected = self._expectations(target)
         if self._sessions:
             request = replace(request, record=None)
@@ -221,8 +223,8 @@ class _Sessions:
 
 
 def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
-    """A table of the newest runs, of each session that had any, in at most 80 columns; "" if there
-    was none."""
+    """For each session that had runs, a table of the newest ones, in at most 80 columns; "" if
+    there were none."""
     if not sessions:
         return ""
     from iopstui.session.run_rows import WIDTH, run_table_rows
@@ -241,8 +243,8 @@ def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
 
 
 def mark_intervals_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]]) -> str:
-    """A table of the newest stretches between marks, of each session that had any, in at most 80
-    columns; "" if there was none."""
+    """For each session that had marks, a table of the newest stretches between them, in at most 80
+    columns; "" if there were none."""
     if not sessions:
         return ""
     from iopstui.session.run_rows import WIDTH, mark_interval_rows

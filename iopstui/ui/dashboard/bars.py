@@ -58,8 +58,8 @@ def device_line(
     volume: str = "",
     trail: str = "",
 ) -> Row:
-    """The device and as many of its facts as fit. ``cpus`` are those online; ``volume`` describes
-    the bought volume and its credits; ``trail`` is what Esc leads to."""
+    """The device and as many of its facts as fit. ``cpus`` are the online CPUs; ``volume``
+    describes the bought volume and its credits; ``trail`` says what Esc leads to."""
     line = Line(width, charset).add(" ").add(trail, DIM)
     if volume:
         line.add(printable(volume), MARK).add("  ")
@@ -263,7 +263,7 @@ def _progress_pieces(state: LiveState, charset: Charset, bar: int) -> list[Piece
     times = f"{f.clock(elapsed)} / {f.clock(total)} "
     if not bar:
         return [(times, None)]
-    # of the times beside it: fio's own progress is that of the planned time
+    # computed from the times beside it: fio's own progress is relative to the planned time
     progress = elapsed / total if total else 1.0
     full = round(progress * bar)
     percent = f" {100 * progress:3.0f} % " if bar >= BAR else ""
@@ -319,7 +319,7 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
 
 def _disk_text(disk: DiskRates, several: bool) -> str:
     text = f"{f.number(disk.ios_s):>5} IO/s aqu {f.number(disk.aqu_sz):>4}"
-    # every device has a util of its own, and the sum has none
+    # each device has its own util; their sum has none
     return text if several else f"{text} util {f.percent(disk.util):>3} %"
 
 
@@ -382,8 +382,8 @@ def message_rows(
 def _head(
     state: LiveState, frozen: Frame | None, continues: str, size: int, width: int, charset: Charset
 ) -> Line:
-    """Prefix of a message of this size: since when the screen is frozen, in the longest form that
-    fits."""
+    """The prefix for a message of this size: since when the screen is frozen, in the longest form
+    that fits."""
     if frozen is None:
         return Line(width, charset).add(" ")
     ago = f"{f.clock(max(0.0, state.t - frozen.t))} ago"
@@ -439,14 +439,16 @@ def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, quit_label
     return footer.build()
 
 
-# The answer for the dashboard: the last one given, or what a recording's figures say.
+# The answer for the dashboard: the last one that was given, or the one that a recording's figures
+# give.
 
 
 def answer_of(
     state: LiveState, target: Target | None, devices: Mapping[str, BlockDevice]
 ) -> Answer | None:
-    """The answer that was given; right after a changed option, what that changed; after a ramp its
-    knee, while its best depth runs; of a recording without answers, what its figures say."""
+    """The answer that was given. Right after an option was changed, it is what that changed; after
+    a ramp, while its best depth runs, it is the knee; for a recording without answers, it is what
+    its figures say."""
     if state.ramp is not None and state.running and not _is_bad(state.answer):
         return state.ramp
     changed = _changed(state)
@@ -477,7 +479,8 @@ def _is_bad(answer: Answer | None) -> bool:
 
 
 def _changed(state: LiveState) -> Answer | None:
-    """What an option changed that was changed a few seconds ago, unless there is more to say."""
+    """The effect of an option that was changed a few seconds ago, unless there is more important
+    news."""
     step, answer = state.step, state.answer
     if step is None or not state.running or state.t > step.t + 2 * NEWS_S:
         return None

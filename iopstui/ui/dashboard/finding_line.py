@@ -132,7 +132,7 @@ def evidence_text(finding: Finding) -> str:
 
 
 def _add_evidence(line: Line, finding: Finding) -> Line:
-    """Add the words that fit; without room for one no colon either."""
+    """Add a colon and the words that fit; no colon either if there is no room for a word."""
     text = evidence_text(finding)
     if cell_len(text.partition(" ")[0]) + 3 > line.free:
         return line
@@ -165,14 +165,14 @@ def _wrap_pieces(pieces: Sequence[Piece], width: int, charset: Charset) -> list[
 
 
 def _current_finding(entry: FindingEntry) -> Finding:
-    """The finding; without advice once it has ceased, because its cause is gone."""
+    """The finding; without its advice once it has ended, because its cause is gone."""
     if not entry.ceased:
         return entry.finding
     return replace(entry.finding, advice=NO_ADVICE, key="", test=())
 
 
 def _is_of_ended_run(entry: FindingEntry, state: LiveState) -> bool:
-    """Whether it is about a run that has ended: its sentence is no longer of now."""
+    """Whether it is about a run that has ended, so that its sentence is no longer true."""
     if state.step is None or not entry.step:
         return False
     ended = state.finished is not None and entry.t <= state.finished.t
@@ -195,7 +195,7 @@ def is_empty(state: LiveState) -> bool:
 
 
 def _split_advice(first: Line, second: Line, next_: Sequence[Piece]) -> None:
-    """Start the advice behind the headline if one row is too short for it."""
+    """Start the advice after the headline if one row is too short for it."""
     first.add("  ")
     second.add("   ")
     target = first
@@ -244,8 +244,8 @@ def _more_text(count: int) -> str:
 
 
 def texts(state: LiveState, answer: Answer | None) -> Iterator[str]:
-    """Each finding in one line: headline, seconds, evidence and advice; without the one that
-    ``answer`` repeats."""
+    """Each finding in one line: headline, seconds, evidence and advice. The one that ``answer``
+    repeats is left out."""
     for entry in state.current_findings():
         finding = entry.finding
         if answer is not None and answer.rule == f"{ANSWER_OF_FINDING}{finding.rule}":

@@ -1,5 +1,5 @@
-"""The cell of the heat maps that was chosen with the arrow keys or the mouse, and the requests that
-the probe has kept of it."""
+"""The cell of the heat maps that was chosen with the arrow keys or the mouse, and the requests in
+it that the probe has kept."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class ChosenCell:
 
 
 class HeatCursor:
-    """``maps`` by name, from top to bottom. The chosen latency stays the same while the second
-    changes; the nearest cell is marked."""
+    """The chosen cell. ``maps`` are by name, from top to bottom. The chosen latency stays the same
+    while the second changes; the nearest cell is marked."""
 
     def __init__(self, maps: Mapping[str, HeatMap]) -> None:
         self._maps = maps
@@ -136,8 +136,8 @@ def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:
 
 
 def requests_of(state: LiveState, frames: Sequence[Frame]) -> list[Exemplar]:
-    """The requests that were kept of the measured disks, or of the disks below those that have no
-    requests of their own (LVM, md)."""
+    """The kept requests to the measured disks, or to the disks below them if they have no requests
+    of their own (LVM, md)."""
     requests = [
         request for frame in frames if frame.probe is not None for request in frame.probe.exemplars
     ]

@@ -21,7 +21,7 @@ BOTH_MAPS_ROWS = 15
 
 
 class HeatMaps:
-    """``placed``: the visible ones (FIO, DEVICE or BOTH), "" if there are none."""
+    """The heat maps. ``placed`` says which are visible (FIO, DEVICE or BOTH), "" if none are."""
 
     def __init__(self, fio: ChartSpec, device: ChartSpec, charset: Charset) -> None:
         # fio's curves are drawn over fio's map, the device's over its own
@@ -52,12 +52,13 @@ class HeatMaps:
         return (FIO, DEVICE, BOTH) if height >= BOTH_MAPS_ROWS else (FIO, DEVICE)
 
     def current(self, state: LiveState, height: int) -> str:
-        """The chosen one, or the first if that is not available."""
+        """The chosen heat map, or the first one if that is not available."""
         choices = self.available(state, height)
         return self._choice if self._choice in choices else choices[0]
 
     def choose_next(self, state: LiveState, height: int) -> bool:
-        """Choose the next one; False (and the first is chosen) if there was none left."""
+        """Choose the next heat map. Returns False, and chooses the first, if there is no next
+        one."""
         choices = self.available(state, height)
         at = choices.index(self.current(state, height)) + 1
         self._choice = choices[at % len(choices)]
@@ -82,8 +83,8 @@ class HeatMaps:
         lines: bool,
         cursor: float | None,
     ) -> None:
-        """Both use one scale while both are visible, so that they can be compared. ``cursor`` is
-        the selected time."""
+        """Paint the visible maps. If both are visible, they use one scale, so that they can be
+        compared. ``cursor`` is the selected time."""
         self._paint(state, window, (note, ()), lines, cursor)
         if not self.cursor.active or cursor is None:
             return

@@ -52,8 +52,8 @@ class Overlay:
         return len(self.steps) == 2
 
     def choose(self, step: int) -> None:
-        """Select another run, dropping the oldest selection beyond two; a selected run is
-        deselected."""
+        """Select a run, and drop the oldest selection if there are more than two; or deselect it if
+        it is selected."""
         steps = [other for other in self.steps if other != step]
         self.steps = tuple(steps if step in self.steps else [*steps, step][-2:])
 
@@ -84,7 +84,7 @@ class Overlay:
 
 
 def align_runs(history: History, rows: Sequence[RunRow]) -> History:
-    """The samples of two runs by seconds since each start, one per second."""
+    """The samples of two runs by seconds since each run's start, one per second."""
     names = [f"{of} {at}" for of in COMPARED_FIGURES for at in range(len(rows))]
     joined = History(names)
     lengths = [min(MAX_SECONDS, round((row.end or 0.0) - (row.begin or 0.0))) for row in rows]

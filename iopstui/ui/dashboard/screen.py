@@ -1,4 +1,4 @@
-"""The dashboard: one second, seen by fio and by the kernel, side by side."""
+"""The dashboard: the same second as fio and as the kernel see it, side by side."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ FIO_LATENCY, DEVICE_LATENCY, AWAIT = "fio", "device", "await"
 
 
 def _other_latencies(latency: ChartSpec, charset: Charset) -> dict[str, ChartSpec]:
-    """Charts in place of fio's percentiles: with the probe the device's beside them, without job
-    and probe the means of /proc/diskstats."""
+    """The charts that replace that of fio's percentiles: with the probe, one that shows the
+    device's beside them; without job and probe, one with the means from /proc/diskstats."""
     p999, p99, p50 = latency.curves
     device = (
         replace(p999, name="device p99", label="device p99", style=DEVICE),
@@ -380,7 +380,7 @@ class Dashboard(CanvasScreen):
         self.paint(even_if_frozen=True)
 
     def _show_focus(self) -> None:
-        """The chart of the focused panel has the border of the focus."""
+        """Draw the border of the focus around the chart of the focused panel."""
         rates = [self.charts[0], self.overlay.charts[0]]
         further = [*rates, *self.more_charts.charts]
         latencies = [chart for chart in self.charts if chart not in further]
@@ -398,7 +398,7 @@ class Dashboard(CanvasScreen):
             self.shown_state.drives
         )
         self._users_placed = self._panel_data().users is not None
-        # an overlay uses the space of all charts; a share has no queue to draw
+        # an overlay uses the space of all charts; a network share has no queue to draw
         target = self.controller.target
         without = self.overlay.active or (target is not None and not target.devices_below)
         further = {} if without else {layout.CHARTS: more_charts.HEIGHT}
@@ -441,7 +441,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def tabbed(self) -> bool:
-        """Whether one pane at a time is seen."""
+        """Whether only one pane at a time is shown."""
         return self._plan is not None and self._plan.tabbed
 
     def focus_panel(self, tab: int) -> None:
@@ -533,7 +533,8 @@ class Dashboard(CanvasScreen):
 
     @property
     def heat_visible(self) -> bool:
-        """Whether the heat map is there: the kernel's means, before the first job, have none."""
+        """Whether a heat map is visible: before the first job there are only the kernel's means,
+        which have none."""
         return self.heat_enabled and self._latency_source != AWAIT
 
     def _paint_lines(self, plan: layout.LayoutPlan) -> None:
@@ -587,7 +588,8 @@ class Dashboard(CanvasScreen):
         return self.shown_state.frame if self._frozen is not None else None
 
     def topology(self) -> Topology:
-        """Read again when there are other CPUs, and with each run until all of it is known."""
+        """The CPUs and queues. They are read again when other CPUs are online, and with each run
+        until everything is known."""
         step = self.state.step.step if self.state.step is not None else 0
         topology = self._topology
         key = (tuple(self._cpu_numbers()), step if topology.irq_time is None else 0)
@@ -627,7 +629,7 @@ class Dashboard(CanvasScreen):
             panels[panel.name].show(rows)
 
     def _paint_steps(self, charts: Sequence[Chart]) -> None:
-        """The values of the option that changed last."""
+        """Show the values of the option that changed last."""
         option = self.shown_state.option_steps
         for chart in charts:
             chart.show_steps(option.name, option.steps, self.window, self.shown_state.t)
@@ -901,7 +903,8 @@ class Dashboard(CanvasScreen):
             self.paint(even_if_frozen=True)
 
     def _mark_means(self) -> list[Mean]:
-        """Means of each span between marks; empty without marks, when the runs panel has more."""
+        """The means of each span between marks; empty if there are no marks, since the runs panel
+        says more then."""
         mark_intervals = self.shown_state.mark_intervals
         if not mark_intervals.marked:
             return []

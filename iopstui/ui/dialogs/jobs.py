@@ -52,7 +52,7 @@ class JobChooser(Picker["str | None"]):
                 yield Static(id="jobs-text", classes="modal-text")
 
     def on_mount(self) -> None:
-        """The filter has the keys; the arrows move in the list all the same."""
+        """The filter has the focus; the arrows move in the list nevertheless."""
         self._filter("")
         self.query_one(OptionList).can_focus = False
         self.query_one(Input).focus()
@@ -106,7 +106,7 @@ class JobChooser(Picker["str | None"]):
         return text
 
     def _clean(self, text: str) -> str:
-        """Line breaks stay, everything else a terminal would act on goes."""
+        """The text without characters that a terminal would act on, except line breaks."""
         lines = (_indent(line) + printable(line) for line in text.splitlines())
         return self.charset.text("\n".join(lines))
 

@@ -91,7 +91,7 @@ class LiveRows(TypeToFilter, Modal[None]):
             self.call_after_refresh(self.paint)
 
     def rows(self, width: int) -> Sequence[Row]:
-        """The newest rows that have all of the words."""
+        """The newest rows that contain all words of the filter."""
         rows = self._build(width)
         if not self.filter_text.strip():
             return rows
@@ -120,7 +120,7 @@ class LiveRows(TypeToFilter, Modal[None]):
             return
         text = "".join(piece for piece, _ in rows[self._top + y])
         titles = [title for title in self._orders() if title in text]
-        # a row of figures contains no title, or one by chance
+        # a row of figures contains no title, except by chance
         if len(titles) == len(self._orders()) and titles:
             positions = {title: text.index(title) for title in titles}
             self.order = next(

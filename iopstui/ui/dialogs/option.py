@@ -1,4 +1,5 @@
-"""Typing an option of the fio job: names are completed, earlier ones come back, fio checks it."""
+"""Typing an option of the fio job: names are completed, earlier input can be recalled, and fio
+checks it."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class OptionPrompt(Prompt):
         self.answered.set()
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Close with the text, or show its error. Keys wait meanwhile."""
+        """Close with the text, or show what is wrong with it. Keys that are typed meanwhile
+        wait."""
         event.prevent_default()
         text = event.value.strip()
         self.show_message(CHECKING, quiet=True)
@@ -79,7 +81,7 @@ class OptionPrompt(Prompt):
         self.show_message("")
 
     async def action_complete(self) -> None:
-        """The rest of the name, as far as it is certain; else the names that there are."""
+        """Complete the name as far as it is certain; else show the possible names."""
         field = self.query_one(Input)
         names = await asyncio.to_thread(self._names)
         text, candidates = complete_option(field.value, names)

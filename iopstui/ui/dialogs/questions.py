@@ -36,10 +36,10 @@ NO_MATCH = "Nothing matches."
 
 
 class Picker(Modal[Result]):
-    """A dialog with an option a row. ``take`` is called with the one under the cursor."""
+    """A dialog with one option per row. ``take`` is called with the one under the cursor."""
 
     items: Sequence[Any] = ()
-    """Of each row; ``None`` is a heading."""
+    """The item of each row; ``None`` for a heading."""
 
     def show_items(self, items: Sequence[Any], labels: Iterable[Text], cursor: int = 0) -> None:
         """Show these, the cursor on this row."""
@@ -86,8 +86,8 @@ class Picker(Modal[Result]):
 class Choice(TypeToFilter, Picker["str | None"]):
     """Gives the chosen value, or ``None``.
 
-    ``other`` is the last value, for another file: no filter hides it, and the first letters of a
-    path (/, ./ or ~) are returned at once, as a value."""
+    ``other`` is the last value, with which another file can be given: no filter hides it, and if
+    the first letters of a path (/, ./ or ~) are typed, they are returned at once, as a value."""
 
     BINDINGS = [*LIST_KEYS]  # noqa: RUF012 (Textual's own form)
     size_class = "narrow"
@@ -120,7 +120,7 @@ class Choice(TypeToFilter, Picker["str | None"]):
         self.query_one(OptionList).focus()
 
     def apply_filter(self) -> None:
-        """Show the values that have all of the words."""
+        """Show the values that contain all words of the filter."""
         # a "/" that begins the filter is not part of it
         typed = self.filter_text or "/" * bool(self.filter_hint)
         if self._other and PATH_START.match(typed):
@@ -213,9 +213,8 @@ PROMPT_HINTS: tuple[Hint, ...] = (("Enter", "OK", "screen.take"), ("Esc", "Cance
 
 class Prompt(Modal["str | None"]):
     """Returns what was typed, or ``None``. ``check`` raises UsageError for an invalid answer.
-
-    ``value`` is offered, and replaced by the first letter that is typed; ``typed`` are the letters
-    that were typed before it opened."""
+    ``value`` is offered, and is replaced by the first letter that is typed; ``typed`` are letters
+    that were typed before the dialog opened."""
 
     about = "Type a text: Enter accepts it, Esc cancels. ? is text here; F1 opens this help."
 
@@ -244,7 +243,7 @@ class Prompt(Modal["str | None"]):
         yield Static(id="prompt-foot", classes="modal-said")
 
     def on_mount(self) -> None:
-        """The field has the keys; an offered text is selected."""
+        """The field has the focus; an offered text is selected."""
         field = self.query_one(Input).focus()
         if self._is_offered:
             field.select_all()

@@ -60,7 +60,7 @@ class RunsList(TypeToFilter, Modal[None]):
         )
 
     def _all_columns(self) -> list[Column]:
-        """On NFS there is no device's queue, but the time of an answer."""
+        """The columns. On NFS there is no device queue, but a round-trip time."""
         base = Column("to_base", "base", key=lambda row: row.to_base,
                       read=lambda row: against_base(self._state().runs.base).text(row))  # fmt: skip
         forms: dict[str, Callable[[str], str]] = {
@@ -102,7 +102,7 @@ class RunsList(TypeToFilter, Modal[None]):
         return dict.fromkeys(column.title for column in self._columns if column.id not in hidden)
 
     def _free_width(self) -> int:
-        """What the other columns leave to the text of the change."""
+        """The width that the other columns leave for the text of the change."""
         shown = self._widths()
         others = [column for column in self._columns if column.title in shown
                   and column.id != "what"]  # fmt: skip

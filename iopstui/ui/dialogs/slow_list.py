@@ -101,8 +101,8 @@ CELL_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class ListContent:
-    """Requests of a list, its ``title``, the ``lines`` above it, and all kept requests ``nearby``
-    in time. ``for_cell``: the list is for a cell of the heat map."""
+    """The requests of a list, its ``title``, the ``lines`` above it, and all kept requests
+    ``nearby`` in time. ``for_cell``: the list is for a cell of the heat map."""
 
     title: str
     lines: Sequence[str]
@@ -112,7 +112,7 @@ class ListContent:
 
 
 class SlowList(TypeToFilter, Modal[None]):
-    """Single requests; they stay while it is open."""
+    """A list of single requests, which does not change while it is open."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -218,8 +218,8 @@ def _last_with_slow(state: LiveState) -> Frame | None:
 
 
 def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowList | None:
-    """List of the kept requests in a cell's second, first those in the cell; ``None`` if none was
-    kept."""
+    """The list of the kept requests in a cell's second, beginning with those in the cell; ``None``
+    if none was kept."""
     frames = frames_of(state, chosen)
     exemplars = requests_of(state, frames)
     in_cell = {id(exemplar) for exemplar in exemplars if chosen.contains(exemplar)}
@@ -282,7 +282,7 @@ def _common_facts(exemplars: Sequence[Exemplar]) -> Iterator[str]:
 
 
 def _nearby_requests(state: LiveState, first: float, last: float) -> Iterator[Exemplar]:
-    """Requests kept from the second before ``first`` to the one behind ``last``."""
+    """The kept requests from the second before ``first`` to the one after ``last``."""
     for moment in state.recent_seconds:
         probe = moment.frame.probe
         if probe is None:

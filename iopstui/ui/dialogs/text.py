@@ -55,7 +55,7 @@ class TextScreen(Modal[None]):
             self.call_after_refresh(body.scroll_end, animate=False)
 
     def copied_text(self) -> str:
-        """All of it; no line is broken, so that a command can be pasted."""
+        """The whole text; lines are not wrapped, so that a command can be pasted."""
         console = Console(width=COPIED_WIDTH, file=io.StringIO(), color_system=None)
         with console.capture() as written:
             console.print(self._text)
@@ -79,7 +79,7 @@ def doctor_screen(charset: Charset) -> TextScreen:
 
 
 class LogScreen(TypeToFilter, TextScreen):
-    """The session's messages; it opens at the newest, which are the last."""
+    """The session's messages; it opens at the end, where the newest are."""
 
     def __init__(self, state: LiveState, charset: Charset) -> None:
         self._state = state

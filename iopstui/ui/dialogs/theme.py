@@ -10,7 +10,7 @@ from iopstui.ui.draw.theme import change_theme
 
 
 class ThemeChoice(Choice):
-    """Gives the chosen theme, or ``None``. Either way the screen then looks as before."""
+    """Returns the chosen theme, or ``None``. In both cases the screen then looks as before."""
 
     about = "The screen shows the theme under the cursor. Enter keeps it, Esc goes back."
 

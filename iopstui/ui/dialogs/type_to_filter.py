@@ -1,7 +1,7 @@
 """Filter a list by typing, for every list without an input field.
 
-A letter that is not a key of the list starts the filter; "/" does, too, and then every letter is
-text. Esc clears the filter, Backspace removes the last letter."""
+A letter that is not a key of the list starts the filter; "/" does, too, and after it every letter
+is text. Esc clears the filter, Backspace removes the last letter."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FILTER_HINT = ("/", "Filter", "")
 
 
 class TypeToFilter:
-    """Mixin before a screen's class. Calls ``apply_filter`` when the filter changes; a dialog shows
-    it before its keys."""
+    """A mixin, placed before the screen's class. Calls ``apply_filter`` when the filter changes; a
+    dialog shows the filter before its keys."""
 
     filter_text = ""
     letters_filter = True
@@ -36,7 +36,7 @@ class TypeToFilter:
         return f"filter: {self.filter_text}▏" if self._typing else ""
 
     def matches(self, *texts: str) -> bool:
-        """Whether the ``texts`` together have all of the words, in capitals or not."""
+        """Whether the ``texts`` together contain all words of the filter, whatever their case."""
         text = " ".join(texts).lower()
         return all(word in text for word in self.filter_text.lower().split())
 
@@ -50,7 +50,7 @@ class TypeToFilter:
                 self.filter_text[:-1], self.typing_from_start or len(self.filter_text) > 1
             )
         elif event.is_printable and event.character and self._is_text(event.key, event.character):
-            # where all is text from the start, too: other lists have taught it
+            # also where all letters are text from the start: users know the key from other lists
             is_new = not self.filter_text if self.typing_from_start else not self._typing
             begins = is_new and event.character == "/"
             self._set_filter(
@@ -69,7 +69,7 @@ class TypeToFilter:
         if self._is_empty_search and key == "question_mark":
             return False
         if self._typing or character == "/":
-            # a leading blank separates nothing, and may be a key
+            # a leading blank separates no words, and may be a key
             return bool(self.filter_text) or character != " "
         assert isinstance(self, Screen)
         return (

@@ -1,9 +1,9 @@
 """A screen of prepared rows: one widget for all of them, which sends only what changed.
 
-Textual composes a screen of widgets again for each update: it asks every widget for its lines, cuts
-all of them where any other starts, and sends a change from its widget's left edge on. With dozens
-of small regions that is expensive. Regions never overlap here, so there is nothing to compose:
-changed cells are cut out of their rows and sent."""
+For each update, Textual composes a screen of widgets again: it asks every widget for its lines,
+cuts all of them where another widget starts, and sends a change from its widget's left edge on.
+With dozens of small regions that is expensive. Regions never overlap here, so there is nothing to
+compose: changed cells are cut out of their rows and sent."""
 
 from __future__ import annotations
 
@@ -163,13 +163,13 @@ class Canvas(Widget):
         """Textual caches rows, and learns of changed ones only if this widget is embedded."""
         if not self._is_embedded:
             self._styles_cache.clear()
-        # the same for all of them, and found by asking all widgets above
+        # the same for all rows, and found by asking all widgets above
         self._looks = self.rich_style
         return super().render_lines(crop)
 
 
 class CanvasScreen(Screen[None]):
-    """A screen of nothing but ``Lines``. They are added to its ``canvas``."""
+    """A screen that consists only of ``Lines``, which are added to its ``canvas``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -195,7 +195,7 @@ class CanvasScreen(Screen[None]):
             return []
         above = stack[stack.index(self) + 1 :]
         for screen in above:
-            # it caches its drawing of the screens below, which is outdated now
+            # the dialog's screen caches its drawing of the screens below, which is outdated now
             screen._styles_cache.clear()
             screen._dirty_regions.add(screen.outer_size.region)
         boxes = [box for screen in above for box in _covered_regions(screen)]
@@ -280,7 +280,7 @@ class _CanvasCompositor(Compositor):
             )
             for y, begin, end in spans
         ]
-        # Textual asks no more of it than to be an update
+        # Textual only requires that it is an update
         return _CanvasUpdate(pieces, canvas.base_style)  # type: ignore[return-value]
 
 

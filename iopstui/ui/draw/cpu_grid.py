@@ -1,4 +1,5 @@
-"""Many CPUs in a small space: one cell a CPU, one row a measure, the busiest ones named."""
+"""Many CPUs in a small space: a cell for each CPU, a row for each measure, and the names of the
+busiest CPUs."""
 
 from __future__ import annotations
 

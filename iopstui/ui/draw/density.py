@@ -1,4 +1,4 @@
-"""Characters that show how much, without colour: bars for cells side by side, shades for areas."""
+"""Characters that show quantities without colour: bars for cells side by side, shades for areas."""
 
 from __future__ import annotations
 

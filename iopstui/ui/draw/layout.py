@@ -14,7 +14,7 @@ no rows for them below."""
 LABELS = 6
 """Columns of labels in the latency chart: all three show the same span of time."""
 FINDING_ROWS, FINDING_BOX = 2, 4
-"""Rows of a finding: without a box, and the least in a box."""
+"""The rows of a finding: without a box, and at least in a box."""
 CHART_ROWS = 8
 DISK_ROWS = 4
 TWO_LINES_FROM = 20
@@ -27,7 +27,7 @@ TABS = ("IOPS", "latency", "numbers", "CPUs")
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Columns and rows of the terminal; nothing to see if either is 0."""
+    """A region of the terminal in columns and rows; nothing is visible if either is 0."""
 
     x: int
     y: int
@@ -102,8 +102,8 @@ def plan(
 
 
 def _bottom_boxes(width: int, height: int, finding: int) -> tuple[Box, Box]:
-    """The message and the finding. Without a box the finding is below: a long message continues in
-    its rows."""
+    """The boxes of the message and the finding. If the finding has no box, it is below, and a long
+    message continues in its rows."""
     if not finding:
         return Box(0, height - 2, width, 1), NO_BOX
     if finding >= FINDING_BOX:
@@ -170,7 +170,8 @@ def _three_columns(first: Box, width: int) -> tuple[Box, Box, Box]:
 
 
 def _bottom(layout: LayoutPlan) -> int:
-    """First row of the lines at the bottom: the finding, unless it is beside the runs."""
+    """The first row of the lines at the bottom; they include the finding, unless it is beside the
+    runs."""
     return (
         min(layout.finding.y, layout.message.y) if _has_finding_rows(layout) else layout.message.y
     )
@@ -202,7 +203,8 @@ def _device_rows(disks: int) -> int:
 
 
 def _tabbed_plan(width: int, height: int, tab: int, answer: int, device_rows: int) -> LayoutPlan:
-    """``device_rows`` are enough for the kernel's panel; 0: all that fio's panel leaves."""
+    """The layout with tabs. ``device_rows`` are enough for the kernel's panel; 0: it gets all that
+    fio's panel leaves."""
     framed = large(width, height)
     finding = FINDING_ROWS if height >= TWO_LINES_FROM else 1
     finding = _finding_rows(height) if framed else finding
@@ -236,7 +238,7 @@ def _full_plan(
     beside = width >= SIDE_BY_SIDE_FROM
     head = (1 if beside else 2) + answer
     fio_height = 7
-    # on a higher screen more rows for devices, but half of the extra height is for the charts
+    # on a higher screen devices get more rows, but half of the extra height is for the charts
     most = DISK_ROWS + (height - FULL_HEIGHT) // 2
     kernel_height = _device_rows(min(disks, most))
     tables = max(fio_height, kernel_height) if beside else fio_height + kernel_height

@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 def cells(text: str) -> int:
-    """Width in cells of the terminal; ASCII text, the usual case, needs no table."""
+    """The width in cells of the terminal; ASCII text, the usual case, needs no table."""
     return len(text) if text.isascii() else _wide(text)
 
 
-# half of the texts are the same frames, bars and dots as a second ago; without rich's own cache
-# behind it, which keeps 4096 rows of charts that never come again
+# half of the texts are the same borders, bars and dots as a second ago; rich's own cache is
+# avoided, since it would keep 4096 rows of charts that never occur again
 _wide = lru_cache(512)(cached_cell_len.__wrapped__)
 
 
@@ -40,7 +40,7 @@ def fit(text: str, width: int) -> str:
 
 
 def part(row: Row, begin: int, end: int) -> list[Piece]:
-    """Cells ``begin`` to ``end`` of a row, with blanks behind its end."""
+    """Cells ``begin`` to ``end`` of a row, with blanks after its end."""
     pieces: list[Piece] = []
     at = 0
     for text, style in row:
@@ -61,7 +61,7 @@ def part(row: Row, begin: int, end: int) -> list[Piece]:
 def _cells_of(text: str, first: int, last: int) -> str:
     if len(text) == cells(text):
         return text[first:last]
-    # half of a wide character is a blank
+    # half of a wide character becomes a blank
     return Segment(text).split_cells(last)[0].split_cells(first)[1].text
 
 
@@ -253,7 +253,7 @@ class Table(Generic[T]):
 
 @lru_cache(32)
 def table_for(columns: Sequence[Column], label: int, width: int, charset: Charset) -> Table[Any]:
-    """The table that was made before, with its head."""
+    """The table for these arguments, which is made once, with its head."""
     return Table(columns, label, width, charset)
 
 

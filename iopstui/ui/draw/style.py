@@ -1,8 +1,8 @@
 """Styles by role, and characters. Nothing is shown by colour alone.
 
-Each style names its role; the theme (theme.py) decides which colour the role has. The colours
-given here are those of the ``terminal`` theme: sixteen colours, the terminal's own background.
-Characters that a terminal lacks are replaced one by one, so that columns stay where they are."""
+Each style names its role; the theme (theme.py) decides which colour the role has. The colours here
+are those of the ``terminal`` theme: sixteen colours, on the terminal's own background. Characters
+that a terminal lacks are replaced one by one, so that columns stay where they are."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Charset:
     grid: str
 
     def text(self, text: str) -> str:
-        """``text`` in characters that this terminal has; its length stays the same."""
+        """``text`` in characters that this terminal can show; its length stays the same."""
         if self.name != "ascii" or text.isascii():
             return text
         # '->' replaces the arrow and its blank: same width, and not read as "greater than"

@@ -1,9 +1,8 @@
 """Themes: the colours of each role (style.py), and of Textual's own widgets.
 
-``dark``, ``light`` and ``colourblind`` have colours of their own where the terminal shows 256 or
-more; with sixteen colours they fall back to a choice of those. ``terminal`` always uses the
-terminal's sixteen colours and its background. Textual's own themes work too: their roles are made
-from their colours."""
+``dark``, ``light`` and ``colourblind`` have their own colours if the terminal shows 256 or more;
+else they choose among the sixteen colours. ``terminal`` always uses the terminal's sixteen colours
+and its background. Textual's own themes work too: their roles are made from their colours."""
 
 from __future__ import annotations
 
@@ -42,8 +41,9 @@ NOT_TEXT = frozenset({"border", "heat-1", "heat-2", "heat-3", "heat-4", "heat-5"
 def _designed_theme(
     name: str, dark: bool, selected: str, colours: Mapping[str, str], roles: Mapping[str, str]
 ) -> Theme:
-    """``selected`` is below the row under the cursor, on which each role is readable."""
-    # one colour for each role: what Textual would derive may be too faint to read
+    """Make a theme. ``selected`` is the background of the row under the cursor; each role must be
+    readable on it."""
+    # one colour for each role: the colours that Textual would derive may be too faint to read
     own_variables = {VARIABLES[role]: colour for role, colour in roles.items()} | {
         "text": colours["foreground"], "text-muted": roles["muted"],
         "text-disabled": roles["muted"], "foreground-muted": roles["muted"],
@@ -174,7 +174,7 @@ def _parse_styles(colours: Mapping[str, str]) -> dict[str, Style]:
 
 
 _PALETTE_OF_16: dict[str, dict[str, Style]] = {
-    # blue, red, magenta and the grey are all that reads on white in every terminal's palette
+    # only blue, red, magenta and the grey are readable on white in every terminal's palette
     f"{LIGHT}-16": _parse_styles({
         "key": "blue", "fio": "blue", "p50": "blue", "focus": "blue", "device": "magenta",
         "good": "magenta", "warning": "red", "p99": "red", "critical": "red underline",
@@ -228,7 +228,7 @@ _ROLES_OF_16 = {1: "critical", 2: "good", 3: "warning", 4: "heat-2", 5: "mark", 
 
 
 def _role_of(style: Style) -> str:
-    """Role of one of the sixteen colours where none is named."""
+    """The role that one of the sixteen colours stands for if the style names none."""
     color = style.color
     if color is not None and color.type is ColorType.STANDARD:
         return _ROLES_OF_16.get(color.number or 0, "")
@@ -324,7 +324,7 @@ def change_theme(app: App[int], name: str) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Name on the command line of a theme made for sixteen colours."""
+    """The command-line name of a theme that is made for sixteen colours."""
     return next((plain for plain, theme in TERMINAL_THEMES.items() if theme.name == name), name)
 
 

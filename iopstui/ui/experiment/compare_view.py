@@ -52,7 +52,7 @@ COLUMNS = (
 
 
 class CompareView:
-    """Makes the rows of each pane; ``top`` is the first row of one that scrolls."""
+    """Makes the rows of each pane; ``top`` is the first row shown of a pane that scrolls."""
 
     PANES = ("seconds", "runs", "figures", RESULT)
     FINAL_PANE = "figures"
@@ -150,7 +150,7 @@ def runs_pane(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None,
     order: SortOrder | None = None,
 ) -> list[Row]:  # fmt: skip
-    """A row a run, in the order they are made or by a column."""
+    """A row for each run, in the order in which they are made, or sorted by a column."""
     return StepTable(
         "runs", Table(COLUMNS, LABEL_WIDTH, width, charset), "    #", state.steps, state.points,
         frozenset(), state.current_point.index if state.current_point is not None else None,
@@ -202,7 +202,7 @@ def _comparison_rows(
 
 
 def _significance_mark(comparison: FigureComparison) -> str:
-    """ " *" of a difference that is shown, " *?" if runs were disturbed."""
+    """ " *" if the runs show a difference, " *?" if they do but some were disturbed."""
     return "" if not comparison.shown else " *?" if comparison.disturbed else " *"
 
 

@@ -57,7 +57,7 @@ Field = tuple[str, str, str, str]
 
 
 class Radio(RadioButton):
-    """A choice of several: ``(*)`` if it is the chosen one, ``( )`` if not."""
+    """One of several choices: ``(*)`` if it is chosen, ``( )`` if not."""
 
     @property
     def _button(self) -> Content:
@@ -73,8 +73,8 @@ def push_button(label: str, name: str, primary: bool = False) -> Button:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentChoice:
-    """Experiment to start, and the values of the fields; ``start_over``: without the results of an
-    interrupted run."""
+    """The experiment to start, and the values of the fields; ``start_over``: discard the results of
+    an interrupted run."""
 
     experiment: Prepared
     start_over: bool = False
@@ -144,7 +144,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     plan, and raises IopstuiError for an impossible one. ``stop_note`` is added to the plan."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        # first: keys typed right after these must go to the new field
+        # done first: keys typed right after these must go to the new field
         Binding("tab,down", "app.focus_next", show=False, priority=True),
         Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
         Binding("ctrl+n", "anew", "start over", show=False),

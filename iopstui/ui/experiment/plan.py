@@ -79,7 +79,8 @@ def _host_plan(
 
 
 def check_field(name: str, text: str) -> None:
-    """Raise UsageError if ``text`` is invalid in the field ``name``, whatever the others are."""
+    """Raise UsageError if ``text`` is invalid in the field ``name``, whatever is in the other
+    fields."""
     if name == "job" and not text.strip():
         raise UsageError("There is no job.")
     if name == "options":
@@ -133,7 +134,7 @@ def parse_fio_options(text: str) -> dict[str, str]:
 
 
 def options_text(options: Mapping[str, str], without: str) -> str:
-    """The options as they are typed, but for those that an axis or variant (``without``) sets."""
+    """The options as one types them, except those that an axis or variant (``without``) sets."""
     varied = {name for part in without.split() for name in option_names(part.partition("=")[0])}
     return " ".join(
         shlex.quote(f"{name}={value}")

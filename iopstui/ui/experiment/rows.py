@@ -55,7 +55,7 @@ VALUES = {figure.title: figure for figure in (*POINT.values(), *OF_HOSTS.values(
 
 @dataclass(frozen=True, slots=True)
 class SortOrder:
-    """Sorted by the column ``title``; ``descending``: the largest first."""
+    """The order of rows: by the column ``title``; ``descending``: the largest first."""
 
     title: str
     descending: bool = True
@@ -93,8 +93,9 @@ def sort_points(
 
 @dataclass(frozen=True)
 class StepTable:
-    """A table with a row a step: a point of a sweep, a run of a comparison. ``measured`` has those
-    that are done, by their index; ``label`` is the text of a step behind its mark."""
+    """A table with a row for each step, which is a point of a sweep or a run of a comparison.
+    ``measured`` has the finished steps by their index; ``label`` is the text of a step, after its
+    mark."""
 
     name: str
     table: Table[PointFinished]
@@ -109,8 +110,8 @@ class StepTable:
         self, state: ExperimentState, box: tuple[int, int], charset: Charset, top: int | None,
         order: SortOrder | None,
     ) -> list[Row]:  # fmt: skip
-        """The rows of the pane in a ``box`` (width, height) from row ``top`` on, by default such
-        that the running step is visible; its row is marked, later ones are dim."""
+        """The rows of the pane in a ``box`` (width, height), from row ``top`` on; by default, so
+        that the running step is visible. Its row is marked, later ones are dim."""
         width, height = box
         focus = len(self.measured) if self.running is None else self.running
         visible = max(1, height - 2)
@@ -156,7 +157,7 @@ def boxed(rows: Sequence[Row], width: int, charset: Charset, number: str = "") -
 
 
 def inner_box(box: Box, framed: bool) -> Box:
-    """Rows left inside a pane's box; the first is on the border."""
+    """The box for a pane's rows inside its border; the first row is on the border."""
     if not framed:
         return box
     return Box(
@@ -180,8 +181,8 @@ def sentence_rows(lines: Sequence[str], width: int, charset: Charset) -> list[Ro
 def window(
     rows: Sequence[Row], height: int, width: int, top: int | None, focus: int
 ) -> tuple[list[Row], int]:
-    """``height`` of the rows, and the first one's number: ``top``, or, if that is ``None``, such
-    that row ``focus`` is visible."""
+    """``height`` of the rows, and the number of the first one: ``top``, or, if that is ``None``,
+    one with which row ``focus`` is visible."""
     last = max(0, len(rows) - height)
     first = focus - height + 2 if top is None else top
     first = max(0, min(first, last))
@@ -194,7 +195,8 @@ def position_note(first: int, height: int, total: int) -> str:
 
 
 def below_result(pane: str, box: Box, rows: int) -> dict[str, Box]:
-    """Boxes of the result, which takes ``rows`` or half of ``box``, and of a pane below it."""
+    """The boxes of the result, which takes ``rows`` but at most half of ``box``, and of a pane
+    below it."""
     height = min(rows, box.height // 2)
     return {
         RESULT: Box(box.x, box.y, box.width, height),

@@ -48,7 +48,8 @@ PANEL_NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", 
 
 
 class ExperimentScreen(CanvasScreen):
-    """Draws the experiment of ``live()`` whenever ``paint`` is called; only what changed."""
+    """Draws the experiment of ``live()`` whenever ``paint`` is called, but only what has
+    changed."""
 
     help_first = HELP
 
@@ -76,8 +77,9 @@ class ExperimentScreen(CanvasScreen):
         devices: Mapping[str, BlockDevice] = MappingProxyType({}),
         name: str = "",
     ) -> None:
-        """``is_current``: of the session that goes on, so that keys act on it. ``devices`` are
-        those of ``host``. ``name`` of what is measured, if it is not the target's."""
+        """``is_current``: the experiment belongs to the session that goes on, so keys act on it.
+        ``devices`` are those of ``host``. ``name`` is that of what is measured, if it is not the
+        target's."""
         super().__init__()
         self.state = state
         self._live = live_state
@@ -105,8 +107,8 @@ class ExperimentScreen(CanvasScreen):
             self.paint()
 
     def _update_state(self) -> bool:
-        """Take the newest state: of another experiment, or of another position in a recording.
-        False if there is none."""
+        """Take the newest state, which may be of another experiment, or of another position in a
+        recording. Returns False if there is none."""
         state = self._live().experiment
         if state is None:
             return False
@@ -199,7 +201,7 @@ class ExperimentScreen(CanvasScreen):
     # -- its panes
 
     def _rows(self, number: int, name: str, box: Box) -> Sequence[Row]:
-        """A pane; in a box on a terminal that shows all panes at once."""
+        """The rows of a pane, in a box if the terminal shows all panes at once."""
         inner = self._inner(box)
         cell = (
             self._pointer_cell[1:]
@@ -347,7 +349,8 @@ class ExperimentScreen(CanvasScreen):
         return None
 
     def on_click(self, event: events.Click) -> None:
-        """Do a key of the footer, open a tab, or give a pane the whole screen (twice)."""
+        """Act like a key of the footer, open a tab, or (double click) give a pane the whole
+        screen."""
         x, y, width = event.screen_x, event.screen_y, self.app.size.width
         if event.button != 1 or not self._boxes.get("header", NO_BOX).width:
             return

@@ -78,7 +78,7 @@ class DrawnCurve:
 
 
 class SweepView:
-    """Makes the rows of each pane; ``top`` is the first row of one that scrolls."""
+    """Makes the rows of each pane; ``top`` is the first row shown of a pane that scrolls."""
 
     PANES = ("points", "IOPS", "latency", RESULT)
     FINAL_PANE = "points"
@@ -128,7 +128,7 @@ class SweepView:
 def _points_table(
     plan: Plan, steps: int, width: int, charset: Charset
 ) -> tuple[Table[PointFinished], list[int], int]:
-    """The table, the widths of the axes, and that of the numbers."""
+    """The table, the widths of the axes' columns, and the width of the points' numbers."""
     widths = [min(MAX_NAME, max(len(name), *map(len, values))) for name, values in _axes(plan)]
     number = max(2, len(str(steps)))
     label = 2 + number + sum(width + 1 for width in widths)
@@ -197,7 +197,8 @@ def _axis_value(state: ExperimentState, event: PointFinished) -> str:
 
 
 def iops_axis(state: ExperimentState) -> tuple[XAxis, Callable[[PointFinished], float]]:
-    """The axis of load, and the position of a point on it: hosts are those that took part."""
+    """The axis of load, and a function for the position of a point on it. If the load is a number
+    of hosts, those that took part count."""
     if state.axis.kind != HOSTS:
         axis, positions = values_axis(state.axis.values)
         return axis, lambda event: positions[_axis_value(state, event)]
@@ -243,8 +244,8 @@ def iops_spec(state: ExperimentState) -> XYSpec:
 def _law(
     drawn_curve: DrawnCurve, axis: XAxis, points: Sequence[tuple[float, float]]
 ) -> tuple[XYLine, Piece, list[Flag]] | None:
-    """The law of scaling as a line behind the points, its name, and its knee if it was measured;
-    ``None`` if there is none."""
+    """The law of scaling as a line behind the points, its name, and its knee if that was measured;
+    ``None`` if no law was found."""
     found = curve_scaling(drawn_curve.curve)
     if found.law is None:
         return None

@@ -17,7 +17,7 @@ from iopstui.model.metrics.frame import Frame
 
 
 class HomeAnswer:
-    """Fed each second with the rates of all disks."""
+    """Is fed each second with the rates of all disks, and judges them."""
 
     def __init__(self) -> None:
         self._frames: deque[Frame] = deque(maxlen=WINDOW)
@@ -30,8 +30,8 @@ class HomeAnswer:
     def feed(
         self, t: float, rates: Mapping[str, DiskRates], devices: Mapping[str, BlockDevice]
     ) -> Answer | None:
-        """The answer of the last seconds, of which the newest ended at ``t``; ``None`` without a
-        disk."""
+        """The answer for the last seconds, of which the newest ended at ``t``; ``None`` if there is
+        no disk."""
         disks = {name: row for name, row in rates.items() if _is_disk(devices.get(name))}
         seconds = max((row.seconds for row in disks.values()), default=1.0)
         self._frames.append(

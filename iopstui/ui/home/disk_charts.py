@@ -41,7 +41,7 @@ def chart_values(rates: DiskRates | None) -> dict[str, float | None]:
 
 
 class DiskCharts(Canvas):
-    """IOPS and mean latency of one disk, beside each other."""
+    """The charts of IOPS and mean latency of one disk, side by side."""
 
     def __init__(self, charset: Charset) -> None:
         self._iops = _chart("home-iops", "IOPS", ("reads", READS), ("writes", WRITES), charset)
@@ -80,7 +80,8 @@ class DiskCharts(Canvas):
 def _chart(
     name: str, title: str, reads: tuple[str, str], writes: tuple[str, str], charset: Charset
 ) -> Chart:
-    """A chart of two curves, each a label and its series; await is logarithmic."""
+    """A chart of two curves, each given as a label and its series; await has a logarithmic
+    scale."""
     braille = charset.line == "braille"
     line = "⠒⠒" if braille else charset.line * 2
     points = "⠂⠐" if braille else charset.points[0] * 2

@@ -1,4 +1,4 @@
-"""The recordings made last, on the home screen."""
+"""The newest recordings, on the home screen."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _widths(width: int) -> dict[str, int]:
 
 
 def start_text(wall_ms: float | None, now_s: float | None = None) -> str:
-    """When it began: the time of today, else the day."""
+    """When a recording began: the time if it was today, else the day."""
     if wall_ms is None:
         return f.MISSING
     seconds, now = wall_ms / 1000, time.time() if now_s is None else now_s

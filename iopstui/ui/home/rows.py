@@ -70,8 +70,8 @@ class Activity:
         self.history = new_history()
 
     def add(self, rates: DiskRates | None, t: float) -> None:
-        """Add the rates of the time that ended at ``t``. Seconds before it in which nobody looked
-        stay empty."""
+        """Add the rates of the time that ended at ``t``. Earlier seconds that nobody measured stay
+        empty."""
         seconds, util = (1.0, None) if rates is None else (rates.seconds, rates.util)
         missed = 0 if self._t is None else round(t - seconds - self._t)
         self._utils.extend([None] * min(missed, MEAN_SECONDS))
@@ -86,8 +86,8 @@ class Activity:
         return sum(measured) / len(measured) if measured else 0.0
 
     def sparkline(self, width: int, bars: str = BARS) -> str:
-        """Percent busy over the last minute, the newest at the right; the worst of each part.
-        Seconds without a measurement are blank."""
+        """Percent busy over the last minute, the newest at the right. If a character stands for
+        several seconds, it shows the highest. Seconds without a measurement are blank."""
         utils = [*[None] * (MEAN_SECONDS - len(self._utils)), *self._utils]
         edges = [n * MEAN_SECONDS // width for n in range(width + 1)]
         parts = [utils[begin : max(begin + 1, end)] for begin, end in pairwise(edges)]
@@ -101,8 +101,8 @@ def _bar(utils: Sequence[float], bars: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiskRow:
-    """A row of the table: a device, or the session that is open (no ``device``). ``name`` is that
-    of the device whose figures it has; ``draw`` draws its last minute."""
+    """A row of the table: a device, or the open session (which has no ``device``). ``name`` is that
+    of the device whose figures the row shows; ``draw`` draws its last minute."""
 
     key: str
     label: str
@@ -131,7 +131,7 @@ class DiskRow:
 
 
 def label(name: str, depth: int, marked: bool, wide: bool) -> str:
-    """A name behind the lines of its tree, and its mark."""
+    """A name after the lines of the tree, and its mark."""
     blank = " " if wide else ""
     branch = f"{' ' * (1 + wide) * (depth - 1)}└{blank}" if depth else ""
     mark = "" if not marked else "●" if depth and not wide else "● "
@@ -177,8 +177,8 @@ COLUMNS = (
 def device_tree(
     devices: Mapping[str, BlockDevice], partitions: bool
 ) -> list[tuple[int, BlockDevice]]:
-    """(depth, device): every disk, below it the devices on it (md, LVM, multipath), each once.
-    ``partitions``: those, too."""
+    """Pairs (depth, device): every disk, and below it the devices on it (md, LVM, multipath), each
+    once. ``partitions``: include them, too."""
     rows: list[tuple[int, BlockDevice]] = []
     visited: set[str] = set()
 
@@ -246,7 +246,7 @@ def busiest_process_text(process: ProcessRates | None) -> str:
 
 
 def _queue(device: BlockDevice) -> str:
-    """Return its scheduler, hardware queues and kind of medium."""
+    """A device's scheduler, hardware queues and kind of medium."""
     scheduler = (device.queue.scheduler if device.queue else None) or ""
     parts = [f"scheduler {scheduler}" if scheduler else ""]
     parts.append(f.counted(len(device.hctxs), "queue") if device.hctxs else "")

@@ -102,14 +102,14 @@ FOOTER_HINTS = (
 )  # fmt: skip
 QUIT = ("q", "Quit", "app.quit")
 OPEN_ROW = "(open)"
-"""Key of the row of the open session, whose disk has a row of its own, too; in it in place of a
-mount point."""
+"""The key of the open session's row, also shown there instead of a mount point; the session's disk
+has a row of its own, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class HomeChoice:
-    """Devices in the order they were marked (none: a scratch file), and the action for them.
-    ``opened``: the session that is open already."""
+    """What was chosen: devices in the order in which they were marked (none: a scratch file), and
+    the action for them. ``opened``: the session that is open already was chosen."""
 
     paths: tuple[str, ...]
     action: str = WATCH
@@ -119,7 +119,8 @@ class HomeChoice:
 @dataclass(frozen=True, slots=True)
 class OpenSession:
     """The session whose dashboard is below the home screen: its paths, its name, the device of its
-    row, and functions that say what runs in it now, in a word and in a sentence, and its answer."""
+    row, and functions that return what runs in it now, in a word and in a sentence, and its
+    answer."""
 
     paths: tuple[str, ...]
     name: str
@@ -130,14 +131,14 @@ class OpenSession:
 
 
 class DevicesChanged(Message):
-    """A block device has come, gone or changed."""
+    """A block device has appeared, disappeared or changed."""
 
 
 class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     """The root of all screens: Esc does nothing here. Returns the chosen devices and an action.
 
-    ``actions`` are those possible here. ``opened``: the session that goes on meanwhile, the first
-    row of the list. ``error`` is shown at the top. ``open_dialog`` opens the dialogs of
+    ``actions`` are those possible here. ``opened``: the session that goes on meanwhile, which is
+    the first row of the list. ``error`` is shown at the top. ``open_dialog`` opens the dialogs of
     ``DIALOG_ACTIONS``. ``activity`` has what was measured of the disks when the screen was here
     before."""
 
@@ -236,7 +237,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         yield "Partitions: show or hide them", "key p", self.action_partitions
 
     def on_mount(self) -> None:
-        """Fills the table beside the first paint: discovery may take a moment."""
+        """Fill the table while the screen is painted for the first time: discovery may take a
+        moment."""
         self.query_one("#home-disks").border_title = "Disks"
         self._show_order()
         self.query_one("#home-actions").border_title = "What do you want to do?"
@@ -251,7 +253,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self.set_interval(LIVE_S, self._tick)
             self._show_answer(self._opened.answer() if self._opened is not None else None)
         if self._watch is not None and not self._watch.start():
-            # no events here (a container without netlink): look now and then
+            # there are no events here (a container without netlink): look from time to time
             self.set_interval(RESCAN_S, self.action_rescan)
 
     def on_unmount(self) -> None:
@@ -285,12 +287,13 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self.query_one("#home-disks").styles.height = needed if self._charts.display else "1fr"
 
     def _read_recent(self) -> None:
-        """Look through recent recordings in a thread, as each is opened."""
+        """Look through recent recordings in a thread, because each must be opened."""
         recordings = self._backend.recent() if self._backend.recent is not None else ()
         self._show_from_thread(self._show_recent, recordings)
 
     def _show_from_thread(self, show: Callable[[Any], None], found: Any) -> None:
-        """Show what a thread has found, unless the screen closes: its widgets go before it."""
+        """Show what a thread has found, unless the screen is closing: its widgets disappear
+        first."""
         self.app.call_from_thread(lambda: show(found) if self.query("#home-none") else None)
 
     def _show_recent(self, recordings: Sequence[RecentRecording]) -> None:
@@ -304,8 +307,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     # -- devices
 
     def _hotplug_event(self) -> None:
-        """In the monitor's thread; it must never wait for the screen, which waits for it when it
-        stops it."""
+        """Called in the monitor's thread, which must never wait for the screen: the screen waits
+        for that thread when it stops it."""
         self.post_message(DevicesChanged())
 
     def on_devices_changed(self, message: DevicesChanged) -> None:
@@ -447,7 +450,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self.query_one("#home-answer", Static).update(text, layout=False)
 
     def _read_processes(self) -> None:
-        """In a thread: some machines have thousands of processes."""
+        """Read the processes in a thread: some machines have thousands."""
         process = self._backend.busiest() if self._backend.busiest is not None else None
         self._show_from_thread(self._show_busiest, rows.busiest_process_text(process))
 
@@ -600,7 +603,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self.action_act(WATCH)
 
     def action_act(self, name: str) -> None:
-        """Do this with the marked devices, or the one under the cursor if none is marked."""
+        """Do the action ``name`` with the marked devices, or with the one under the cursor if none
+        is marked."""
         if name not in self._possible_actions:
             return
         if name in DIALOG_ACTIONS:

@@ -1,1 +1,1 @@
-"""Actions of the dashboard's keys, a part of the application each."""
+"""The actions of the dashboard's keys; each module is one part of the application."""

@@ -10,7 +10,7 @@ NOT_HERE = "Not available in the browser: it would write a file on the server."
 
 
 class BrowserKeys(Part):
-    """Refuses actions that a page must not do; it has no keys of its own."""
+    """Refuses actions that a browser page must not do; it has no keys of its own."""
 
     HIDES = FILE_ACTIONS
 

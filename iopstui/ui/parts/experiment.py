@@ -55,8 +55,8 @@ class ExperimentKeys(Part):
         self.running_experiment: Running | None = None
         self.screen: Screen[None] | None = None
         self.place = ""
-        """Where its experiments run, if it is not named by the target."""
-        # of the last experiment of an earlier session, until this one has one
+        """The name of the place where experiments run, if it is not the target's."""
+        # the state of an earlier session's last experiment, until this session has one
         self._kept: tuple[Target, LiveState] | None = None
         self._jobs = jobs
         self._emit = emit
@@ -69,7 +69,7 @@ class ExperimentKeys(Part):
 
     @property
     def experimenting(self) -> bool:
-        """True from the form's Enter until everything is as before."""
+        """True from the Enter that starts it until all its changes are undone."""
         return self.running_experiment is not None and self.running_experiment.active
 
     @property
@@ -278,12 +278,12 @@ class ExperimentKeys(Part):
             self.port.show_message("info", f"w shows the last {self._last_text}; q prints it")
 
     def end(self) -> None:
-        """Stop it, before the session is closed; never waits."""
+        """Stop the experiment, before the session is closed; never waits."""
         if self.running_experiment is not None and self.running_experiment.active:
             self.running_experiment.stop()
 
     def wait(self) -> None:
-        """Waits, after the session was closed, until its files are removed."""
+        """After the session was closed, wait until the experiment's files are removed."""
         if self.running_experiment is not None:
             self.running_experiment.wait(START_TIMEOUT_S)
 

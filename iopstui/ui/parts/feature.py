@@ -15,8 +15,8 @@ from iopstui.ui.port import Port
 
 
 class FeaturePart(Part):
-    """Keys of a feature, ``PART`` of its module ``screen_part``. ``conditions`` says what a
-    session measures; ``first`` is what the command line begins with."""
+    """The keys of a feature; its module ``screen_part`` names the class as ``PART``. ``conditions``
+    says what a session measures; ``first`` is what the command line wants to begin with."""
 
     HELP: ClassVar[tuple[str, tuple[tuple[str, str], ...]]] = ("", ())
     """Its section of the help: a title ("": no section), and rows of keys and their meaning."""
@@ -30,7 +30,7 @@ class FeaturePart(Part):
         super().__init__(port)
 
     def choose(self) -> None:
-        """Let the user choose from what it offers."""
+        """Let the user choose from what the feature offers."""
 
     def begin_first(self) -> None:
         """A session has begun: start what the command line asked for."""

@@ -92,7 +92,7 @@ class JobKeys(Part):
         self.port.refresh_footer()
 
     def _take_refusals(self) -> None:
-        """The last request was refused while the job before it goes on: so do that one's
+        """The last request was refused, and the job before it goes on: restore that one's
         options."""
         refusals = self.port.state.next_run.refusals
         if refusals > self._refusals:
@@ -233,7 +233,7 @@ class JobKeys(Part):
         return next((finding for finding in findings if finding.test), None)
 
     def forget_pending(self) -> None:
-        """An option that was changed just now no longer gets a run."""
+        """Forget an option that was changed just now: no run is made for it any more."""
         self.port.state.next_run.forget_changes()
 
     ACTIONS = (

@@ -28,7 +28,8 @@ class PanelKeys(Part):
         self.port.refresh_footer()
 
     def close(self) -> None:
-        """Show all panels again; else the whole time; else the current second."""
+        """Show all panels again; if they were shown, the whole time; if that was, too, the current
+        second."""
         dashboard = self.port.open_dashboard
         if dashboard.fullscreen:
             dashboard.show_fullscreen(None)

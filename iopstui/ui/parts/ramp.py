@@ -25,7 +25,7 @@ RULE = "ramp"
 
 
 class RampKeys(Part):
-    """``asked`` is the range of the command line, if it named one."""
+    """The key of the ramp. ``asked`` is the range that the command line gave, if any."""
 
     def __init__(self, port: Port, jobs: JobKeys, asked: RampRange | None = None) -> None:
         super().__init__(port)
@@ -66,7 +66,7 @@ class RampKeys(Part):
         self._set(self._range.values[0])
 
     def _set(self, value: int) -> None:
-        """Go on with another depth, in a run that takes over."""
+        """Go on with another depth, in a new run that takes over."""
         assert self._ramp is not None
         option, before = self._ramp.range.option, self._current
         self._value, self._step = value, None
@@ -85,7 +85,7 @@ class RampKeys(Part):
         return int(value) if value else None
 
     def refuses(self, action: Action) -> bool:
-        """Whoever changes the run takes over from the ramp."""
+        """End the ramp if a key changes the run: the user takes over."""
         if self._ramp is not None and action.measures and action.id != RULE:
             self._end(f"the ramp ended at {self._ramp.range.option} {self._value}: another key")
         return False

@@ -52,12 +52,12 @@ NAME = "iopstui-%Y%m%d-%H%M%S.iops"
 
 
 class RecordKeys(Part):
-    """Starts and stops a recording, and has a report of it written."""
+    """Starts and stops a recording, and writes a report of it."""
 
     def __init__(self, port: Port, take_picture: Callable[[], None]) -> None:
         super().__init__(port)
         self._take_picture = take_picture
-        # the last recording, while it has no report yet
+        # the last recording, until it has a report
         self._last_recording: Path | None = None
 
     @property
@@ -85,7 +85,7 @@ class RecordKeys(Part):
         session = self.port.live
         if session is None:
             return
-        # a notice of the session follows, and the footer's keys with it
+        # the session sends a notice then, which also updates the footer's keys
         if session.recording is not None:
             self._last_recording = session.recording
             session.stop_recording()
@@ -182,7 +182,7 @@ def _free(path: Path) -> Path:
     return next_free_path(path) if os.path.lexists(path) else path
 
 
-# Keys S and y: save the screen as a picture and as text, copy what matters on it.
+# Keys S and y: save the screen as a picture and as text, or copy the main part of it.
 
 
 class PictureKeys(Part):

@@ -17,7 +17,7 @@ from iopstui.ui.port import Port
 HELP = "Keys of a replay (iopstui replay FILE)"
 SEEK_S = 10.0
 MARK_REACHED_S = 1.0
-"""A mark that is nearer than this is where one is."""
+"""If a mark is nearer than this, the replay counts as being at the mark."""
 RECORDED = "this is a recording; it cannot run jobs or change anything"
 REPLACED_ACTIONS = frozenset({"freeze", "walk", "stride", "ends"})
 """Actions of the live screen that a replay replaces."""
@@ -26,7 +26,7 @@ EXPERIMENT_ACTIONS = frozenset({"sweep", "compare", "stop_experiment"})
 
 
 def works_in_replay(action: Action) -> bool:
-    """Whether its key does in a recording what the help of the live screen says."""
+    """Whether the action's key does the same in a recording as the live screen's help says."""
     return not action.measures and action.id not in REPLACED_ACTIONS | EXPERIMENT_ACTIONS
 
 
@@ -88,7 +88,7 @@ class ReplayKeys(Part):
         self._session.seek_by(direction * SEEK_S)
 
     def next_mark(self) -> None:
-        """Jump to the next mark: the first one behind the last."""
+        """Jump to the next mark; after the last one, to the first."""
         times = [t for t, _ in self._session.marks]
         if times:
             at = self._session.at + MARK_REACHED_S

@@ -104,7 +104,7 @@ class TargetKeys(Part):
         return frozenset(offered)
 
     def _picked(self, choice: HomeChoice | None) -> None:
-        """Open the choice; one that ends what runs is confirmed first."""
+        """Open the choice. If that ends what runs, ask first."""
         if choice is None:
             return
         if choice.opened:
@@ -122,7 +122,7 @@ class TargetKeys(Part):
         )
 
     def _take(self, choice: HomeChoice) -> None:
-        """Open the choice: no paths are the scratch file."""
+        """Open the choice; if it has no paths, use a scratch file."""
         from iopstui.ui.home import screen as home
 
         if choice.action == home.DEMO:
@@ -197,12 +197,13 @@ class TargetKeys(Part):
 
     @property
     def leads_home(self) -> bool:
-        """Whether there is a home screen: one to open, or one to go back to."""
+        """Whether there is a home screen, to open or to go back to."""
         return self._backend.on_home is not None or not self.port.is_replay
 
     @property
     def has_home(self) -> bool:
-        """Whether Esc leads to the home screen: nothing on the dashboard is left first."""
+        """Whether Esc leads to the home screen now: there is nothing on the dashboard that it would
+        close first."""
         dashboard = self.port.dashboard
         return dashboard is not None and dashboard.has_home and not dashboard.has_something_open
 
@@ -249,7 +250,8 @@ def activity_text(state: LiveState) -> str:
 
 
 def why_not_playable(text: str) -> str:
-    """Why this is no recording; "" if it is one. It may have changed since it was listed."""
+    """Why this file is not a recording; "" if it is one. It may have changed since it was
+    listed."""
     try:
         playable(text)
     except IopstuiError as error:

@@ -134,7 +134,7 @@ class ViewKeys(Part):
         dashboard.relayout()
 
     def base(self) -> None:
-        """Compare all runs with the newest finished one, or with none again."""
+        """Compare all runs with the newest finished one, or stop comparing."""
         had = self.port.state.runs.base
         row = self.port.state.runs.toggle_base()
         text = "no finished run yet to compare with"

@@ -1,1 +1,1 @@
-"""State of a session for the screen, folded from its events."""
+"""The state of a session for the screen, made from its events."""

@@ -1,5 +1,5 @@
-"""State of a sweep or a comparison for the screen, folded from its events. No drawing, no clock. A
-recording holds the same events, so a replay makes the same state."""
+"""The state of a sweep or a comparison for the screen, made from its events. No drawing, no clock.
+A recording has the same events, so a replay gives the same state."""
 
 from __future__ import annotations
 
@@ -204,7 +204,8 @@ class ExperimentState:
         return f"measuring, {min(at - plan.settle, plan.measure):.0f} of {plan.measure:g} s"
 
     def curves(self) -> list[LoadCurve[PointFinished]]:
-        """Lines of the charts: along ``axis``, one for every other combination."""
+        """The curves of the charts along ``axis``: one for each combination of the other
+        settings."""
         return self._conclusions().curves
 
     def results(self) -> ComparisonResults | None:
@@ -212,7 +213,7 @@ class ExperimentState:
         return self._conclusions().results
 
     def sentences(self) -> list[str]:
-        """Conclusions in sentences: the final ones once it is over."""
+        """Conclusions in sentences; the final ones once the experiment is over."""
         lines = list(self._conclusions().lines)
         if self.finished is None:
             return [*self._progress_sentences(), *lines]
@@ -240,7 +241,8 @@ class ExperimentState:
         return [text, *more]
 
     def _conclusions(self) -> _Conclusions:
-        """Recomputed when a point, or the whole experiment, is done."""
+        """The conclusions so far; they are computed again when a point, or the whole experiment, is
+        done."""
         key = len(self.points), len(self.failed), self.finished is not None
         if self._cached is None or self._cached[0] != key:
             points = [self.points[index] for index in sorted(self.points)]

@@ -1,4 +1,4 @@
-"""The findings of a session: active ones, since when, and ceased ones."""
+"""The findings of a session: those that hold, and since when, and those that have ended."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SHOWN_FOR_S = 40.0
 
 @dataclass(frozen=True, slots=True)
 class FindingEntry:
-    """Finding of a rule: since ``first``, last reported at ``t``, in run ``step``. ``ceased``: text
-    if its cause is gone, else ""."""
+    """The finding of a rule: it holds since ``first``, was last reported at ``t``, in run ``step``.
+    ``ceased`` is a text if its cause is gone, else ""."""
 
     t: float
     first: float
@@ -42,7 +42,7 @@ class FindingList:
         rule, since = event.finding.rule, event.finding.since
         first = event.t if since is None else since
         for index, entry in enumerate(self.entries):
-            # the same tunable changed again is another finding
+            # if the same tunable is changed again, that is another finding
             is_same = (entry.step, entry.finding.rule) == (step, rule) and rule not in NOT_REPEATED
             if is_same and not entry.ceased:
                 first = entry.first
@@ -74,5 +74,6 @@ class FindingList:
 
 
 def _now_for(entry: FindingEntry, t: float, finished: float | None) -> float:
-    """The time to compare with: findings of a run stay as they were at its end, later ones age."""
+    """The time to compare with: findings of a run keep the age that they had at its end, later ones
+    get older."""
     return t if finished is None or entry.t > finished else min(t, finished)

@@ -1,4 +1,4 @@
-"""State of the screen, folded from the session's events. No drawing, no clock."""
+"""The state of the screen, made from the session's events. No drawing, no clock."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ ExperimentEvent = (
 
 @dataclass
 class LiveState:
-    """The newest of everything, and the history. ``devices`` are those that the jobs work on."""
+    """The newest values of everything, and the history. ``devices`` are those that the jobs work
+    on."""
 
     devices: tuple[str, ...] = ()
     history: History = field(default_factory=lambda: History(SERIES))
@@ -291,13 +292,13 @@ class LiveState:
         self.log.add(event.t, "info", text)
 
     def add_message(self, level: str, text: str) -> None:
-        """Show a message of the screen, e.g. the result of a key, even over an error, which stays
-        in the list of messages."""
+        """Show a message of the screen, e.g. the result of a key, even in place of an error, which
+        stays in the list of messages."""
         self.log.add_over_error(self.t, level, text)
 
     @property
     def displayed_run(self) -> DisplayedRun:
-        """Return the run for ``show_run``, when others were made meanwhile."""
+        """The run as ``show_run`` needs it when other runs were made meanwhile."""
         return DisplayedRun(self.step, self.finished, self.fio, tuple(self.outcomes), self.steady)
 
     def show_run(self, run: DisplayedRun) -> None:
@@ -403,7 +404,7 @@ class LiveState:
         fio = frame.fio
         values: dict[str, float | None] = {}
         if fio is not None:
-            # the part of a run after its last whole second says little
+            # the rest of a run after its last whole second says little
             if self.fio is None or not {FINAL, PARTIAL} <= frame.flags:
                 self.fio = frame
             self.total_s = _total_s(self.total_s, fio)
@@ -475,7 +476,7 @@ class LiveState:
             self.history.marks(event.t - MIN_MARK_SPACING_S, event.t)
         ):
             self.history.mark(event.t, printable(event.job))
-        # a message about this start (bound to queues ...) is no old news
+        # a message about this start (bound to queues ...) is still news
         fresh = self._last_notice_t >= event.t - RECENT_S
         # the result of the previous run stays valid
         ending = self.log.notice is not None and self.log.notice.ending
@@ -525,8 +526,9 @@ def missing_devices_text(names: Sequence[str]) -> str:
 
 
 def _total_s(before: int | None, fio: FioInterval) -> int | None:
-    """fio rounds the elapsed time up, and not at the same time as the remaining time: their sum
-    varies by a second, and by one more once nothing remains and fio still ends its jobs."""
+    """The total time of a run. fio rounds the elapsed time up, and not at the same moment as the
+    remaining time, so their sum varies by a second, and by one more when nothing remains but fio
+    still ends its jobs."""
     if fio.elapsed_s is None or fio.eta_s is None:
         return before
     total = fio.elapsed_s + fio.eta_s

@@ -1,4 +1,4 @@
-"""Log of a session, and the line of it that is on the screen."""
+"""The log of a session, and the line of it that is on the screen."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Log:
         self.notice: LogEntry | None = None
 
     def copy(self) -> Log:
-        """Return a copy of the lines; another may be shown."""
+        """A copy of the lines, in which another line may be shown."""
         return copy(self)
 
     def add(self, t: float, level: str, text: str) -> None:
@@ -52,7 +52,7 @@ class Log:
         self.notice = self.entries[-1]
 
     def show(self, entry: LogEntry) -> None:
-        """Show it, but not soon after an error: fio explains an error in several lines, and the
+        """Show a line, but not soon after an error: fio explains an error in several lines, and the
         error itself must stay visible."""
         current = self.notice
         if (

@@ -59,11 +59,11 @@ class HistoryEntry:
 
 
 class SecondHistory:
-    """History of seconds in order of time, the oldest forgotten first."""
+    """The history of seconds in order of time; the oldest are forgotten first."""
 
     def __init__(self, entries: Sequence[HistoryEntry] = ()) -> None:
         self._entries = deque(entries)
-        # the newest frames that were made small, so that each is made so once
+        # the newest frames that were reduced, so that each is reduced only once
         self._small: dict[int, tuple[Frame, Frame]] = {}
 
     def __len__(self) -> int:

@@ -11,8 +11,8 @@ MIB = 1 << 20
 
 
 class VolumeState:
-    """``iops`` and ``mib`` are the limits of ``volumes`` volumes of one kind together, lowest
-    first, for I/Os of the newest size. Credits are only counted for a single one."""
+    """``iops`` and ``mib`` are the limits of ``volumes`` volumes of one kind together, the lowest
+    first, for I/Os of the newest size. Credits are only counted for a single volume."""
 
     def __init__(self, promised: PromisedFigures, volumes: int = 1) -> None:
         self._promised, self._volumes = promised, max(1, volumes)
@@ -21,7 +21,7 @@ class VolumeState:
         self.mib: tuple[float, ...] = ()
 
     def feed(self, disk: DiskRates) -> None:
-        """Take in the newest figures of its device."""
+        """Use the newest figures of the volume's device."""
         self.iops = tuple(rate_limits(self._promised, IOPS, disk, self._volumes))
         limits = rate_limits(self._promised, THROUGHPUT, disk, self._volumes)
         self.mib = tuple(bytes_s / MIB for bytes_s in limits)

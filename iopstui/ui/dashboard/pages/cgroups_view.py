@@ -79,9 +79,10 @@ def rows(
     frozen: bool = False,
     probe: ProbeInterval | None = None,
 ) -> list[Row]:
-    """The groups that did I/O on the ``disks``; ``None``: not measured yet. ``why_not``: why there
-    are none at all. ``order``: a title of COLUMNS, "": the busiest first. ``frozen``: the screen
-    shows an earlier second than the groups. ``probe`` knows the latencies of their requests."""
+    """Rows for the groups that did I/O on the ``disks``; ``groups`` is ``None`` if nothing was
+    measured yet. ``why_not`` says why there are none at all. ``order`` is a title of COLUMNS, or ""
+    for the busiest first. ``frozen``: the screen shows an earlier second than the groups. ``probe``
+    knows the latencies of their requests."""
     if why_not:
         return wrap(width, charset, f"Nothing is counted by cgroup: {why_not}.", None)
     title = f"cgroups, on {printable(', '.join(disks))} only"
@@ -114,5 +115,5 @@ def _latency_columns(probe: ProbeInterval | None) -> Iterator[Column]:
 
 
 def _end(name: str, width: int) -> str:
-    """The end of a path, which tells groups apart."""
+    """The end of a path, because that part distinguishes groups."""
     return name if len(name) <= width else "…" + name[1 - width :]

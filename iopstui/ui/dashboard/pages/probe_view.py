@@ -55,8 +55,9 @@ def rows(
     state: LiveState, parts: Sequence[str] | None, topology: Topology, width: int, charset: Charset,
     why_off: str = "",
 ) -> list[Row]:  # fmt: skip
-    """Return rows for the probe's ``parts`` in the last second that it counted; ``None``: whatever
-    a recording has. ``why_off``: what prevents it."""
+    """Return rows for the probe's ``parts`` in the last second that it counted; ``parts`` is
+    ``None`` for a recording, which shows whatever it has. ``why_off`` says what prevents the
+    probe."""
     frame = state.probe_frame
     if parts is None and frame is None:
         return wrap(width, charset, NOT_RECORDED, None)
@@ -158,7 +159,7 @@ def _latencies(frame: Frame, probe: ProbeInterval, width: int, charset: Charset)
 
 
 def _diag_text(frame: Frame) -> str:
-    """What the kernel counts of NVMe controllers, paths and namespaces in this second."""
+    """What the kernel counted on NVMe controllers, paths and namespaces in this second."""
     parts = []
     for name, rates in (frame.nvme_diag or {}).items():
         growths = {file: round(rates.get(figure_name(file), 0.0) * (frame.seconds or 0.0))
@@ -171,7 +172,7 @@ def _diag_text(frame: Frame) -> str:
 
 
 def _volume_text(volume: VolumeGrowth) -> str:
-    """What an AWS volume counts of the same requests. Its percentiles are bounds of its bins."""
+    """What an AWS volume counts on the same requests. Its percentiles are bounds of its bins."""
     parts = []
     reads = "reads", volume.r_await, volume.r_p50, volume.r_p99
     writes = "writes", volume.w_await, volume.w_p50, volume.w_p99
@@ -221,7 +222,7 @@ def _matrix(matrix: CompletionMatrix, width: int, charset: Charset) -> list[Row]
 
 
 def task_columns(state: LiveState) -> tuple[Column, ...]:
-    """Names from A on, the largest figure first."""
+    """The columns of processes: names are sorted from A on, figures with the largest first."""
     return (
         process_column(state, 18),
         Column("pid", "pid", 8, sorts=UP),
@@ -257,8 +258,8 @@ def task_rows(
 def process_column(
     state: LiveState, width: int, command: Callable[[int], str] | None = None
 ) -> Column:
-    """A process's name, or its command line by ``command``; a job of ours is marked, and a process
-    with the I/O of children that ended."""
+    """The column with a process's name, or its command line if ``command`` returns it. A job of
+    ours is marked, and so is a process that includes the I/O of children that have ended."""
     jobs = {job.pid for job in state.frame.jobs} if state.frame is not None else set()
 
     def label(process: Any) -> str:

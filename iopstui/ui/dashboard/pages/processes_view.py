@@ -36,7 +36,8 @@ def orders(state: LiveState, source: ProcessIo | None) -> Sequence[str]:
 def _columns(
     state: LiveState, source: ProcessIo | None, width: int, probe: ProbeInterval | None = None
 ) -> tuple[Column, ...]:
-    """Latencies are of the requests that each process sent to the target's disks itself."""
+    """The columns. Latencies are those of the requests that each process sent to the target's disks
+    itself."""
     columns = (
         process_column(state, max(24, width - NUMBERS), source.command if source else None),
         Column("pid", "pid", 8, sorts=UP),
@@ -69,9 +70,9 @@ def rows(
     frozen: bool = False,
     order: str = "",
 ) -> list[Row]:
-    """By disk if the probe counts processes, else over all disks (``source`` ``None``: a recording,
-    which has neither). ``frozen``: ``state`` is that of an earlier second. ``order``: one of
-    ``orders``, "": the busiest first."""
+    """Rows by disk if the probe counts processes, else over all disks (``source`` is ``None`` for a
+    recording, which has no such figures). ``frozen``: ``state`` is that of an earlier second.
+    ``order``: one of ``orders``, "": the busiest first."""
     page = _pressure(state, width, charset)
     probe = _process_probe(state)
     if probe is not None and source is None:

@@ -35,7 +35,7 @@ def _serves(row: QueueRow) -> str:
 
 
 def _jobs(row: QueueRow) -> str:
-    """Return as many jobs as fit: "#0 #1*", "#10* #11* +3"."""
+    """As many jobs as fit: "#0 #1*", "#10* #11* +3"."""
     if not row.jobs:
         return f.MISSING
     jobs = len(row.jobs)

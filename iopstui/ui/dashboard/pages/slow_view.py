@@ -28,7 +28,8 @@ NOTE = (
 
 
 def stage_times(request: Exemplar) -> tuple[int, int, int, int]:
-    """Nanoseconds of earlier tries, plugged, queued and in the device; 0 if not known."""
+    """How long (ns) a request spent on earlier tries, plugged, queued, and in the device; 0 if not
+    known."""
     return (
         request.tried_ns or 0,
         request.plugged_ns or 0,

@@ -22,7 +22,7 @@ from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
 MIN_SHARE = 0.02
-"""A part with less than this share of the I/Os is a dot in its curve."""
+"""A part with less than this share of the I/Os is shown as a dot in its curve."""
 MEAN_SECONDS = 60
 NAME, NUMBER = 22, 9
 TOTAL = "total"
@@ -84,8 +84,8 @@ def _connections(state: LiveState) -> Sequence[Connection] | None:
 
 
 def _alike(now: Waits, newest: Sequence[Frame]) -> list[Frame]:
-    """The seconds for a mean whose parts add up: with a job as now, or without as now, and of these
-    only those that know a part which the others don't."""
+    """The seconds for a mean whose parts add up: those with a job if there is one now, else those
+    without; and of these, if some know a part which the others don't, only those that know it."""
     alike = [frame for frame in newest if frame.waits is not None and not frame.waits.stalled
              and (frame.waits.above is None) == (now.above is None)]  # fmt: skip
     for part in ("cpu", "queue"):

@@ -1,4 +1,4 @@
-"""Completions as a map of CPU and time: when they move to other CPUs, that is seen."""
+"""Completions as a map of CPU and time, which shows when they move to other CPUs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def rows(
     cursor: float | None = None,
     has_controls: bool = True,
 ) -> list[Row]:
-    """A row for each CPU (or group of neighbouring CPUs), the time of ``window``: the fuller, the
-    larger its share of a second's completions. ``cursor``: the selected second;
+    """A row for each CPU (or group of neighbouring CPUs) over the time of ``window``. The fuller a
+    cell, the larger the CPU's share of a second's completions. ``cursor``: the selected second;
     ``has_controls``: whether a key moves completions."""
     history, columns = state.completions, width - LABEL
     title = rule(width, charset, *_legend(charset), right=_title_note(has_controls))
@@ -57,7 +57,7 @@ def rows(
 
 
 def _shares(history: CpuHistory, window: TimeWindow, columns: int) -> list[dict[int, float] | None]:
-    """The shares in each column; a second may take several."""
+    """The shares in each column; a second may take several columns."""
     column_s = window.length / columns
     if column_s >= window.sample_s:
         return history.columns(window.start, column_s, columns)

@@ -66,7 +66,7 @@ def rows(
 ) -> list[Row]:
     """The panel: a table while the CPUs fit, else a grid with the busiest named; text below."""
     disks = mapped_disks(target.tree, devices)
-    # a CPU that only a queue's list names (offline, or not there at all) has nothing to show
+    # a CPU that only occurs in a queue's list (offline, or absent) has nothing to show
     cpus = [row for row in cpu_rows(disks, state.frame, topology, state.ipi) if row.online]
     maps = queue_map(disks, state.frame, topology)
     title = rule(width, charset, ("CPUs, this second", BOLD), right=_irq_note(maps))
@@ -101,7 +101,7 @@ def note(maps: Sequence[DeviceMap]) -> str:
     several = sum(bool(device_map.note) for device_map in maps) > 1
     for device_map in maps:
         if device_map.note:
-            # the same on all of several disks, except for the file of a loop device
+            # the same for all of several disks, except for the file of a loop device
             text = device_map.note.partition(" (")[0] if several else device_map.note
             parts.append(f"irq/s: {text}")
         if device_map.completion_text and device_map.completion not in (IDLE, SOFTIRQ):
@@ -110,8 +110,8 @@ def note(maps: Sequence[DeviceMap]) -> str:
 
 
 def before_text(state: LiveState) -> str:
-    """Where completions ran before the last change of a tunable, for a while after it; the table
-    has where they run now."""
+    """Where completions ran before the last change of a tunable, shown for a while after it; the
+    table shows where they run now."""
     change, before = state.tunable_change, state.completions_before
     if change is None or not before or state.t - change.t > BEFORE_SHOWN_S:
         return ""

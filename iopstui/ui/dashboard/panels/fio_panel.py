@@ -44,7 +44,7 @@ COLUMNS = (
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) -> list[Row]:
-    """The panel. ``job`` is the one that r runs."""
+    """The panel's rows. ``job`` is the one that r runs."""
     fio = state.fio.fio if state.fio else None
     text, loud = status(state, job)
     interval_text, name = "", "fio, this second"

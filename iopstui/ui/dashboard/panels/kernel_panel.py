@@ -1,6 +1,6 @@
-"""The kernel's figures for the same second: iostat's, for the target's devices. With several
-devices the first row is their sum; then follows each with the devices below it, and at the end the
-devices below several."""
+"""The kernel's figures for the same second: iostat's, for the target's devices. If there are
+several devices, the first row is their sum. Then follows each device with the devices below it, and
+at the end the devices that are below several."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from iopstui.ui.state.live import LiveState
 
 @dataclass(frozen=True, slots=True)
 class PanelData:
-    """Data of the panels. ``topology`` may read files: ask for it only if needed."""
+    """The data for the panels. ``topology`` may read files: call it only if needed."""
 
     state: LiveState
     target: Target
@@ -47,21 +47,21 @@ class PanelData:
 
     @property
     def users(self) -> DiskUse | None:
-        """Who uses the disks, as long as fio has no figures to show."""
+        """Who uses the disks; only as long as fio has no figures to show."""
         return self.use if self.state.step is None and self.target.opened else None
 
     @property
     def seconds_of_use(self) -> list[Mapping[str, DiskRates]]:
-        """The rates of the disks in the seconds that ``use`` is over."""
+        """The rates of the disks in the seconds that ``use`` covers."""
         seconds = max(1, round(self.use.seconds)) if self.use is not None else 1
         return [entry.frame.disks for entry in [*self.state.recent_seconds][-seconds:]]
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """``rows`` draws it for (width, height). Without a ``tab`` it uses the layout's region of its
-    ``name``. With one it is a pane of that title on small terminals, and otherwise ``height`` rows
-    below the CPUs if there is space."""
+    """A panel, which ``rows`` draws for (width, height). Without a ``tab`` it uses the layout's
+    region called ``name``. With one it is a pane with that title on small terminals; otherwise it
+    gets ``height`` rows below the CPUs if there is space."""
 
     name: str
     rows: Callable[[PanelData, int, int], Sequence[Row]]
@@ -69,8 +69,8 @@ class Panel:
     height: int = 0
     title: str | Callable[[PanelData], str] = ""
     value: Callable[[PanelData], Sequence[Piece]] | None = None
-    """The title and the current value on the upper border of a box ("", None: taken from the first
-    row)."""
+    """The title and the current value on the upper border of a box ("" and None: they are taken
+    from the first row)."""
     foot: bool = False
     """Whether the last row is on the lower border of a box."""
 

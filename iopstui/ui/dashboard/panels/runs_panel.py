@@ -1,7 +1,7 @@
 """The runs of the session: the change made for each, and its result.
 
-The newest run is first, so a speaker always looks at one place. The base stays visible as the last
-row when newer runs would push it out."""
+The newest run is first, so a speaker always looks at one place. The base run stays visible as the
+last row when newer runs would push it out."""
 
 from __future__ import annotations
 

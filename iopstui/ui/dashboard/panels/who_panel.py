@@ -23,7 +23,7 @@ GROUP, GROUP_FROM = 30, 130
 """Columns of the container or service (of p50 and of p99), and the width from which they are
 shown."""
 LEAST_REST = 0.05
-"""A smaller rest of the bytes is not shown."""
+"""If the rest of the bytes is smaller than this share, it is not shown."""
 
 
 def title(target: Target) -> str:
@@ -31,7 +31,7 @@ def title(target: Target) -> str:
 
 
 def value(use: DiskUse, target: Target, seconds: Seconds = ()) -> list[Piece]:
-    """For the border of its box: how many of the bytes are known."""
+    """For the border of its box: of how many of the bytes the user is known."""
     known = sum(share.share for share in _shares(use, target, seconds))
     if not known:
         return []
@@ -80,7 +80,7 @@ def _nobody(use: DiskUse, target: Target) -> str:
 
 
 def _time(use: DiskUse) -> str:
-    """How long the reading is over: it costs too much to read every second."""
+    """How much time the reading covers: reading every second would cost too much."""
     return f"{max(1, round(use.seconds))} s"
 
 

@@ -95,9 +95,9 @@ def option_row(
     axis_width: int,
     charset: Charset,
 ) -> Row:
-    """The row: the option's name below the y axis, then each value where it begins, if there is
-    room, and a bar as high as the value is among all of them. ``start`` is the time of the first
-    of ``columns``, ``now`` the newest."""
+    """The row: the option's name below the y axis; then, where each value begins, the value if
+    there is room, and a bar whose height shows the value's rank among all values. ``start`` is the
+    time of the first of ``columns``, ``now`` is the newest."""
     line = Line(axis_width + columns, charset)
     line.add(name[: axis_width - 1].rjust(axis_width - 1), DIM).add(" ")
     heights, shown = bars(charset), ""
@@ -127,8 +127,8 @@ def time_bar(
     at: float, end: float, marks: Sequence[tuple[float, str]], width: int, labelled: bool,
     charset: Charset,
 ) -> list[Row]:  # fmt: skip
-    """The bar from 0 to ``end`` with ``at`` in it; ``labelled``: over it a row with the labels of
-    ``marks``, which are (second, label)."""
+    """The bar from 0 to ``end``, with the position ``at`` in it; ``labelled``: with a row above it
+    that has the labels of ``marks``, which are pairs (second, label)."""
     columns = max(1, width - 2 * EDGE)
     labels: dict[int, str] = {}
     for t, text in marks:

@@ -24,14 +24,14 @@ FLAG_ROWS, FLAGS_FROM = 2, 12
 STEPS_FROM = 9
 """A chart this high has room for a row of an option's values."""
 LIMIT_NEAR = 3.0
-"""A limit that is further above all values than this multiple would flatten them."""
+"""A limit above this multiple of all values is not drawn, because it would flatten the curves."""
 SHORTEST_S = 10.0
 """The shortest span of a chart."""
 LEAD = 0.04
 """Part of a chart that may be empty at its right edge."""
 TINY_S = 1e-6
 LABEL_SHARE, LABEL_COLUMNS = 0.18, 8
-"""Labels of the time axis are at least so far apart: a part of the axis, and columns."""
+"""The least distance between labels of the time axis: as a share of the axis, and in columns."""
 TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
 
 
@@ -50,7 +50,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class ChartSpec:
-    """Contents of a chart. ``right`` is the width of the labels at the right, 0 for none."""
+    """The contents of a chart. ``right`` is the width of the labels at the right, 0 for none."""
 
     id: str
     title: str
@@ -72,10 +72,9 @@ class Mean:
 
 @dataclass
 class TimeWindow:
-    """The span of time that charts show: at first all there is, later the last part of it.
-
-    Now is at its right edge. It moves on a few columns at a time, because each move draws all
-    columns again."""
+    """The span of time that charts show: at first everything, later the last part of it. The
+    present is near its right edge. It moves on by a few columns at a time, because each move draws
+    all columns again."""
 
     start: float = 0.0
     length: float = SHORTEST_S
@@ -294,7 +293,7 @@ class Chart:
         )
         at = None if cursor is None else window.column(cursor, column_s)
         looks = (scale, [column for column, _ in marks], at, levels)
-        # all but the newest columns are as they were
+        # all columns except the newest are as they were
         as_before, self._painted_look = looks == self._painted_look, looks
         ends = self._curve_labels(data, scale)
         self._draw_tiles(data, *looks, max(0, first_changed - 1) if as_before else 0, ends)
@@ -450,8 +449,8 @@ class Chart:
     def _curve_labels(
         self, data: Sequence[Sequence[float | None]], scale: plotting.Scale
     ) -> list[CurveLabel]:
-        """The curves' names behind their newest points, each in its own row; names that would
-        overlap keep the order of their curves."""
+        """The curves' names after their newest points, each in its own row; names that would
+        overlap are moved, in the order of their curves."""
         if not self.spec.right:
             return []
         newest_points: list[tuple[float, int, Curve]] = []
@@ -499,7 +498,8 @@ def time_labels(window: TimeWindow, columns: int, width: int, charset: Charset) 
 
 
 def rows_apart(preferred: Sequence[int]) -> list[int]:
-    """Rows of labels, top first: moved up if two share one, and down from the top."""
+    """Rows for labels, the topmost first: labels that share a row are moved up, or down if they
+    would leave the top."""
     rows = list(preferred)
     for index in range(len(rows) - 2, -1, -1):
         rows[index] = min(rows[index], rows[index + 1] - 1)
@@ -510,7 +510,8 @@ def rows_apart(preferred: Sequence[int]) -> list[int]:
 
 @dataclass
 class _CurveCache:
-    """A curve's values over the window; if that stays, only new ones are read."""
+    """A curve's values over the window; while the window does not move, only new values are
+    read."""
 
     _cache: dict[str, tuple[tuple[float, float, int], list[float | None], float]] = field(
         default_factory=dict

@@ -1,4 +1,5 @@
-"""The latency heat map: each second's histogram as a column, fuller where more I/Os are."""
+"""The latency heat map: each second's histogram is a column, whose cells are fuller the more I/Os
+they have."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ LEGEND = ("any", ".1", "1", "10", "30 %")
 _LINES = {"utf8": "━─┄", "console": "=-~", "ascii": "=-~"}
 LINE_STYLE = BOLD
 CHOSEN_CHAR = "+"
-"""The chosen cell. A full block would vanish where it is shown reversed."""
+"""The sign of the chosen cell. A full block would be invisible when it is shown reversed."""
 
 _Steps = dict[int, int]
 _Levels = list[int]
@@ -50,7 +51,7 @@ class HeatCell:
     def contains(self, latency_ns: int) -> bool:
         """Whether an I/O of this latency is counted in this row."""
         bucket_middle = middle_of(step_of(bucket_key(latency_ns)))
-        # an I/O of this map is never beyond its scale
+        # I/Os of this map are never beyond its scale
         inside = self.scale.low <= bucket_middle <= self.scale.high
         return inside and self.row == self.scale.row(bucket_middle, self.rows)
 
@@ -115,8 +116,8 @@ class HeatMap(Chart):
         return after - first
 
     def cells(self, t: float) -> list[HeatCell]:
-        """The cells with I/Os of the column in which the sample that ended at ``t`` is, from top
-        to bottom, as they were shown last."""
+        """The cells that have I/Os, in the column with the sample that ended at ``t``, from top to
+        bottom, as they were shown last."""
         if not self.shown or self._scale is None or self._window_start is None:
             return []
         column = self._window.column(t, self.column_s(self._window))
@@ -143,7 +144,7 @@ class HeatMap(Chart):
     def _read_columns(
         self, latencies: LatencyHistory, window: TimeWindow, column_s: float
     ) -> tuple[int, int]:
-        """Reads the columns that may have changed; which ones these are."""
+        """Read the columns that may have changed. Returns which ones these are."""
         key = (window.start, window.length, self._columns, id(latencies))
         end = latencies.end or 0.0
         after = min(self._columns, max(0, int((end - window.start) / column_s) + 1))
@@ -175,7 +176,7 @@ class HeatMap(Chart):
         return before
 
     def _shade(self, steps: _Steps | None, scale: plotting.Scale) -> _Levels | None:
-        """0 (nothing) to 5 for every row of a column."""
+        """The shade of every row of a column, from 0 (nothing) to 5."""
         if not steps:
             return None
         counts = [0] * self._rows

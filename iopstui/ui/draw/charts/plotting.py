@@ -1,12 +1,11 @@
-"""Charts: scales and labels, the tiles of live charts, and plotext, which draws curves. Where
-plotext can't be loaded ``_draw_lines`` does.
+"""Charts: scales and labels, the tiles of live charts, and plotext, which draws curves. If plotext
+can't be loaded, ``_draw_lines`` draws them.
 
 Three things make a live chart cheap. The time axis stands still for a few seconds: new samples fill
-the last columns, then it moves on, so that now stays close to the right edge. The plot is
-cut into tiles of a few columns, so that a new sample redraws one of them. And its lines have a
-value for each dot, which needs no general drawing.
-plotext's figure is one global object: it is emptied for every picture.
-"""
+the last columns, then it moves on, so that now stays close to the right edge. The plot is cut into
+tiles of a few columns, so that a new sample redraws one of them. And its lines have one value for
+each column of dots, which is simpler to draw than lines in general. plotext's figure is one global
+object: it is emptied for every picture."""
 
 from __future__ import annotations
 
@@ -40,7 +39,10 @@ def load_plotext() -> Any:
         _import_tried = True
         try:
             import plotext
-        except (ImportError, OSError):  # its compiled kernel is another machine's, or missing
+        except (
+            ImportError,
+            OSError,
+        ):  # its compiled kernel is for another kind of machine, or missing
             return None
         # without this, plotext cuts a chart to its idea of the terminal's size
         plotext.terminal.limit(False, False)
@@ -149,7 +151,8 @@ def ticks(scale: Scale, rows: int) -> Mapping[int, float]:
 
 
 def _even_ticks(scale: Scale, rows: int) -> dict[int, float]:
-    """Equal steps from 0 to the top: labels that leave one out would look like another scale."""
+    """Ticks in equal steps from 0 to the top: if one were left out, it would look like another
+    scale."""
     step = tick_step(scale.high)
     parts = max(1, round(scale.high / step))
     for stride in (n for n in range(1, parts + 1) if parts % n == 0):
@@ -193,12 +196,10 @@ def draw_polylines(
     lines: Sequence[Sequence[tuple[float, float]]], columns: int, rows: int, marker: str
 ) -> list[list[str]]:
     """The characters of lines through points (x, y), both from 0 to 1 of the plot: one list of
-    ``rows`` strings for each. plotext draws them in one figure, each in a band of its own, because
-    a figure costs more than a line in it.
-
-    plotext 6.1 aborts the process on density("full") and on what is not a number, and fails on
-    logarithmic axes now and then, so it gets linear coordinates between 0 and 1 and its default
-    density."""
+    ``rows`` strings for each. plotext draws them in one figure, each in its own band, because a
+    figure costs more than a line in it. plotext 6.1 aborts the process with density("full") and
+    with values that are not numbers, and sometimes fails with logarithmic axes, so it gets linear
+    coordinates between 0 and 1 and its default density."""
     if not any(lines) or columns < 1 or rows < 1:
         return [[" " * columns] * rows for _ in lines]
     curves = [
@@ -286,7 +287,7 @@ def draw_tile(
 
 
 def blank_cells(columns: int, rows: int, scale: Scale, charset: Charset) -> list[list[Cell]]:
-    """A plot without anything but its grid: a faint line at each labelled value."""
+    """A plot that has only its grid: a faint line at each labelled value."""
     lines = ticks(scale, rows)
     return [
         [(charset.grid, BORDER) if row in lines else (" ", None)] * columns for row in range(rows)
@@ -389,10 +390,10 @@ BRAILLE = "braille"
 DOTS_OF_BRAILLE = 2, 4
 """Dots of one character: columns, rows."""
 EDGE = 1e-4
-"""How far values are kept off the edges, so that each is in a row of the picture."""
+"""How far values are kept away from the edges, so that each is in a row of the picture."""
 
 _EMPTY_BRAILLE = 0x2800
-# of Unicode's dots, the bits of the left column from the bottom up; those of the right one
+# the bits of Unicode's braille dots: the left column from the bottom up, then the right one
 _LEFT, _RIGHT = (0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08)
 
 
@@ -409,9 +410,9 @@ def draw(
 ) -> list[str]:
     """``rows`` strings of ``columns`` characters: the dots from ``first`` on.
 
-    ``heights`` are fractions of the picture's height (0 at the bottom) by the number of the dot;
-    those of the dots beside the picture count too, where lines are ``joined`` with them: each pair
-    of neighbours by a vertical run, half of it in the column of each. ``marker`` is "braille" (two
+    ``heights`` are fractions of the picture's height (0 at the bottom) by the number of the dot. If
+    dots are ``joined``, each pair of neighbours is connected by a vertical run, half of it in the
+    column of each; so the dots just beside the picture count, too. ``marker`` is "braille" (two
     columns and four rows of dots a character) or the character that stands for a dot."""
     across, up = DOTS_OF_BRAILLE if marker == BRAILLE else (1, 1)
     return picture(_dots(heights, first, columns * across, rows * up, joined), rows, marker)

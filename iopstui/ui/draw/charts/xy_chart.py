@@ -1,7 +1,6 @@
-"""A chart of points over any x: a title, the names of its lines, the plot and its axes.
-
-Nothing relies on colour alone: each line's points have a character of their own, and the names are
-in a row above with it."""
+"""A chart of points over any x: a title, the names of its lines, the plot and its axes. Nothing
+relies on colour alone: each line's points have their own character, which is shown with its name in
+a row above."""
 
 from __future__ import annotations
 
