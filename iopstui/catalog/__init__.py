@@ -1,1 +1,1 @@
-"""Files with promised figures of providers, and a guess which of them fit this machine."""
+"""Files with the figures that providers promise, and a guess which of them fit this machine."""

@@ -37,7 +37,7 @@ class Catalog:
     problems: tuple[str, ...] = ()
 
     def volume(self, name: str) -> VolumeClass:
-        """The class of that id, or of a name or drive that only one has. UsageError."""
+        """The class with that id, or with a name or drive that only one has. Raises UsageError."""
         key = name.strip().lower()
         for volume in self.classes.values():
             if key in (volume.id.lower(), volume.drive.lower()):
@@ -51,7 +51,8 @@ class Catalog:
         raise UsageError(f"No volume class is called {name!r}.", self._suggestion(name, ids))
 
     def instance(self, name: str) -> Instance:
-        """The instance of that id, or of a name that only one provider has. UsageError."""
+        """The instance with that id, or with a name that only one provider has. Raises
+        UsageError."""
         key = name.strip().lower()
         matches = [instance for instance in self.instances.values()
                    if key in (instance.id.lower(), instance.name.lower())]  # fmt: skip
@@ -63,7 +64,7 @@ class Catalog:
         )
 
     def select_provider(self, name: str) -> Catalog:
-        """The classes and instances of one provider; empty if none is called so."""
+        """The classes and instances of one provider; empty if there is no provider of that name."""
         start = f"{name.strip().lower()}/"
         return replace(
             self,
@@ -113,7 +114,7 @@ def user_directory(name: str = "volumes") -> Path | None:
 
 def read_catalog(directory: Path | None = None) -> Catalog:
     """Read the shipped files and the user's in ``directory`` (default: ``user_directory``). The
-    user's entries win. Missing where the shipped ones are not there."""
+    user's entries win. Raises Missing if the shipped ones are not there."""
     shipped = sorted(shipped_directory("volumes", "file of volumes").glob(f"*{SUFFIX}"))
     providers = [load_provider(path)[0] for path in shipped]
     directory = user_directory() if directory is None else directory
@@ -140,15 +141,16 @@ def read_catalog(directory: Path | None = None) -> Catalog:
 
 
 def load_provider(path: Path) -> tuple[Provider, list[str]]:
-    """A file, and what is wrong with its entries. UsageError if it can't be read at all."""
+    """Load a file. Returns its provider, and what is wrong with its entries. Raises UsageError if
+    it can't be read at all."""
     data = read_toml(path, _is_shipped(path))
     return parse_provider(data, path.name.removesuffix(SUFFIX))
 
 
 def read_toml(path: Path, is_shipped: bool) -> dict[str, Any]:
-    """A file as its tables. UsageError if it can't be read."""
+    """Read a file into its tables. Raises UsageError if it can't be read."""
     try:
-        # another user's file decides what a run as root writes and for how long
+        # another user's file would decide what a run as root writes, and for how long
         data: dict[str, Any] = tomllib.loads(read_trusted(path, MAX_BYTES, anyones=is_shipped))
         return data
     except UnicodeDecodeError:

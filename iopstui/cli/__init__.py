@@ -14,11 +14,12 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command (``program.main``); the exit code. Without ``argv`` the process is ours: a
-    signal that comes while the program is being loaded ends it as one that comes later does."""
+    """Run one command (``program.main``). Returns the exit code. Without ``argv`` the process is
+    ours: a signal that comes while the program is being loaded ends it like one that comes
+    later."""
     if argv is None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
-            # what the parent process has told us to ignore stays ignored
+            # signals that the parent process had us ignore stay ignored
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _end)
         if lacking := lacking_descriptors():
@@ -30,6 +31,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    # nothing was begun that would have to be undone
+    # nothing has been begun that would have to be undone
     os.write(2, b"iopstui: interrupted.\n")
     os._exit(EXIT_INTERRUPTED)

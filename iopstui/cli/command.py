@@ -20,7 +20,7 @@ class Command(NamedTuple):
     without_directory: bool = False
     """It works without a current directory."""
     needs_proc: bool = False
-    """It looks at this machine's kernel, and needs /proc."""
+    """It reads from this machine's kernel, and needs /proc."""
     hidden: bool = False
     """No user starts it: the list of commands leaves it out."""
     minor: bool = False
@@ -28,8 +28,8 @@ class Command(NamedTuple):
 
 
 class CommandLine(NamedTuple):
-    """The whole command line, for commands that parse or complete another one. Each finds it in its
-    arguments, as "line"."""
+    """The whole command line, for commands that parse or complete another one. Each command finds
+    it in its arguments, as "line"."""
 
     parse: Callable[[Sequence[str]], argparse.Namespace]
     """Parse a command line that begins with a command. Raises SystemExit as argparse does."""

@@ -1,7 +1,8 @@
 """Complete a command line for the shell scripts in iopstui/data/completion.
 
-A shell hands over the words so far and gets candidates back, so what it offers is what this version
-takes: commands and options from their parsers, their values from where the program has them."""
+A shell passes the words so far and gets candidates back. So it offers exactly what this version
+accepts: commands and options come from their parsers, values from where the program itself has
+them."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def _complete_argument(
 
 
 def _option_candidates(parser: argparse.ArgumentParser, before: Sequence[str]) -> list[Candidate]:
-    """Options that are not on the line yet, or may be repeated."""
+    """The options that are not on the line yet, or may be repeated."""
     candidates = []
     for action in parser._actions:
         long = [name for name in action.option_strings if name.startswith("--")]
@@ -91,7 +92,7 @@ def _value_candidates(
 
 
 def _matching(current: str, candidates: Iterable[Candidate]) -> list[Candidate]:
-    # bash leaves the quote of a word that is not closed
+    # bash leaves the opening quote of a word that is not closed
     prefix = current.lstrip("'\"")
     return [
         candidate

@@ -46,7 +46,7 @@ def instances() -> Iterator[Candidate]:
 
 
 def fields() -> Iterator[Candidate]:
-    """The figures of a run that something can be expected of."""
+    """The figures of a run for which there can be an expectation."""
     from iopstui.model.metrics.fields import FIELDS
     from iopstui.model.metrics.figures import is_measurable
     from iopstui.model.metrics.paths import ANY
@@ -118,5 +118,6 @@ VALUES: Mapping[str, CandidateSource] = {
     **{name: source for module in feature_modules("completion")
        for name, source in module.VALUES.items()},
 }  # fmt: skip
-"""By the command and the option or place, by the option, else by what its value is called in the
-help. Whose values are not listed here and have no ``choices`` has none."""
+"""The values by the command and the option or place, or by the option, or else by the name that the
+help has for its value. If values are not listed here and the option has no ``choices``, nothing is
+completed."""

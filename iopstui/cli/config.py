@@ -1,8 +1,7 @@
 """The configuration file: defaults for command-line options (the command line takes precedence).
-
-What can destroy data, or measures something else (TARGET, --destroy-data, --no-fence, --probe),
-must be given with each command and is never read from a file. A mistake in the file is reported and
-stops nothing."""
+Options that can destroy data, or change what is measured (TARGET, --destroy-data, --no-fence,
+--probe), must be given with each command and are never read from a file. A mistake in the file is
+reported, but stops nothing."""
 
 from __future__ import annotations
 
@@ -28,8 +27,9 @@ NOT_CONFIGURABLE = {
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key: ``kind`` of its values, ``check`` as the option's own (raises ArgumentTypeError),
-    the ``commands`` whose option it is, and the ``default`` without a file, as it is shown."""
+    """One key: the ``kind`` of its values, the option's own ``check`` (which raises
+    ArgumentTypeError), the ``commands`` that have the option, and the ``default`` if there is no
+    file, as it is shown."""
 
     kind: type
     check: Callable[[str], object]
@@ -68,7 +68,7 @@ def _job(text: str) -> str:
     from iopstui.errors import UsageError
     from iopstui.fio.library import find_shipped
 
-    if os.path.isabs(text):  # whether it is there is a matter of the run
+    if os.path.isabs(text):  # whether it exists is checked by the run
         return text
     try:
         return find_shipped(text).name
@@ -109,7 +109,7 @@ COMMANDS = {command for key in KEYS.values() for command in key.commands}
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting in effect, and its line number."""
+    """A setting in effect, with its line number."""
 
     value: object
     text: str
@@ -118,7 +118,8 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """``problems`` are (line, sentence), line 0 for the file as a whole."""
+    """The settings in effect. ``problems`` has pairs (line, sentence), with line 0 for the file as
+    a whole."""
 
     path: Path | None = None
     settings: Mapping[str, Setting] = field(default_factory=dict)
@@ -130,18 +131,19 @@ class Config:
                 for line, problem in self.problems]  # fmt: skip
 
     def summary(self) -> str:
-        """Return all problems in one line; "" if there are none."""
+        """All problems in one line; "" if there are none."""
         sentences = self.problem_texts()
         more = f" (and {len(sentences) - 1} more: iopstui config)" if len(sentences) > 1 else ""
         return sentences[0] + more if sentences else ""
 
     def set_defaults(self, parser: argparse.ArgumentParser, command: str) -> None:
-        """Make the file's values the defaults of the command's options. --job is then optional; on
-        the screen it is the job that r starts, and does not start by itself."""
+        """Make the file's values the defaults of the command's options. If the file has a job,
+        --job is optional; on the screen it is the job that r starts, and does not start by
+        itself."""
         for name, setting in self.settings.items():
             if command not in KEYS[name].commands:
                 continue
-            # where --job begins a run at once, or is added to others, a default would do so, too
+            # if --job begins a run at once, or is added to others, a default would do that, too
             is_first_job = name == "job" and command in ("live", "sweep")
             dest = name.replace("-", "_")
             parser.set_defaults(**{"first_job" if is_first_job else dest: setting.value})
@@ -156,14 +158,14 @@ class Config:
 def config_path() -> Path | None:
     """$XDG_CONFIG_HOME/iopstui/config.toml, or below ~/.config; None if this user has no home."""
     base = os.environ.get("XDG_CONFIG_HOME", "")
-    # the XDG base directory specification: a relative path is to be ignored
+    # the XDG base directory specification says to ignore a relative path
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".config")
     return Path(base) / "iopstui" / "config.toml" if os.path.isabs(base) else None
 
 
 def read_config() -> Config:
-    """The file of this user, checked. No file is an empty one."""
+    """This user's file, checked. A missing file counts as an empty one."""
     path = config_path()
     if path is None:
         return Config()
@@ -180,15 +182,15 @@ def read_config() -> Config:
 
 
 def _read_text(path: Path) -> str:
-    """Also raises OSError for a file that may not be trusted."""
+    """The file's text. Raises OSError, also for a file that must not be trusted."""
     from iopstui.linux.process.private import read_trusted
 
     return read_trusted(path, MAX_BYTES)
 
 
 def remember(name: str, value: str | bool) -> None:
-    """Set a key in this user's file, which is made if there is none; every other line stays.
-    OSError, also where root would write a file that others can change."""
+    """Set a key in this user's file, which is created if there is none; all other lines stay.
+    Raises OSError, also if root would write a file that others can change."""
     path = config_path()
     if path is None:
         raise FileNotFoundError(errno.ENOENT, "this user has no home directory")
@@ -207,7 +209,7 @@ def remember(name: str, value: str | bool) -> None:
     at = next(
         (number for number, line in enumerate(lines) if line not in other_lines), len(other_lines)
     )
-    # nothing is read after the heading of a table
+    # after the heading of a table nothing is read
     table = next(
         (n for n, line in enumerate(other_lines) if line.lstrip().startswith("[")), len(other_lines)
     )
@@ -227,7 +229,7 @@ def remember(name: str, value: str | bool) -> None:
 
 
 def check_entries(path: Path, entries: list[Entry]) -> Config:
-    """The valid ``entries``, and the mistakes in the others."""
+    """The settings from the valid ``entries``, and the mistakes in the others."""
     settings: dict[str, Setting] = {}
     problems: list[tuple[int, str]] = []
     for entry in entries:
@@ -245,7 +247,7 @@ def _value_text(value: Value | None) -> str:
 
 
 def _check_entry(entry: Entry, before: Mapping[str, Setting]) -> object:
-    """The value as the command line's option has it. ValueError, in words."""
+    """The value as the command-line option has it. Raises ValueError with the reason in words."""
     forbidden = NOT_CONFIGURABLE.get(entry.key.replace("_", "-").lower())
     if forbidden is not None:
         raise ValueError(
@@ -282,8 +284,8 @@ def _has_type(value: Value, kind: type) -> bool:
 
 # Parse the TOML subset for settings: ``key = value`` with strings, numbers, true and false.
 #
-# Python has a reader of TOML of its own from 3.11 on only, and one for whole documents stops at the
-# first mistake: here a wrong line is reported and the others count.
+# Python has its own TOML parser only from 3.11 on, and a parser for whole documents stops at the
+# first mistake. Here a wrong line is reported, and the others count.
 
 
 Value = str | int | float | bool
@@ -304,8 +306,8 @@ _ESCAPED = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The content of a line. ``problem`` is the reason if it is invalid, in words; then
-    ``value`` is None."""
+    """The content of a line. If it is invalid, ``problem`` is the reason in words, and ``value`` is
+    None."""
 
     line: int
     key: str

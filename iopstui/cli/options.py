@@ -87,7 +87,7 @@ def add_run_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_precondition(command: argparse.ArgumentParser) -> None:
-    """Add what is done to an SSD before it is measured. ``run_request`` reads it."""
+    """Add the option for what is done to an SSD before it is measured. ``run_request`` reads it."""
     command.add_argument("--precondition", action="store_true",
                          help="first write the whole device (or --size of it) twice with the "
                               "job precondition; counts toward --write-budget")  # fmt: skip
@@ -99,7 +99,8 @@ def add_interval(command: argparse.ArgumentParser) -> None:
 
 
 def add_exports(command: argparse.ArgumentParser) -> None:
-    """Add what others can read while it measures. ``exporting_sessions`` reads it."""
+    """Add the options for what others can read during a measurement. ``exporting_sessions`` reads
+    them."""
     for sink in feature_modules("session_sink"):
         sink.add_arguments(command)
 
@@ -112,7 +113,7 @@ def add_format(
 
 
 class _ExplicitOption(argparse.Action):
-    """An option that was written on the command line, not only preset."""
+    """Notes that an option was written on the command line, and is not only a default."""
 
     def __call__(self, parser: object, namespace: argparse.Namespace, value: object,
                  option: object = None) -> None:  # fmt: skip
@@ -130,7 +131,7 @@ def add_theme(command: argparse.ArgumentParser) -> None:
 
 
 def refuse_theme(arguments: argparse.Namespace) -> None:
-    """UsageError for colours of a screen that --format or --plain leaves away."""
+    """Raises UsageError for a theme if --format or --plain means that there is no screen."""
     if not getattr(arguments, "theme_named", False):
         return
     instead = "--format" if getattr(arguments, "format", None) is not None else "--plain"
@@ -144,7 +145,7 @@ def refuse_theme(arguments: argparse.Namespace) -> None:
 def add_plain(
     command: argparse.ArgumentParser, beside: argparse._ActionsContainer | None = None
 ) -> None:
-    """Add the mode for screen readers; ``beside`` is the group of options that exclude it."""
+    """Add the mode for screen readers; ``beside`` is a group of options that exclude it."""
     group = command if beside is None else beside
     group.add_argument("--plain", action="store_true",
                        help="for screen readers: no screen, one line for each change")  # fmt: skip
@@ -192,7 +193,7 @@ def add_check_files(command: argparse.ArgumentParser) -> None:
 
 
 def add_experiment(command: argparse.ArgumentParser) -> None:
-    """Add what sweep and compare share. ``run_experiment`` reads it."""
+    """Add the options that sweep and compare share. ``run_experiment`` reads them."""
     command.add_argument("--settle", type=values.settle, default=2.0, metavar="SECONDS",
                          help="time to skip at the start of each run (default: 2)")  # fmt: skip
     command.add_argument("--measure", type=values.measure, default=8.0, metavar="SECONDS",
@@ -216,12 +217,13 @@ def add_resume(command: argparse.ArgumentParser) -> None:
 
 
 def run_request(arguments: argparse.Namespace, job: str | None = None) -> RunRequest:
-    """The values of ``add_run_options``. UsageError for an invalid --set."""
+    """The request for a run, from the options of ``add_run_options``. Raises UsageError for an
+    invalid --set."""
     from iopstui.model.experiment.run_request import RunRequest
     from iopstui.model.fio.jobfile import parse_override
 
     round_s = getattr(arguments, "until_steady", None)
-    # as many rounds as SNIA's test makes at most
+    # SNIA's test makes at most so many rounds
     runtime = {"runtime": str(math.ceil(MAX_ROUNDS * round_s))} if round_s else {}
     return RunRequest(
         targets=tuple(arguments.target),
@@ -246,7 +248,8 @@ def run_request(arguments: argparse.Namespace, job: str | None = None) -> RunReq
 
 
 def with_expectations(request: RunRequest, arguments: argparse.Namespace) -> RunRequest:
-    """``request`` and what ``add_expect`` has taken. UsageError for an invalid --tolerance."""
+    """``request`` with the expectations from the options of ``add_expect``. Raises UsageError for
+    an invalid --tolerance."""
     from dataclasses import replace
 
     tolerance = 0.0

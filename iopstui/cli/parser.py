@@ -17,7 +17,7 @@ FIO_OPTIONS = frozenset({
     "runtime", "rw", "rwmixread", "rwmixwrite", "sync", "thinktime", "time_based", "verify",
     "zonemode",
 })  # fmt: skip
-"""Options of fio that are typed by habit; all that fio knows go with --set."""
+"""Options of fio that people type by habit; all of fio's options can be given with --set."""
 FIO_ALIASES = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
 NEGATIVE_NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
 TIME_AGO = re.compile(r"-\d+(\.\d*)?[smhd]?$")
@@ -26,14 +26,15 @@ TARGET_OPTIONS = ("--filename", "--file", "--device", "--dev", "--target")
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
-    """Argparse's formatter without ``shutil``, which argparse would load for every added option."""
+    """Argparse's formatter without ``shutil``, which argparse would import as soon as an option is
+    added."""
 
     def __init__(self, prog: str, **options: Any) -> None:
         options.setdefault("width", width() - 2)
         super().__init__(prog, **options)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        """Paragraphs in this width; lines that are aligned with blanks stay as they are."""
+        """Wrap paragraphs to this width; lines that are aligned with blanks stay as they are."""
         import textwrap
 
         paragraphs = [""]
@@ -79,7 +80,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # Python 3.14 takes -1m for a number, too, and so for the value of an option
+        # Python 3.14 takes -1m for a number, too, and so for an option's value
         self._negative_number_matcher = NEGATIVE_NUMBER
 
     def allow_times_ago(self) -> None:
@@ -105,7 +106,8 @@ class Parser(argparse.ArgumentParser):
         self._exit_with_usage(_missing_text(reason), _example_for(message))
 
     def _report_missing_value(self, names: Sequence[str]) -> NoReturn:
-        """Behind the option of these names there is nothing, or what looks like an option."""
+        """Report that the option with these names is followed by nothing, or by what looks like an
+        option."""
         action = self._option_string_actions[names[0]]
         indices = (index for index, arg in enumerate(self.args) if arg in names)
         last = self.args[next(indices, len(self.args)) :][:2]
@@ -118,8 +120,8 @@ class Parser(argparse.ArgumentParser):
                               f"if it is meant as the value: {option}={value}")  # fmt: skip
 
     def report_unknown_option(self, args: Sequence[str], commands: Sequence[str] = ()) -> NoReturn:
-        """Exit because of ``args``: an unknown option, which other ``commands`` have, and its
-        value."""
+        """Exit because of ``args``: an unknown option and its value. Other ``commands`` may have
+        the option."""
         option = args[0].split("=")[0]
         advice = self.suggestion(args)
         if commands and (not advice or advice.startswith(GUESS)):
@@ -127,7 +129,7 @@ class Parser(argparse.ArgumentParser):
         self._exit_with_usage(f"there is no option {option}", advice)
 
     def report_surplus(self, args: Sequence[str]) -> NoReturn:
-        """Exit because of ``args``, which are more than the command takes."""
+        """Exit because of ``args``, which are more arguments than the command takes."""
         self._exit_with_usage(f"unexpected argument {' '.join(args)!r}", "")
 
     def report_unknown_command(self, name: str, names: Sequence[str]) -> NoReturn:

@@ -44,18 +44,20 @@ EXAMPLES = (
     "iopstui replay demo",
 )
 SCREEN, FEWEST_EXAMPLES = 24, 1
-"""Lines of a small terminal, the last of which is the prompt's; the first examples tell most."""
+"""The lines of a small terminal, of which the prompt takes the last, and how many examples the help
+shows at least: the first ones tell most."""
 VERSION = "--version"
 DEFAULT_COMMAND = "live"
 """The command where none is named."""
 GC_THRESHOLD = 50_000
-"""Objects made before garbage is looked for among them: more than a command loads. Python's 700 are
-meant for little memory; looking through what stays took a fifth of a short command's time."""
+"""How many objects are made before Python looks for garbage: more than a command makes when it
+loads. Python's default of 700 is meant for little memory; looking through objects that stay took a
+fifth of a short command's time."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code. No exception leaves this function. Without ``argv`` the
-    process is ours: a signal that would end it interrupts the command."""
+    """Run one command. Returns the exit code, and raises nothing. Without ``argv`` the process is
+    ours: a signal that would end it interrupts the command."""
     if argv is not None:
         return _run_with_streams(argv)
     gc.set_threshold(GC_THRESHOLD, 10, 10)
@@ -82,8 +84,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _keep_exit_code(code: int) -> None:
-    """Whatever came of the command stays so: a signal from now on hastens the end, no more. What
-    Python's own end undoes (private directories) is undone then, too."""
+    """Keep the result of the command: from now on a signal only hastens the end. What Python's
+    normal exit cleans up (private directories) is cleaned up then, too."""
 
     def end(number: int, frame: FrameType | None) -> None:
         atexit._run_exitfuncs()
@@ -91,14 +93,14 @@ def _keep_exit_code(code: int) -> None:
 
     handle_stop_signals(end)
     atexit.register(_before_exit)
-    # where text was executed (the standard library does that) Python remembers that it was
-    # interrupted, until it executes another, and would end by SIGINT
+    # if a text was executed (the standard library does that), Python remembers that it was
+    # interrupted, until it executes another text, and would end by SIGINT
     exec("")
 
 
 def _before_exit() -> None:
     """Prepare for the end of Python, which resets signal handlers (ignored signals stay ignored)
-    and flushes stdout. Output that nobody reads is dropped, so that the flush cannot block."""
+    and flushes stdout. Output that nobody reads is discarded, so that the flush cannot block."""
     streams.drop_stuck()
     handle_stop_signals(signal.SIG_IGN)
 
@@ -108,7 +110,7 @@ def _run_with_streams(argv: Sequence[str] | None) -> int:
     code = _report_incomplete_files(_run_reporting_errors(argv, writable))
     _print_leftovers()
     error = streams.finish()
-    # a reader that had enough changes nothing in what came of the command
+    # a reader that has closed its end does not change the command's result
     return (
         code if error is None or isinstance(error, BrokenPipeError) else _report_lost_output(error)
     )
@@ -130,7 +132,7 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
     except KeyboardInterrupt:
         return _report_interrupt()
     except Exception as error:
-        # before 3.12 Python makes another error of one that comes while a class is being made
+        # before 3.12 Python replaces an error that comes while a class is being created by another
         if isinstance(error.__cause__, KeyboardInterrupt):
             return _report_interrupt()
         return _report_failure(error)
@@ -143,7 +145,8 @@ def _report_failure(error: Exception) -> int:
             from iopstui.safety.crash import crash_sentence
             from iopstui.text import printable
         except Exception as lack:
-            # Python itself has other errors for a lack of memory, after which nothing can be loaded
+            # Python itself reports a lack of memory with other errors, too, after which nothing can
+            # be imported
             limit = exhausted_limit(lack)
             if not limit:
                 raise
@@ -155,7 +158,7 @@ def _report_failure(error: Exception) -> int:
 
 
 def _print_leftovers() -> None:
-    # only what has made scratch files has loaded it
+    # only code that has made scratch files has imported it
     scratch = sys.modules.get("iopstui.safety.scratch")
     for line in scratch.leftover_messages() if scratch is not None else ():
         print(f"iopstui: {line}", file=sys.stderr)
@@ -212,8 +215,8 @@ def _require_current_directory() -> None:
 
 
 def parse_arguments(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
-    """Parse like ``parse_args``; further TARGETs may also follow options, and the default command
-    is added."""
+    """Parse like ``parse_args``, but further TARGETs may also follow options, and the default
+    command is added."""
     names = command_names()
     if argv and argv[0] not in (*names, "-h", "--help", VERSION):
         if argv[0].startswith("-"):
@@ -222,7 +225,7 @@ def parse_arguments(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
     arguments, rest = top.parse_known_args(argv)
     if rest:
         subparser: Parser = arguments.own_parser
-        # where HOSTS stand first, argparse takes no TARGET behind an option either
+        # if HOSTS come first, argparse accepts no TARGET after an option, either
         several = isinstance(getattr(arguments, "target", None), list) and (
             arguments.target or "hosts" in arguments
         )
@@ -236,7 +239,7 @@ def parse_arguments(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _commands_with(option: str) -> list[str]:
-    """The commands that have this very option, in the order of the help."""
+    """The commands that have exactly this option, in the order of the help."""
     visible = {command.name for command in commands() if not command.hidden}
     return [
         name
@@ -268,7 +271,7 @@ def read_config_for(name: str) -> Config | None:
 
 
 class TopParser(Parser):
-    """The command line before there is a command; its help fits on a screen of 24 lines."""
+    """The parser for a command line without a command; its help fits on a screen of 24 lines."""
 
     def format_help(self) -> str:
         """Usage, commands, examples."""
@@ -287,8 +290,9 @@ class TopParser(Parser):
 
 
 def build_parser(name: str = "", config: Config | None = None) -> Parser:
-    """The whole command line; where its first word, ``name``, is a command, no other is read, and
-    none where it asks for the version. The values of ``config`` are then the defaults."""
+    """The parser of the whole command line. If the first word, ``name``, is a command, only that
+    command is loaded, and none if it asks for the version. The values of ``config`` become the
+    defaults."""
     top = TopParser(prog="iopstui", formatter_class=Formatter)
     top.add_argument(VERSION, action="version", version=f"iopstui {__version__}")
     choices = top.add_subparsers(
@@ -318,8 +322,8 @@ def command_parsers(name: str = "") -> dict[str, argparse.ArgumentParser]:
 
 
 def parse_command_line(args: Sequence[str]) -> argparse.Namespace:
-    """The arguments of a command line that begins with a command. SystemExit, as argparse ends,
-    where it is a wrong one or asks for help."""
+    """The arguments of a command line that begins with a command. Raises SystemExit, like argparse,
+    if it is wrong or asks for help."""
     return parse_arguments(build_parser(args[0]), args)
 
 

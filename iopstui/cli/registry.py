@@ -1,6 +1,6 @@
 """The list of commands: the files of cli/commands, and of the features' folders of that name.
 
-A command is called as its file is, with - in place of _."""
+A command has the name of its file, with - in place of _."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iopstui.discovery import command_modules, extensions
 
 
 def commands(only: str = "") -> list[Command]:
-    """Return all commands in the order of the help, or the one called ``only`` alone."""
+    """All commands in the order of the help, or just the one called ``only``."""
     modules = _modules()
     chosen = [only] if only in modules else modules
     found = [_extended(importlib.import_module(modules[name]).COMMAND) for name in chosen]
@@ -22,7 +22,7 @@ def commands(only: str = "") -> list[Command]:
 
 
 def _extended(command: Command) -> Command:
-    """The command with what features add to it."""
+    """The command, with what features add to it."""
     more = extensions(command.name)
     if not more:
         return command

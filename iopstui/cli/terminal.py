@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from iopstui.errors import Interrupted, UsageError
 
 MAX_WIDTH = 1000
-"""Columns of a line of text at most, whatever COLUMNS says."""
+"""The most columns of a line of text, whatever COLUMNS says."""
 
 
 def in_browser() -> bool:
@@ -30,7 +30,7 @@ def has_screen() -> bool:
 def require_terminal(
     instead: str = "iopstui run [TARGET] --job JOB --format table|jsonl|csv",
 ) -> None:
-    """UsageError where there is no screen; ``instead`` is a command that needs none."""
+    """Raises UsageError if there is no terminal; ``instead`` is a command that needs none."""
     if in_browser():
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -46,8 +46,8 @@ def require_terminal(
 
 
 def require_for_screen(arguments: argparse.Namespace) -> None:
-    """Raises Missing if a package that the screen needs is not installed. What is chosen on the
-    screen is kept in the configuration file."""
+    """Raises Missing if a package that the screen needs is not installed. Choices on the screen are
+    kept in the configuration file."""
     from iopstui.linux.process.packages import SCREEN_PACKAGES, require_packages
 
     require_packages(*SCREEN_PACKAGES)
@@ -63,19 +63,19 @@ def require_for_screen(arguments: argparse.Namespace) -> None:
 
 
 def width() -> int:
-    """Columns of the terminal; 80 where there is none."""
+    """The columns of the terminal; 80 if there is none."""
     with contextlib.suppress(ValueError):
         if (columns := int(os.environ.get("COLUMNS", ""))) > 0:
             return min(columns, MAX_WIDTH)
-    # as shutil.get_terminal_size; the command line is read with every start, and shutil loads the
-    # packers of four kinds of archives
+    # like shutil.get_terminal_size; but this runs at every start, and shutil imports modules for
+    # four kinds of archives
     with contextlib.suppress(AttributeError, ValueError, OSError):
         return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr]
     return 80
 
 
 def show(text: str) -> None:
-    """Write to standard output what the locale's encoding can express."""
+    """Write ``text`` to standard output, as far as the locale's encoding can express it."""
     from iopstui.format import replace_unprintable
 
     sys.stdout.write(replace_unprintable(text, sys.stdout.encoding or "ascii"))
@@ -97,7 +97,7 @@ def exit_on_closed_output(expect: Sequence[str]) -> Iterator[None]:
 
 
 def kill_without_waiting(kill: Callable[[], None]) -> Callable[[], None]:
-    """``kill``, for a second signal: it does not wait for the reader of the output either."""
+    """``kill`` for a second signal: it does not wait for the reader of the output, either."""
 
     def asked() -> None:
         from iopstui.safety.streams import drop_stuck

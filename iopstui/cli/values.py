@@ -211,9 +211,9 @@ def file_or_directory(text: str) -> str:
 
 
 def responsive_path(text: str) -> str:
-    """The name of a file. UsageError where it is on a file system that does not answer: looking at
-    it would take for ever."""
-    # what has no directory is in the current one, or no file at all ("demo")
+    """The name of a file. Raises UsageError if it is on a file system that does not answer, because
+    any access to it would hang."""
+    # a name without a directory is in the current one, or not a file at all ("demo")
     if "/" in text and "\0" not in text:
         from pathlib import Path
 

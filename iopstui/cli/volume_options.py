@@ -77,19 +77,20 @@ def add_volume(
     help_text: str = "the volume that was bought, e.g. aws/gp2,size=500g (options: size, iops, "
     "throughput, instance, cached): its limits and burst credits are shown, and findings name them",
 ) -> None:
-    """Add the bought volume whose limits are compared. ``read_volume_option`` reads it."""
+    """Add the option for the bought volume whose limits are compared. ``read_volume_option`` reads
+    it."""
     command.add_argument("--volume", metavar="NAME[,OPTION=VALUE]", help=help_text)
 
 
 def read_volume_option(arguments: argparse.Namespace) -> PromisedFigures | None:
-    """The figures of --volume, if it was given. UsageError."""
+    """The figures of --volume, if it was given. Raises UsageError."""
     text = getattr(arguments, "volume", None)
     return None if text is None else parse_volume(text)
 
 
 def parse_volume(text: str, option: str = "--volume") -> PromisedFigures:
-    """The figures of a volume in one word, as ``option`` has it: "aws/gp3,size=500g,iops=6000".
-    UsageError."""
+    """The figures of a volume that is given in one word, as with ``option``:
+    "aws/gp3,size=500g,iops=6000". Raises UsageError."""
     from iopstui.catalog.library import read_catalog
 
     name, values = _name_and_options(text, option)
@@ -101,14 +102,14 @@ def parse_volume(text: str, option: str = "--volume") -> PromisedFigures:
     try:
         return read_promised_figures(argparse.Namespace(**values), catalog, volume)
     except UsageError as error:
-        # the hint of the error names options of other commands
+        # the error's hint would name options of other commands
         raise UsageError(str(error), f"Correct the options of {option}: size=, iops=, "
                          "throughput=, instance=, cached") from error  # fmt: skip
 
 
 def apply_volume_options(arguments: argparse.Namespace, text: str, option: str) -> str:
-    """The class that ``text`` ("aws/gp3,size=500g") names; its options count like those of
-    ``add_volume_details``. UsageError for one that is given both ways."""
+    """The class that ``text`` ("aws/gp3,size=500g") names; the options in it count like those of
+    ``add_volume_details``. Raises UsageError for an option that is given both ways."""
     name, values = _name_and_options(text, option)
     for key, value in values.items():
         if value and getattr(arguments, key):
@@ -149,7 +150,7 @@ def read_promised_figures(
     arguments: argparse.Namespace, catalog: Catalog, volume: VolumeClass,
     size_gib: float | None = None,
 ) -> PromisedFigures:  # fmt: skip
-    """The figures. ``size_gib`` is used without a --size. UsageError."""
+    """The promised figures. ``size_gib`` is used if there is no --size. Raises UsageError."""
     from iopstui.model.volumes.promised import promised_figures
 
     instance = catalog.instance(arguments.instance) if arguments.instance else None

@@ -26,12 +26,10 @@ class CheckedRun:
 
 
 def junit_xml(run: CheckedRun) -> str:
-    """JUnit XML as GitLab, Jenkins and GitHub actions read it: a test case for each check.
-
-    A check that was not met is a ``failure``; one that could not be checked, and a run that
-    failed, is an ``error``. A run without checks and without an error is one test case that passed.
-    """
-    # every character that ``printable`` leaves can be written in XML 1.0
+    """JUnit XML as GitLab, Jenkins and GitHub actions read it, with a test case for each check. A
+    check that was not met is a ``failure``; a check that could not be made, or a run that failed,
+    is an ``error``. A run without checks and without an error is one test case that passed."""
+    # all characters that ``printable`` leaves are allowed in XML 1.0
     cases = [(check.name, *_problem(check)) for check in run.checks]
     if run.error or not cases:
         cases.append(("the run itself", "error" if run.error else "", run.error))
@@ -54,7 +52,7 @@ def junit_xml(run: CheckedRun) -> str:
 
 
 def _problem(check: Check) -> tuple[str, str]:
-    """The element that JUnit has for the outcome ("" for a check that passed), and its text."""
+    """JUnit's element for the outcome ("" for a check that passed), and its text."""
     if check.passed is None:
         return "error", check.text
     return ("" if check.passed else "failure"), check.text
@@ -90,5 +88,5 @@ def _word(check: Check) -> str:
 
 
 def _markdown(text: str) -> str:
-    """``text`` as Markdown shows it, whatever it contains."""
+    """``text``, escaped so that Markdown shows it unchanged."""
     return MARKDOWN_SPECIAL.sub(r"\\\1", printable(text).replace("\n", " "))

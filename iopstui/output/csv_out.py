@@ -1,6 +1,7 @@
 """Frames as CSV: one row per frame. Headings are ids of model/metrics/fields.py.
 
-The main figures only: JSON lines carry everything. Empty is missing."""
+It has the main figures only; JSON lines have everything. An empty cell means that the value is
+missing."""
 
 from __future__ import annotations
 
@@ -25,13 +26,13 @@ _FIRST_COLUMNS = ("t", "wall_ms", "utc", "step", "seconds", "flags")
 _FORMULA = ("=", "+", "-", "@")
 _WAITS = ("ios", "cpu", "above", "queue", "device", "unknown", "cache", "unsent")
 RUN_COLUMNS = ("run", "job", "iodepth", "numjobs", "bs", "tunables", "marks")
-"""The last columns: the run of a frame with its main options, the known tunables, and the marks
-since the frame before."""
+"""The last columns: the run that a frame belongs to, with its main options, the known tunables, and
+the marks since the frame before."""
 _OMITTED = {"ios", "bytes", "n", "bins_of", "bins"}
 
 
 class CsvFile:
-    """Rows of cells under one header; unknown values stay empty."""
+    """Rows of cells below one header; unknown values stay empty."""
 
     def __init__(self, out: TextIO, head: Iterable[str]) -> None:
         self._out = out
@@ -126,8 +127,8 @@ def session_columns(
     on_nvme: bool = False,
 ) -> Iterator[tuple[str, ...]]:
     """The columns of a session with these devices: the sum if there are several, then each device;
-    the flags are one column. ``layers`` are the devices in which I/Os may wait; ``share_source``:
-    "nfs" or "smb" for a target on such a mount, ``on_nvme``: on an NVMe drive."""
+    the flags are one column. ``layers`` are the devices in which I/Os may wait; ``share_source`` is
+    "nfs" or "smb" if the target is on such a mount; ``on_nvme``: it is on an NVMe drive."""
     yield from ((name,) for name in _FIRST_COLUMNS)
     for part in (READ, WRITE, TRIM, TOTAL, "sync"):
         yield from _paths("fio", part)
@@ -162,7 +163,7 @@ def value_at(row: Any, path: Sequence[str]) -> Any:
 
 
 def cell_text(value: Any) -> str:
-    """A value as a cell. A text that a spreadsheet would carry out as a formula has an apostrophe
+    """A value as a cell. A text that a spreadsheet would execute as a formula gets an apostrophe
     before it: names come from other machines."""
     if value is None:
         return ""

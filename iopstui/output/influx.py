@@ -1,9 +1,9 @@
 """Frames and events in InfluxDB's line protocol.
 
 A line is ``measurement,tag=value field=value time`` (InfluxDB documentation, "Line protocol").
-Fields are called and measured as in JSON lines (model/metrics/fields.py), and are floating-point
-numbers without exception, because a field has one type for ever; time is the wall clock's, in ns.
-What is not known is left out."""
+Fields have the names and units of JSON lines (model/metrics/fields.py). They are floating-point
+numbers without exception, because a field can never change its type. The time is the wall clock's,
+in ns. Unknown values are left out."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class InfluxSink:
         self._stream = stream
         self._tags = {"host": host, "target": target.path if target else ""}
         self._clock_ms: float | None = None
-        # events have no wall clock: of those before the first frame it is not known yet
+        # events have no wall-clock time: before the first frame it is not known yet
         self._early: list[Event] = []
 
     def handle(self, event: Event) -> None:
@@ -91,7 +91,7 @@ class InfluxSink:
 
 
 def _points(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], Mapping[str, Any]]]:
-    """The measurements in a frame object, with their own tags and values."""
+    """The measurements in a frame object, each with its tags and values."""
     yield "frame", {}, {key: value for key, value in _scalars(row).items() if key != "wall_ms"}
     fio, kernel = row["fio"], row["kernel"]
     if fio is not None:
@@ -122,7 +122,8 @@ def _scalars(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, float]]:
-    """The numbers in it, those of groups by their path, histograms left out."""
+    """The numbers in ``values``; those in groups are named by their path. Histograms are left
+    out."""
     for key, value in values.items():
         if isinstance(value, dict):
             if key not in _HISTOGRAMS:

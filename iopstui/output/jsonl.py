@@ -1,9 +1,9 @@
 """The session's events as JSON lines: for other programs.
 
-One object a line. The first is ``{"event": "session", "schema": 1, ...}``; every object carries
-its host, so the lines of many machines can be put together. Missing is null; a frame's keys are
-always the same (model/metrics/fields.py lists them), except that a direction without I/O
-and a frame without fio are null as a whole. Output is pure ASCII."""
+One object a line. The first is ``{"event": "session", "schema": 1, ...}``; every object carries its
+host, so the lines of many machines can be put together. A missing value is null. A frame's keys are
+always the same (model/metrics/fields.py lists them), except that a direction without I/O is null as
+a whole, and so is fio's part of a frame without fio. Output is pure ASCII."""
 
 from __future__ import annotations
 
@@ -111,7 +111,9 @@ _PLAIN = frozenset((int, str, bool, type(None)))
 
 def clean(value: Any) -> Any:
     """``value`` as JSON can carry it: string keys, lists, no NaN or infinity, no long tails."""
-    if type(value) in _PLAIN:  # nearly everything: whether it is a Mapping takes long to tell
+    if (
+        type(value) in _PLAIN
+    ):  # nearly all values are of these types, and a test for Mapping takes long
         return value
     if isinstance(value, float):
         return round(value, DECIMALS) if math.isfinite(value) else None

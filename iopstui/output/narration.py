@@ -29,8 +29,8 @@ LOG_LINES = 10
 
 
 class Narrator:
-    """Prints a line for every event that is not a frame. Progress is a ``line`` that is drawn over
-    on a terminal, and elsewhere one in steps of 10 %. Runs that are not ``measured`` have no
+    """Prints a line for every event that is not a frame. Progress is a ``line`` that is overwritten
+    on a terminal; elsewhere it is a new line for each 10 %. Runs that are not ``measured`` have no
     figures."""
 
     def __init__(self, stream: TextIO, out: TextIO | None = None, measured: bool = True) -> None:

@@ -1,6 +1,6 @@
 """One line for each change, for screen readers and logs: no colours, columns or redrawn lines.
 
-Figures come as a status line every some seconds, and only if they differ from those of the line
+Figures are in a status line that comes every few seconds, and only if they differ from the line
 before."""
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from iopstui.session.run_rows import add_run_event, run_outcome
 from iopstui.text import printable
 
 STATUS_EVERY_S = 10.0
-"""Between two status lines at least."""
+"""The least seconds between two status lines."""
 CHANGED, CHANGED_LATENCY, CHANGED_UTIL = 0.1, 0.5, 10.0
 """A figure has changed if it differs by this share; util by this many points."""
 MIN_RATE = 1.0
-"""Rates below this are as good as none."""
+"""Rates below this count as none."""
 MIN_RTT_MS = 0.5
 """Answer times (ms) that differ by less have not changed."""
 QUARTERS = 4
@@ -61,7 +61,7 @@ _AS_WORDS = str.maketrans({"→": "to", "×": "x", "·": "*", "–": "-", "…":
 
 
 class _Rates(Totals):
-    """Means over some seconds, of frames and of the disks in them; the highest p99."""
+    """Means of frames over some seconds, and of the disks in them; and the highest p99."""
 
     FIGURES = (IOPS, BW, DiskRates.r_s, DiskRates.w_s, DiskRates.data_s, DiskRates.util)
 
@@ -117,7 +117,7 @@ class _Rates(Totals):
         return ". ".join(", ".join(part) for part in (fio, disk, self._share_texts()) if part)
 
     def _share_texts(self) -> list[str]:
-        """NFS and SMB mounts: the server's rates and the time of an answer."""
+        """Texts on NFS and SMB mounts: the server's rates and its response time."""
         data = self.share.data
         if data is None:
             return []
@@ -152,8 +152,8 @@ def _util_differs(now: float | None, before: float | None) -> bool:
 class PlainSink:
     """Writes a line for each change to ``out``; ``BrokenPipeError`` is passed on.
 
-    ``target`` says whose figures go into the status line, which comes every ``every_s`` seconds of
-    the session at most."""
+    ``target`` says whose figures go into the status line, which comes at most once in ``every_s``
+    seconds of the session."""
 
     def __init__(self, out: TextIO, target: Target, every_s: float = STATUS_EVERY_S) -> None:
         self._out = out
@@ -265,7 +265,8 @@ class PlainSink:
 
 
 def answer_sentence(answer: Answer, at_s: float | None = None) -> str:
-    """The answer in words alone: signs are not read aloud. "Warning at 0:05: vda is busy"."""
+    """The answer only in words, because signs are not read aloud. "Warning at 0:05: vda is
+    busy"."""
     sign = {GOOD: "Answer", WARNING: "Warning", CRITICAL: "Critical"}[answer.state]
     who = f"; {answer.who}" if answer.who else ""
     at = "" if at_s is None else f" at {units.clock(at_s)}"

@@ -42,7 +42,7 @@ from iopstui.text import printable
 def replay_headless(
     name: str, kind: str, wait: Callable[[], bool] | None = None, plain_every_s: float = 0.0
 ) -> int:
-    """Everything that is in the recording, without waiting. Data on stdout, words on stderr.
+    """Print everything in the recording, without waiting: data on stdout, words on stderr.
 
     With ``wait`` a recording that is still being written is followed (``replay_events``).
     ``plain_every_s`` is the time between plain status lines."""
@@ -50,7 +50,7 @@ def replay_headless(
         fold = ReplayFold(recording.header)
         header = recording.header
         sink: EventSink
-        # lines for InfluxDB are seconds, whatever they were measured for
+        # InfluxDB always gets single seconds, even from an experiment
         if kind not in ("influx", PLAIN) and has_experiment(recording):
             sink = ReplayedExperiments(kind, header, sys.stdout, sys.stderr)
         else:
@@ -74,7 +74,7 @@ def replay_headless(
 
 @contextmanager
 def checking_figures(paths: Sequence[Path]) -> Iterator[None]:
-    """UsageError where a recording holds impossible figures: not iopstui's writing."""
+    """Raises UsageError if a recording has impossible figures, which iopstui does not write."""
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
@@ -149,7 +149,7 @@ class ReplayedExperiments:
             self._sink = None
 
     def close(self) -> None:
-        """Close; print what there is of an experiment that has no end."""
+        """Close; print what there is of an experiment whose end is missing."""
         self._end()
         if self._lines is not None:
             self._lines.close()

@@ -29,13 +29,13 @@ from iopstui.model.metrics.frame_figures import EVENT
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.pages.nvme import PATH
 
-# A document with all schemas: a JSON line at the top, each kind of line and document in
-# ``$defs``.
+# A document with all schemas: at the top that of a JSON line, in ``$defs`` those of each kind of
+# line and document.
 
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 DOCUMENT = "document."
-"""Prefix of the names of documents, which are not lines."""
+"""The prefix for the names of documents, as distinct from lines."""
 
 
 def schema(strict: bool = False) -> Schema:
@@ -87,7 +87,7 @@ def _devices(strict: bool) -> Schema:
         "rates": keyed(record(rates, strict)),
         "drive": of_type(DriveFacts, strict),
     }
-    # only of `devices DEVICE`, and of an NVMe drive, a zoned device, or a SATA or SAS disk
+    # only in `devices DEVICE`, for an NVMe drive, a zoned device, or a SATA or SAS disk
     devices["properties"]["nvme"] = record(nvme, strict)
     devices["properties"]["zones"] = of_type(Zones, strict)
     devices["properties"]["smart"] = of_type(DiskHealth, strict)
@@ -127,10 +127,10 @@ def _report() -> Schema:
     )  # fmt: skip
 
 
-# JSON Schema (draft 2020-12) of Python's types, as iopstui.output.jsonl.clean writes their values.
+# JSON Schema (draft 2020-12) for Python's types, as iopstui.output.jsonl.clean writes their values.
 #
-# ``strict`` schemas know no further keys, which is what the tests hold the program to. What users
-# get is open: keys may be added (docs/guide/data.md).
+# ``strict`` schemas allow no further keys; the tests check the program against them. Users get open
+# schemas: keys may be added (docs/guide/data.md).
 
 
 Schema = dict[str, Any]
@@ -313,7 +313,7 @@ def line_schemas(strict: bool) -> dict[str, Schema]:
     of_mean = "job", "settings", "point", "little"
     means = [{"place": INTEGER, **{key: point[key] for key in of_mean}} for point in points]
     schemas["point_mean"] = {"anyOf": [_line("point_mean", mean, strict) for mean in means]}
-    # of a sweep's point, not of a run of its own
+    # in a sweep's point, but not in a single run
     judged = {"index": INTEGER, **_event(ExpectationChecked, strict)}
     del judged["step"]
     schemas["judged"] = {"anyOf": [schemas["judged"], _line("judged", judged, strict)]}
@@ -333,7 +333,7 @@ def _event(event_type: type, strict: bool) -> Keys:
 
 
 def _point(of: type[Point], strict: bool) -> Keys:
-    """A run of a sweep or a comparison; ``in_flight`` is the sweep's own."""
+    """A run of a sweep or a comparison; only the sweep has ``in_flight``."""
     own = dict.fromkeys(OF_HOSTS if of is HostPoint else (), NUMBER)
     figures = record({**own, **of_dataclass(of, strict)}, strict)
     figures["properties"]["in_flight"] = NUMBER

@@ -37,7 +37,7 @@ class NarratedSink:
         self._answer: Answer | None = None
 
     def handle(self, event: Event) -> None:
-        """Pass the event to the data, and unless it is a frame, to the words."""
+        """Pass the event to the data sink, and unless it is a frame, to the narration."""
         self._data.handle(event)
         self._narrator.handle(event)
         match event:
@@ -78,7 +78,7 @@ class StatusSink:
 
 
 PLAIN = "plain"
-"""One line a change (output/plain.py), with the option --plain."""
+"""One line for each change (output/plain.py), with the option --plain."""
 
 
 def make_sink(
@@ -86,7 +86,7 @@ def make_sink(
 ) -> EventSink:
     """The sink for --format ``kind`` ("table", "jsonl", "csv" or "influx") or PLAIN, with a status
     line every ``every_s`` seconds."""
-    # only the one that is asked for is loaded
+    # only the requested one is imported
     if kind == PLAIN:
         from iopstui.output.plain import PlainSink
 
@@ -115,8 +115,8 @@ def make_watch_sink(
     kind: str, out: TextIO, err: TextIO, target: Target, host: str, probed: bool,
     every_s: float = 0.0,
 ) -> EventSink:  # fmt: skip
-    """The sink of a watch, which runs no job: as ``make_sink``. ``probed``: the kernel probe is
-    on."""
+    """The sink of a watch, which runs no job; otherwise like ``make_sink``. ``probed``: the kernel
+    probe is on."""
     if kind == "table" and target.shares and not target.devices_below:
         from iopstui.output.watch.share_table import ShareTable
 

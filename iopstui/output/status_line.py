@@ -1,6 +1,7 @@
 """A progress line on a terminal that is overwritten in place.
 
-Where standard error is a file or a pipe there is none: lines for a log are the narration's."""
+If standard error is a file or a pipe, there is no such line: the narration writes lines for
+logs."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ class StatusLine:
     def clear(self) -> None:
         """Make room for another line."""
         if self._drawn:
-            # never more than fits: what is wrapped can't be drawn over
+            # never more than fits: a wrapped line can't be overwritten
             blanks = " " * min(self._drawn, self._columns() - 1)
             self._stream.write(f"\r{blanks}\r")
             self._stream.flush()

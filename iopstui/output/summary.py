@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 NAME_WIDTH = 14
 WIDTH = 80
 MAX_ROWS = 16
-# percent of a device's requests that the probe may lack without a word
+# percentage of a device's requests that the probe may miss before that is mentioned
 SHOWN_MISSING = 0.01
 SHOWN_SLOWEST = 3
 SHOWN_ROWS = 5
@@ -84,12 +84,11 @@ def summary_text(
     waits: Waits | None = None,
     answer: Answer | None = None,
 ) -> str:
-    """A table of at most 80 columns from ``model.summary.fio_summary``; exact figures.
-
-    ``frames_total`` are the frames of the same run: the last lines then say whether they hold
-    just as many I/Os and bytes as fio counted otherwise. ``waits`` are the run's means: where its
-    I/Os were in flight, ``answer`` the last one given of it; one that only has the figures of its
-    second is left out. Of many rows only the groups' sums are shown."""
+    """A table of at most 80 columns with exact figures, from ``model.summary.fio_summary``.
+    ``frames_total`` sums the frames of the same run: with it, the last lines say whether the frames
+    have as many I/Os and bytes as fio counted otherwise. ``waits`` says where the run's I/Os were
+    in flight on average. ``answer`` is the last answer in the run; one that only has the figures of
+    its second is left out. If there are many rows, only the groups' sums are shown."""
     rows = summary["rows"]
     by_device = len(rows) <= MAX_ROWS
     lines = []
@@ -114,7 +113,7 @@ def summary_text(
 
 
 def _wrapped(text: str, more: str = "  ", first: str = "") -> list[str]:
-    """Lines of at most 80 columns; ``first`` stands before the first one, ``more`` before the
+    """Lines of at most 80 columns; ``first`` is put before the first one, ``more`` before the
     others."""
     import textwrap
 
@@ -131,8 +130,8 @@ def interruption(summary: Mapping[str, Any]) -> str:
 
 
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
-    """Do the frames agree with fio's count, by counters that they are not made of, and which of
-    them do not hold by themselves?"""
+    """Sentences on whether the frames agree with counters of fio's that they are not made from, and
+    on which rows can't be verified by themselves."""
     return _sum_text(summary, frames) + _rows_text(frames)
 
 
@@ -230,7 +229,7 @@ def slowest_text(total: SlowestTotal) -> str:
 
 
 def slow_ios_text(summary: Mapping[str, Any]) -> str:
-    """The slowest I/Os by fio's own log, in at most 80 columns; "" if it was not asked for one."""
+    """The slowest I/Os by fio's own log, in at most 80 columns; "" if no log was requested."""
     ios = summary.get("slowest_ios")
     if not ios:
         return ""
@@ -257,7 +256,8 @@ def slow_io_text(io: SlowIo) -> str:
 
 
 def share_text(share: RunShare) -> str:
-    """The run's operations on its NFS or SMB mount, in at most 80 columns; "": there were none."""
+    """The run's operations on its NFS or SMB mount, in at most 80 columns; "" if there were
+    none."""
     lines: list[str] = []
     for name, rates in share.operations.items():
         if rates.ops:
@@ -284,7 +284,7 @@ def operation_text(rates: OperationRates) -> str:
 
 
 def drives_text(drives: RunDrives) -> str:
-    """What the run did to its NVMe drives by their own counters, in at most 80 columns; "" if none
+    """What the run did to its NVMe drives, by their own counters, in at most 80 columns; "" if none
     was read."""
     lines: list[str] = []
     for name, figures in drives.rows():
@@ -315,8 +315,8 @@ def energy_text(energy: RunEnergy) -> str:
 
 
 def drive_texts(figures: Mapping[str, float | None]) -> Iterator[str]:
-    """One drive's figures of a run in words; counters that did not grow are left out, but for
-    media errors."""
+    """One drive's figures of a run in words; counters that did not grow are left out, except media
+    errors."""
     if figures["temperature"] is not None:
         yield f"at most {figures['temperature']:.0f} °C"
     for name, verb in (("bytes_written", "written"), ("bytes_read", "read")):
@@ -354,7 +354,8 @@ def _table_rows(
     name: str, directions: Mapping[str, Mapping[str, Any]], final: bool
 ) -> Iterator[str]:
     for direction, part in directions.items():
-        # a report that is not final divides I/Os that were counted late by an earlier run time
+        # in a report that is not final, fio divides I/Os that were counted late by an earlier run
+        # time
         cells = texts(FINAL_RATES, part if final else {})
         if "percentiles" in part:
             cells += texts(_COLUMNS[len(cells) :], part)
@@ -363,8 +364,8 @@ def _table_rows(
 
 
 def syncs_of(row: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The syncs of a row of fio's report as one more direction, by its name; fio states no rate of
-    them, so that of the run's time is taken."""
+    """The syncs in a row of fio's report, as one more direction by its name. fio states no rate for
+    them, so it is computed from the run's time."""
     sync = row.get("sync")
     if not sync or not (sync["completed"] or sync["clat_mean_ns"]):
         return {}

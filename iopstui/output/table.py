@@ -1,8 +1,9 @@
 """Frames as a live table of 80 columns, for use without a screen.
 
-The table goes to one stream (stdout), everything said in words to the other (stderr). fio's
-figures stand on the left, the device's on the right, of the same second; of several devices their
-sum, and below it each of them. What lies below a device has a row of its own, too."""
+The table goes to one stream (stdout), everything said in words to the other (stderr). For the same
+second, fio's figures are on the left and the device's on the right. If there are several devices,
+their sum comes first, and below it each of them. Devices below a device have rows of their own,
+too."""
 
 from __future__ import annotations
 
@@ -95,8 +96,8 @@ SHARE = (
     OperationRates.rtt.column("data", title="RTT", width=6, form=units.dense_ms),
     OperationRates.resent.column("data", title="retr", width=4),
 )
-"""Columns for an NFS mount, in place of the device's: reads and writes, and of both together the
-round-trip time and how many were sent again."""
+"""The columns for an NFS mount, in place of the device's: reads and writes, and for both together
+the round-trip time and how many were sent again."""
 SMB_SHARE = (
     *SHARE[:2],
     OperationRates.latency.column("data", title="lat", width=6, form=units.dense_ms),
@@ -106,10 +107,9 @@ SMB_SHARE = (
 
 
 class TableSink:
-    """Prints one row per frame, and fio's final figures at the end. Passes ``BrokenPipeError``
-    on.
+    """Prints one row per frame, and fio's final figures at the end. Passes ``BrokenPipeError`` on.
 
-    ``target`` says whose figures make the right half (``None``: no device's)."""
+    ``target`` says whose figures are in the right half (``None``: no device's)."""
 
     def __init__(self, out: TextIO, err: TextIO, target: Target | None = None) -> None:
         self._out = out
@@ -232,7 +232,8 @@ def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> li
 
 
 def discard_rows(disk: DiskRates | None) -> Iterator[str]:
-    """A row for an interval with discards, with their own latency: they have no columns."""
+    """A row about the discards in an interval, with their own latency, because they have no
+    columns."""
     if disk is not None and disk.d_s:
         # the kernel gives the sum of their latencies in ms
         took = f"{units.milliseconds(disk.d_await)} each"
@@ -241,7 +242,8 @@ def discard_rows(disk: DiskRates | None) -> Iterator[str]:
 
 
 def _has_figures(target: Target) -> bool:
-    """Whether the right half of the table has any: a file system in memory has no device."""
+    """Whether the right half of the table has any figures: a file system in memory has no
+    device."""
     return bool(target.devices_below or target.shares)
 
 

@@ -60,7 +60,7 @@ class ContainerView:
     sees_cgroups: bool
 
     def missing_features(self) -> Iterator[tuple[str, str]]:
-        """Yield (what is not shown, what to mount or set) for each missing part."""
+        """Yield a pair for each missing part: what is not shown, and what to mount or set."""
         if self.disk_count > self.device_count:
             yield "disks' queues, models and layers, watch and live of a disk", "-v /sys:/sys:ro"
         if self.node_count < self.device_count:
@@ -100,7 +100,7 @@ def inspect_container(roots: Roots) -> ContainerView | None:
 
 
 def _active_disks(roots: Roots) -> list[str]:
-    """Devices that have done I/O, of those that the kernel counts."""
+    """Those devices that have done I/O, among all that the kernel counts."""
     stats = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
     return [name for name, disk in stats.items() if disk.reads or disk.writes]
 
@@ -239,7 +239,7 @@ def _raw_reading(roots: Roots) -> Check | None:
 
 
 def _how_to_open(errors: Mapping[str, OSError]) -> str:
-    """How the first of the disks that can't be opened could be."""
+    """How the first of the disks that can't be opened could be made accessible."""
     for path, error in errors.items():
         if error.errno in PERMISSION_ERRNOS:
             return how_to_open(path)
@@ -267,13 +267,14 @@ def _energy(roots: Roots) -> Check:
     if not reason:
         return Check("energy", OK, "the CPU's energy counters (RAPL) can be read")
     message = f"{reason}; watts and I/Os per joule are not shown"
-    # most machines without these counters are virtual, so there is no remedy to name
+    # most machines without these counters are virtual, so there is no remedy to suggest
     return Check("energy", LACKS, message, "sudo iopstui ...") if "root" in reason else Check(
         "energy", OK, message)  # fmt: skip
 
 
 def _shares(roots: Roots) -> Check | None:
-    """File systems of servers and programs; not autofs, because asking would mount unused ones."""
+    """Check file systems of servers and programs; not autofs, because a look would mount unused
+    ones."""
     mounts = {Path(mount.mountpoint): mount for mount in read_own_mounts(roots)
               if is_network_mount(mount) and mount.fstype != "autofs"}  # fmt: skip
     if not mounts:
@@ -288,7 +289,7 @@ def _shares(roots: Roots) -> Check | None:
 
 
 def _smb(roots: Roots) -> Check | None:
-    """What can be measured of SMB mounts; no server is asked."""
+    """Check what can be measured on SMB mounts, without asking a server."""
     shares = dict.fromkeys(mount.source for mount in read_own_mounts(roots) if mount.fstype in SMB)
     if not shares:
         return None

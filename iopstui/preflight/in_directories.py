@@ -1,4 +1,4 @@
-"""Prepare a job on scratch files, in directories of its own."""
+"""Prepare a job on scratch files, in directories that iopstui creates."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _prepare_on_scratch(examined: LoadedRequest, scratch: Scratch) -> PreparedJo
         examined.label, describe_job(text), text, facts, files, scratch.path, layout, total
     )
     prepared.scratch, prepared.logs, prepared.file_sizes = scratch, logs, by_name
-    # files of other points of an experiment, which had more jobs or others
+    # files of other points of an experiment, which had more or other jobs
     prepared.other_bytes = max(0, scratch.used_bytes() - sum(map(_allocated, files)))
     largest_bytes = max(by_name.values(), default=0)
     # fio makes the first of several files longer by a block (filesetup.c)
@@ -125,8 +125,8 @@ def _prepare_on_scratch(examined: LoadedRequest, scratch: Scratch) -> PreparedJo
 
 def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, str]:
     """Options that put a file of a section into each of ``count`` directories (safety/scratch.py:
-    links 0, 1 ...): those that its jobs share by their names, those of each job's own by fio's
-    numbers of its files."""
+    links 0, 1 ...). Files that the section's jobs share are given by names, a job's own files by
+    fio's numbering of them."""
     if name:
         names = name.split(":")
         return {"filename": ":".join(f"{n}/{file}" for file in names for n in range(count))}
@@ -146,7 +146,7 @@ def _is_laid_out(files: Sequence[str], total: int) -> bool:
 
 
 def _allocated(file: str) -> int:
-    """Bytes that a file takes; 0 if it is not there yet."""
+    """The bytes that a file occupies; 0 if it does not exist yet."""
     try:
         return os.stat(file).st_blocks * 512
     except OSError:

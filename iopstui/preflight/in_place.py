@@ -37,12 +37,13 @@ from iopstui.safety import scratch
 from iopstui.safety.write_guard import CheckedJob, WriteGuard
 from iopstui.text import printable
 
-# what can be written between two checks of the free space
+# how much can be written between two checks of the free space
 QUICK_BYTES = 1 << 30
 
 
 def prepare_in_place(examined: LoadedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
-    """Prepare a job on the target's device or file, or on those that the job names."""
+    """Prepare a job on the target's device or file, or on the devices and files that the job
+    names."""
     target = examined.target
     text = (
         _text_on_own_files(examined)
@@ -74,8 +75,8 @@ def prepare_in_place(examined: LoadedRequest, devices: Mapping[str, BlockDevice]
 
 
 def _stage(prepared: PreparedJob) -> None:
-    """Files that the job names and that don't exist are made apart from all others. A reading job
-    has them made first, because it is run with --readonly afterwards."""
+    """Have files that the job names and that don't exist created apart from all others. For a job
+    that only reads, they are created first, because it then runs with --readonly."""
     if all(map(os.path.exists, prepared.files)):
         return
     staging = prepared.staging = Staging(prepared.text, prepared.facts.sections, prepared.cwd)
@@ -101,7 +102,7 @@ def _size(path: Path) -> int | None:
 
 
 def _largest_file(prepared: PreparedJob) -> int | None:
-    """Maximum length of a file: the free space but for 5 %, or an equal share of it if little is
+    """The maximum length of a file: the free space except 5 %, or an equal share of it if little is
     free. ``None``: the job has only devices."""
     files = [name for name in prepared.files if not _is_device(name)]
     if not files:
@@ -140,7 +141,8 @@ def _text_on_target(
     elif examined.request.size:
         overrides["size"] = _size_of_each(examined.request.size, len(paths))
     elif target.kind == kinds.FILE:
-        # a job larger than the file would make fio extend it; it shares size= out among files
+        # with a job larger than the file, fio would extend the file; it divides size= among the
+        # files
         smallest = min(Path(path).stat().st_size for path in paths)
         overrides["size"] = str(_capped_size(text, len(paths) * smallest))
     return jobfile.with_overrides(
@@ -169,9 +171,9 @@ def _capped_size(text: str, size: int) -> int:
 
 # Jobs that send NVMe commands past the block layer (ioengine=io_uring_cmd).
 #
-# They open the namespace's generic device (/dev/ng0n1) in place of its block device, which stays
-# the target: it is what is checked, locked, reserved and, as far as the kernel counts them,
-# measured.
+# They open the namespace's generic device (/dev/ng0n1) instead of its block device. The block
+# device stays the target: it is checked, locked and reserved, and it is measured as far as the
+# kernel counts such commands.
 
 
 _DIRECT = sorted(jobfile.option_names("direct"))
@@ -179,8 +181,8 @@ _DIRECT = sorted(jobfile.option_names("direct"))
 
 def passthrough_options(text: str, target: Target, roots: Roots) -> Mapping[int, Mapping[str, str]]:
     """The options of each section of ``text`` by its index, if one passes commands through: that
-    one opens the generic device, which can't be opened with O_DIRECT. UsageError where the target
-    has no generic device, or is one and a section would do ordinary I/O on it."""
+    one opens the generic device, which can't be opened with O_DIRECT. Raises UsageError if the
+    target has no generic device, or if it is one and a section would do ordinary I/O on it."""
     per_section: dict[int, dict[str, str]] = {}
     jobs = jobfile.effective_sections(text)
     for index, job in enumerate(jobs):
@@ -192,7 +194,7 @@ def passthrough_options(text: str, target: Target, roots: Roots) -> Mapping[int,
         else:
             _check_ordinary(job.name, engine(job.options), target.places)
     for index, job in enumerate(jobs if per_section else ()):
-        # an option that one section sets must be set for all
+        # an option that is set for one section must be set for all
         per_section.setdefault(
             index, {name: job.options[name] for name in _DIRECT if name in job.options}
         )
@@ -233,7 +235,7 @@ _AREA_OPTIONS = ("offset", "offset_increment", "zonemode", "zonesize", "zonerang
 
 
 def check_part(part: TargetPart | None, target: Target | None) -> None:
-    """UsageError for a part of something that has none."""
+    """Raises UsageError if the target can't be divided into parts."""
     if part is None:
         return
     if target is None:
@@ -255,8 +257,8 @@ def area_options(
     text: str,
     devices: Mapping[str, BlockDevice],
 ) -> dict[str, str]:
-    """fio's offset= and size= for ``part`` of every place of the target. ``size`` is the user's
-    for the whole target, ``text`` the job. UsageError if it cannot be divided."""
+    """fio's offset= and size= for ``part`` of every place of the target. ``size`` is the user's for
+    the whole target, ``text`` the job. Raises UsageError if the target can't be divided."""
     jobs = jobfile.effective_sections(text)
     for job in jobs:
         areas = [name for name in _AREA_OPTIONS if name in job.options]
@@ -282,7 +284,7 @@ def area_options(
             f"{size_text(unit)}.",
             "Use a larger file, or fewer machines.",
         )
-    # fio shares size= out among the files of a job
+    # fio divides size= among the files of a job
     return {"offset": str(offset), "size": str(length * len(target.places))}
 
 
@@ -291,7 +293,7 @@ def _requested_bytes(size: str, target_bytes: int, target: Target) -> int:
     if not requested:
         raise UsageError(f"--size {size!r} is not a size.", "For example: --size 512m")
     if requested > target_bytes:
-        # machines that each make it longer could cut off what another has written
+        # if several machines extended the file, one could cut off what another has written
         path = printable(target.places[0].path)
         hint = "Leave out --size."
         if target.kind == kinds.FILE:

@@ -39,12 +39,10 @@ def prepare(
     active: ActiveRun | None = None,
     lent: LentScratch | None = None,
 ) -> PreparedJob:
-    """Everything short of starting fio. ``target`` is ``None`` if the job names its own files.
-
-    ``private`` is the run's private directory, ``active`` the run that this one replaces, ``lent``
-    the scratch directory that it uses, where it shares one.
-    Raises UsageError, Refused or Missing; then nothing was created and nothing is left, except on
-    a mount whose server has gone away."""
+    """Do everything before the start of fio. ``target`` is ``None`` if the job names its own files.
+    ``private`` is the run's private directory, ``active`` is the run that this one replaces,
+    ``lent`` is the scratch directory that it uses if it shares one. Raises UsageError, Refused or
+    Missing; then nothing is left behind, except on a mount whose server is gone."""
     cwd = Path.cwd()
     places = [cwd / request.job, *(Path(place.path) for place in (target.places if target else ()))]
     signal = cancel_flag()
@@ -68,7 +66,7 @@ def prepare(
 def _checked_overrides(
     request: RunRequest, text: str, target: Target | None, roots: Roots
 ) -> dict[str, str]:
-    """The options to change in the job. Raises UsageError for those that must not be."""
+    """The options to change in the job. Raises UsageError for options that must not be changed."""
     _check_replay(request, target)
     check_part(request.part, target)
     overrides = {**_without_verify_state(text), **_implied_options(request.overrides)}
@@ -115,8 +113,8 @@ def _requested_options(text: str, request: RunRequest) -> dict[str, str]:
 
 
 def require_target(path: Path, text: str, target: Target | None) -> None:
-    """UsageError for a job that needs a target and has none: fio would create its files in the
-    current directory and leave them there."""
+    """Raises UsageError for a job that needs a target and has none: fio would create its files in
+    the current directory and leave them there."""
     if target is None and (is_shipped(path) or not sets_filename(text)):
         raise UsageError(
             f"The job {path.name} names no files, and there is no target.",
@@ -134,7 +132,8 @@ def _check_replay(request: RunRequest, target: Target | None) -> None:
 
 
 def _without_verify_state(text: str) -> dict[str, str]:
-    """fio saves how far a verify came in its current directory, where it may make nothing."""
+    """Options that keep fio from saving a verify's progress in its current directory, where it may
+    create nothing."""
     names = {name for section in jobfile.sections(text) for name in section.options}
     if "verify" not in names or "verify_state_save" in names:
         return {}
@@ -158,8 +157,9 @@ def bind_jobs(
     target: Target | None,
     devices: Mapping[str, BlockDevice],
 ) -> Binding:
-    """The CPUs that give each fio job another hardware queue; UsageError where there is none. Of
-    several devices the first one's queues decide, because every job uses all of them."""
+    """The CPUs with which each fio job uses another hardware queue. If there are several devices,
+    the queues of the first decide, because every job uses all devices. Raises UsageError if there
+    are no queues."""
     stacks = target.stacks if target is not None else {}
     device_stacks = ([devices[name] for name in (top, *below)] for top, below in stacks.items())
     first_queued = (

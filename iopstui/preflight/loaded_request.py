@@ -25,9 +25,10 @@ ROWS_BEFORE_GROUPING = 16
 
 @dataclass(frozen=True, slots=True)
 class LoadedRequest:
-    """A request after a first look: the job file ``path`` with its ``text``, and the options that
-    are changed in it. ``target`` is ``None`` if the job names its own files. ``active``: the run
-    that this one replaces without a pause. ``lent``: the scratch directory that it may use."""
+    """A request after a first look at its job file ``path``: with the file's ``text``, and the
+    options that are changed in it. ``target`` is ``None`` if the job names its own files.
+    ``active``: the run that this one replaces without a pause. ``lent``: the scratch directory that
+    it may use."""
 
     request: RunRequest
     target: Target | None
@@ -56,8 +57,8 @@ class LoadedRequest:
 
 
 def refuse_unfenced(examined: LoadedRequest, prepared: PreparedJob) -> None:
-    """Refused if the kernel has no fence: then only iopstui's own checks would protect other files
-    from the user's job file."""
+    """Raises Refused if the kernel has no fence: then only iopstui's own checks would protect other
+    files from the user's job file."""
     if fence_kind() != NONE or examined.request.no_fence or is_shipped(examined.path):
         return
     if prepared.makes_files:
@@ -69,7 +70,8 @@ def refuse_unfenced(examined: LoadedRequest, prepared: PreparedJob) -> None:
 
 
 def group_reporting(text: str, overrides: Mapping[str, str]) -> dict[str, str]:
-    """One row for all clones of a job: a document for 64 rows would cost fio 40 ms a second."""
+    """Options for one row for all clones of a job: a document with 64 rows would cost fio 40 ms a
+    second."""
     options = dict(overrides)
     jobs = jobfile.effective_sections(jobfile.with_overrides(text, overrides))
     rows = sum(count_of(job.options.get("numjobs")) for job in jobs)

@@ -22,7 +22,8 @@ from iopstui.safety import scratch
 from iopstui.safety.write_guard import WriteGuard
 
 SPARE_BYTES = 16 << 20
-# room for fio's own documents: its main process writes them and lays out; its jobs write none
+# room for fio's own documents: its main process, which also lays out files, writes them; its jobs
+# write none
 MIN_LAYOUT, MIN_RUN = 4 << 20, 8 << 20
 MIN_LOGGED = 1 << 30
 TRACE = "replay.log"
@@ -30,14 +31,14 @@ TRACE = "replay.log"
 
 @dataclass(slots=True)
 class PreparedJob:
-    """A job that is ready to run. ``text`` is the job file; ``files`` what it opens by name
-    (absolute); ``layout_text`` creates the files first (``None``: nothing to create) with
-    ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``shares_scratch``;
-    ``other_bytes`` are in files that other runs have made there.
-    ``staging`` is where missing files are created, ``logs`` where fio writes its logs.
-    ``max_file_bytes`` is how long a file may become. ``file_sizes`` are the bytes of each scratch
-    file. ``options`` are the requested options, by which runs are compared. ``trace``: requests
-    that the run replays, as fio's iolog."""
+    """A job that is ready to run. ``text`` is the job file; ``files`` are those it opens, by
+    absolute names; ``layout_text`` is the job that creates the files first (``None``: nothing to
+    create), with ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless
+    ``shares_scratch``; ``other_bytes`` are in files that other runs have made there. ``staging`` is
+    where missing files are created, ``logs`` where fio writes its logs. ``max_file_bytes`` is how
+    long a file may become. ``file_sizes`` are the bytes of each scratch file. ``options`` are the
+    requested options, by which runs are compared. ``trace`` has the requests that the run replays,
+    as fio's iolog."""
 
     name: str
     title: str
@@ -61,7 +62,7 @@ class PreparedJob:
 
     @property
     def read_only(self) -> bool:
-        """True if no section writes according to fio, which then runs with --readonly."""
+        """True if, according to fio, no section writes; fio then runs with --readonly."""
         return not self.facts.writes
 
     @property
@@ -119,7 +120,7 @@ class PreparedJob:
         )
 
     def _neighbouring_files(self) -> tuple[Grant, ...]:
-        """Files beside those to be laid out: fio asks how large they are."""
+        """The files beside those to be laid out: fio looks at their sizes."""
         grants = []
         for name in self.files if self.staging is not None else ():
             with contextlib.suppress(OSError):
@@ -157,8 +158,8 @@ class PreparedJob:
             self.staging = None
 
     def publish(self) -> list[str]:
-        """Give the run's new files their names; sentences about those where that
-        failed."""
+        """Give the run's new files their final names. Returns a sentence for each file for which
+        that failed."""
         messages = self.staging.publish() if self.staging is not None and self.makes_files else []
         return [*messages, *(self.logs.publish() if self.logs is not None else ())]
 
@@ -188,7 +189,7 @@ def write_job(prepared: PreparedJob, private: Path, layout: bool) -> Path:
         text = jobfile.with_overrides(text, prepared.logs.options)
     if not prepared.trace:
         return write_text(private, JOB, text)
-    # fio (3.33) crashes with directory= beside a trace, whose file is in its current directory
+    # fio (3.33) crashes with directory= and a trace; the trace's file is in its current directory
     log = write_text(private, TRACE, prepared.trace)
     replayed = jobfile.with_overrides(
         text, {"read_iolog": escape_path(str(log))}, removed=("directory",)

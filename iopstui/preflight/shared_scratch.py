@@ -1,7 +1,7 @@
 """A scratch directory for several fio runs that is always removed at the end.
 
-During a run fio's guard removes the directory if iopstui is killed. Between two runs no guard of
-fio's is active, so this class starts one of its own for the whole time."""
+During a run fio's guard removes the directory if iopstui is killed. Between two runs fio has no
+guard, so this class starts its own guard for the whole time."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from iopstui.safety.scratch import Scratch, make_scratches
 @dataclass(frozen=True, slots=True)
 class LentScratch:
     """A scratch directory whose files a run uses again, and whose owner removes it. ``max_bytes``
-    limits each file without a size of its own, so that a point with more jobs has files of the same
-    size."""
+    limits each file for which the job gives no size, so that a point with more jobs has files of
+    the same size."""
 
     scratch: Scratch
     max_bytes: int | None = None
 
 
 class SharedScratch:
-    """Creates the directory, one in each of several; ``close`` removes them."""
+    """Creates the directory, or one in each of several; ``close`` removes them."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self._private = private_directory()
@@ -40,7 +40,7 @@ class SharedScratch:
         self._guard: subprocess.Popen[bytes] | None = None
         guard = isolated_command(fio_guard)
         places = [str(self._private), "-", *map(str, self.scratch.paths)]
-        # without it the next start of iopstui would remove what a SIGKILL left
+        # without it, what a SIGKILL leaves would stay until the next start of iopstui
         with contextlib.suppress(OSError):
             self._guard = subprocess.Popen(
                 [*guard, *places, "--", "sleep", "infinity"],
@@ -51,7 +51,7 @@ class SharedScratch:
             )
 
     def close(self) -> None:
-        """No run uses it any more: remove it."""
+        """Remove the directory, because no run uses it any more."""
         self.scratch.close()
         if self._guard is not None and self._guard.stdin is not None:
             with contextlib.suppress(OSError):

@@ -1,10 +1,10 @@
 """Create new files of a job next to their final paths, and move them there when complete.
 
 fio removes a file before it recreates it, and creates what it does not find. So it never gets the
-right to make anything in a directory that holds other people's files: it works in a directory of
-iopstui beside it, on the same file system, in which every name of the job is either still free or a
-symbolic link to the existing file. The files that fio created are then moved to their final names,
-which must still be free."""
+right to create anything in a directory that has other people's files. It works in a directory of
+iopstui's inside that one, on the same file system, in which every name of the job is either still
+free or a symbolic link to the existing file. The files that fio created are then moved to their
+final names, which must still be free."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ _RENAME_NOREPLACE = 1
 
 @dataclass(slots=True)
 class _StagingDirectory:
-    """A scratch directory inside ``parent``. Both stay open, so that nobody can replace them."""
+    """A scratch directory inside ``parent``. Both are kept open, so that nobody can replace
+    them."""
 
     scratch: Scratch
     parent: int
 
     def move(self, name: str) -> None:
-        """rename(2) to the parent, where the name must be free (RENAME_NOREPLACE); where the file
-        system knows no such thing a second link(2), which is refused as well. Raises OSError."""
+        """Rename a file to the parent, where the name must be free (RENAME_NOREPLACE). If the file
+        system does not support that, make a second link(2), which fails as well if the name is
+        taken. Raises OSError."""
         libc = ctypes.CDLL(None, use_errno=True)
         raw = os.fsencode(name)
         if libc.renameat2(self.scratch.fd, raw, self.parent, raw, _RENAME_NOREPLACE) == 0:
@@ -63,7 +65,7 @@ class Staging:
 
     def __init__(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> None:
         self._directories: dict[str, _StagingDirectory] = {}
-        # existing files that the job names beside new ones; their directories are left alone
+        # existing files that the job names besides new ones; their directories are left alone
         self.link_directory: Path | None = None
         """The directory that holds nothing but links, if there is one."""
         # where the file belongs -> where fio works
@@ -90,7 +92,7 @@ class Staging:
         return sum(scratch.used_bytes() for scratch in self.directories)
 
     def publish(self) -> list[str]:
-        """Move the files that fio has made to their places. Returns in words what could not be
+        """Move the files that fio has made to their places. Returns sentences on what could not be
         moved."""
         messages = []
         for path in self._staged_paths:
@@ -108,7 +110,8 @@ class Staging:
         return [*messages, *self._replaced_files()]
 
     def _replaced_files(self) -> Iterator[str]:
-        """fio recreates a file that is too small for the job: then the link is gone."""
+        """Sentences on files whose links fio has replaced: it recreates a file that is too small
+        for the job."""
         for path, staged in self._links.items():
             if os.path.lexists(staged) and not os.path.islink(staged):
                 yield (
@@ -164,7 +167,8 @@ class Staging:
         return self._stage_new(parent, name)
 
     def _stage_generated(self, path: str) -> None:
-        """Return the staged path of a file that fio names itself: all of a directory are in one."""
+        """Return the staged path of a file that fio names itself: all files of one directory are
+        staged in one."""
         parent, name = _directory_and_name(path)
         staged = os.path.join(self._staging_directory(parent), name)
         if not os.path.lexists(path):
@@ -182,7 +186,7 @@ class Staging:
             return self._links[final_path]
         if self.link_directory is None:
             self.link_directory = private_directory()
-        # not all in one directory: two may have the same name
+        # not all are in one directory, because two may have the same name
         directory = self.link_directory / str(len(self._links))
         directory.mkdir()
         staged = str(directory / os.path.basename(final_path))
@@ -251,5 +255,5 @@ def _is_special(path: str) -> bool:
 
 
 def _directories(options: Mapping[str, str]) -> list[str]:
-    """The values of directory=, the current directory without it."""
+    """The values of directory=; the current directory if it is not set."""
     return split_paths(options.get("directory", "")) or ["."]

@@ -21,16 +21,15 @@ from iopstui.preflight.inspection import inspect_text
 def target_named_by_job(
     job: str, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Target | None:
-    """All places that a job names its files in; ``None`` if the job names none.
-
-    Shipped jobs never do: their ``filename=`` only says that all threads share one file. A
-    file that does not exist yet is watched through its directory. The first of several files on one
-    block device (or in one file system without any) stands for all."""
+    """All places of the files that a job names; ``None`` if the job names none. Shipped jobs never
+    name files: their ``filename=`` only says that all threads share one file. A file that does not
+    exist yet is watched through its directory. The first of several files on one block device (or
+    in one file system that has no device) stands for all."""
     path = find_job(job)
     text = read_job(path)
     if is_shipped(path) or not sets_filename(text):
         return None
-    # fio looks at them when it reads the job
+    # fio accesses them when it parses the job
     for place in named_paths(text):
         require_answer(Path.cwd() / place, roots)
     private = private_directory()

@@ -22,8 +22,8 @@ HEAD_BYTES = 4096
 def choose_targets(
     texts: Sequence[str], job: str | None, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> ChosenTargets:
-    """Choose the target from all TARGETs, or without any the ``job``. UsageError for an invalid
-    target."""
+    """Choose the target from all TARGETs, or from the ``job`` if there are none. Raises UsageError
+    for an invalid target."""
     # a job's name may be a file's
     _require_answers((*texts, *(name for name in (job,) if name is not None)), roots)
     for text in texts:
@@ -34,13 +34,14 @@ def choose_targets(
         job_target = target_named_by_job(job, devices, roots)
         if job_target is not None:
             return job_target, None
-    # watching needs no right; a job that lacks one says which when it starts
+    # watching needs no rights; a job that lacks one says which when it starts
     target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
     return target, target
 
 
 def _require_answers(texts: Sequence[str], roots: Roots) -> None:
-    """UsageError if one is on a file system that does not respond; called before any access."""
+    """Raises UsageError if one is on a file system that does not respond; must be called before any
+    access."""
     from iopstui.linux.shares import require_answer
 
     cwd = Path.cwd()
@@ -60,8 +61,8 @@ def _refuse_result(path: Path) -> None:
 
 
 def _may_be_result(path: Path) -> bool:
-    """False of what fio lays out and of disk images, before all forms of results are looked at:
-    those are text, but for our own recordings."""
+    """False for files that fio has laid out and for disk images. It is checked before all forms of
+    results are tried: those are text, except our own recordings."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
         head = file.read(HEAD_BYTES)
         return head.startswith(b"iopstui ") or b"\0" not in head
@@ -74,9 +75,9 @@ def choose_watch_target(
     roots: Roots,
     needs_device: bool = True,
 ) -> Target:
-    """From all TARGETs, or without any all disks that do something. Raises UsageError also for a
-    path on no block device and no NFS mount, unless not ``needs_device``: there is nothing to
-    watch."""
+    """The target from all TARGETs; if there are none, all disks that do something. Raises
+    UsageError, also for a path that is on no block device and no NFS mount, since there is nothing
+    to watch, unless ``needs_device`` is False."""
     from iopstui.linux.machine.active_disks import active_disks, disk_counters
 
     if not texts:

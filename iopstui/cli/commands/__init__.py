@@ -1,4 +1,4 @@
 """One file for each command: its arguments and its actions.
 
-Every module here is called as its command is, and has a ``COMMAND``; that is all it takes. They are
-all imported to show the help, so each imports what it needs only when it is run."""
+A module here has the name of its command, and a ``COMMAND``; nothing else is needed to add one. All
+of them are imported to show the help, so each imports what it needs only when it runs."""

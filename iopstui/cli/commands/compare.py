@@ -74,8 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _repeats(arguments: argparse.Namespace) -> int:
-    """Repeats of each variant (with --until: the most). UsageError for options that don't go
-    together."""
+    """The number of repeats of each variant (with --until: the maximum). Raises UsageError for
+    options that exclude each other."""
     if arguments.until is None:
         if arguments.max_repeats is not None:
             raise UsageError("--max-repeats limits --until, which is missing.",

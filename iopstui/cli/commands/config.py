@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print each value with its source, and what is wrong in the file."""
+    """Print each value with its source, and what is wrong with the file."""
     from iopstui.cli.config import KEYS, read_config
     from iopstui.tables import aligned
     from iopstui.text import printable

@@ -131,13 +131,13 @@ def _namespace_report(
         return None
     topology = read_namespace_topology(Roots(), disk)
     facts = read_drive_facts(Roots(), disk, topology.number or 1)
-    # a single path has the device's own figures, which `watch` shows
+    # if there is a single path, its figures are the device's own, which `watch` shows
     names = [path.name for path in topology.paths] if len(topology.paths) > 1 else []
     return NamespaceReport(topology, facts, _measure_rates(names))
 
 
 def _measure_rates(names: list[str]) -> dict[str, DiskRates]:
-    """What these devices do within a second, which this waits for; empty for none."""
+    """What these devices do within one second, for which this waits; empty if there are none."""
     import time
 
     from iopstui.linux.nvme.topology import read_path_counters

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--refresh", type=values.refresh, default=0.0, metavar="SECONDS",
                         help="redraw at most this often, up to 60; does not change --interval "
                              "(default: with every sample)")  # fmt: skip
-    # of the configuration file; no run begins by itself
+    # from the configuration file; no run begins by itself
     parser.set_defaults(first_job=None)
     add_theme(parser)
     parser.add_argument("--notify", action="store_true",

@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         settle=arguments.settle, measure=arguments.measure, repeats=arguments.repeats,
         seed=arguments.seed, shuffle=arguments.shuffle or arguments.seed is not None,
     )  # fmt: skip
-    if arguments.expect:  # a --tolerance alone has nothing to apply to
+    if arguments.expect:  # a --tolerance alone would have nothing to apply to
         request = with_expectations(request, arguments)
     return run_experiment(request, plan, arguments)
 

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     add_format(form)
     add_plain(parser, form)
-    # whether one was named: that wins over the configuration file's `plain = true`
+    # whether a format was named: it wins over the configuration file's `plain = true`
     parser.set_defaults(format=None)
     add_exports(parser)
     add_probe(parser)
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, attach: Attach | None = None) -> int:
-    """Watch until it is over. ``attach`` as in ``watch``."""
+    """Watch until the end. ``attach`` is that of ``watch``."""
     from iopstui.cli.runs.watch_disks import watch
     from iopstui.model.experiment.run_request import RunRequest
 

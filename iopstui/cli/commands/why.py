@@ -1,4 +1,4 @@
-"""`iopstui why`: one sentence on a disk, a directory or a process, and what it rests on."""
+"""`iopstui why`: one sentence on a disk, a directory or a process, and what it is based on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look, and answer; the exit code says the verdict."""
+    """Look at the disks, and answer; the exit code tells the verdict."""
     from iopstui.cli.runs.why import why
 
     return why(arguments.what, arguments.length, arguments.json, not arguments.no_probe)

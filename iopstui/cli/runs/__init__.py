@@ -1,1 +1,2 @@
-"""Code shared by single-machine commands: do one run, watch or experiment from start to end."""
+"""Code that commands on a single machine share: do one run, watch or experiment from start to
+end."""

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def with_check_files(arguments: argparse.Namespace, title: str, run: Callable[[], Verdict]) -> int:
-    """Call ``run`` and return its exit code. Its checks are written to the files that ``arguments``
-    name, however it ends. Raises UsageError before it starts if a file cannot be written."""
+    """Call ``run`` and return its exit code. The checks are written to the files that ``arguments``
+    name, however ``run`` ends. Raises UsageError before it starts if a file cannot be written."""
     junit, summary = getattr(arguments, "junit", None), getattr(arguments, "summary", None)
     if junit is None and summary is None:
         return exit_code(run())
@@ -60,14 +60,15 @@ def _write(run: CheckedRun, junit: str | None, summary: str | None) -> None:
 
 
 def exit_code(verdict: Verdict) -> int:
-    """Exit code of a command after these checks. Raises the error it ended with."""
+    """The exit code of a command after these checks. Raises the error that the command ended
+    with."""
     if verdict.error is not None:
         raise verdict.error
     return verdict.exit_code
 
 
 def _check_writable(path: Path) -> None:
-    """UsageError where a file could not be written later."""
+    """Raises UsageError if the file could not be written later."""
     if path.exists() and not path.is_file():
         raise _cannot_write(path, "it is not an ordinary file")
     if not path.parent.is_dir():

@@ -35,7 +35,8 @@ from iopstui.safety.signals import StopSignals
 
 
 def run_experiment(request: RunRequest, plan: Plan, arguments: argparse.Namespace) -> int:
-    """The exit code. Its progress is kept, so that it can be resumed after an interruption."""
+    """Run the experiment. Returns the exit code. Its progress is kept, so that it can be resumed
+    after an interruption."""
     title = " on ".join((f"{plan.name or plan.kind} {plan.jobs[0]}", *request.targets[:1]))
     if arguments.dry_run:
         return _run_experiment(request, plan, arguments).exit_code
@@ -80,7 +81,7 @@ def _run_experiment(request: RunRequest, plan: Plan, arguments: argparse.Namespa
 
 
 def _conclude(runner: ExperimentRunner) -> Verdict:
-    """What an experiment that has ended comes to. Its progress is kept if it was interrupted."""
+    """The verdict of an experiment that has ended. Its progress is kept if it was interrupted."""
     if runner.interrupted:
         print_message(_interrupted_text(runner))
         return runner.verdict()
@@ -93,7 +94,7 @@ def _conclude(runner: ExperimentRunner) -> Verdict:
 
 
 def failed_text(failed: int, runs: int, ended_early: bool) -> str:
-    """How many runs failed, and what became of the others."""
+    """Says how many runs failed, and what became of the others."""
     if failed == runs:
         return f"{'the run' if runs == 1 else f'all {runs} runs'} failed: nothing was measured"
     others = "not all others" if ended_early else "the others"
@@ -123,7 +124,7 @@ def _interrupted_text(runner: ExperimentRunner) -> str:
 
 
 def confirm(plan: Plan, yes: bool) -> None:
-    """Ask before a very long experiment. UsageError if the answer is no."""
+    """Ask before a very long experiment. Raises UsageError if the answer is no."""
     if plan.points < CONFIRM_FROM_POINTS or yes:
         return
     question = f"{length_text(plan)}. "

@@ -54,8 +54,9 @@ if TYPE_CHECKING:
 
 
 def run_job(request: RunRequest, kind: str, arguments: argparse.Namespace) -> int:
-    """The exit code. Data as ``kind`` ("table", "jsonl", "csv", "influx" or "plain") on stdout,
-    everything else on stderr; ``arguments`` name the files beside (--junit, --textfile ...)."""
+    """Run the job. Returns the exit code. Data goes to stdout as ``kind`` ("table", "jsonl", "csv",
+    "influx" or "plain"), everything else to stderr; ``arguments`` name further files (--junit,
+    --textfile ...)."""
     title = " on ".join((f"run {request.job}", *request.targets[:1]))
     return with_check_files(arguments, title, lambda: _run_job(request, kind, arguments))
 
@@ -116,7 +117,7 @@ def _new_session(request: RunRequest) -> LiveSession:
 def parse_run_expectations(request: RunRequest, target: Target) -> tuple[Expectation, ...]:
     """What the run must reach. UsageError."""
     if not request.expect and request.baseline is None:
-        return ()  # like most runs: loading the checker takes as long as loading twenty modules
+        return ()  # as in most runs: importing the checker takes as long as twenty modules
     from iopstui.experiment.baseline import with_baseline
     from iopstui.experiment.expectations import job_sections, parse_expectations
 
@@ -127,7 +128,7 @@ def parse_run_expectations(request: RunRequest, target: Target) -> tuple[Expecta
 
 
 def _preflight(request: RunRequest) -> None:
-    """Refuse what cannot be run, before the target is written for hours."""
+    """Refuse what cannot run, before the target is written for hours."""
     from iopstui.preflight.job import prepare
 
     devices = read_devices(Roots())
@@ -150,14 +151,15 @@ def _make_sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
     )
 
 
-# Do one run of a session and pass its events to a sink.
+# Make one run in a session, and pass its events to a sink.
 
 
 def run_until_finished(
     session: LiveSession, request: RunRequest, sink: EventSink
 ) -> StepFinished | None:
-    """Starts the session, and the run in it. Its end; ``None``: the session ended before it. The
-    session and the sink are closed. The first signal lets fio write its last document."""
+    """Start the session, and the run in it. Returns the run's end; ``None`` if the session ended
+    before it. The session and the sink are closed. The first signal lets fio write its last
+    document."""
     loop = RunLoop(session, sink.handle)
     StopSignals(loop.stop, kill_without_waiting(loop.kill))
     loop.start()
@@ -166,7 +168,7 @@ def run_until_finished(
         loop.close()
     except BrokenPipeError:
         session.close()
-        for event in loop.rest():  # what could not be undone, even to a reader who has gone
+        for event in loop.rest():  # say what could not be undone, even to a reader who is gone
             if isinstance(event, Notice) and event.level == "error":
                 print_message(event.text)
         raise
@@ -185,10 +187,10 @@ PASSES = 2
 
 
 def run_precondition_job(request: RunRequest) -> RunRequest:
-    """Run the shipped job "precondition" on the target if ``request`` asks for it, with progress
-    on standard error. Returns the request for the run that follows, with the rest of
-    --write-budget. Raises UsageError for a target that cannot be preconditioned; Refused, JobFailed
-    and Interrupted as any run."""
+    """Run the shipped job "precondition" on the target if ``request`` asks for it, with progress on
+    standard error. Returns the request for the run that follows, with the rest of --write-budget.
+    Raises UsageError for a target that cannot be preconditioned, and like any run Refused,
+    JobFailed and Interrupted."""
     if not request.precondition:
         return request
     devices = read_devices(Roots())
@@ -212,8 +214,8 @@ def run_precondition_job(request: RunRequest) -> RunRequest:
         )
     if finished.interrupted:
         raise Interrupted("Interrupted during preconditioning: nothing was measured.")
-    # the budget's own figure may be more: writes past a page cache that somebody reads through are
-    # counted by the kernel again where they had to go into it
+    # the budget's own figure may be higher: if somebody reads through the page cache, the kernel
+    # counts direct writes again when they must go through the cache
     total: Any = finished.summary["total"]
     print_message(f"preconditioned: {size(total['write']['io_bytes'])} written")
     if request.write_budget is None:
@@ -225,8 +227,8 @@ def run_precondition_job(request: RunRequest) -> RunRequest:
 def check_target(
     request: RunRequest, devices: Mapping[str, BlockDevice]
 ) -> tuple[Target, Target | None]:
-    """Return what would be written, and the job's inputs. UsageError for a target that cannot be
-    preconditioned."""
+    """The target that would be written, and the job's target. Raises UsageError for a target that
+    cannot be preconditioned."""
     target, job_target = choose_targets(request.targets, JOB, devices, Roots())
     if target.kind == kinds.DIRECTORY:
         raise UsageError(
@@ -273,7 +275,8 @@ class StartGateSink:
         self._inner.close()
 
     def _wait_for_line(self) -> None:
-        # not through Python's buffers: a thread that waits in them keeps the process from ending
+        # not through Python's buffers: a thread that waits in them would keep the process from
+        # ending
         if b"\n" in _read_first_line():
             self._session.start_run(StartSignal(time.monotonic_ns()))
         else:
@@ -282,7 +285,7 @@ class StartGateSink:
 
 
 def _read_first_line() -> bytes:
-    """Standard input until its first line's end, or its own."""
+    """Standard input up to the end of its first line, or of all input."""
     line = b""
     while b"\n" not in line:
         try:

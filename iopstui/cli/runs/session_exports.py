@@ -1,4 +1,4 @@
-"""Hand a command's sessions to the features that export them (``session_sink``)."""
+"""Pass a command's sessions to the features that export them (``session_sink``)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Export = Callable[["LiveSession"], object]
 
 @contextmanager
 def exporting_sessions(arguments: argparse.Namespace, keep: bool = False) -> Iterator[Export]:
-    """Return the function that each session is passed to before it starts. UsageError for a file or
-    a port that cannot be used. ``keep``: what was exported stays after the end."""
+    """Yields the function that each session must be passed to before it starts. Raises UsageError
+    for a file or a port that cannot be used. ``keep``: what was exported stays after the end."""
     with ExitStack() as stack:
         exports = [
             stack.enter_context(sink.exporting_sessions(arguments, keep))

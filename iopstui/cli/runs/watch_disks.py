@@ -31,23 +31,23 @@ from iopstui.session.watch import TriggeredRecordings, Watch
 
 Attach = Callable[[LiveSession, Callable[[], None]], object]
 
-# the last sample may cover a part of an interval, but at least this share of it
+# the last sample may cover only a part of an interval, but at least this share of it
 MIN_LAST_SAMPLE_SHARE = 0.25
 LAST_SAMPLE_TIMEOUT_S = 1.0
 BEFORE_S = AFTER_S = 60.0
 FEW_DISKS, JUDGE_EVERY = 8, 5
-"""Of more disks an unattended recorder looks for answers and findings in each fifth sample: they
-take most of its CPU time."""
+"""With more disks, an unattended recorder looks for answers and findings only in every fifth
+sample, because that takes most of its CPU time."""
 
 
 def watch(
     request: RunRequest, kind: str, arguments: argparse.Namespace,
     attach: Attach | None = None,
 ) -> int:  # fmt: skip
-    """The exit code. Data on stdout as ``kind`` ("table", "jsonl", "csv", "influx" or "plain"),
-    everything else on stderr; in the end a summary (of a table behind it). ``attach`` gets the
-    session before it starts, and a function that ends it and begins another one, and has it read
-    who uses the disks, as for a screen."""
+    """Watch the disks. Returns the exit code. Data goes to stdout as ``kind`` ("table", "jsonl",
+    "csv", "influx" or "plain"), everything else to stderr; in the end comes a summary (for a table,
+    below it). ``attach`` gets the session before it starts, and a function that ends it and begins
+    another one; with ``attach``, the session reads who uses the disks, as for a screen."""
     watches: list[Watch] = []
     signals: StopSignals | None = None
     left_s = getattr(arguments, "length", None)
@@ -118,7 +118,7 @@ def _new_watch(
 
 
 def _handle_events(disk_watch: Watch, sink: EventSink, for_s: float | None) -> bool:
-    """True if the time was reached, False if a signal came before."""
+    """Pass on events. Returns True if the time was reached, False if a signal came before."""
     deadline: float | None = None
     while True:
         remaining_s = None if deadline is None else max(0.0, deadline - monotonic())
@@ -142,7 +142,7 @@ def _handle(event: Event, sink: EventSink) -> None:
 def _last_sample(
     session: LiveSession, disk_watch: Watch, sink: EventSink, interval_s: float
 ) -> None:
-    """Emit the sample of the time since the last one."""
+    """Pass on a sample of the time since the last one."""
     if monotonic() - disk_watch.sampled_at < MIN_LAST_SAMPLE_SHARE * interval_s:
         return
     session.sample()

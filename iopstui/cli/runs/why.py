@@ -88,7 +88,8 @@ def _process(
 
 
 def _all_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
-    """All devices that may do I/O, but partitions: a stacked one may be at fault alone."""
+    """All devices that may do I/O, except partitions: a stacked device may be the only one at
+    fault."""
     places = [
         TargetPath(DEVICE, device.path, name, (tree := device_tree(name, devices, roots)),
                    links=device_links(tree, devices, roots))

@@ -54,7 +54,7 @@ def comparison_results(
 
 
 def progress_note(plan: Plan, points: Sequence[PointFinished]) -> str:
-    """Differences the planned repeats can detect at the spread so far; shown once."""
+    """Which differences the planned repeats can detect at the spread so far; shown once."""
     newly_known = len(points) == NOISE_KNOWN_FROM * len(plan.variants)
     if not newly_known or plan.repeats <= NOISE_KNOWN_FROM:
         return ""
@@ -71,7 +71,7 @@ def shown_text(figure: FigureComparison) -> str:
 
 
 def difference_columns(number: int) -> Sequence[Column]:
-    """Every figure of the first variant and of variant ``number``, and the difference."""
+    """The columns for each figure: the first variant, variant ``number``, and the difference."""
     first, second = variant_letter(0), variant_letter(number)
     return (
         Column("metric/name", "figure", NAME_WIDTH, left=True),
@@ -83,7 +83,8 @@ def difference_columns(number: int) -> Sequence[Column]:
 
 
 def cpu_columns(number: int) -> Sequence[Column]:
-    """A CPU's load, and its share of the completions, under the first variant and ``number``."""
+    """The columns for a CPU: its load, and its share of the completions, under the first variant
+    and variant ``number``."""
     first, second = variant_letter(0), variant_letter(number)
     return (
         Column("cpu", "CPU", 3),
@@ -141,7 +142,8 @@ class CompareTable(ExperimentTable[ComparisonResults]):
 
 
 class CompareJson(ExperimentRows[ComparisonResults]):
-    """JSON lines: the session, the comparison, a line a run, a line a figure, the results."""
+    """JSON lines: the session, the comparison, a line for each run, a line for each figure, and the
+    results."""
 
     def __init__(self, plan: Plan, lines: JsonLines) -> None:
         self._plan, self._lines = plan, lines

@@ -1,7 +1,6 @@
-"""Base of the sinks for sweeps and comparisons.
-
-A point comes, a row goes out; what all points together say ends it. Each kind of experiment has
-its rows as a table, JSON lines and CSV (sweep.py, compare.py)."""
+"""The base of the sinks for sweeps and comparisons. Each point becomes a row, and at the end come
+the conclusions from all points. For each kind of experiment there are rows as a table, JSON lines
+and CSV (sweep.py, compare.py)."""
 
 from __future__ import annotations
 
@@ -60,8 +59,8 @@ class ExperimentTable(ExperimentRows[R]):
 
 
 class ExperimentCsv(ExperimentRows[R]):
-    """A row a run; ``columns`` are heads and what stands below them: the path of an attribute, or
-    what a function makes of the event. The conclusions are printed as messages."""
+    """A row for each run. ``columns`` has the headings with what is below them: the path of an
+    attribute, or a function of the event. The conclusions are printed as messages."""
 
     def __init__(self, columns: Sequence[Cell], out: TextIO) -> None:
         self._cells = [reader(path) for _, path in columns]
@@ -80,13 +79,14 @@ def cells(names: str) -> list[Cell]:
 
 
 def disturbed_text(event: PointFinished | PointFailed) -> str | None:
-    """What disturbed a run; ``None`` of one that failed."""
+    """What disturbed a run; ``None`` if the run failed."""
     return "; ".join(event.point.disturbed) if isinstance(event, PointFinished) else None
 
 
 class ExperimentSink(Generic[R]):
-    """An experiment's data as ``rows`` and words on ``err`` (``None``: they are in the rows),
-    measured now or recorded. ``results`` are the conclusions from the points so far."""
+    """Prints an experiment that is measured now or was recorded: its data as ``rows`` and words on
+    ``err`` (``None``: the words are in the rows). ``results`` returns the conclusions from the
+    points so far."""
 
     def __init__(
         self, plan: Plan, rows: ExperimentRows[R], results: Results[R], err: TextIO | None
@@ -109,7 +109,7 @@ class ExperimentSink(Generic[R]):
             self._said = event.said
 
     def end(self) -> None:
-        """Write the conclusions from all points; in a table they stand below the rows."""
+        """Write the conclusions from all points; in a table they are below the rows."""
         if not self.points and not self.failed:
             return
         results = self._results(self.plan, self.points, self.failed, self._said)
@@ -120,7 +120,7 @@ class ExperimentSink(Generic[R]):
 
 
 class JsonLines:
-    """JSON lines of one host; the first, if it is not written yet, says whose they are."""
+    """JSON lines of one host; the first line, if it is not written yet, names the host."""
 
     def __init__(
         self, out: TextIO, host: str, target: Target | None = None, started: bool = False
@@ -138,7 +138,7 @@ class JsonLines:
 
 
 def point_object(event: PointFinished) -> Object:
-    """A point for JSON, without its outcomes: they have lines of their own."""
+    """A point for JSON, without its outcomes, which have lines of their own."""
     row = event_object(event)
     row["settings"] = dict(event.settings)
     del row["outcomes"]

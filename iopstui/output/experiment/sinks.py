@@ -75,7 +75,7 @@ class ProgressReporter:
                 self._narrator.handle(event)
 
     def write_note(self, t: float, text: str) -> None:
-        """Say a sentence of its own at the session's time ``t``."""
+        """Print a sentence for the session's time ``t``."""
         self.handle(Notice(t, "info", text))
 
     def clear(self) -> None:
@@ -113,8 +113,8 @@ def experiment_sink(
     started: bool = False,
 ) -> ExperimentSink[Any]:
     """The sink for the experiment's ``plan``: data on ``out`` as ``kind`` ("table", "jsonl" or
-    "csv"), words on ``err``. ``started``: the first of the JSON lines, which says whose they are,
-    is written already."""
+    "csv"), words on ``err``. ``started``: the first of the JSON lines, which names the host, is
+    written already."""
     rows: ExperimentRows[Any]
     if kind == "jsonl":
         lines = JsonLines(out, host, target, started)
@@ -128,8 +128,8 @@ def experiment_sink(
 
 
 class ReportedExperiment:
-    """The ``sink`` of an experiment that is measured now, and on ``err`` how far it is. Its data
-    goes to ``out``."""
+    """The ``sink`` of an experiment that is measured now, whose data goes to ``out``; its progress
+    is shown on ``err``."""
 
     def __init__(self, sink: ExperimentSink[Any], err: TextIO, out: TextIO | None = None) -> None:
         self._reporter = ProgressReporter(err, sink.plan.settle + sink.plan.measure, out)

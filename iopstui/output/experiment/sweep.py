@@ -55,7 +55,8 @@ def sweep_results(
     plan: Plan, runs: Sequence[PointFinished], failed: Sequence[PointFailed] = (),
     said: Sequence[str] = (),
 ) -> SweepResults:  # fmt: skip
-    """The conclusions from the runs so far; ``said`` is what the plan concludes itself."""
+    """The conclusions from the runs so far; ``said`` has the conclusions that the plan made
+    itself."""
     curves, points = load_curves(plan, runs), measured_points(plan, runs)
     lines = [*(said or conclusions(points, curves)), *failure_lines(plan, failed)]
     hosts = next((axis for axis in plan.axes if axis.kind == HOSTS), None)
@@ -70,7 +71,7 @@ class SweepTable(ExperimentTable[SweepResults]):
         super().__init__(plan, out)
         self._labels = [*labels(plan)]
         own = [figure.column() for figure in plan.columns]
-        # with the run's number one has to go for 80 columns
+        # if there is a column for the run's number, another must go to stay within 80 columns
         figures = own or [one for one in FIGURES if plan.repeats == 1 or one is not QUEUE]
         self._columns = [*self._labels, *figures]
         self._started = False
@@ -81,7 +82,7 @@ class SweepTable(ExperimentTable[SweepResults]):
         self._sentences(map(outcome_text, event.outcomes))
 
     def failed(self, event: PointFailed) -> None:
-        """Write a run that failed: the reason stands below the table."""
+        """Write a run that failed; the reason is printed below the table."""
         self._row(line(self._columns, [*texts(self._labels, event), "failed"]))
 
     def _row(self, text: str) -> None:
@@ -147,7 +148,8 @@ def mean_rows(plan: Plan, points: Sequence[PointFinished]) -> Iterator[str]:
 
 
 class SweepJson(ExperimentRows[SweepResults]):
-    """JSON lines: the session, the sweep, a line a point, its outcomes, a line a curve."""
+    """JSON lines: the session, the sweep, a line for each point with its outcomes, and a line for
+    each curve."""
 
     def __init__(self, plan: Plan, lines: JsonLines) -> None:
         self._lines, self._plan = lines, plan
@@ -181,7 +183,7 @@ class SweepJson(ExperimentRows[SweepResults]):
 
 
 def own_figures(event: PointFinished) -> Object:
-    """The figures that are made of others of the point."""
+    """The figures that are computed from other figures of the point."""
     of_hosts = OF_HOSTS.values() if isinstance(event.point, HostPoint) else ()
     return {"in_flight": event.point.in_flight} | {one.name: one.value(event) for one in of_hosts}
 
@@ -196,7 +198,7 @@ def mean_object(event: PointFinished) -> Object:
 
 
 def scaling_object(curve: LoadCurve[PointFinished]) -> Object:
-    """The law of a curve over hosts, for JSON."""
+    """The law of scaling of a curve over hosts, for JSON."""
     found = curve_scaling(curve)
     law = found.law
     return {
@@ -246,7 +248,7 @@ def sweep_cells(plan: Plan) -> list[Cell]:
 
 
 def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:
-    """The outcomes of several jobs at a glance: a row a job, a column for each setting."""
+    """The outcomes of several jobs at a glance: a row for each job, a column for each setting."""
     labels = list(dict.fromkeys(_without_job(event) for event in points))
     judged = [event for event in points if event.outcomes]
     if len(plan.jobs) < 2 or not judged or len(labels) > 4:

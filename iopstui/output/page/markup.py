@@ -13,7 +13,7 @@ from iopstui.tables import Table
 from iopstui.text import printable
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-# an underscore inside a word is none of emphasis
+# an underscore inside a word does not mean emphasis
 _ACTIVE = re.compile(r"([\\`*{}\[\]<>#|!~$&]|(?<!\w)_|_(?!\w))")
 
 
@@ -132,7 +132,7 @@ def html(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def markdown(blocks: Iterable[Block]) -> Iterator[str]:
-    """Lines, with an empty one behind each block."""
+    """The lines, with an empty one after each block."""
     for block in blocks:
         match block:
             case Heading(level, text, note):

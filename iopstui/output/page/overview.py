@@ -1,5 +1,5 @@
-"""The first screen of a report, for somebody who decides: a light with its reason, three sentences
-and a chart."""
+"""The first screen of a report, for somebody who has to decide: a light with its reason, three
+sentences and a chart."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ NOT_COMPARED = "It is compared with nothing: the file has no expectation, baseli
 _TIMES = re.compile(r" \([0-9:, -]+\)$")
 _WORDS = {GOOD: "Good", WARNING: "Warning", CRITICAL: "Critical"}
 OF_HOST = "host-"
-"""Rules of an answer of one of several hosts, whose name it begins with."""
+"""The prefix of an answer's rule if it is about one of several hosts; the answer then begins with
+the host's name."""
 Reason = tuple[str, str]
 """A state, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """``state`` is GOOD, WARNING, CRITICAL or "" where nothing judges the measurement. ``answer``
-    and ``compared`` are "" where there is none; ``missing`` says why there is no answer."""
+    """``state`` is GOOD, WARNING, CRITICAL or "" if nothing judges the measurement. ``answer`` and
+    ``compared`` are "" if there are none; ``missing`` says why there is no answer."""
 
     state: str
     reason: str
@@ -59,12 +60,13 @@ class Overview:
         return [self.measured, self.answer or self.missing, self.compared or NOT_COMPARED]
 
     def as_object(self) -> dict[str, str | None]:
-        """Its parts in JSON; ``None`` where there is none."""
+        """Its parts for JSON; ``None`` for a part that it does not have."""
         names = ("state", "reason", "measured", "answer", "compared")
         return {name: getattr(self, name) or None for name in names}
 
     def blocks(self, drawings: list[str]) -> Iterator[Block]:
-        """The light, the sentences and the first of these charts, which is taken from them."""
+        """The light, the sentences and the first of ``drawings``, which is removed from that
+        list."""
         yield Text(self.light, f"light {self.state}".strip())
         yield from map(Text, self.sentences)
         if drawings:
@@ -75,16 +77,17 @@ def made_of(
     reasons: Sequence[Reason], verdicts: Sequence[str], given: Sequence[AnswerGiven],
     measured: str, compared: str, missing: str, findings: int = 0,
 ) -> Overview:  # fmt: skip
-    """The first screen by the ``reasons`` that the runs give, the outcomes of --expect
-    (``verdict_of``) and the answers in order of time. ``findings`` are those that the report lists
-    below."""
+    """Make the first screen from the ``reasons`` that the runs give, the outcomes of --expect
+    (``verdict_of``) and the answers in order of time. ``findings`` is how many findings the report
+    lists below."""
     every = [*reasons, *_expectation_reasons(verdicts), *_answer_reasons(given)]
     state, reason = _light(every, given, findings)
     return Overview(state, reason, measured, _answer_text(given), compared, missing)
 
 
 def _light(reasons: Sequence[Reason], given: Sequence[AnswerGiven], findings: int) -> Reason:
-    """The gravest state with all of its reasons; without a reason "", and why there is none."""
+    """The gravest state with all of its reasons; if there is no reason, "" and why there is
+    none."""
     if reasons:
         state = min((state for state, _ in reasons), key=RANKS.__getitem__)
         return state, "; ".join(text for one, text in reasons if one == state)
@@ -97,7 +100,7 @@ def _light(reasons: Sequence[Reason], given: Sequence[AnswerGiven], findings: in
 
 
 def _expectation_reasons(verdicts: Sequence[str]) -> Iterator[Reason]:
-    """What the outcomes of --expect (``verdict_of``) say of the light."""
+    """The reasons that the outcomes of --expect (``verdict_of``) give for the light."""
     count = units.counted(len(verdicts), "expectation")
     missed, met = verdicts.count(FAIL), verdicts.count(PASS)
     if missed:
@@ -109,13 +112,14 @@ def _expectation_reasons(verdicts: Sequence[str]) -> Iterator[Reason]:
 
 
 def outcome_sentences(judged: Sequence[ExpectationChecked]) -> Iterator[str]:
-    """The gravest outcome of --expect; nothing without any."""
+    """A sentence on the gravest outcome of --expect; nothing if there are no outcomes."""
     if judged:
         yield f"{' '.join(worst_outcome(judged)[1].split())}."
 
 
 def range_text(rates: Mapping[int, float | None]) -> str:
-    """The least and the most IOPS of several runs, as the end of a sentence; by their numbers."""
+    """The least and the most IOPS of several runs, as the end of a sentence; ``rates`` are by the
+    runs' numbers."""
     known = {number: rate for number, rate in rates.items() if rate}
     if not known:
         return "; it counted no I/O"
@@ -130,7 +134,7 @@ def range_text(rates: Mapping[int, float | None]) -> str:
 def note_answer(
     answers: dict[tuple[str, ...], AnswerGiven], event: AnswerGiven | FindingEnded
 ) -> None:
-    """Keep the last answer of each kind (``Answer.key``), but those that were withdrawn."""
+    """Keep the last answer of each kind (``Answer.key``), except answers that were withdrawn."""
     if isinstance(event, AnswerGiven):
         answers[event.answer.key] = event
         return
@@ -152,7 +156,8 @@ def _answer_reasons(given: Sequence[AnswerGiven]) -> Iterator[Reason]:
 
 
 def _answer_text(given: Sequence[AnswerGiven]) -> str:
-    """The gravest and the last of these answers, which are in order of time; "" without any."""
+    """The gravest and the last of these answers, which are in order of time; "" if there are
+    none."""
     if not given:
         return ""
     worst, last = worst_answer(given), given[-1]
@@ -161,21 +166,23 @@ def _answer_text(given: Sequence[AnswerGiven]) -> str:
 
 
 def worst_answer(given: Sequence[AnswerGiven]) -> AnswerGiven:
-    """The gravest answer, the last one of its kind; one that could not tell before a good one."""
+    """The gravest answer; of several equally grave ones, the last. An answer that could not tell
+    counts as graver than a good one."""
     return min(
         given, key=lambda one: (RANKS[one.answer.state], one.answer.verdict != UNKNOWN, -one.t)
     )
 
 
 def _one_answer(given: AnswerGiven) -> str:
-    """One answer; figures of a single second are left out, for the first sentence has the run's."""
+    """One answer; figures of a single second are left out, because the first sentence has those of
+    the run."""
     if given.answer.rule == OF_A_SECOND:
         return f"At {units.clock(given.t)} no request was stuck, and no finding needed attention."
     return printable(f"{answer_sentence(given.answer, given.t)}.")
 
 
 def _headline(answer: Answer) -> str:
-    """What is so, without its evidence and the time that a finding names."""
+    """The answer's statement alone, without the evidence and the time that a finding names."""
     first = answer.text.split("; ")[0]
     of_host = answer.rule.startswith(OF_HOST)
     host, text = first.split(": ", 1) if of_host and ": " in first else ("", first)

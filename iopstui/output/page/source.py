@@ -1,4 +1,4 @@
-"""What a feature that reports on files of its own offers (``report_source``, discovery.py)."""
+"""What a feature must offer to report on files of its own (``report_source``, discovery.py)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class Expected:
 
 @dataclass
 class Judged:
-    """What came of each expectation, by runs (``step``), and why the first run failed that did."""
+    """The outcome of each expectation by run (``step``), and why the first failed run failed."""
 
     outcomes: list[ExpectationChecked] = field(default_factory=list)
     failed: str = ""
 
 
 class TableRows(Protocol):
-    """The rows of a table, made while they are written: it may be long."""
+    """The rows of a table, which are made while they are written, because it may be long."""
 
     @property
     def columns(self) -> Sequence[Column]:
-        """Its columns, with ``wall_ms`` and behind it the same time as text."""
+        """The columns, with ``wall_ms`` and after it the same time as text."""
 
     def __iter__(self) -> Iterator[list[Any]]: ...
 
@@ -48,10 +48,12 @@ class ReportSource(Protocol):
         """Whether the file is of that kind."""
 
     def only_file(self, paths: Sequence[Path]) -> Path:
-        """The file of a report. UsageError for files that it can't combine."""
+        """The only file of a report. Raises UsageError for several files, if it can't combine
+        them."""
 
     def judged(self, path: Path, expected: Expected) -> Judged:
-        """Whether the runs in the file met expectations. UsageError for a figure that it lacks."""
+        """Whether the runs in the file met the expectations. Raises UsageError for a figure that
+        the file lacks."""
 
     def rendered(
         self, path: Path, kind: str, redact: bool, outcomes: Sequence[ExpectationChecked]

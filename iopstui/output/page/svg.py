@@ -22,15 +22,15 @@ LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 """The curves of a chart of latencies, with their styles."""
 MAX_MARKS = 12
 LABELLED = 0.1
-"""The part of the highest stack that shows the names' places."""
+"""Names are placed in the last second whose stack has at least this share of the highest one."""
 
 Unit = Callable[[float], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line of (second, value); a ``None`` is a gap. ``style`` is its class; lines differ in their
-    dashes too, not in colour alone."""
+    """A line through points (second, value); a value ``None`` is a gap. ``style`` is its CSS class;
+    lines differ in their dashes, too, not in colour alone."""
 
     label: str
     style: str
@@ -39,7 +39,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The seconds that an axis covers; 0 is where the compared runs begin."""
+    """The seconds that an axis covers; at 0 the compared runs begin."""
 
     begin: float
     end: float
@@ -52,7 +52,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Values to heights. ``log`` needs ``low`` above 0."""
+    """Converts values to heights. ``log`` needs ``low`` above 0."""
 
     low: float
     high: float
@@ -79,7 +79,7 @@ class Scale:
 
 
 def linear(values: Sequence[float], top: float | None = None) -> Scale:
-    """Return a scale from 0 to a round value above all."""
+    """A scale from 0 to a round value above all ``values``."""
     if top is not None:
         return Scale(0.0, top)
     step = _round_up(max([*values, 1e-9]) / 4)
@@ -87,14 +87,15 @@ def linear(values: Sequence[float], top: float | None = None) -> Scale:
 
 
 def logarithmic(values: Sequence[float]) -> Scale:
-    """Whole steps of 1, 2, 5 around all values."""
+    """A logarithmic scale around all values, whose ends are 1, 2 or 5 times a power of ten."""
     positive = [value for value in values if value > 0] or [1.0, 10.0]
     low, high = _step_below(min(positive)), -_step_below(-max(positive))
     return Scale(low, high if high > low else low * 10, log=True)
 
 
 def _step_below(value: float) -> float:
-    """The next of ... 1, 2, 5, 10 ... below; for a negative one, above its size."""
+    """The next smaller of ... 1, 2, 5, 10 ...; for a negative value, the next one above its size,
+    negative."""
     size = abs(value)
     power = 10.0 ** math.floor(math.log10(size))
     steps = [power * step for step in (1, 2, 5, 10)]
@@ -134,8 +135,9 @@ def stacked(
     times: Times,
     marks: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """Areas on top of each other, the first at the top. All curves have the same seconds; where
-    none has a value there is a gap. Names stand at the height of the last second that has much."""
+    """Areas on top of each other, the first at the top. All curves have the same seconds; a second
+    in which none has a value is a gap. Names are at the height of the area in the last second with
+    a high sum."""
     parts = _frame(title, scale, unit, times)
     labels = []
     floor = [(t, 0.0) for t, _ in curves[0].points] if curves else []
@@ -167,7 +169,7 @@ def _areas(
     scale: Scale,
     times: Times,
 ) -> Iterator[str]:
-    """Each part without a gap as a closed path: along the top, and back along the floor."""
+    """Each part without a gap as a closed path: along the top, then back along the floor."""
     for is_measured, group in groupby(range(len(tops)), lambda n: measured[n]):
         places = list(group)
         if not is_measured or all(tops[n][1] <= floor[n][1] for n in places):
@@ -175,7 +177,7 @@ def _areas(
         ahead = [(times.x(tops[n][0]), scale.y(tops[n][1])) for n in places]
         back = [(times.x(floor[n][0]), scale.y(floor[n][1])) for n in reversed(places)]
         if len(places) == 1:
-            # a lonely value would be an area without width
+            # a single value would be an area without width
             ahead = [(ahead[0][0] - 1.5, ahead[0][1]), (ahead[0][0] + 1.5, ahead[0][1])]
             back = [(back[0][0] + 1.5, back[0][1]), (back[0][0] - 1.5, back[0][1])]
         yield "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in (*ahead, *back)) + "z"
@@ -187,7 +189,7 @@ def _heat_row(key: int) -> int:
 
 
 def heat_rows(bins: Mapping[int, int]) -> dict[int, int]:
-    """I/Os by row of a heat map: a tenth as many as there are buckets."""
+    """I/Os by row of a heat map, which has a tenth as many rows as there are buckets."""
     rows: dict[int, int] = {}
     for key, count in bins.items():
         row = _heat_row(key)
@@ -206,9 +208,9 @@ def heat(
     marks: Sequence[tuple[float, str]] = (),
     covered: Times | None = None,
 ) -> str:
-    """Latency over time; the stronger the colour, the more of that moment's I/Os. ``rows`` are
-    the lowest and the highest that the picture has room for, ``covered`` the time that the
-    ``columns`` hold (``None``: all of ``times``)."""
+    """A heat map of latency over time; the stronger the colour, the more of that moment's I/Os.
+    ``rows`` are the lowest and the highest row in the picture, ``covered`` is the time that the
+    ``columns`` cover (``None``: all of ``times``)."""
     covered = covered or times
     if not cells:
         return ""
@@ -235,7 +237,8 @@ def heat(
 
 
 def _shade(share: float) -> int:
-    """0 to SHADES - 1, logarithmic: one slow I/O in a thousand must be seen."""
+    """The shade, from 0 to SHADES - 1; it is logarithmic, so that one slow I/O in a thousand is
+    visible."""
     return min(SHADES - 1, max(0, round(SHADES - 1 + math.log10(max(share, 1e-9)) * 1.3)))
 
 
@@ -313,14 +316,14 @@ def _path(points: Sequence[tuple[float, float | None]], scale: Scale, times: Tim
         elif following:
             commands.append(f"M{x:.1f} {y:.1f}")
         else:
-            # a lonely value would be a line without length
+            # a single value would be a line without length
             commands.append(f"M{x - 1.5:.1f} {y:.1f}h3")
         before = True
     return "".join(commands)
 
 
 def _labels(curves: Sequence[Curve], scale: Scale) -> list[str]:
-    """Names beside the lines' ends, none over another."""
+    """Names beside the lines' ends, moved so that they don't overlap."""
     ends = []
     for curve in curves:
         last = next((value for _, value in reversed(curve.points) if value is not None), None)
@@ -347,9 +350,9 @@ MAX_NAME = 24
 
 @dataclass(frozen=True, slots=True)
 class XYCurve:
-    """A line of (x, y), with a dot at each point if ``dots``. ``point_labels`` are written
-    beside its points ("" is nothing), ``bars`` are intervals through them, ``highlighted`` is the
-    index of the one that is marked as the knee."""
+    """A line of (x, y), with a dot at each point if ``dots``. ``point_labels`` are written beside
+    its points ("" for none), ``bars`` are intervals through the points, ``highlighted`` is the
+    index of the point that is marked as the knee."""
 
     label: str
     style: str
@@ -368,7 +371,8 @@ class XYCurve:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The horizontal axis: from ``low`` to ``high`` with ``ticks`` and what is written there."""
+    """The horizontal axis from ``low`` to ``high``; ``ticks`` are places with what is written
+    there."""
 
     low: float
     high: float
@@ -385,7 +389,7 @@ class Axis:
 
 
 def places(names: Sequence[str]) -> Axis:
-    """Place values that are only names side by side: the n-th at n."""
+    """An axis for values that are only names: they are side by side, the n-th at n."""
     return Axis(-0.4, len(names) - 0.6, [(n, name) for n, name in enumerate(names)])
 
 
@@ -403,7 +407,7 @@ def xy_chart(
     curves: Sequence[XYCurve],
     marks: Sequence[tuple[float, str]] = (),
 ) -> str:
-    """A picture of curves, with vertical lines at the ``marks``; "" if there is nothing in it."""
+    """A chart of curves, with vertical lines at the ``marks``; "" if there is nothing in it."""
     if not any(curve.points for curve in curves):
         return ""
     parts = [f'<text class="title" x="{LEFT}" y="14">{escape(title)}</text>']
@@ -429,7 +433,7 @@ def _axis_ticks(axis: Axis) -> list[str]:
     for value, label in axis.ticks:
         label = cut(printable(label), 14)
         x, size = axis.x(value), 6.5 * len(label) + 6
-        # so many values that their names would run into each other: only some are named
+        # there are so many values that their names would overlap: only some are named
         if x - size / 2 >= free:
             parts.append(_text("axis", x, HEIGHT - 8, label, "middle"))
             free = x + size / 2
@@ -454,7 +458,7 @@ def _drawn(curve: XYCurve, axis: Axis, scale: Scale) -> list[str]:
 
 
 def _point_labels(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[str]:
-    """Labels beside the points, where there is room; the knees first."""
+    """Labels beside the points as far as there is room; the knees' labels are placed first."""
     labels = []
     for curve in curves:
         for index, (x, y) in enumerate(curve.points):
@@ -467,7 +471,7 @@ def _point_labels(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[s
     for priority, x, y, label in sorted(labels, key=lambda candidate: candidate[0]):
         size = 6.5 * len(label)
         x0 = min(x + 8, WIDTH - size - 2)
-        # curves of load rise: below them there is room
+        # curves over load rise, so there is room below them
         top = y + 16 if y + 16 < HEIGHT - BOTTOM else y - 7
         if any(abs(top - ty) < LABEL_APART and x0 < tr and tl < x0 + size
                for ty, tl, tr in placed):  # fmt: skip

@@ -1,1 +1,1 @@
-"""Answers of commands that run nothing: lists, explanations, verdicts."""
+"""Output of commands that run nothing: lists, explanations, verdicts."""

@@ -15,7 +15,8 @@ Devices = Mapping[str, BlockDevice]
 
 SCHEMA = 1
 _GAP = "  "
-# columns in the order in which they give way: (title, narrowest width, 0 = may vanish)
+# columns in the order in which they are narrowed: (title, narrowest width, where 0 means that the
+# column may vanish)
 _SHRINK = (("MODEL", 8), ("MODEL", 0), ("IN USE", 12), ("HCTX>CPUS", 9), ("IRQ", 0), ("NAME", 8))
 _TITLES = ("NAME", "SIZE", "TYPE", "MODEL", "SCHED", "RQ_AFF", "HCTX>CPUS", "IRQ", "IN USE")
 _RIGHT_ALIGNED = frozenset({"SIZE", "RQ_AFF"})

@@ -1,4 +1,4 @@
-"""One disk in detail as text: health of a SATA or SAS disk, zones of a zoned one."""
+"""One disk in detail as text: the health of a SATA or SAS disk, the zones of a zoned one."""
 
 from __future__ import annotations
 

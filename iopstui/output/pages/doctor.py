@@ -13,7 +13,8 @@ LABEL = 24
 
 
 def report(checks: Sequence[Check], width: int) -> tuple[str, int]:
-    """The report and the exit code: 5 if something is missing that nothing works without."""
+    """The report and the exit code: 5 if something is missing without which nothing can be
+    measured."""
     lines: list[str] = []
     for check in checks:
         head = f"{check.state:<7}{check.name}"

@@ -25,7 +25,8 @@ Rates = Mapping[str, DiskRates]
 
 @dataclass(frozen=True, slots=True)
 class NamespaceReport:
-    """All that is known of a namespace; ``rates`` are those of its paths over a second."""
+    """Everything that is known about a namespace; ``rates`` are those of its paths over one
+    second."""
 
     topology: NamespaceTopology
     facts: DriveFacts

@@ -86,7 +86,7 @@ def _limit(limit: InstanceLimit | None) -> str:
 
 
 def explain_volume(volume: VolumeClass, promised: PromisedFigures | None, width: int) -> str:
-    """The formulas with their sources, and the figures ``promised`` of it, if it has a size."""
+    """The formulas with their sources, and the ``promised`` figures if a size was given."""
     lines = [*lines_after(f"{volume.id}: {volume.title}", width, "", ""), ""]
     for label, text, source in _rows(volume):
         cited = f" [{source}]" if source else ""

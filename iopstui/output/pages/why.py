@@ -1,4 +1,4 @@
-"""The page of `iopstui why`: sentences, then what they rest on."""
+"""The page of `iopstui why`: sentences, then what they are based on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ MAX_DISKS = 3
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The answers, the one that needs attention first; ``waits`` of a process."""
+    """The answers, the one that needs attention first; ``waits`` are the waits of a process, if it
+    was asked about."""
 
     pairs: Sequence[Pair]
     verdict: str
@@ -37,7 +38,8 @@ class Report:
 
     @property
     def sentences(self) -> list[str]:
-        """The process first; all disks at fault, else the busiest ones."""
+        """The sentences: first on the process, then on all disks at fault, or else on the busiest
+        ones."""
         sentences = []
         if self.waits is not None:
             sentences.append(f"{SIGNS[_state(self.waits)]} {_process_sentence(self)}")

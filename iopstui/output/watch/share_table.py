@@ -1,5 +1,5 @@
-"""A watch of an NFS or SMB mount as a live table of 80 columns: a row for READ, WRITE and all other
-operations in each second; of NFS with nfsiostat's columns."""
+"""A watch of an NFS or SMB mount as a live table of 80 columns: in each second a row for READ, one
+for WRITE and one for all other operations; for NFS with nfsiostat's columns."""
 
 from __future__ import annotations
 

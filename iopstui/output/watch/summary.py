@@ -20,8 +20,8 @@ NAME_WIDTH = 16
 MAX_GROUPS, GROUP_WIDTH = 10, 34
 NOT_OF_DISKS = "* longer than these disks' requests: another disk, a limit, a server, io_uring"
 MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
-"""A task that waits this many times longer than all requests of the disks take does not wait for
-them alone: for another disk, a limit, a server, or it sleeps in io_uring."""
+"""A task that waits this many times longer than all requests of the disks take does not wait only
+for them, but also for another disk, a limit or a server, or it sleeps in io_uring."""
 _MEANS = (DiskRates.r_await, DiskRates.w_await, DiskRates.util)
 GROUP_COLUMNS = tuple(row.column(width=5) for row in USE)
 
@@ -32,7 +32,7 @@ def watch_summary(totals: WatchTotals) -> str:
 
 
 def watch_sentences(totals: WatchTotals) -> Iterator[str]:
-    """Return the summary without a table: a sentence for each disk, trigger and finding."""
+    """The summary without a table: a sentence for each disk, trigger and finding."""
     gaps = f", {totals.gap_s:.1f} s of it without samples" if totals.gap_s else ""
     yield f"Watched for {units.duration(totals.watched_s)}{gaps}."
     for t, answer in totals.answers.answers:

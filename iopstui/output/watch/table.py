@@ -38,7 +38,8 @@ class FrameTable:
     def handle(self, event: Event) -> None:
         if not isinstance(event, FrameReady):
             self._narrator.handle(event)
-        # the first sample has nothing before it; the watch's last part of a second is in the totals
+        # the first sample has nothing to subtract from it; the watch's last part of a second is in
+        # the totals
         elif event.frame.seconds and (PARTIAL not in event.frame.flags or not self._has_rows):
             self._frame(event.frame)
 
