@@ -14,18 +14,18 @@ from iopstui.model.fio.sizes import size_bytes
 from iopstui.text import printable
 
 SECONDS_OPTIONS = ("runtime", "timeout", "ramp_time", "startdelay", "start_delay")
-# fio reads a negative time as one of half a million years
+# fio reads a negative time as half a million years
 TIMES = (*SECONDS_OPTIONS, "thinktime", "thinktime_spin")
 RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
-# hexadecimal, or with an exponent: with runtime= fio 3.33 ends at once and reports success
+# hexadecimal, or with an exponent: with such a runtime=, fio 3.33 ends at once and reports success
 _MISREAD_NUMBER = re.compile(r"(?i)0x|[0-9.]+e[-+]?[0-9]")
-# what fio keeps of each I/O beside its buffer (3.33: 448 bytes)
+# what fio keeps for each I/O besides its buffer (3.33: 448 bytes)
 BYTES_PER_IO = 448
 
 
 def refuse_dangerous_values(jobs: Sequence[Section], memory: int | None) -> None:
-    """UsageError for a time that fio misreads, lockmem= below zero, and for more memory than this
-    machine has (``memory`` in bytes, ``None``: not known)."""
+    """Raises UsageError for times that fio misreads, for lockmem= below zero, and for more memory
+    than this machine has (``memory`` in bytes, ``None``: not known)."""
     for job in jobs:
         for name in TIMES:
             value = expand_variables(job.options.get(name, "")).strip()
@@ -53,7 +53,7 @@ def refuse_dangerous_values(jobs: Sequence[Section], memory: int | None) -> None
 
 
 def _refuse_long_pause(job: Section) -> None:
-    """fio sleeps through the end of the runtime until thinktime= is over."""
+    """Refuse a thinktime= beyond the runtime: fio would sleep until it is over."""
     text, runtime = (
         expand_variables(job.options.get(name, "")).strip() for name in ("thinktime", "runtime")
     )
@@ -68,7 +68,8 @@ def _refuse_long_pause(job: Section) -> None:
 
 
 def _refuse_negative_lock(job: Section) -> None:
-    """Refuse it, because fio reads it as almost 2^64 bytes, ends at once and reports success."""
+    """Refuse a negative lockmem=: fio reads it as almost 2^64 bytes, ends at once and reports
+    success."""
     value = expand_variables(job.options.get("lockmem", "")).strip()
     if value.startswith("-"):
         raise UsageError(
@@ -78,7 +79,7 @@ def _refuse_negative_lock(job: Section) -> None:
 
 
 def _refuse_negative_rate(job: Section) -> None:
-    """Refuse it, because fio reads it as no limit at all."""
+    """Refuse a negative rate, because fio reads it as no limit at all."""
     for name in RATES:
         value = expand_variables(job.options.get(name, "")).strip()
         if any(part.strip().startswith("-") for part in value.split(",")):
@@ -89,7 +90,7 @@ def _refuse_negative_rate(job: Section) -> None:
 
 
 def _depth_memory(jobs: Sequence[Section]) -> tuple[str, int]:
-    """fio has a buffer for each I/O that may be under way."""
+    """Memory for the buffers: fio has one for each I/O that may be under way."""
     shapes = [
         (_depth(job), count_of(job.options.get("numjobs")), largest_block(job)) for job in jobs
     ]

@@ -24,7 +24,7 @@ __all__ = ["LANDLOCK", "NAMESPACE", "NONE", "Fence", "Grant", "fence_kind", "fen
 
 _SPEC = "fence"
 _MORE_LIBRARIES = "/etc/ld.so.conf.d"
-# what lies beside the bin directory of a program that is not the system's own
+# directories beside the bin directory of a program that is not the system's own
 _PREFIX_DIRECTORIES = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "pyvenv.cfg")
 
 
@@ -32,7 +32,7 @@ _PREFIX_DIRECTORIES = ("lib", "lib64", "lib/fio", "libexec", "share", "bin", "py
 class Grant:
     """Access to a single examined file or device; a replacement at the same path gets no access.
 
-    ``number`` is the device's own (st_rdev), 0 of a file."""
+    ``number`` is the device's own number (st_rdev), 0 for a file."""
 
     path: str
     device: int
@@ -53,7 +53,7 @@ class Fence:
 
 
 def grant(path: str) -> Grant:
-    """The file a path names now, links followed. Raises OSError."""
+    """Grant access to the file that a path names now, with links followed. Raises OSError."""
     real = os.path.realpath(path)
     info = os.stat(real)
     return Grant(real, info.st_dev, info.st_ino, info.st_rdev)
@@ -61,7 +61,7 @@ def grant(path: str) -> Grant:
 
 @lru_cache(maxsize=1)
 def fence_kind() -> str:
-    """The fence this machine has for this user: "landlock", "namespace" or "none"."""
+    """The kind of fence that this machine has for this user: "landlock", "namespace" or "none"."""
     if fence_exec.landlock_abi() > 0:
         return LANDLOCK
     answer = subprocess.run(
@@ -81,11 +81,10 @@ def fenced_command(fence: Fence, command: Sequence[str]) -> list[str]:
 def start_fenced(
     fence: Fence, command: Sequence[str], cwd: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """``command`` within the fence, in a session of its own, without input, its outputs in pipes.
-    Raises OSError.
-
-    Landlock fences a thread and what it starts (landlock_restrict_self(2)): one that ends with
-    that needs no program in between, whose start takes longer than fio's answer."""
+    """Start ``command`` within the fence, in its own session, without input, with its outputs in
+    pipes. Raises OSError. Landlock fences a thread and what it starts (landlock_restrict_self(2)).
+    So a thread that ends after the start is enough, and no program in between is needed, whose
+    start would take longer than fio's answer."""
     if fence.fsize is not None or fence_kind() != LANDLOCK:
         return _popen(fenced_command(fence, command), cwd)
     spec = _specification_data(fence, command[0])
@@ -111,7 +110,7 @@ def start_fenced(
 
 
 def _popen(command: Sequence[str], cwd: Path | None) -> subprocess.Popen[bytes]:
-    # what Python ignores, and has ignored before fio in every other way to start it, stays ignored
+    # signals that Python ignores stay ignored in fio, as with every other way to start it
     return subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -119,13 +118,13 @@ def _popen(command: Sequence[str], cwd: Path | None) -> subprocess.Popen[bytes]:
         stderr=subprocess.PIPE,
         cwd=cwd,
         restore_signals=False,
-        start_new_session=True,  # the caller can end it with all that it has started
+        start_new_session=True,  # the caller can end it with everything that it has started
     )
 
 
 def write_specification(fence: Fence, program: str, private: Path) -> str:
-    """The specification in a file of the private directory, as the guard takes it: it may be longer
-    than an argument."""
+    """Write the specification to a file in the private directory, because it may be longer than an
+    argument. Returns it as the guard takes it."""
     data = specification(fence, program).encode("utf-8", "surrogateescape")
     return f"@{write(private, _SPEC, data)}"
 
@@ -154,9 +153,9 @@ _RUN = (
 
 
 def isolated_command(module: ModuleType) -> list[str]:
-    """The words that run ``module``'s ``main`` in a Python that looks at nothing of the user's; it
-    takes the words that follow. It is imported, as Python compiles a script anew with each start:
-    that took longer than all these do."""
+    """The words that run ``module``'s ``main`` in a Python that uses no settings or files of the
+    user; ``main`` takes the words that follow. The module is imported, because Python compiles a
+    script again at each start, which would take longer than all the rest."""
     keeps = ["-B"] if sys.dont_write_bytecode else []
     path = str(Path(str(module.__file__)).resolve())
     return [sys.executable, "-I", "-S", *keeps, "-c", _RUN, path]
@@ -164,7 +163,8 @@ def isolated_command(module: ModuleType) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _programs(program: str) -> tuple[str, ...]:
-    """The program, its libraries and engines; for a script its interpreter and that one's."""
+    """The program, its libraries and engines; for a script also its interpreter, and that one's
+    interpreter."""
     paths = [program, os.path.realpath(program), *_library_directories()]
     paths += _beside_bin(program, ("lib", "lib64", "lib/fio"))
     for interpreter in _interpreters(program):
@@ -182,8 +182,8 @@ def _beside_bin(program: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def _interpreters(program: str) -> Iterator[str]:
-    """Interpreters that the first line of a script names (execve(2)); with env(1) also the program
-    it looks up."""
+    """The interpreter that the first line of a script names (execve(2)); with env(1) also the
+    program that env looks up."""
     try:
         with open(program, "rb") as file:
             line = file.read(256).split(b"\n")[0]

@@ -1,9 +1,10 @@
 """Start fio under kernel-enforced limits on the files it may read, write and execute.
 
 Run by itself (``python -I -S fence_exec.py SPEC -- COMMAND...``) it fences itself in and becomes
-COMMAND; ``guard`` does the same in the child it forks. It imports nothing of iopstui and little of
-Python (json, signal and contextlib take longer than all it does), to be small and quick. SPEC is
-what ``specification_text`` makes of a dictionary, or ``@FILE`` with that in it:
+COMMAND; ``guard`` does the same in the child that it forks. To be small and quick, it imports
+nothing of iopstui and little of Python (importing json, signal and contextlib would take longer
+than everything it does). SPEC is what ``specification_text`` makes of a dictionary, or ``@FILE``
+with that in it:
 
 ``kind``     "landlock", "namespace" or "none" (see ``available_fence``)
 ``read``     [[path, st_dev, st_ino, st_rdev]...] files and devices that may be read
@@ -40,7 +41,7 @@ import struct
 import sys
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing alone takes as long as all the rest
+if TYPE_CHECKING:  # importing typing would take as long as all the rest
     from typing import Any
 
     Spec = dict[str, Any]
@@ -91,8 +92,8 @@ def landlock_abi() -> int:
 
 
 def available_fence() -> str:
-    """The fence this process can put up: "landlock", "namespace" or "none". The second is tried
-    out in a child."""
+    """The kind of fence that this process can set up: "landlock", "namespace" or "none". Whether
+    "namespace" works is tried in a child."""
     if landlock_abi() > 0:
         return LANDLOCK
     pid = os.fork()
@@ -113,7 +114,7 @@ def available_fence() -> str:
 
 
 def before_fork(spec: Spec) -> None:
-    """Prepare the parent of the fenced process: its children then live in a PID namespace of their
+    """Prepare the parent of the fenced process: its children are then in a PID namespace of their
     own. Raises Closed."""
     if spec["kind"] != NAMESPACE:
         return
@@ -128,11 +129,11 @@ def before_fork(spec: Spec) -> None:
 
 
 def enter(spec: Spec) -> None:
-    """Fence in this process and all it will start. Raises OSError if a file is gone, is another
-    one than was examined, or the kernel refuses; nothing must be started then."""
+    """Fence in this process and everything that it will start. Raises OSError if a file is gone or
+    is not the one that was examined, or if the kernel refuses; nothing must be started then."""
     _limit_file_size(spec.get("fsize"))
     if spec["kind"] == NAMESPACE:
-        # before anything is opened: what belongs to another mount namespace can't be mounted here
+        # before anything is opened: files of another mount namespace can't be mounted here
         _call_or_fail("unshare", CLONE_NEWNS)
         _mount(None, "/", None, MS_REC | MS_PRIVATE)
     grants = Grants(spec)
@@ -179,7 +180,7 @@ class Grants:
 
 def _limit_file_size(fsize: int | None) -> None:
     # SIGXFSZ ends a process without a message. Python ignores it from its start on
-    # (PyConfig.install_signal_handlers), and so does fio in its place: write(2) fails with EFBIG.
+    # (PyConfig.install_signal_handlers), and fio inherits that: write(2) fails with EFBIG instead.
     if fsize is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -292,9 +293,9 @@ def _is_generic(fd: int) -> bool:
 
 
 def _read_only_node(fd: int) -> str:
-    """Over a device to be read: a node of the same number that nobody may write. A read-only mount
-    does not keep anybody from writing to a device. Only root can make one; for others the node's
-    own rights hold, and fio's --readonly."""
+    """Cover a device that may only be read with a node of the same number that nobody may write to,
+    because a read-only mount does not prevent writes to a device. Only root can create such a node;
+    for others the original node's rights apply, and fio's --readonly."""
     path = _name(fd)
     if os.geteuid() != 0:
         return _bind_fd(fd)
@@ -316,7 +317,8 @@ def _read_only_node(fd: int) -> str:
 
 
 def _flush(fd: int) -> None:
-    """Drop a device's cache for fio: invalidate=1 takes CAP_SYS_ADMIN, which fio will not have."""
+    """Drop a device's cache for fio, because invalidate=1 requires CAP_SYS_ADMIN, which fio will
+    not have."""
     if not _is_device(fd) or _is_generic(fd):
         return
     try:
@@ -330,7 +332,8 @@ def _flush(fd: int) -> None:
 
 
 def _restrict_mounts(writable: set[str], nodes: set[str], programs: set[str]) -> None:
-    """Take from every mount the rights it isn't named for, then verify that they are gone."""
+    """Remove from every mount the rights that the specification does not give it, then verify that
+    they are gone."""
     for path, flags in _mounts():
         new_flags = flags | MS_NOSUID
         if path not in writable:
@@ -345,7 +348,7 @@ def _restrict_mounts(writable: set[str], nodes: set[str], programs: set[str]) ->
             pass  # hidden below another mount; looked at next
     for path, flags in _mounts():
         if flags & MS_RDONLY and flags & MS_NODEV:
-            continue  # not checked: a file system whose server is gone would never answer
+            continue  # not checked, because a file system whose server is gone would never answer
         try:
             flag = os.statvfs(path).f_flag
         except OSError:
@@ -361,7 +364,7 @@ def _is_below(path: str, tops: set[str]) -> bool:
 
 
 def _mounts() -> list[tuple[str, int]]:
-    """(mount point, flags to keep) of every mount of this process (proc_pid_mountinfo(5))."""
+    """Every mount of this process as (mount point, flags to keep) (proc_pid_mountinfo(5))."""
     mounts = []
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
@@ -390,11 +393,11 @@ def _drop_capabilities(grants: Grants) -> None:
 
 
 def _drop_administration() -> None:
-    """Take CAP_SYS_ADMIN from this process and whatever it executes; nothing but that. Raises
-    OSError where root keeps it."""
+    """Remove CAP_SYS_ADMIN, and only that, from this process and whatever it executes. Raises
+    OSError if root still has it afterwards."""
     header, masks = _capabilities()
     bit = 1 << CAP_SYS_ADMIN
-    # an ordinary user has none, and gains none from the bounding set
+    # an ordinary user does not have it, and does not get it from the bounding set
     if os.geteuid() == 0 or (masks[0] | masks[1] | masks[2]) & bit:
         in_bounding_set = _call("prctl", PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) == 1
         if in_bounding_set:
@@ -405,7 +408,8 @@ def _drop_administration() -> None:
 
 
 def _capabilities() -> tuple[bytes, tuple[int, ...]]:
-    """capget(2): its header, and the effective, permitted and inheritable ones, low then high."""
+    """The result of capget(2): its header, and the effective, permitted and inheritable
+    capabilities, first the low then the high 32 bits."""
     header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
     data = ctypes.create_string_buffer(24)
     _call_or_fail("capget", header, data)
@@ -444,7 +448,7 @@ _FILES, _PLACES = ("read", "write"), ("own", "open", "execute")
 
 
 def specification_text(spec: Spec) -> str:
-    """A specification as ``parse_specification`` takes it: a line for each thing that is named."""
+    """The text of a specification, as ``parse_specification`` takes it: a line for each entry."""
     lines = [f"kind {spec['kind']}"]
     for name in _FILES:
         lines += [f"{name} {device} {inode} {number} {_escape(path)}"
@@ -489,8 +493,9 @@ def _unescape(path: str) -> str:
 
 
 def main(argv: list[str]) -> int:
-    """SPEC -- COMMAND: become it, or for a PID namespace wait for it. ``--kind``: say which fence
-    there is. 126: it can't be put up, 127: COMMAND can't be executed."""
+    """Handle SPEC -- COMMAND: become COMMAND, or for a PID namespace wait for it. With ``--kind``,
+    print which fence there is. Exit code 126: the fence can't be set up; 127: COMMAND can't be
+    executed."""
     if argv == ["--kind"]:
         print(available_fence(), landlock_abi())
         return 0
@@ -514,7 +519,7 @@ def main(argv: list[str]) -> int:
 
 
 def _follow(pid: int) -> int:
-    """The child's exit code, as a shell gives it. It dies with this process."""
+    """Wait for the child, which dies with this process. Returns its exit code, as a shell would."""
     import signal  # as long as all the rest
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -1,29 +1,28 @@
 """The guard of one fio run: a separate process between iopstui and fio.
 
-Killing fio's main process leaves its jobs doing I/O, because each is in a session of its own.
-This process is their "child subreaper" (prctl(2)): whatever fio leaves behind becomes its
-child, so it can be found and killed. It stops fio when told to, when iopstui's end of its
-standard input is closed (iopstui died, however; should it be stopped itself, the kernel wakes it
-up), and it is itself in a session of its own, so that neither Ctrl-C, Ctrl-Z nor a closed terminal
-reaches fio.
+If only fio's main process is killed, its jobs go on with I/O, because each is in its own session.
+The guard is their "child subreaper" (prctl(2)): whatever fio leaves behind becomes its child, so it
+can be found and killed. It stops fio when told to, and when iopstui's end of its standard input is
+closed, which means that iopstui died. (If the guard itself is stopped then, the kernel wakes it
+up.) It has its own session, so that neither Ctrl-C, Ctrl-Z nor a closed terminal reaches fio.
 
-It also fences fio in (``fence_exec``): the kernel keeps it from everything it was not granted,
+It also fences fio in (``fence_exec``): the kernel denies fio everything that was not granted,
 whatever its job file says.
 
-With ``--deadline SECONDS`` it also stops fio if nothing came on its standard input for so long:
-iopstui hangs or is stopped (SIGSTOP) and watches nothing any more. The line ``alive`` only resets
+With ``--deadline SECONDS`` it also stops fio if nothing came on its standard input for that time:
+then iopstui hangs or is stopped (SIGSTOP), and no longer watches. The line ``alive`` only resets
 the deadline. Time in which the guard itself could not run does not count.
 
-It is run by itself (``python -I -S guard.py [--hold] [--deadline SECONDS] PRIVATE SPEC DIRECTORY...
--- fio ...``, or faster as ``fence.isolated_command`` says) and imports nothing of iopstui but the
-fence, to be small and quick. PRIVATE is the run's private directory, the DIRECTORIES its scratch
-directories: all are removed should iopstui die. SPEC is what ``fence_exec`` takes, or ``-`` for a
-command that needs no fence. Lines on its standard output: ``started PID``, ``exited CODE``
+It runs by itself (``python -I -S guard.py [--hold] [--deadline SECONDS] PRIVATE SPEC DIRECTORY...
+-- fio ...``, or faster as ``fence.isolated_command`` says), and to be small and quick it imports
+nothing of iopstui except the fence. PRIVATE is the run's private directory, the DIRECTORIES its
+scratch directories: all are removed if iopstui dies. SPEC is what ``fence_exec`` takes, or ``-``
+for a command that needs no fence. Lines on its standard output: ``started PID``, ``exited CODE``
 (negative: the signal), ``stuck PID...`` (could not be killed yet), ``deadline`` (fio is stopped for
 it). Lines on its standard input: ``stop`` (SIGINT first), ``kill``. With ``--hold`` everything is
 made ready and ``held`` is said; fio is started after ``go WHEN`` (ns of CLOCK_MONOTONIC), at that
-instant, and ``started PID WHEN`` says when that was. After ``stop`` or ``kill`` instead it ends
-and leaves the DIRECTORIES alone: iopstui removes them, or another run uses them."""
+instant, and ``started PID WHEN`` says when that was. After ``stop`` or ``kill`` instead it ends and
+leaves the DIRECTORIES alone: iopstui removes them, or another run uses them."""
 
 from __future__ import annotations
 
@@ -38,17 +37,17 @@ from types import ModuleType
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 1.3
-# processes are stuck after the first time in state D (uninterruptible sleep, proc(5)), or in any
-# state after the second since SIGKILL
+# processes count as stuck if, after the first time since SIGKILL, they are in state D
+# (uninterruptible sleep, proc(5)), or in any state after the second
 STUCK_AFTER_S = 1.0
 SLOW_AFTER_S = 5.0
 KILL_TIMEOUT_S = 30.0
-# how often a deadline is looked at while it runs
+# how often a deadline is checked
 CHECKS_PER_DEADLINE = 4
 
 
 def prctl(option: int, value: int) -> None:
-    """prctl(2); failures are ignored: every use is a second line of defence."""
+    """Call prctl(2); failures are ignored, because every use is a second line of defence."""
     ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
 
 
@@ -106,7 +105,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def load_fence() -> ModuleType:
-    """``fence_exec`` beside this file; nothing else is on the path of an isolated Python."""
+    """Load ``fence_exec`` from beside this file; an isolated Python has no path to it."""
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     return __import__("fence_exec")
 
@@ -130,8 +129,9 @@ class Fence:
 
 
 def wait_for_start() -> tuple[int | None, bool]:
-    """The instant at which to start, or ``None`` if it is not to be started: after ``stop``,
-    ``kill`` or the end of the input. The second value is true if the input has ended."""
+    """Wait for orders. Returns the instant at which to start fio, or ``None`` if it must not be
+    started: after ``stop``, ``kill`` or the end of the input. The second value is true if the input
+    has ended."""
     at: int | None = None
     buffer = b""
     while at is None or time.monotonic_ns() < at:
@@ -150,7 +150,7 @@ def wait_for_start() -> tuple[int | None, bool]:
 
 
 def start(command: list[str], private: str, fence: Fence) -> int:
-    """Start fio with its streams in files; it gets SIGTERM should this process die."""
+    """Start fio with its streams in files; it gets SIGTERM if this process dies."""
     parent = os.getpid()
     trouble = ""
     try:
@@ -175,7 +175,7 @@ def start(command: list[str], private: str, fence: Fence) -> int:
         os.dup2(out, 1)
         os.dup2(err, 2)
         os.closerange(3, 1 << 16)
-        # in a PID namespace of its own it does not see its parent
+        # in its own PID namespace it does not see its parent
         if os.getppid() not in (parent, 0):
             os._exit(125)
         if trouble:
@@ -222,8 +222,9 @@ class Guard:
         self.clean()
 
     def watch_deadline(self, heard: bool) -> None:
-        """Stop fio if iopstui has been silent for too long. Each look counts for a part of the
-        deadline at most: a machine or a group of processes that was paused is no silence."""
+        """Stop fio if iopstui has been silent for too long. Each check counts for at most a part of
+        the deadline, so that a pause of the machine or of a group of processes does not count as
+        silence."""
         if self.deadline_s is None or self.stop_at is not None:
             return
         now = time.monotonic()
@@ -269,7 +270,8 @@ class Guard:
             self.stop()
 
     def stop(self) -> None:
-        """SIGINT lets fio write its last document; a stopped job would never see it."""
+        """Send SIGINT, which lets fio write its last document; stopped jobs are continued, or they
+        would never see it."""
         if self.stop_at is not None:
             return
         self.stop_at = time.monotonic()
@@ -292,7 +294,7 @@ class Guard:
             self.reported_stuck = True
             report_line("stuck " + " ".join(map(str, stuck)))
         if time.monotonic() > self.kill_at + KILL_TIMEOUT_S:
-            # each has its SIGKILL and dies as soon as the kernel lets it
+            # each got its SIGKILL, and dies as soon as the kernel lets it
             self.clean()
             sys.exit(1)
 
@@ -321,15 +323,16 @@ def send(pid: int, number: int) -> None:
 
 
 def remove(directories: list[str]) -> None:
-    """Directories with all that is in them, as far as can be."""
-    import shutil  # longer to import than all the rest, and hardly ever needed
+    """Remove directories with everything in them, as far as possible."""
+    import shutil  # takes longer to import than all the rest, and is hardly ever needed
 
     for path in directories:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def main(argv: list[str]) -> None:
-    """PRIVATE SPEC DIRECTORY... -- command: run it to its end and leave no process behind."""
+    """Handle PRIVATE SPEC DIRECTORY... -- command: run the command to its end, and leave no process
+    behind."""
     hold = argv[0] == "--hold"
     argv = argv[hold:]
     deadline_s = float(argv[1]) if argv[0] == "--deadline" else None
@@ -340,7 +343,7 @@ def main(argv: list[str]) -> None:
     fence = Fence(text)
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    # a handler of our own, so that a dead child wakes select
+    # our own handler, so that a dead child wakes select
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     # a stopped guard would not see that iopstui has died: the kernel wakes it up then

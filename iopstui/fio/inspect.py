@@ -27,11 +27,13 @@ from iopstui.model.fio.jobfile import END_SECTION as _END
 from iopstui.text import printable
 
 OLDEST_FIO = (3, 1)
-# a fio that uses no CPU is given up; one that works may take a minute on a busy or emulated machine
+# we stop waiting for a fio that uses no CPU; one that works may take a minute on a busy or emulated
+# machine
 IDLE_S = 20.0
 MAX_ANSWER_S = 300.0
 POLL_S = 0.25
-# it names each file of a job in some hundred bytes; what goes on printing would take all memory
+# fio names each file of a job in some hundred bytes; one that never stops printing would take all
+# memory
 MAX_ANSWER_BYTES = 512 << 20
 FIO = "fio"
 INSTALL_HINT = (
@@ -51,9 +53,9 @@ class Fio:
 
 @dataclass(frozen=True, slots=True)
 class SectionFiles:
-    """Files that fio opens for one job section. ``paths`` are those of all its clones, as fio joins
-    them with ``directory=``, in order; ``sets`` is how many clones have files of their own (1: all
-    share the same)."""
+    """The files that fio opens for one job section. ``paths`` has those of all its clones, as fio
+    joins them with ``directory=``, in order; ``sets`` is how many sets of files there are: one for
+    each clone, or 1 if all share the same."""
 
     name: str
     paths: tuple[str, ...] = ()
@@ -62,11 +64,10 @@ class SectionFiles:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """A job file as fio reads it: fio's own values, none derived by us.
-
-    ``sections`` are the job sections in order with their files; ``writes`` is True if any of them
-    writes or trims, as fio's own read-only switch tells. ``options`` are all that fio
-    has understood in all sections ("" for a bare one)."""
+    """A job file as fio reads it; all values are fio's own, none is derived by us. ``sections`` are
+    the job sections in order, with their files; ``writes`` is True if any of them writes or trims,
+    which fio's own read-only switch tells. ``options`` are all options that fio has understood in
+    all sections ("" for one without a value)."""
 
     sections: tuple[SectionFiles, ...]
     writes: bool
@@ -98,7 +99,8 @@ def cancel_flag() -> SignalFlag | None:
 
 
 def find_fio(path: str | None = None) -> Fio:
-    """The fio in PATH (or IOPSTUI_FIO). Missing (exit 5) if there is none or it is too old."""
+    """The fio in PATH (or IOPSTUI_FIO). Raises Missing (exit 5) if there is none or it is too
+    old."""
     program = path or os.environ.get("IOPSTUI_FIO") or FIO
     searched = (program,) if os.path.dirname(program) else os.get_exec_path()
     require_answers([Path.cwd() / entry for entry in searched], Roots())
@@ -119,8 +121,9 @@ def find_fio(path: str | None = None) -> Fio:
 
 @lru_cache(maxsize=8)
 def _version(executable: str, file: tuple[int, int, int]) -> Fio:
-    """Asked once of each ``file`` (device, inode, time of change): a start of fio costs 50 ms of
-    CPU, and a run needs it two times. What raises is asked again."""
+    """Ask fio for its version, once for each ``file`` (device, inode, time of change): a start of
+    fio costs 50 ms of CPU, and a run needs the version twice. If that raises, it is asked again the
+    next time."""
     answer = run_fio([executable, "--version"], None, Fence())
     banner = answer.stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", banner)
@@ -149,23 +152,21 @@ def _exit_text(answer: subprocess.CompletedProcess[str]) -> str:
 def inspect(
     fio: Fio, job_file: Path, label: str, cwd: Path | None = None, writes: bool = False
 ) -> JobFacts:
-    """Ask fio how it reads ``job_file``; UsageError with fio's own message if it refuses the
-    file.
-
-    ``label`` is what messages call the job. The file's last section has to be ``END``: there fio
-    gives up, after it has said what it would open and before it has opened anything. It is fenced
-    in and can write nowhere. With ``writes`` it is known to be none that only reads."""
+    """Ask fio how it reads ``job_file``. Raises UsageError with fio's own message if it refuses the
+    file. ``label`` is what messages call the job. The file's last section must be ``END``: there
+    fio gives up, after it has said what it would open, and before it has opened anything. fio is
+    fenced in and can write nowhere. ``writes``: the job is known to write."""
     fence = Fence(open=(str(job_file.parent),))
     options = ["--debug=file,parse", str(job_file)]
     if not writes:
-        # a job that fio accepts with --readonly means the same without it
+        # a job that fio accepts with --readonly does the same without it
         parsed = run_fio([fio.path, "--readonly", *options], cwd, fence)
         writes = not _reached_end(parsed.stdout)
     if writes:
         parsed = run_fio([fio.path, *options], cwd, fence)
     if not _reached_end(parsed.stdout):
         why = error_line((parsed.stdout + "\n" + parsed.stderr).split("\n"))
-        # first the reason: a job file's path can be longer than the screen has room for
+        # the reason comes first: a job file's path can be longer than there is room on the screen
         reason = f": {why}" if why else ", but gives no reason"
         raise UsageError(f"fio rejects the job{reason} ({label}).")
     sections = opened_files(parsed.stdout)
@@ -176,7 +177,7 @@ def inspect(
     return JobFacts(sections, writes, _options(parsed.stdout))
 
 
-# a name that no version of fio uses as an option
+# a name that is not an option in any version of fio
 END = f"\n[{_END}]\n{_END}=1\n"
 _SECTION = re.compile(r"^parse +\d+ +Parsing section \[(.*)\]$")
 # the path as fio will open it, directory= included, and its place in its clone's list
@@ -242,8 +243,8 @@ def _is_source_location(line: str) -> bool:
 def run_fio(
     command: Sequence[str], cwd: Path | None, fence: Fence
 ) -> subprocess.CompletedProcess[str]:
-    """Run fio and return its output, whatever its exit code; Missing if it can't be started or
-    prints nothing."""
+    """Run fio and return its output, whatever its exit code. Raises Missing if it can't be started
+    or prints nothing."""
     process = None
     try:
         with shielded():
@@ -265,8 +266,8 @@ def run_fio(
 
 
 def _start_failure(program: str, error: OSError) -> tuple[str, str]:
-    """Why it can't be started, and what to do: of a script that is there execve(2) says that it is
-    not where its interpreter is not."""
+    """Why a program can't be started, and what to do. If a script exists but its interpreter does
+    not, execve(2) says that the file does not exist."""
     if error.errno == errno.ENOENT and os.path.exists(program):
         return ("its interpreter or loader does not exist",
                 f"Check its first line: head -1 {program}. To use another fio: "
@@ -275,8 +276,8 @@ def _start_failure(program: str, error: OSError) -> tuple[str, str]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Neither it nor what it has started goes on: a script's fio would. Once it has been waited
-    for, its group's number may be another one's."""
+    """Kill the process and everything that it has started: if it is a script, its fio would go on.
+    This must happen before it is waited for: afterwards its group's number may belong to others."""
     if process.returncode is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -285,8 +286,8 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _wait_for_output(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
-    """Everything it writes until it ends. Missing if it has done nothing for ``IDLE_S``, works
-    longer than ``MAX_ANSWER_S`` or says more than ``MAX_ANSWER_BYTES``."""
+    """Everything that the process writes until it ends. Raises Missing if it does nothing for
+    ``IDLE_S``, works longer than ``MAX_ANSWER_S`` or writes more than ``MAX_ANSWER_BYTES``."""
     hint = f"Try it: {name} --version"
     began = active_at = time.monotonic()
     busy = 0.0
@@ -310,5 +311,6 @@ def _wait_for_output(process: subprocess.Popen[bytes], name: str) -> tuple[bytes
 
 
 def _busy_s(pid: int) -> float:
-    """CPU time of the process and those it has started: in a PID namespace fio is a child."""
+    """The CPU time of the process and of those it has started, because in a PID namespace fio is a
+    child."""
     return sum(cpu_s(process) or 0.0 for process in (pid, *children(pid)))

@@ -22,7 +22,7 @@ from iopstui.text import printable
 PACES = ("rate", "rate_iops", "thinktime", "flow", "latency_target")
 _POLLS = ("hipri", "sqthread_poll")
 _SYNCS = ("fsync", "fdatasync", "sync", "fsync_on_close", "end_fsync", "sync_file_range")
-# what may differ between two runs whose depths or block sizes are compared
+# options that may differ between two runs whose depths or block sizes are compared
 _DEPTH = frozenset({"iodepth", "numjobs", "bs", "blocksize", "runtime", "time_based",
                     "filename", "directory", "name"})  # fmt: skip
 _CPUS = frozenset({"cpus_allowed", "cpus_allowed_policy"})
@@ -57,8 +57,9 @@ def shape_of(text: str) -> JobShape:
 
 
 def text_without_depth(text: str, bound: bool = False) -> str:
-    """The job without what two runs of different depth differ in: equal texts may be compared.
-    ``bound``: its CPUs are those of the queues, as many as it has jobs."""
+    """The job without the options in which two runs of different depth differ: runs with equal
+    texts may be compared. ``bound``: its CPUs were chosen by the hardware queues, as many as it has
+    jobs."""
     left_out = _DEPTH | _CPUS if bound else _DEPTH
     parts = (
         sorted(f"{name}={expand_variables(value)}" for name, value in s.options.items()
@@ -74,7 +75,7 @@ def engine(options: Options) -> str:
 
 
 def direct(options: Options) -> bool:
-    """Whether I/O goes past the page cache, as NVMe commands always do."""
+    """Whether I/O bypasses the page cache, as NVMe commands always do."""
     if engine(options) == PASSTHROUGH:
         return True
     if "buffered" in options:
@@ -92,7 +93,7 @@ def _offloads(options: Options) -> bool:
 
 
 def _sync_interval(options: Options) -> int | None:
-    """After how many writes a job syncs; ``None``: not after writes."""
+    """After how many writes a job syncs; ``None`` if it does not sync after writes."""
     if _has_option([options], ("sync",)):
         return 1
     texts = [options[name] for name in ("fsync", "fdatasync", "sync_file_range") if name in options]
@@ -101,7 +102,8 @@ def _sync_interval(options: Options) -> int | None:
 
 
 def _smallest(jobs: Sequence[Options]) -> int | None:
-    """The smallest block size (bytes) of all; ``None`` where one has a range or a mix of sizes."""
+    """The smallest block size (bytes) of all jobs; ``None`` if one has a range or a mix of
+    sizes."""
     all_sizes: list[int] = []
     for options in jobs:
         if any(name in options for name in ("bsrange", "blocksize_range", "bssplit")):
@@ -134,7 +136,7 @@ def _aligned(jobs: Sequence[Options]) -> int | None:
 
 
 def may_write(options: Options) -> bool:
-    """Whether a job's rw (fio's default: read) has writes in it."""
+    """Whether a job's rw (fio's default: read) includes writes."""
     kind = expand_variables(options.get("rw", options.get("readwrite", "read"))).partition(":")[0]
     return "write" in kind or kind in ("rw", "randrw")
 
@@ -160,7 +162,8 @@ _PART = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 
 
 def check_cpus(text: str, label: str, roots: Roots | None = None) -> None:
-    """UsageError if a job is to run on a CPU that is not there, or on one that is not a number."""
+    """Raises UsageError if a job would run on a CPU that does not exist, or if a CPU in a list is
+    not a number."""
     online = set(online_cpus(roots or Roots()))
     for section in effective_sections(text):
         for name in OPTIONS:

@@ -22,9 +22,10 @@ MAX_JOB_FILE = 1 << 20
 
 
 def read_job(path: Path) -> str:
-    """The text of a job file as ``jobfile.canonical_text`` writes it; Raises UsageError if it is
-    not a job file or a line has no certain meaning. Undecodable bytes are kept. The reason is said
-    first: a path can be longer than the screen has room for."""
+    """The text of a job file as ``jobfile.canonical_text`` writes it. Undecodable bytes are kept.
+    Raises UsageError if it is not a job file, or if the meaning of a line is not certain. The
+    message begins with the reason, because a path can be longer than there is room on the
+    screen."""
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
@@ -56,7 +57,7 @@ def read_job(path: Path) -> str:
 
 
 def check_variables(text: str, label: str) -> None:
-    """UsageError for a ``${VAR}`` that is not set; fio would put nothing in its place."""
+    """Raises UsageError for a ``${VAR}`` that is not set, which fio would replace by nothing."""
     for name, line in jobfile.unset_variables(text):
         raise UsageError(
             f"{label} needs the variable {name}, which is not set: {line}",
@@ -99,7 +100,8 @@ def describe_job(text: str) -> str:
 
 
 def common_options(text: str) -> dict[str, str]:
-    """The options that all sections of a job have alike, without those that say where it works."""
+    """The options that are the same in all sections of a job, without those that say where it
+    works."""
     jobs = [job.options for job in jobfile.effective_sections(text)]
     first, *others = jobs or [{}]
     return {
@@ -121,10 +123,10 @@ def expand_variables(text: str) -> str:
 
 
 def escape_path(path: str) -> str:
-    """A path as a value of filename= or directory=, where ``:`` separates (fio(1)). UsageError for
-    one that a job file can't say."""
+    """A path as a value of filename= or directory=, in which ``:`` separates paths (fio(1)). Raises
+    UsageError for a path that a job file can't express."""
     why = jobfile.why_unsafe(path)
-    # fio knows no escape for the backslash itself
+    # fio has no escape for the backslash itself
     if "\\:" in path:
         why = "fio reads a backslash before a colon as an escape"
     if why:
@@ -136,7 +138,7 @@ def escape_path(path: str) -> str:
 
 
 def join_paths(paths: Sequence[str]) -> str:
-    """Several paths as one value. UsageError as ``escape_path``."""
+    """Several paths as one value. Raises UsageError like ``escape_path``."""
     for path in paths[:-1]:
         if path.endswith("\\"):
             escape_path(path + ":")
@@ -144,7 +146,7 @@ def join_paths(paths: Sequence[str]) -> str:
 
 
 def count_of(text: str | None) -> int:
-    """A count of at least 1; 1 also where none is given."""
+    """A count of at least 1, which is also the value if none is given."""
     with contextlib.suppress(ValueError):
         return max(1, int(expand_variables(text or "1")))
     return 1
@@ -194,12 +196,12 @@ def check_streams(facts: JobFacts) -> None:
 
 
 def _base_name(path: str) -> str:
-    # what follows the directory; a section's name may have slashes in it
+    # the part after the directory; a section's name may contain slashes
     return path if path.startswith("/") else path.rpartition("/")[2]
 
 
 def check_directories(text: str, cwd: Path) -> None:
-    """Raises UsageError if a directory= is no directory."""
+    """Raises UsageError if a directory= is not a directory."""
     for directory in _directories(text, cwd):
         if not os.path.isdir(directory):
             raise UsageError(
@@ -221,7 +223,7 @@ def _job_directories(job: Section, cwd: Path) -> list[Path]:
 
 
 def named_paths(text: str) -> set[str]:
-    """Directories and files as the text names them; fio joins them to more than these."""
+    """The directories and files that the text names; fio combines them to the actual paths."""
     paths: set[str] = set()
     for section in jobfile.effective_sections(text):
         directories, files = (
@@ -233,6 +235,6 @@ def named_paths(text: str) -> set[str]:
 
 
 def split_paths(value: str) -> list[str]:
-    """The paths of a filename= or directory=, where ``:`` separates and ``\\:`` does not."""
+    """The paths in a filename= or directory=, in which ``:`` separates and ``\\:`` does not."""
     parts = value.replace("\\:", "\0").split(":")
     return [part.replace("\0", ":") for part in parts if part]

@@ -1,7 +1,8 @@
 """The job that only creates another job's files, and a check that it makes progress.
 
-fio makes all files of a job beforehand with ``create_only=1``. Options that only say how the
-job is run are taken out: with some of them that takes minutes, or never ends (fio 3.33)."""
+fio makes all files of a job beforehand with ``create_only=1``. Options that only say how the job
+runs are removed: with some of them creating the files would take minutes, or never end (fio
+3.33)."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ from dataclasses import dataclass
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.sizes import size_bytes
 
-# startdelay is waited for; with io_submit_mode=offload the threads that would submit are started
-# and never end
+# fio would wait for startdelay; with io_submit_mode=offload the threads that would submit are
+# started and never end
 _RUN_OPTIONS = (
     "startdelay",
     "io_submit_mode",
-    # the files are to be there, and to stay
+    # the files must exist afterwards, and stay
     "create_on_open",
     "unlink",
     "unlink_each_loop",
@@ -24,8 +25,8 @@ _RUN_OPTIONS = (
 # nothing is measured, so fio need not calibrate the CPU's clock (60 ms of CPU)
 _CLOCK = {"clocksource": "clock_gettime"}
 _BLOCK_SIZES = ("blocksize", "bsrange", "blocksize_range", "bssplit")
-# files are written in blocks of the job's size: 3 bytes at a time for ever, and never less
-# than a page at once
+# files are written in blocks of the job's size: with 3 bytes at a time that would take for ever, so
+# never less than a page is written at once
 MIN_BLOCK = 4096
 IDLE_S = 30.0
 
@@ -46,7 +47,7 @@ def _has_small_blocks(section: jobfile.Section) -> bool:
 
 
 def _has_small_files(section: jobfile.Section) -> bool:
-    """A file must be at least as long as a block."""
+    """Whether the section has small files: a file must be at least as long as a block."""
     options = section.options
     files = size_bytes(options.get("nrfiles", "1")) or 1
     sizes = [size_bytes(part) for part in options.get("filesize", "").split("-")]
@@ -57,9 +58,9 @@ def _has_small_files(section: jobfile.Section) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LayoutWork:
-    """Work done so far by fio's processes: bytes in the files, bytes given to write(2) and the like
-    (``None``: unknown), CPU time in seconds; ``waits``: one waits for a
-    device, or is stopped (SIGSTOP), now."""
+    """The work done so far by fio's processes: bytes in the files, bytes passed to write(2) and the
+    like (``None``: unknown), and CPU time in seconds. ``waits``: one of them waits for a device
+    now, or is stopped (SIGSTOP)."""
 
     file_bytes: int
     written: int | None
@@ -75,8 +76,8 @@ class StallDetector:
         self._since = 0.0
 
     def feed(self, t: float, work: LayoutWork) -> bool:
-        """At ``t`` seconds. True once nothing was written and hardly anything done for
-        ``IDLE_S``."""
+        """Note the ``work`` at ``t`` seconds. Returns True once nothing was written and hardly
+        anything done for ``IDLE_S``."""
         last, self._last = self._last, self._last or work
         if last is None or self._has_progressed(t - self._since, last, work):
             self._last, self._since = work, t
@@ -88,7 +89,7 @@ class StallDetector:
             work.written is None
             or work.waits
             or (last.file_bytes, last.written) != (work.file_bytes, work.written)
-            # fio's main process looks every 10 ms whether its jobs have ended
+            # fio's main process checks every 10 ms whether its jobs have ended
             or work.busy_s - last.busy_s > 0.05 * max(seconds, 1.0)
         )
 

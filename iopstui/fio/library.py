@@ -18,9 +18,9 @@ LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches", "Run")
 @dataclass(frozen=True, slots=True)
 class ShippedJob:
     """A shipped job file, with the fields of its header comment (one line each, "" if absent).
-    ``writes`` is from the comment; fio/inspect.py has fio's own answer. ``run`` is the command
-    that reproduces the source document, with DEV for the device ("": none). ``text`` is the
-    whole file."""
+    ``writes`` is what the comment says; fio/inspect.py has fio's own answer. ``run`` is the command
+    that reproduces the measurement in the source document, with DEV for the device ("": none).
+    ``text`` is the whole file."""
 
     name: str
     path: Path
@@ -84,7 +84,7 @@ def load_job(path: Path) -> ShippedJob:
         source=head.get("Source", ""),
         look_at=head.get("Look at", ""),
         teaches=head.get("Teaches", ""),
-        # a block that does not say is assumed to write
+        # a job whose comment does not say is assumed to write
         writes=head.get("Writes", "").lower() != "no",
         text=text,
         run=head.get("Run", ""),
@@ -92,7 +92,7 @@ def load_job(path: Path) -> ShippedJob:
 
 
 def shipped_jobs() -> tuple[ShippedJob, ...]:
-    """All shipped jobs: iopstui's own, then those of each document; sorted by name in there."""
+    """All shipped jobs: iopstui's own, then those of each document, each group sorted by name."""
     jobs = [load_job(path) for path in job_paths().values()]
     return tuple(sorted(jobs, key=lambda job: (publisher(job.source), job.name)))
 
@@ -104,12 +104,13 @@ def publisher(source: str) -> str:
 
 
 def publisher_heading(source: str) -> str:
-    """The heading in a list above the jobs of one origin."""
+    """The heading above the jobs of one origin in a list."""
     return publisher(source) or GENERAL
 
 
 def find_shipped(name: str) -> ShippedJob:
-    """The shipped job of that name, or the only one whose name begins so; else UsageError."""
+    """The shipped job of that name, or the only one whose name begins like that. Raises UsageError
+    if there is none."""
     paths = job_paths()
     chosen = _find_job(name, paths)
     if chosen is None:
@@ -129,10 +130,9 @@ def _may_exist(path: str) -> bool:
 
 
 def find_job(name_or_path: str) -> Path:
-    """The file of a shipped job, or any path; UsageError if it is neither.
-
-    A shipped name comes first: ``./NAME`` means a file of the same name. A beginning that
-    only one shipped name has is enough, unless a file is called so."""
+    """The file of a shipped job, or any path. Raises UsageError if it is neither. A shipped name
+    has precedence: ``./NAME`` means a file of the same name. A beginning that only one shipped name
+    has is enough, unless a file has that name."""
     if "/" in name_or_path:
         if _may_exist(name_or_path):
             return Path(name_or_path)
@@ -185,7 +185,8 @@ def shipped_directory(name: str, kind: str) -> Path:
     inside, checkout = package / name, package.parent / name
     if inside.is_dir():
         return inside
-    # pyproject.toml: a directory of that name beside an installed package is somebody else's
+    # pyproject.toml shows that it is a checkout: beside an installed package, a directory of that
+    # name is somebody else's
     if checkout.is_dir() and (package.parent / "pyproject.toml").is_file():
         return checkout
     raise Missing(

@@ -1,7 +1,7 @@
 """Collect the logs of a job (write_bw_log= and similar) in a private place, then move them.
 
-fio truncates what has the name already, and follows links. So it writes into a directory of its
-own, and what it has written gets the name that was meant only if nothing has that name.
+fio truncates existing files, and follows links. So it writes into a private directory, and
+afterwards a log gets its intended name only if nothing else has that name.
 
 With ``--io-log`` fio logs each I/O there, for the list of the slowest. It keeps the log in memory
 until its jobs end, and has no limit for it, so a run is ended when that becomes too much."""
@@ -29,7 +29,7 @@ _LOG_OPTIONS = (*_EACH_IO_OPTIONS, "log_max_value", "log_hist_msec", "log_window
 _NO_LATENCY_OPTIONS = ("disable_clat", "gtod_reduce")
 """Without completion latencies fio writes no log of them."""
 IO_LOG_BYTES = 150
-"""What fio takes of memory for an I/O: 48 bytes in each of the three latency logs."""
+"""The memory that fio needs for an I/O: 48 bytes in each of the three latency logs."""
 MAX_LOG_BYTES = 2 << 30
 
 
@@ -84,7 +84,8 @@ class FioLogs:
         return slow_ios_object(ios, one_file) if ios.count else {}
 
     def publish(self) -> list[str]:
-        """Give each log its name; sentences about those where that failed."""
+        """Give each log its intended name. Returns a sentence for each log for which that
+        failed."""
         problems: list[str] = []
         try:
             files = sorted(self.directory.iterdir()) if self.directory is not None else []
@@ -168,7 +169,7 @@ def _check_directory(directory: Path) -> None:
 
 
 def _named_logs(text: str) -> Sequence[tuple[str, bool]]:
-    """(value, whether it is the whole name) of every option that names a log."""
+    """Every option that names a log, as (value, whether that is the whole name)."""
     return [
         (value, name in FILE_LOGS)
         for section in jobfile.sections(text)

@@ -25,8 +25,8 @@ def parse_options(text: str) -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def read_fio_options(fio: Fio, engine: str = "") -> Mapping[str, str]:
-    """All options that a job of this engine can have, with fio's words. Each costs a start of fio
-    (50 ms of CPU), once. Missing if fio can't be started."""
+    """All options that a job with this engine can have, with fio's words. For each engine that
+    costs a start of fio (50 ms of CPU), once. Raises Missing if fio can't be started."""
     options = parse_options(run_fio([fio.path, "--cmdhelp=all"], None, Fence()).stdout)
     if engine:
         answer = run_fio([fio.path, f"--enghelp={engine}"], None, Fence())
@@ -35,9 +35,9 @@ def read_fio_options(fio: Fio, engine: str = "") -> Mapping[str, str]:
 
 
 def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
-    """UsageError, with what may have been meant, if fio has no such option, does not take this
-    value for it, or if jobs may not have it. An empty ``value`` (take it back) needs a known name
-    only. What depends on the rest of the job is not seen here."""
+    """Raises UsageError, with what may have been meant, if fio has no such option, does not accept
+    this value for it, or if jobs may not have it. For an empty ``value`` (which undoes the option)
+    only the name must be known. Errors that depend on the rest of the job are not found here."""
     if name in PATH_OPTIONS:
         raise UsageError(
             f"{name}= conflicts with the target. Both set where the job runs.",
@@ -90,7 +90,7 @@ def complete_option(text: str, names: Mapping[str, str]) -> tuple[str, tuple[str
         return f"{fitting[0]}=", fitting
     if not fitting:
         return prefix, ()
-    # a prefix of the first and the last in sorted order is a prefix of all
+    # a common prefix of the first and the last in sorted order is a prefix of all
     first, last = fitting[0], fitting[-1]
     common_length = next(
         (at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first)

@@ -1,9 +1,9 @@
 """Start fio so that iopstui cannot disturb it, and read its output.
 
-fio writes its documents into a file in a private directory (in memory where possible), so a
-reader that pauses never blocks fio: a full pipe makes fio's helper thread hold the lock that
-every job needs (measured: runtime doubled, then all jobs died). The part already read is
-given back to the file system. ``guard`` sees to it that fio never outlives iopstui."""
+fio writes its documents into a file in a private directory (in memory where possible), so a reader
+that pauses never blocks fio: a full pipe makes fio's helper thread hold the lock that every job
+needs (measured: runtime doubled, then all jobs died). The part already read is given back to the
+file system. ``guard`` makes sure that fio never outlives iopstui."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ OUTPUT = "status.json"
 MESSAGES = ("stdout", "stderr")
 READ_CHUNK = 1 << 20
 PUNCH_HOLE_BYTES = 1 << 20
-# bytes that fio may write while nobody reads, after the first part was read
+# how many bytes fio may write while nobody reads, after the first part was read
 MAX_UNREAD_BYTES = 64 << 20
-# bytes kept of fio's messages, which are read only at its end
+# how many bytes of fio's messages are kept; they are read only at its end
 MAX_MESSAGE_BYTES = 1 << 16
 CLOSE_WITHIN_S = 2.0
 # longest silence of iopstui (stopped, or hung) before the guard ends fio
@@ -60,12 +60,12 @@ class GuardMessage:
 
 
 class FioProcess:
-    """A running fio. ``private`` is removed by ``close``. ``fence`` is what fio may do beside using
-    its private directory. ``cleanup`` are directories that are removed should iopstui die.
+    """A running fio. ``private`` is removed by ``close``. ``fence`` is what fio may do besides
+    using its private directory. ``cleanup`` has directories that are removed if iopstui dies.
     ``keep_fds`` (locks, open devices) stay open until the last process of this run has ended,
-    whatever becomes of iopstui. ``hold``: all is made ready, and fio is started by ``start_at``.
-    ``deadline_s``: the guard ends fio if ``send_heartbeat`` is not called for so long.
-    ``wake_fds`` become readable when there may be news (poll them beside a timeout);
+    whatever happens to iopstui. ``hold``: everything is prepared, but fio is started only by
+    ``start_at``. ``deadline_s``: the guard ends fio if ``send_heartbeat`` is not called for that
+    time. ``wake_fds`` become readable when there may be news (poll them with a timeout);
     ``read_output`` and ``read_guard`` never block."""
 
     def __init__(
@@ -90,7 +90,7 @@ class FioProcess:
         self._is_over = False
         self._fd = _create_output(private)
         self._offset = self._punched = 0
-        # descriptor, and up to where its bytes were given back
+        # each descriptor, and up to where its bytes were given back
         self._messages: dict[str, tuple[int, int]] = {}
         self._guard_buffer = b""
         self._inotify = _watch(private / OUTPUT)
@@ -113,7 +113,8 @@ class FioProcess:
 
     @property
     def wakes_on_output(self) -> bool:
-        """Whether one of ``wake_fds`` tells when fio has written something: not everywhere."""
+        """Whether one of ``wake_fds`` tells when fio has written something; not every machine can
+        do that."""
         return self._inotify is not None
 
     def read_output(self) -> bytes:
@@ -134,7 +135,8 @@ class FioProcess:
         return b"".join(parts)
 
     def _trim_messages(self) -> None:
-        """Keep only the last messages of a fio that writes them without end: they are in memory."""
+        """Keep only fio's last messages: they are in memory, and a fio may write them without
+        end."""
         for name in MESSAGES if self.pid is not None else ():
             try:
                 if name not in self._messages:
@@ -149,8 +151,9 @@ class FioProcess:
                 self._messages[name] = (fd, end)
 
     def _raise_size_limit(self) -> None:
-        """fio's documents grow without end, and its main process has the limit of its jobs
-        (``Fence.fsize``), which were forked with it: it alone gets more in time (prlimit(2))."""
+        """Raise the main process's limit on file sizes in time (prlimit(2)), because fio's
+        documents grow without end. It starts with the limit of its jobs (``Fence.fsize``), which
+        inherit it by fork; only the main process gets more."""
         if self._size_limit is None or self.pid is None or self._offset == 0:
             return
         if self._offset < self._size_limit // 2 and self._size_limit >= MAX_UNREAD_BYTES:
@@ -185,8 +188,8 @@ class FioProcess:
         return messages
 
     def _kill(self) -> None:
-        """The guard was killed. The kernel tells fio to end then, but a stopped fio can't, nor can
-        its jobs without it."""
+        """Kill fio after its guard was killed. The kernel tells fio to end then, but a stopped fio
+        can't react, nor can its jobs without it."""
         if (
             self.pid is None
             or self._fio_start_time is None
@@ -203,8 +206,9 @@ class FioProcess:
             os.write(self._guard.stdin.fileno(), command.encode() + b"\n")
 
     def send_heartbeat(self) -> None:
-        """Tell the guard that we still run; often enough if called every ``deadline_s`` / 12. One
-        that somebody has stopped (SIGSTOP) is continued: it would see neither fio's end nor us."""
+        """Tell the guard that we still run; often enough if called every ``deadline_s`` / 12. If
+        somebody has stopped the guard (SIGSTOP), it is continued: else it would notice neither
+        fio's end nor us."""
         now = time.monotonic()
         if self._beat_s is not None and now - self._beat_at >= self._beat_s:
             self._beat_at = now
@@ -229,7 +233,7 @@ class FioProcess:
         return [line for line in lines if line.strip()][-200:]
 
     def full_directory(self) -> str:
-        """The place where fio ran out of room for its output; "" if there is room."""
+        """The directory in which fio ran out of room for its output; "" if there is room."""
         try:
             space = os.fstatvfs(self._fd)
         except OSError:
@@ -256,7 +260,8 @@ class FioProcess:
         if children.strip():
             return True
         try:
-            # with the option `thread` jobs are threads: two are fio's main and its helper
+            # with the option `thread` jobs are threads; two threads are fio's main one and its
+            # helper
             return len(os.listdir(f"/proc/{self.pid}/task")) > 2
         except OSError:
             return None
@@ -267,7 +272,7 @@ class FioProcess:
         assert self._guard.stdin is not None
         with contextlib.suppress(OSError):
             self._guard.stdin.close()
-        # a job that hangs in the kernel can't be waited for; the guard goes on trying
+        # we can't wait for a job that hangs in the kernel; the guard goes on trying
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._guard.wait(timeout=wait_s)
         self._release()
@@ -303,7 +308,7 @@ def _guard_options(hold: bool, deadline_s: float | None) -> list[str]:
 
 
 def _guard_missing(error: OSError) -> Missing:
-    # a limit of this shell or machine, as when fio is asked for its options (inspect.py)
+    # a limit of this shell or machine, as in inspect.py, when fio is asked about a job
     return Missing(
         f"Cannot start {sys.executable}, which guards fio: {error.strerror}.",
         hint_for_limit(error, ""),
@@ -329,7 +334,7 @@ def _start_guard(
     )
     assert guard.stdout is not None and guard.stdin is not None
     os.set_blocking(guard.stdout.fileno(), False)
-    # a stopped guard reads nothing: nobody waits for it
+    # a stopped guard reads nothing: never wait for it
     os.set_blocking(guard.stdin.fileno(), False)
     return guard
 
@@ -347,7 +352,8 @@ def _watch(path: Path) -> int | None:
 
 
 def _punch(fd: int, end: int) -> None:
-    """Give the first ``end`` bytes back (fallocate(2)); not possible everywhere, never needed."""
+    """Give the first ``end`` bytes back (fallocate(2)); not possible everywhere, but never
+    essential."""
     libc = ctypes.CDLL(None, use_errno=True)
     mode = _FALLOC_FL_PUNCH_HOLE | _FALLOC_FL_KEEP_SIZE
     if struct.calcsize("P") == 8:

@@ -2,7 +2,7 @@
 
 fio(1): ``size`` (``io_size``) is what each clone of a job transfers, reads and writes together, and
 again for each of its ``loops``; ``time_based`` ignores that; ``rate`` bounds what a clone writes in
-a second. Only data that fio counts is meant, not a file system's journal."""
+a second. Only data that fio counts is included, not a file system's journal."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from iopstui.model.fio.rows import flag
 from iopstui.model.fio.sizes import part_bytes, size_bytes
 
 SizeOf = Callable[[str], "int | None"]
-# what is written follows from elsewhere: a trace, the free space, a random pace
+# with these, something else decides what is written: a trace, the free space, a random pace
 _UNBOUNDED_OPTIONS = ("read_iolog", "fill_device", "fill_fs", "profile")
 _RATE_PROCESS = "rate_process"
 RAMPS = 2
-"""Seconds of writes at the job's rate that are allowed in addition: fio catches up when it was
-late."""
+"""How many more seconds of writes at the job's rate are allowed, because fio catches up after it
+was late."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteBound:
-    """What jobs may write, in bytes, and the block by which each clone may exceed its size if that
-    is not a multiple of it."""
+    """How much jobs may write, in bytes, and the block size: a clone may exceed its size by one
+    block if the size is not a multiple of it."""
 
     nominal: int
     excess: int
@@ -41,7 +41,7 @@ class WriteBound:
 
 
 def max_written_bytes(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
-    """``write_bound`` in one number: bytes that all jobs together write at most."""
+    """``write_bound`` as one number: the most bytes that all jobs together write."""
     bound = write_bound(text, sections, size_of)
     return None if bound is None else bound.total
 
@@ -49,7 +49,7 @@ def max_written_bytes(text: str, sections: Sequence[SectionFiles], size_of: Size
 def write_bound(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> WriteBound | None:
     """Maximum writes of all jobs together; ``None``: limited only by the device.
 
-    ``size_of`` gives the size of a file or device that is there, in bytes."""
+    ``size_of`` returns the size of an existing file or device, in bytes."""
     nominal = spare = 0
     for job, files in zip(jobfile.effective_sections(text), sections, strict=True):
         before = _layout_bytes(job, files, size_of)
@@ -79,8 +79,8 @@ def layout_bytes(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -
 
 
 def run_seconds(text: str, writers: bool = True) -> float | None:
-    """How long the jobs (``writers``: those that write) may take by their own options, one stage
-    after another: an upper bound in seconds. ``None`` where one has no end by time."""
+    """An upper bound in seconds of how long the jobs (``writers``: only those that write) may take
+    by their own options, one stage after another. ``None`` if one has no limit of time."""
     times = [
         _seconds(job)
         for job in jobfile.effective_sections(text)
@@ -111,12 +111,12 @@ def _by_size(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
 
 
 def _is_set(text: str) -> bool:
-    """fio takes 0 as if the option wasn't there."""
+    """Whether an option is set: fio treats 0 as if it were not."""
     return bool(text) and text.rstrip("%").strip("0") != ""
 
 
 def _existing_bytes(files: SectionFiles, size_of: SizeOf) -> int | None:
-    """Bytes of what one clone works on, if all of it is there."""
+    """The bytes that one clone works on, if everything exists already."""
     sizes = [size_of(path) for path in files.paths]
     existing_sizes = [size for size in sizes if size]
     return sum(existing_sizes) if sizes and len(existing_sizes) == len(sizes) else None
@@ -135,7 +135,7 @@ def _by_rate(job: Section) -> int | None:
 
 
 def _write_rate(job: Section, name: str) -> int | None:
-    """The writes' part of "R,W,T"; one alone holds for each direction."""
+    """The part for writes of "R,W,T"; a single value holds for each direction."""
     parts = expand_variables(job.options.get(name, "")).split(",")
     part = parts[1] if len(parts) > 1 else parts[0]
     return size_bytes(part, job.options) or None
@@ -143,7 +143,7 @@ def _write_rate(job: Section, name: str) -> int | None:
 
 def _seconds(job: Section) -> float | None:
     runtime = _first_option(job, "runtime", "timeout")
-    # fio reads 0.5s as 0, which is no end
+    # fio reads 0.5s as 0, which means no limit
     run = None if "." in runtime else duration_s(runtime)
     ramp = _first_option(job, "ramp_time") or "0"
     before = duration_s(ramp)
@@ -151,8 +151,8 @@ def _seconds(job: Section) -> float | None:
 
 
 def _layout_bytes(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
-    """Bytes in files that aren't there: they are filled first where the job reads or overwrites.
-    Those that are there can't be made longer: the fence lets none be created anew."""
+    """Bytes in files that don't exist yet: they are filled first if the job reads or overwrites.
+    Existing files can't be extended: the fence does not allow fio to create them anew."""
     kind = (_first_option(job, "rw", "readwrite") or "read").partition(":")[0]
     reads = "read" in kind or kind in ("rw", "randrw")
     if not (reads or flag(job.options, "overwrite")):

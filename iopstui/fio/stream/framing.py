@@ -1,8 +1,8 @@
 """Split the bytes that fio writes into whole JSON documents.
 
-The writer is fio with ``--output-format=json+ --status-interval``. Its documents are glued
-together, may be cut anywhere, and messages of fio and its jobs stand before, between, behind
-and even inside them (fio issues #731, #1685)."""
+The writer is fio with ``--output-format=json+ --status-interval``. Its documents follow each other
+without separators and may be cut anywhere, and messages of fio and its jobs may be before, between,
+after and even inside them (fio issues #731, #1685)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class BrokenDocument:
-    """A document that could not be read even after intruding messages were taken out, or (with a
-    ``reason``) was not to be read."""
+    """A document that could not be parsed even after intruding messages were removed, or (with a
+    ``reason``) that must not be parsed."""
 
     size: int
     reason: str = ""
@@ -57,10 +57,10 @@ _NEWLINE = ord("\n")
 class Framer:
     """Cuts fio's output into documents and messages, however the bytes arrive.
 
-    A document's outer braces stand alone in the first column, so lines are enough; only behind a
-    message that was cut a document begins within the line. Memory is bounded: an endless document
-    is given up after ``MAX_DOCUMENT_BYTES``. Time is proportional to the length. ``limit`` is the
-    memory (bytes) that a document may take: more for a fio of our own than for a file."""
+    A document's outer braces are alone in the first column, so only lines must be looked at; only
+    after a message that was cut does a document begin within a line. Memory is bounded: an endless
+    document is dropped after ``MAX_DOCUMENT_BYTES``. Time is proportional to the length. ``limit``
+    is the memory (bytes) that a document may take: more for our own fio than for a file."""
 
     def __init__(self, limit: int = MAX_LIVE_MEMORY, pairs_hook: PairsHook | None = None) -> None:
         self._decode = partial(decode, limit=limit, pairs_hook=pairs_hook)
@@ -124,19 +124,18 @@ class Framer:
         return _message(line), end + 1
 
     def _document(self, at: int) -> tuple[Iterable[Item], int | None]:
-        """The document whose brace stands at ``at``, and where it ends; ``None`` until it is
-        whole. Its thousands of lines are not looked at one by one: that would cost as much as
-        parsing it."""
+        """The document whose brace is at ``at``, and where it ends; ``None`` until it is whole. Its
+        thousands of lines are not examined one by one: that would cost as much as parsing it."""
         buffer, start = self._buffer, max(self._scanned, at)
         match = _brace(buffer, start)
         end = match.start() if match else len(buffer)
-        # the beginning of another document where this one has no end
+        # another document begins although this one has no end
         next_start = _opening(buffer, max(at + 1, start - 2 * len(_VERSION)), end)
         if next_start is not None:
             self._in_document = False
             return self._decode(_copy_range(buffer, at, next_start)), next_start
         if match is None:
-            # a brace and the end of its line may still come in pieces
+            # a brace and the end of its line may still arrive separately
             self._scanned = max(start, len(buffer) - 4)
             return (), None
         self._in_document = False
@@ -146,7 +145,7 @@ class Framer:
 
 
 def _copy_range(buffer: bytearray, begin: int, end: int) -> bytes:
-    # a slice of the array would be one more copy of megabytes
+    # slicing the array would copy megabytes once more
     with memoryview(buffer) as view:
         return bytes(view[begin:end])
 
@@ -170,8 +169,8 @@ def _brace(buffer: bytearray, start: int) -> re.Match[bytes] | None:
 
 def _first_column(buffer: bytearray, brace: bytes, start: int) -> int:
     """The next line end from ``start`` on that a brace follows; -1 if there is none. There are few
-    braces, which one byte finds at the speed of memory; the two bytes together have to be looked
-    for at each of a hundred thousand line ends."""
+    braces, so a search for that one byte runs at the speed of memory; a search for the two bytes
+    together would stop at each of a hundred thousand line ends."""
     at = buffer.find(brace, start + 1)
     while at >= 0 and buffer[at - 1] != _NEWLINE:
         at = buffer.find(brace, at + 1)
@@ -180,7 +179,7 @@ def _first_column(buffer: bytearray, brace: bytes, start: int) -> int:
 
 def _opening(buffer: bytearray, begin: int, end: int) -> int | None:
     """Find the beginning of a document of fio from ``begin`` on: a brace, a new line and ``"fio
-    version"``, also behind a message without a line end (yet)."""
+    version"``, also after a message that has no line end (yet)."""
     name = buffer.find(_NAME, begin, end)
     while name >= 0:
         at = name - 1
@@ -202,7 +201,7 @@ def _message(line: bytes) -> Iterable[Item]:
 
 
 def decode(body: bytes, limit: int, pairs_hook: PairsHook | None = None) -> Iterator[Item]:
-    """The document in ``body``, and the messages that had got into it."""
+    """The document in ``body``, and the messages that were mixed into it."""
     try:
         check_memory(body, limit)
     except TooLarge as error:
@@ -232,15 +231,15 @@ def _loads(
 
 # Remove output that jobs wrote into the middle of a fio document.
 #
-# fio writes a document in a few pieces, each a multiple of 4096 bytes but the last, and its jobs
-# write their messages, collected to pieces of 4096 bytes, into the same file: so a message may
-# stand between any two lines, or cut a line in two, and be cut itself (measured with
+# fio writes a document in a few pieces, each except the last a multiple of 4096 bytes. Its jobs
+# write their messages, collected to pieces of 4096 bytes, into the same file. So a message may be
+# between any two lines, or cut a line in two, and be cut itself (measured with
 # ``continue_on_error=verify``, strace: fio 3.33). fio's own lines are so regular that each can be
 # told from a message alone.
 
 
 CHUNK_BYTES = 4096
-# a document that was cut more often, or by more, is given up
+# a document that was cut more often, or by more text, is dropped
 MAX_INTERLEAVED_TEXTS = 256
 MAX_INTRUDER_BYTES = 4 << 20
 
@@ -263,7 +262,7 @@ _OPENING = re.compile(rb"(?:fio|verify|[a-z0-9_-]{2,24}: verify failed|note|func
 def remove_interleaved_text(body: bytes) -> tuple[bytes, list[bytes]] | None:
     """The document alone and the removed text, in order; ``None`` if that fails."""
     if _ENDLESS.search(body):
-        return None  # neither fio nor a job of its writes such a line: nothing to look for
+        return None  # fio itself and its jobs write no such line: there is nothing to look for
     removed: list[bytes] = []
     at = 0
     while (at := _first_bad(body, at)) < len(body):
@@ -285,12 +284,12 @@ def _first_bad(body: bytes, at: int) -> int:
 
 
 def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """Candidates for the foreign text that begins in the line at ``at``, the likeliest first."""
+    """Candidates for the foreign text that begins in the line at ``at``, the most likely first."""
     stop = _line_end(body, at)
     chunk_starts = range(-(-at // CHUNK_BYTES) * CHUNK_BYTES, stop, CHUNK_BYTES)
     for begin in chunk_starts:
         yield from _cuts_of_whole_chunks(body, at, begin)
-    if at and (at - 1) % CHUNK_BYTES == 0:  # the line end before it is the intruder's
+    if at and (at - 1) % CHUNK_BYTES == 0:  # the line end before it belongs to the foreign text
         yield from _cuts_of_whole_chunks(body, _line_start(body, at - 1), at - 1)
     opening = _OPENING.search(body, at, stop)
     for begin in (*chunk_starts, *([opening.start()] if opening else [])):
@@ -301,7 +300,7 @@ def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _cuts_of_whole_chunks(body: bytes, at: int, begin: int) -> Iterator[tuple[int, int]]:
-    """Candidates that leave two lines of fio's, before those that leave one."""
+    """Candidates without which two of fio's lines are left, before those that leave one."""
     last = min(len(body), begin + MAX_INTRUDER_BYTES)
     fitting = list(_fitting(body, at, begin, range(begin + CHUNK_BYTES, last + 1, CHUNK_BYTES)))
     fitting.sort(key=lambda cut: _LINE.match(body, _line_end(body, cut[1])) is None)
@@ -311,8 +310,8 @@ def _cuts_of_whole_chunks(body: bytes, at: int, begin: int) -> Iterator[tuple[in
 def _fitting(
     body: bytes, at: int, begin: int, ends: range | Iterator[int], line: re.Pattern[bytes] = _LINE
 ) -> Iterator[tuple[int, int]]:
-    """Candidates from ``begin`` to one of ``ends``: without them the line is one of fio's, and they
-    contain no other line of fio's."""
+    """Candidates from ``begin`` to one of ``ends``: without the candidate the line is one of fio's,
+    and the candidate itself contains no line of fio's."""
     head = body[at:begin]
     fio_s = _MEMBER.search(body, begin)
     last = _line_start(body, fio_s.start()) if fio_s else len(body)
@@ -346,17 +345,17 @@ def _line_end(body: bytes, at: int) -> int:
 
 
 def _holds_json(body: bytes, at: int, stop: int) -> bool:
-    """Whether a part of one of fio's lines may stand in this one: it must not get lost."""
+    """Whether this text may contain a part of one of fio's lines, which must not get lost."""
     return (
         _LIKE_JSON.match(body, at, stop) is not None or _MEMBER.search(body, at, stop) is not None
     )
 
 
 def _end_of_messages(body: bytes, at: int) -> int:
-    """Behind the last of the lines from here on that look like messages."""
+    """The position after the last of the lines from here on that look like messages."""
     while at < len(body):
         stop = _line_end(body, at)
-        # where a line may have been cut it is looked at on its own
+        # a line that may have been cut is examined on its own
         cut = (stop - 1) // CHUNK_BYTES > (at - 1) // CHUNK_BYTES
         if cut or _holds_json(body, at, stop) or _LINE.match(body, at):
             break

@@ -18,10 +18,9 @@ ETA_UNKNOWN_FROM = 0x7FFFFFFF
 
 
 def parse_status(data: Mapping[str, Any], sections: Sequence[Section] = ()) -> FioStatus | None:
-    """A decoded document as ``FioStatus``; ``None`` if it is not a fio status at all.
-
-    ``sections`` are those of the job file, their variables expanded: a row that is the sum of
-    several has only the last one's options in the document."""
+    """A decoded document as ``FioStatus``; ``None`` if it is not a fio status at all. ``sections``
+    are those of the job file, with their variables expanded: in the document, a row that sums
+    several sections has only the last one's options."""
     try:
         return _status(data, sections)
     except RecursionError:  # nested more deeply than anything of fio's
@@ -49,7 +48,7 @@ def _status(data: Mapping[str, Any], sections: Sequence[Section]) -> FioStatus |
 
 @dataclass(frozen=True, slots=True)
 class _RowOptions:
-    """Options that apply to a row, or to the sections behind it."""
+    """The options that apply to a row, or to the sections that it sums."""
 
     options: dict[str, str]
     block_size: int | None
@@ -63,8 +62,8 @@ class _RowOptions:
 
 
 class _SharedValues:
-    """Values that the rows of a document share, made once: hundreds of rows may be of one section,
-    and unused directions all look the same."""
+    """Values that the rows of a document share, made only once: hundreds of rows may come from one
+    section, and unused directions all look the same."""
 
     def __init__(self) -> None:
         self._row: dict[str, Any] | None = None
@@ -118,7 +117,7 @@ def _row_options(options: dict[str, str], section_row: Row | None, counts: bool)
 
 
 def _sizes_by_direction(jobs: Sequence[Mapping[str, str]]) -> dict[str, int]:
-    """The directions in which all I/Os of all ``jobs`` have one size."""
+    """The directions in which all I/Os of all ``jobs`` have the same size, and that size."""
     sizes: dict[str, set[int | None]] = {}
     for job in jobs:
         fixed = fixed_block_sizes(job)
@@ -172,9 +171,9 @@ def _job(
 
 
 def _sync(row: Mapping[str, Any], expected: bool) -> DirectionStatus | None:
-    """The syncs of a row; ``expected``: its jobs sync, though perhaps not yet. Their latencies
-    count: fio's total is 0 with a ramp_time (up to 3.42), and 1 for an end_fsync, which is not
-    timed (3.16)."""
+    """The syncs of a row; ``expected``: its jobs sync, though perhaps not yet. They are counted by
+    their latencies, because fio's total is 0 with a ramp_time (up to 3.42), and 1 for an end_fsync,
+    which is not timed (3.16)."""
     syncs = row.get("sync")
     latencies = syncs.get("lat_ns") if isinstance(syncs, dict) else None
     if not isinstance(syncs, dict) or not isinstance(latencies, dict):
@@ -214,8 +213,8 @@ def _direction(row: Mapping[str, Any]) -> DirectionStatus:
 
 
 def _rate(stated: object, count: object, row: Mapping[str, Any]) -> float:
-    """A rate as fio states it; where that is not a number (nan, in a file), what fio counted over
-    its run time."""
+    """A rate as fio states it; if that is not a number (nan, in a file), the count divided by fio's
+    run time."""
     if type(stated) is float and isfinite(stated):
         return stated
     if type(stated) is int or _float(stated):
@@ -237,8 +236,9 @@ def _bins(row: Mapping[str, Any]) -> tuple[dict[int, int] | None, str]:
 
 
 class _BinKeys(dict[Any, int]):
-    """Histograms' keys as numbers. fio has some hundreds of them, which come again in every row of
-    every document: one object for each is quicker found than made, and quicker compared."""
+    """Histograms' keys as numbers. fio has some hundreds of them, which occur again in every row of
+    every document: finding one object for each is faster than making a new one, and comparing is
+    faster, too."""
 
     def __missing__(self, key: Any) -> int:
         number = int(key)
@@ -254,7 +254,8 @@ _KEYS = _BinKeys()
 
 def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
     counts = raw.values()
-    # all of fio's are: a call for each of hundreds in each of hundreds of rows would cost most
+    # all of fio's keys are: a call for each of hundreds of keys in hundreds of rows would cost the
+    # most
     try:
         if type(sum(counts)) is int and min(counts) > 0:
             return dict(zip(map(_KEYS.__getitem__, raw), counts, strict=True))
@@ -269,7 +270,7 @@ def _latency_sum(block: object, bin_total: int | None) -> LatencySum | None:
     if not isinstance(block, dict):
         return None
     count = _int(block["N"]) if "N" in block else bin_total
-    # nan, in a result that was read from a file
+    # it is nan in a result that was read from a file
     if count is None or block.get("mean", 0.0) is None:
         return None
     mean = _float(block.get("mean"))
@@ -279,7 +280,7 @@ def _latency_sum(block: object, bin_total: int | None) -> LatencySum | None:
 
 
 class _Percentiles(Mapping[str, int]):
-    """fio's list of percentiles, read when somebody looks at it: only a run's last one is."""
+    """fio's list of percentiles, parsed only when it is used: in a run only the last one is."""
 
     __slots__ = ("_raw", "_values")
 
@@ -321,7 +322,7 @@ def _percentile_name(key: object) -> str:
 
 def _measures_latency(options: Mapping[str, str], says_counts: bool) -> bool:
     """Whether completions have a latency sample that the document counts. fio before 3.19 counts
-    them in the histogram alone, which is that of clat (of lat with lat_percentiles, 3.16)."""
+    them only in the histogram, which is that of clat (with lat_percentiles that of lat, 3.16)."""
     if flag(options, "gtod_reduce"):
         return False
     # the threads that submit keep their samples until they end
@@ -339,7 +340,8 @@ def _has_counts(row: Mapping[str, Any]) -> bool:
 
 
 def _eta(row: Mapping[str, Any], options: Mapping[str, str]) -> int | None:
-    """Seconds left as fio says; ``None`` for its placeholders (2**31-1 and absurd values)."""
+    """The seconds left as fio states them; ``None`` for its placeholders (2**31-1 and absurd
+    values)."""
     eta = _int(row.get("eta"), -1)
     if eta < 0 or eta >= ETA_UNKNOWN_FROM:
         return None
