@@ -1,16 +1,15 @@
-"""Find what the features bring: the only way from the core to them.
+"""Find what the features provide: this is the only way from the core to them.
 
 A feature is a folder of ``iopstui/features``. It may import the core, and no other feature; the
-core imports none, and works without any of them. What a feature brings it says by the names of its
-files: those in its folder ``commands`` are commands, those in ``extends`` add options to the
-command of their name and may take it over, ``job_source`` is an option of `iopstui run` that makes
-its job, ``session_sink`` options by which others read what is measured, ``who_page`` a page on who
-uses a disk, ``doctor_check`` a check of the machine,
-``recording_directory`` directories that are recorded to, ``hour_baseline`` what is usual at this
-hour, ``screen_part`` keys of the live screen,
-``completion`` values that Tab completes, ``config_keys`` keys of the configuration,
-``screen_help`` sections of the help, ``json_documents`` schemas, ``report_source`` reports on files
-of its own."""
+core imports none, and works without any of them. The names of a feature's files say what it
+provides. Those in its folder ``commands`` are commands; those in ``extends`` add options to the
+command of their name, and may take it over. The others are: ``job_source``, an option of `iopstui
+run` that makes its job; ``session_sink``, options by which others can read what is measured;
+``who_page``, a page on who uses a disk; ``doctor_check``, a check of the machine;
+``recording_directory``, directories that are recorded to; ``hour_baseline``, what is usual at this
+hour; ``screen_part``, keys of the live screen; ``completion``, values that Tab completes;
+``config_keys``, keys of the configuration; ``screen_help``, sections of the help;
+``json_documents``, schemas; ``report_source``, reports on files of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +24,8 @@ EXTENDS = "extends"
 
 
 def feature_modules(name: str) -> Iterator[ModuleType]:
-    """The modules ``name`` of all features that have one, in the order of the features' names."""
+    """The modules called ``name`` of all features that have one, in the order of the features'
+    names."""
     for folder in _folders():
         if os.path.exists(os.path.join(_place(), folder, f"{name}.py")):
             yield import_module(f"{PACKAGE}.{folder}.{name}")
@@ -45,7 +45,8 @@ def command_modules() -> dict[str, str]:
 
 def extensions(command: str) -> list[ModuleType]:
     """What features add to a command: modules with ``add_arguments(parser)`` and
-    ``run(arguments)``, which gives the exit code, or None: the command goes on as without it."""
+    ``run(arguments)``, which returns the exit code, or None if the command must go on as without
+    it."""
     name = command.replace("-", "_")
     return [
         import_module(f"{PACKAGE}.{folder}.{EXTENDS}.{name}")

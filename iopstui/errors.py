@@ -32,7 +32,7 @@ EXIT_MEANINGS = {
     "closed pipe; a summary is still printed. `q` and Ctrl-C on a screen do not "
     "count as interruption",
 }
-"""For docs/reference/exit-codes.md; the help of a command says the same in fewer words."""
+"""Used for docs/reference/exit-codes.md; a command's help says the same in fewer words."""
 
 
 class IopstuiError(Exception):
@@ -54,7 +54,7 @@ class IopstuiError(Exception):
 
 
 class JobFailed(IopstuiError):
-    """fio ran and failed, or could not go on."""
+    """fio ran and failed, or could not continue."""
 
     exit_code = EXIT_JOB_FAILED
 
@@ -72,7 +72,7 @@ class Refused(IopstuiError):
 
 
 class Missing(IopstuiError):
-    """A program or a right that is needed is not there."""
+    """A required program or right is missing."""
 
     exit_code = EXIT_MISSING
 
@@ -84,7 +84,7 @@ class Interrupted(IopstuiError):
 
 
 def error_for_exit_code(exit_code: int, message: str, hint: str = "") -> IopstuiError:
-    """The error of a run that has failed with this exit code."""
+    """The error for a run that has failed with this exit code."""
     kinds: tuple[type[IopstuiError], ...] = (UsageError, Refused, Missing)
     kind = next(
         (error_class for error_class in kinds if error_class.exit_code == exit_code), JobFailed
@@ -93,7 +93,8 @@ def error_for_exit_code(exit_code: int, message: str, hint: str = "") -> Iopstui
 
 
 def session_ended_error(exit_code: int) -> IopstuiError:
-    """The error of a run whose session ended with ``exit_code`` without reporting the run's end."""
+    """The error for a run whose session ended with ``exit_code`` without reporting the run's
+    end."""
     return error_for_exit_code(
         exit_code, "The session ended before the job did; see the message above."
     )
@@ -103,7 +104,7 @@ _INCOMPLETE: list[str] = []
 
 
 def note_incomplete(message: str) -> None:
-    """A recording that was asked for has ended early, as ``message`` says; the session goes on."""
+    """Note that a requested recording has ended early, as ``message`` says; the session goes on."""
     _INCOMPLETE.append(message)
 
 

@@ -26,11 +26,11 @@ LAYOUT, RUN = "layout", "run"
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """A fio run begins. ``command`` is the exact argument list; ``title`` a short description
-    such as "randread 4k  QD 32 × 2 jobs". ``phase`` is LAYOUT or RUN. ``options`` are those
-    that all sections of the job have, as asked for: without the place and what follows from it.
-    ``overlap_s``: the run replaced another one without a pause, and both did I/O for this time (s;
-    below 0: neither did)."""
+    """A fio run begins. ``command`` is the exact argument list; ``title`` a short description such
+    as "randread 4k QD 32 × 2 jobs". ``phase`` is LAYOUT or RUN. ``options`` are the requested ones
+    that all sections of the job have, without the place and what depends on it. ``overlap_s``: the
+    run replaced another one without a pause, and for this time (s) both did I/O; if it is below 0,
+    neither did."""
 
     kind: ClassVar[str] = "step_started"
 
@@ -48,9 +48,9 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunPlanned:
-    """Everything was examined, and files are laid out as soon as that is allowed (``fleet``).
-    ``layout`` are the bytes of scratch files that will be made, by the scratch directory they are
-    made in, which is there by now."""
+    """Everything was checked, and files are laid out as soon as that is allowed (``fleet``).
+    ``layout`` has the bytes of the scratch files that will be made, by their scratch directory,
+    which exists by now."""
 
     kind: ClassVar[str] = "planned"
 
@@ -61,8 +61,8 @@ class RunPlanned:
 
 @dataclass(frozen=True, slots=True)
 class RunReady:
-    """Everything is ready and fio waits for the word to start (``--hold``, ``fleet``). ``writes``
-    are the paths that the run writes to; what was made for it is not among them."""
+    """Everything is ready, and fio waits for the order to start (``--hold``, ``fleet``). ``writes``
+    are the paths that the run writes to, without those that were made for it."""
 
     kind: ClassVar[str] = "armed"
 
@@ -73,10 +73,10 @@ class RunReady:
 
 @dataclass(frozen=True, slots=True)
 class FioExecuted:
-    """fio was executed after having been held: at ``wall_ms`` since 1970 by this machine's clock,
-    ``monotonic_ns`` by CLOCK_MONOTONIC, ``late_ms`` after the instant that was asked for.
-    ``offset_ms`` is by how much the clock was ahead of that of who gave the word, ``error_ms`` how
-    wrong that can be; ``None``: nobody has compared them."""
+    """fio was executed after it had been held: at ``wall_ms`` since 1970 by this machine's clock,
+    at ``monotonic_ns`` by CLOCK_MONOTONIC, and ``late_ms`` after the requested instant.
+    ``offset_ms`` is by how much this clock was ahead of the clock of the machine that gave the
+    order, ``error_ms`` how wrong that can be; ``None``: nobody has compared them."""
 
     kind: ClassVar[str] = "executed"
 
@@ -125,7 +125,7 @@ class Mark:
 @dataclass(frozen=True, slots=True)
 class Notice:
     """Something that the user should know. ``level`` is "info", "warning" or "error". ``refused``:
-    it is why the requested run is not made; the running one goes on."""
+    the text says why the requested run is not made; the running one goes on."""
 
     kind: ClassVar[str] = "notice"
 
@@ -137,8 +137,8 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class TunableChanged:
-    """A tunable was changed (model/block/tunable.py) or restored; values as the kernel
-    reads them. A ``Mark`` goes with it."""
+    """A tunable was changed (model/block/tunable.py) or restored; the values are as the kernel
+    reports them. A ``Mark`` accompanies it."""
 
     kind: ClassVar[str] = "tunable_changed"
 
@@ -162,8 +162,8 @@ class FindingReported:
 @dataclass(frozen=True, slots=True)
 class FindingEnded:
     """A finding no longer holds (model/findings/active_findings.py): its ``rule``, its last
-    ``text``, and the first and last second of the session that it is about. ``why``: it was not
-    true, as later seconds show ("": its cause has ceased)."""
+    ``text``, and the first and last second of the session that it is about. ``why``: later seconds
+    show that it was not true ("": its cause is gone)."""
 
     kind: ClassVar[str] = "ceased"
 
@@ -177,8 +177,8 @@ class FindingEnded:
 
 @dataclass(frozen=True, slots=True)
 class AnswerGiven:
-    """The one sentence on the target's disk that needs attention first (model/answer/table.py):
-    when it is another one, and every few seconds while its figures change."""
+    """The one sentence on the target's disk that needs attention first (model/answer/table.py). It
+    comes when the answer changes, and every few seconds while its figures change."""
 
     kind: ClassVar[str] = "answer"
 
@@ -189,7 +189,8 @@ class AnswerGiven:
 @dataclass(frozen=True, slots=True)
 class StallFound:
     """A disk completed nothing for some time while requests were in flight
-    (model/metrics/slow/stalls.py): once it has ended, and before that once if it is a long one."""
+    (model/metrics/slow/stalls.py). A stall is reported once it has ended; a long one also once
+    before."""
 
     kind: ClassVar[str] = "stall"
 
@@ -199,13 +200,13 @@ class StallFound:
 
 @dataclass(frozen=True, slots=True)
 class ExpectationChecked:
-    """What came of one expectation (model/experiment/expectation.py): the ``field``'s id,
-    ``required`` and ``limit`` (with the tolerance) and ``measured`` in its ``unit``; ``passed`` is
-    ``None`` if it was not measured or can't be judged; ``why`` says so, or what ``measured`` is
-    (the worst of several hosts); ``share`` (0..1) of the measured
-    seconds met it themselves. ``base`` is the same figure of the baseline (``None``: there is
-    none) in the file ``base_name``, ``low`` and ``high`` the interval of the ratio to it,
-    ``base_spread`` whether the baseline has one of its own."""
+    """The outcome of one expectation (model/experiment/expectation.py): the ``field``'s id, and in
+    its ``unit`` the ``required`` value, the ``limit`` (with the tolerance) and the ``measured``
+    value. ``passed`` is ``None`` if it was not measured or can't be judged; ``why`` says that, or
+    what ``measured`` is (the worst of several hosts). ``share`` (0..1) of the measured seconds met
+    the expectation by themselves. ``base`` is the same figure of the baseline in the file
+    ``base_name`` (``None``: there is none), ``low`` and ``high`` are the interval of the ratio to
+    it, ``base_spread`` says whether the baseline has an interval of its own."""
 
     kind: ClassVar[str] = "judged"
 
@@ -247,7 +248,7 @@ class SteadyState:
 @dataclass(frozen=True, slots=True)
 class ExperimentStarted:
     """A sweep (``plan.axes``) or a comparison (``plan.variants``) begins; its points follow.
-    ``name`` is the plan's, if it has one."""
+    ``name`` is the plan's name, if it has one."""
 
     kind: ClassVar[str] = "experiment_started"
 
@@ -273,7 +274,7 @@ class PointStarted:
 @dataclass(frozen=True, slots=True)
 class PointFinished:
     """Figures of a finished run. ``settings`` are (name, value); ``earlier``: it was measured
-    before an interruption; ``little`` holds it against Little's law; ``outcomes`` are those of the
+    before an interruption; ``little`` compares it with Little's law; ``outcomes`` are those of the
     expectations, in their order."""
 
     kind: ClassVar[str] = "point_finished"
@@ -298,7 +299,7 @@ class PointFailed:
 
     kind: ClassVar[str] = "point_failed"
     outcomes: ClassVar[tuple[Outcome, ...]] = ()
-    """Nothing was measured that an expectation could be judged by."""
+    """It has no outcomes, because nothing was measured by which an expectation could be judged."""
 
     t: float
     index: int
@@ -312,12 +313,12 @@ class PointFailed:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentFinished:
-    """An experiment has ended: ``done`` of ``total`` points are measured, ``failed`` of the others
-    were tried and failed. ``enough``: it ended before the last one, for it knew what it was to
-    find. ``interrupted`` if it was stopped; ``error`` says in one sentence why a point failed, or
-    is empty, and ``hint`` how to fix it. ``kept`` is the file from which it can go on, "" if there
-    is none. ``said`` is what its plan concludes; empty if that is what any sweep or comparison
-    does."""
+    """An experiment has ended: ``done`` of ``total`` points are measured, and ``failed`` of the
+    others were tried but failed. ``enough``: it ended before the last point, because it had found
+    what it was looking for. ``interrupted``: it was stopped. ``error`` says in one sentence why a
+    point failed, or is empty, and ``hint`` how to fix it. ``kept`` is the file from which it can be
+    resumed, "" if there is none. ``said`` has the conclusions of its plan; empty if they are those
+    of any sweep or comparison."""
 
     kind: ClassVar[str] = "experiment_finished"
 
@@ -390,7 +391,7 @@ Event = (
 
 
 def field_types(cls: type) -> dict[str, Any]:
-    """Field types of an event or of a dataclass inside one, by name.
+    """The field types of an event, or of a dataclass inside one, by name.
 
     The types of experiments are imported here, not at the top: a plain run does not need them."""
     from iopstui.model.experiment.baseline import BaselineFigure

@@ -1,8 +1,8 @@
 """Format numbers and texts for people, within a fixed width.
 
-Screen, tables, reports and sentences use the same ones. All give at most three significant digits
-(exact figures are in JSON lines). A value that is not known is a dash. ``replace_unprintable``
-makes a finished line printable where the locale is not UTF-8."""
+The screen, tables, reports and sentences use the same formats. All give at most three significant
+digits (exact figures are in JSON lines). An unknown value is a dash. ``replace_unprintable`` makes
+a finished line printable if the locale is not UTF-8."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASCII = {
     "┌": "+", "┐": "+", "┘": "+", "╭": "+", "╮": "+", "╯": "+", "╰": "+", "■": "#", "▲": "!",
     "↑": "^", "↓": "v", "┈": ".", "›": ">", "▸": ">",
 }  # fmt: skip
-"""What stands for a sign of ours in a terminal without it; each is one cell wide."""
+"""The replacements for our signs in a terminal that can't show them; each is one cell wide."""
 _ASCII = str.maketrans(ASCII)
 
 
@@ -42,7 +42,7 @@ def number(value: float | None) -> str:
 
 
 def or_dash(value: float | None, form: str = "{}") -> str:
-    """A figure in its ``form``, or the sign for one that is not there."""
+    """A figure in its ``form``, or a dash if it is missing."""
     return MISSING if value is None else form.format(value)
 
 
@@ -58,8 +58,8 @@ def latency(ns: float | None, space: str = " ") -> str:
 
 
 def milliseconds(ms: float | None, space: str = " ") -> str:
-    """A mean of times that the kernel counts in whole milliseconds: where all of them together
-    took less than one, "<1 ms"."""
+    """A mean of times that the kernel counts in whole milliseconds: "<1 ms" if all of them together
+    took less than one."""
     return f"<1{space}ms" if ms == 0 else latency(None if ms is None else ms * 1e6, space)
 
 
@@ -116,7 +116,7 @@ def change(percent: float | None) -> str:
         return MISSING
     if abs(percent) >= 99999.5:
         return "> 99999%" if percent > 0 else "<-99999%"
-    # rounded first: a little less than nothing is no "-0.0 %"
+    # rounded first, so that slightly less than 0 is not "-0.0 %"
     return f"{round(percent, 1) + 0.0:+.1f} %" if abs(percent) < 999.95 else f"{percent:+.0f} %"
 
 
@@ -134,7 +134,7 @@ def utc_datetime(wall_ms: float) -> datetime:
     time."""
     from datetime import datetime, timedelta, timezone
 
-    # fromtimestamp() would leave it to the C library what an impossible time is
+    # fromtimestamp() would leave it to the C library which times are impossible
     return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=wall_ms)
 
 
@@ -161,7 +161,7 @@ def duration(seconds: float) -> str:
 
 
 def wall_clock(wall_ms: float) -> str:
-    """Milliseconds since 1970 as the time of day here: "14:03:22"."""
+    """Milliseconds since 1970 as the local time of day: "14:03:22"."""
     return time.strftime("%H:%M:%S", time.localtime(wall_ms / 1000))
 
 
@@ -187,7 +187,7 @@ def counted(count: int, singular: str, plural: str = "") -> str:
 
 
 def first_of(texts: Sequence[str], most: int) -> str:
-    """The first of several: "a, b and 3 more"."""
+    """The first texts of several: "a, b and 3 more"."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return f"{', '.join(texts[:most])}{more}"
 
@@ -216,10 +216,9 @@ def shorten(text: str, width: int) -> str:
 
 
 def replace_unprintable(text: str, encoding: str | None) -> str:
-    """``text`` with what ``encoding`` can't print replaced; the width stays the same, but for
-    arrows, which stand in sentences and not in columns.
-
-    ``None`` (a stream in memory) prints everything but what no terminal should get (text.py)."""
+    """``text`` with all characters replaced that ``encoding`` can't print. The width stays the
+    same, except for arrows, which occur in sentences and not in columns. ``None`` (a stream in
+    memory) prints everything except what no terminal should get (text.py)."""
     text = safe_text(text)
     if encoding is None:
         return text
@@ -233,12 +232,13 @@ def replace_unprintable(text: str, encoding: str | None) -> str:
 
 
 def ascii_arrows(text: str) -> str:
-    """``text`` with arrows that every terminal has, and that nobody takes for "greater than"."""
+    """``text`` with arrows that every terminal can show, and that nobody mistakes for "greater
+    than"."""
     return text.replace("→", "->").replace("←", "<-")
 
 
 def ascii_look_alike(character: str) -> str:
-    """ASCII that looks like a character of ours; "" if there is none."""
+    """ASCII text that looks like a character that we use; "" if there is none."""
     plain = _plain(character)
     return plain if plain.isascii() else ""
 
@@ -248,13 +248,13 @@ def _plain(text: str) -> str:
 
 
 def print_line(text: str, stream: TextIO) -> None:
-    """A line, at once, as far as ``stream`` can print it."""
+    """Print a line at once, as far as ``stream`` can print it."""
     stream.write(replace_unprintable(text, stream.encoding) + "\n")
     stream.flush()
 
 
 def _scaled(value: float, factor: int, units: Sequence[str]) -> tuple[str, str]:
-    """Three significant digits and the unit; rounding never gives four."""
+    """The value in three significant digits, and the unit; rounding never gives four digits."""
     for unit in units[:-1]:
         if abs(value) < 999.5:
             return _three_digits(value), unit

@@ -20,8 +20,9 @@ TIME, WHOLE, WORDS, FIGURE = "time", "whole", "words", "figure"
 
 
 def path_reader(path: str, or_none: bool = False) -> Callable[[Any], Any]:
-    """What reads an attribute of a row, or the key of a mapping; slashes lead on, from ``None`` to
-    ``None``. A row without the attribute is an error, unless it may have none (``or_none``)."""
+    """The function that reads an attribute of a row, or the key of a mapping. Slashes lead into the
+    object that was found; if that is ``None``, so is the result. A row without the attribute is an
+    error, unless ``or_none`` allows it."""
     names = path.split("/")
 
     def walk(row: Any) -> Any:
@@ -39,7 +40,7 @@ def path_reader(path: str, or_none: bool = False) -> Callable[[Any], Any]:
     attributes = attrgetter(".".join(names))
 
     def read(row: Any) -> Any:
-        # the usual case, three times as fast; else a part is a mapping, or None
+        # the usual case, which is three times as fast; else a part is a mapping, or None
         try:
             return attributes(row)
         except AttributeError:
@@ -51,15 +52,13 @@ def path_reader(path: str, or_none: bool = False) -> Callable[[Any], Any]:
 @dataclass(frozen=True, eq=False)
 class Column:
     """``id`` is the attribute or key of a row that is shown ("point/iops"), unless ``read`` gets
-    the value; the value of a part that is ``None`` is ``None``. ``form`` makes its text for people,
-    ``width`` is the least width in characters; words are aligned to the ``left``.
-
-    On the screen it has a ``style``, which ``style_of`` a row may decide, and a narrow table leaves
-    out the highest ``rank`` first (0: never). A list can be sorted by it if it ``sorts``: ``UP``
-    (names from A on) or ``DOWN`` (the largest first), by its value or what ``key`` makes of a row.
-
-    In a flat file it is called as its ``id`` and has a ``type``; ``unit``, ``source`` and
-    ``meaning`` are those of a field (model/metrics/fields.py)."""
+    the value; a value inside a part that is ``None`` is ``None``. ``form`` makes its text for
+    people, ``width`` is the least width in characters; ``left``: it has words, which are aligned to
+    the left. On the screen it has a ``style``, or the one that ``style_of`` returns for a row, and
+    a narrow table leaves out the highest ``rank`` first (0: never). A list can be sorted by it if
+    ``sorts`` is ``UP`` (names from A on) or ``DOWN`` (the largest first), by its value or by what
+    ``key`` returns for a row. In a flat file its name is the ``id``, and it has a ``type``;
+    ``unit``, ``source`` and ``meaning`` are those of a field (model/metrics/fields.py)."""
 
     id: str
     title: str = ""
@@ -92,13 +91,13 @@ class Column:
 
     @property
     def cells(self) -> int:
-        """Columns of the screen that it takes, the blank before it included."""
+        """How many columns of the screen it takes, including the blank before it."""
         return max(self.width, len(self.title)) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells under a head; the first ``left_columns`` hold words, the others numbers."""
+    """Cells below a head; the first ``left_columns`` columns have words, the others numbers."""
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -124,8 +123,8 @@ def sortable(columns: Iterable[Column]) -> tuple[str, ...]:
 def in_order(
     rows: Sequence[Row], columns: Iterable[Column], title: str, reverse: bool = False
 ) -> Sequence[Row]:
-    """The rows by the column with this title (without one as they come); those without a value are
-    the last."""
+    """The rows sorted by the column with this title (unsorted if no sortable column has it); rows
+    without a value come last."""
     column = next((column for column in columns if column.sorts and column.title == title), None)
     if column is None:
         return rows
@@ -144,7 +143,7 @@ def texts(columns: Iterable[Column], row: Any) -> tuple[str, ...]:
 
 
 def line(columns: Sequence[Column], cells: Iterable[str]) -> str:
-    """The cells in their columns; longer words are cut, longer numbers stay whole."""
+    """The cells as a line in columns; words that are too long are cut, numbers are not."""
     aligned = (
         cut(cell, column.width).ljust(column.width) if column.left else cell.rjust(column.width)
         for column, cell in zip(columns, cells, strict=False)
@@ -162,7 +161,8 @@ def row_line(columns: Sequence[Column], row: Any) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> Iterator[str]:
-    """Cells in columns as wide as their longest; the ``right`` ones hold numbers."""
+    """Lines with the cells in columns as wide as their longest cell; the ``right`` columns have
+    numbers."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.rjust(width) if n in right else cell.ljust(width)

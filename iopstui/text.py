@@ -6,11 +6,11 @@ import re
 
 # between a figure and its unit
 _TIE = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))")
-# between an option and its value, which are copied together
+# used between an option and its value, which are copied together
 _OPTION = re.compile(r"(--[a-z][a-z-]*) (?=[\d/'])")
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
-# control characters but tabs and line ends, bidirectional marks, line separators, half surrogate
-# pairs, tags that are not seen
+# control characters except tabs and line ends, bidirectional marks, line separators, half surrogate
+# pairs, invisible tags
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -20,17 +20,17 @@ _UNSAFE = re.compile(
 def safe_text(text: str) -> str:
     """``text`` with ``?`` in place of characters that could mislead a terminal, a page or a file.
 
-    Lines and tabs stay. Every text of another machine, program or file passes here once."""
+    Line ends and tabs stay. Every text from another machine, program or file passes through here
+    once."""
     if text.isascii() and text.isprintable():
         return text
     return _UNSAFE.sub("?", text.replace("\r\n", "\n"))
 
 
 def printable(text: str) -> str:
-    """``text`` as one line without anything a terminal would act on.
-
-    Any run of white space becomes one space; control, format, surrogate, private and
-    unassigned characters become ``?`` (``str.isprintable``). Ends are stripped."""
+    """``text`` as one line, without anything that a terminal would act on. Each run of white space
+    becomes one space; control, format, surrogate, private and unassigned characters become ``?``
+    (``str.isprintable``). Ends are stripped."""
     spaced = " ".join(text.split())
     if spaced.isprintable():
         return spaced
@@ -38,7 +38,7 @@ def printable(text: str) -> str:
 
 
 def without_breaks(text: str) -> str:
-    """``text`` with ``NO_BREAK_SPACE`` in place of the spaces where no line should end."""
+    """``text`` with ``NO_BREAK_SPACE`` in place of spaces at which no line should end."""
     return _OPTION.sub(rf"\1{NO_BREAK_SPACE}", _TIE.sub(NO_BREAK_SPACE, text))
 
 

@@ -1,9 +1,7 @@
-"""The entrance for data that others made: recordings, bundles, results of fio, lines of hosts.
-
-Data is bounded before it is parsed, by what it may become in memory, and its texts are made safe to
-print. Errors are ``ValueError``; ``TooLarge`` is for data beyond the bounds.
-
-The only user of orjson, which is an extra (`iopstui[fast]`)."""
+"""All data that others made comes in here: recordings, bundles, results of fio, lines of hosts.
+Before data is parsed, the memory that it may need is checked, and its texts are made safe to print.
+Errors are ``ValueError``; ``TooLarge`` is for data beyond the bounds. Only this module uses orjson,
+which is an extra (`iopstui[fast]`)."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from iopstui.text import printable, safe_text
 
 PairsHook: TypeAlias = "Callable[[list[tuple[str, Any]]], Any]"
 ORJSON_FROM_BYTES = 1 << 18
-"""Loading orjson takes 10 ms, and reading as much with Python's own 3 ms."""
+"""Importing orjson takes 10 ms, while Python's own parser takes 3 ms for this much."""
 MAX_MEMORY = 160 << 20
 """Bytes that the parsed data of one file or line may take."""
 ITEM_BYTES = 160
@@ -28,21 +26,21 @@ ITEM_BYTES = 160
 _BRACKET = re.compile(r"[\[{]")
 FIRST_CHARS = 1 << 12
 MAX_FAILURES = 100_000
-"""Brackets of a text at which no JSON begins."""
+"""The most brackets in a text at which no JSON begins."""
 MAX_EXPANSION = 4
-"""Bytes of a character, of text with any beyond ASCII."""
+"""The bytes of each character in a text that is not only ASCII."""
 
 
 class TooLarge(ValueError):
-    """Parsed, the data would take more memory than it may."""
+    """When parsed, the data would take more memory than it may."""
 
     def __init__(self, limit: int = MAX_MEMORY) -> None:
         super().__init__(f"too large: reading it would take more than {limit >> 20} MiB of memory")
 
 
 def memory_for(data: bytes) -> int:
-    """Upper bound of the memory that the JSON in ``data`` takes: as text, and parsed. Each item
-    has a comma or a bracket of its own."""
+    """An upper bound of the memory that the JSON in ``data`` takes, as text and parsed. It counts
+    commas and brackets, because each item has one of its own."""
     items = data.count(b",") + data.count(b"[") + data.count(b"{")
     is_plain = data.isascii() and b"\\u" not in data
     return len(data) * (1 + (1 if is_plain else MAX_EXPANSION)) + items * ITEM_BYTES
@@ -62,11 +60,10 @@ def parse_json(
     exact: bool = False,
     pairs_hook: PairsHook | None = None,
 ) -> Any:
-    """The value of a JSON text whose strings are safe to print. ValueError for anything else.
-
-    ``is_large``: the text is one of many, or long, so that orjson is worth loading (whole numbers
-    beyond 64 bits are floats then). ``exact``: strings stay as they are, for orders, which name
-    files. ``pairs_hook`` makes the value of an object's pairs."""
+    """The value of a JSON text, with strings that are safe to print. Raises ValueError for anything
+    but JSON. ``is_large``: the text is long, or one of many, so that it is worthwhile to import
+    orjson (whole numbers beyond 64 bits are floats then). ``exact``: strings stay as they are, for
+    orders, which name files. ``pairs_hook`` makes a value from an object's pairs."""
     check_memory(data, limit)
     try:
         value = fast_loads(data) if is_large and strict and pairs_hook is None else None
@@ -79,14 +76,14 @@ def parse_json(
 
 
 def json_values(data: bytes, pairs_hook: PairsHook | None = None) -> Iterator[Any]:
-    """The JSON objects and lists that stand in a text one after another, whatever is between them;
-    their strings as they are (``safe_value``). ``TooLarge`` for more than ``MAX_MEMORY`` has room
-    for."""
+    """The JSON objects and lists in a text, one after another, whatever is between them. Their
+    strings are unchanged (see ``safe_value``). Raises ``TooLarge`` if they need more than
+    ``MAX_MEMORY``."""
     check_memory(data)
     text = data.decode("utf-8", "replace")
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=pairs_hook)
     at = failed_chars = failures = 0
-    # what looks like JSON and is cut off may be read again from each of its brackets
+    # text that looks like JSON but is cut off may be read again from each of its brackets
     while failed_chars <= 4 * len(text) and failures < MAX_FAILURES:
         match = _BRACKET.search(text, at)
         if match is None:
@@ -109,7 +106,7 @@ def json_values(data: bytes, pairs_hook: PairsHook | None = None) -> Iterator[An
 
 
 def _fails_soon(decoder: json.JSONDecoder, begin: str) -> bool:
-    """Whether no JSON begins like this, whatever follows."""
+    """Whether no JSON can begin like this, whatever follows."""
     try:
         decoder.raw_decode(begin)
     except json.JSONDecodeError as error:
@@ -118,7 +115,7 @@ def _fails_soon(decoder: json.JSONDecoder, begin: str) -> bool:
 
 
 def is_plain(data: bytes) -> bool:
-    """Whether the strings of a strict JSON text are safe, by a look at bytes alone."""
+    """Whether the strings of a strict JSON text are safe, found only from its bytes."""
     return data.isascii() and b"\\" not in data and b"\x7f" not in data
 
 
@@ -134,7 +131,7 @@ def safe_value(value: Any) -> Any:
 
 
 def inflate(stream: Any, payload: bytes, limit: int = MAX_MEMORY) -> bytes:
-    """What zlib's ``stream`` makes of ``payload``. ``TooLarge`` beyond ``limit`` bytes."""
+    """What zlib's ``stream`` makes of ``payload``. Raises ``TooLarge`` beyond ``limit`` bytes."""
     data: bytes = stream.decompress(payload, limit)
     if stream.unconsumed_tail:
         raise TooLarge(limit)
@@ -143,7 +140,7 @@ def inflate(stream: Any, payload: bytes, limit: int = MAX_MEMORY) -> bytes:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """UsageError where ``path`` cannot be opened or, later, read on."""
+    """Raises UsageError if ``path`` cannot be opened or, later, read further."""
     try:
         yield
     except OSError as error:
@@ -152,10 +149,9 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def fast_loads(text: bytes) -> Any:
-    """The value of ``text`` in a third of the time; ``None`` where Python's own has to read it:
-    without orjson, or where that refuses the text (which may be right, as NaN is).
-
-    Whole numbers beyond 64 bits are floats."""
+    """The value of ``text`` in a third of the time; ``None`` if Python's own parser must read it,
+    because there is no orjson, or because that refuses the text (which may still be right, as with
+    NaN). Whole numbers beyond 64 bits are floats."""
     loads = _orjson()
     if loads is None:
         return None

@@ -43,8 +43,8 @@ def bucket_bounds(key: int) -> tuple[int, int]:
 def subtract(current: Bins, previous: Bins) -> Bins | None:
     """Counts between two cumulative histograms.
 
-    ``None`` if the counters were reset in between. fio copies its counters without stopping
-    the jobs, so a single bucket may lag; a negative one beside a growing total is left out."""
+    ``None`` if the counters were reset in between. fio copies its counters without stopping the
+    jobs, so a single bucket may lag; if the total grows, a negative bucket is left out."""
     if type(current) is HistogramColumns and (not previous or type(previous) is HistogramColumns):
         counts = current.since(previous if type(previous) is HistogramColumns else None)
         if counts is not None:
@@ -92,7 +92,8 @@ def percentiles(bins: Bins, percents: Iterable[float] = PERCENTILES) -> dict[flo
         keys, cumulative = bins.bucket_keys, bins.sums
     else:
         keys = sorted(bins)
-        # at each key, how many are counted up to it: whole numbers, so nothing is lost by adding
+        # at each key, how many are counted up to it: these are whole numbers, so adding loses
+        # nothing
         cumulative = list(accumulate(map(bins.__getitem__, keys)))
     total = cumulative[-1] if cumulative else 0
     if total <= 0:
@@ -121,18 +122,17 @@ _NAMES = {p: f"p{p:g}" for p in PERCENTILES}
 
 # Histograms as two columns, for fast sums over many intervals.
 #
-# A day has 86,400 histograms of some 200 buckets. Successive ones of fio have the same buckets, so
-# they are subtracted list by list; and what has grown from one to the next needs no adding up where
-# one follows the other: the last one less the first one is the sum.
+# A day has 86,400 histograms of some 200 buckets. Successive histograms of fio have the same
+# buckets, so they are subtracted list by list. And the growths of successive intervals need not be
+# added up: the last histogram minus the first one is their sum.
 
 
 class HistogramColumns(Mapping[int, int]):
-    """A histogram: ``bucket_keys`` (in ns, ascending) and their ``counts``, none of them below 0.
-    A bucket that counted nothing is not in it, as in a dict. ``ends`` are the cumulative one that
-    it is the growth to, and the one before that (``None``: it grew from nothing); ``lag`` what this
-    growth has more than their difference.
-
-    Those with the same buckets should share one list of ``bucket_keys``, which makes it fast."""
+    """A histogram: ``bucket_keys`` (in ns, ascending) and their ``counts``, none of them below 0. A
+    bucket that counted nothing is not in it, as in a dict. ``ends`` are the cumulative histogram at
+    the end of the interval, and the one at its beginning (``None``: it grew from nothing); ``lag``
+    is by how much this growth exceeds their difference. Histograms with the same buckets should
+    share one list of ``bucket_keys``, which makes this fast."""
 
     __slots__ = ("_dict", "_sums", "bucket_keys", "counts", "ends", "lag")
 
@@ -175,7 +175,7 @@ class HistogramColumns(Mapping[int, int]):
         return self.as_dict().items()
 
     def as_dict(self) -> dict[int, int]:
-        """Return a dict, which callers must not change."""
+        """The histogram as a dict, which callers must not change."""
         if self._dict is None:
             pairs = zip(self.bucket_keys, self.counts, strict=True)
             self._dict = {key: count for key, count in pairs if count}
@@ -190,13 +190,13 @@ class HistogramColumns(Mapping[int, int]):
 
     @property
     def highest(self) -> int | None:
-        """The highest key that counted anything; ``None`` of an empty one."""
+        """The highest key that counted anything; ``None`` if the histogram is empty."""
         sums = self.sums
         return self.bucket_keys[bisect_left(sums, sums[-1])] if sums and sums[-1] else None
 
     def since(self, before: HistogramColumns | None) -> HistogramColumns | None:
-        """Counts since ``before`` (``None``: all are new), as ``subtract``; ``None`` if a
-        bucket has gone or the counts began again."""
+        """The counts since ``before`` (``None``: all are new), like ``subtract``; ``None`` if a
+        bucket has disappeared or the counts began again."""
         if before is None:
             return HistogramColumns(self.bucket_keys, self.counts, (self, None))
         old_counts = before.counts
@@ -211,8 +211,9 @@ class HistogramColumns(Mapping[int, int]):
         return self._without_lag(counts, before)
 
     def _without_lag(self, counts: list[int], before: HistogramColumns) -> HistogramColumns | None:
-        """fio copies its counters without stopping the jobs, so a single one may lag: it counted
-        nothing. ``None`` where that is more than what was counted."""
+        """The growth without negative counts: fio copies its counters without stopping the jobs, so
+        a single counter may lag, and is taken as unchanged. ``None`` if these lags are more than
+        what was counted."""
         lag = {
             key: -count for key, count in zip(self.bucket_keys, counts, strict=True) if count < 0
         }
@@ -223,19 +224,19 @@ class HistogramColumns(Mapping[int, int]):
 
 
 class BinsTotal:
-    """The sum of many intervals' histograms. ``in_order``: its keys come in the order in which
-    they were first counted, as if one was added after the other."""
+    """The sum of many intervals' histograms. ``in_order``: its keys are in the order in which they
+    were first counted, as if the histograms were added one by one."""
 
     def __init__(self, in_order: bool = False) -> None:
         self._in_order = in_order
         self._counts: dict[int, int] = {}
-        # what has grown between these two is not in _counts yet
+        # the growth between these two is not in _counts yet
         self._first: HistogramColumns | None = None
         self._last: HistogramColumns | None = None
         self._has_lag = False
 
     def __getstate__(self) -> dict[str, object]:
-        """A copy begins anew behind what was added so far."""
+        """A copy has what was added so far, and adds anew from there."""
         self._add_pending()
         return {**self.__dict__, "_first": None, "_last": None}
 

@@ -10,9 +10,10 @@ V = TypeVar("V")
 
 
 class LazyDict(Mapping[K, V]):
-    """A value computed by ``make`` when it is first needed (twice if two threads ask at the same
-    time: it must always return the same). ``keys_of`` gives its keys, each once and in order, for
-    less, or ``None`` if only ``make`` can tell. Equal to a dictionary of the same."""
+    """A dictionary that ``make`` computes when it is first needed (twice if two threads need it at
+    the same time, so ``make`` must always return the same). ``keys_of`` returns its keys, each once
+    and in order, at a lower cost, or ``None`` if only ``make`` can tell. It is equal to a
+    dictionary with the same items."""
 
     __slots__ = ("_built", "_keys", "_make", "_read_keys")
 
@@ -29,7 +30,7 @@ class LazyDict(Mapping[K, V]):
     def full(self) -> dict[K, V]:
         """The whole dictionary. Callers must not change it."""
         make, built = self._make, self._built
-        # publish the result before releasing its source: another thread may be reading
+        # store the result before releasing its source: another thread may be reading
         if built is None and make is not None:
             built = self._built = make()
             self._make = self._read_keys = None

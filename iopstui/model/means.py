@@ -1,5 +1,5 @@
-"""Means of some numbers, without the standard library's ``statistics``: that takes as long to load
-as ten of our files, at each start."""
+"""Means of some numbers, without the standard library's ``statistics``: importing that takes as
+long as ten of our files, at each start."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ def fmean(values: Iterable[float]) -> float:
 
 
 def pstdev(values: Iterable[float]) -> float:
-    """The standard deviation of all there is, no sample's. ZeroDivisionError without a value."""
+    """The standard deviation of a whole population, not of a sample. Raises ZeroDivisionError if
+    there are no values."""
     numbers = list(values)
     middle = fmean(numbers)
     return sqrt(fsum((number - middle) ** 2 for number in numbers) / len(numbers))
 
 
 def median(values: Iterable[float]) -> float:
-    """The middle one, of an even count the mean of both. IndexError without a value."""
+    """The middle value, or the mean of the two middle values. Raises IndexError if there are no
+    values."""
     ordered = sorted(values)
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

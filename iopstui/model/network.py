@@ -18,11 +18,12 @@ SOURCE = "tcp"
 @dataclass(frozen=True, slots=True)
 class Connection:
     """A connection to ``server`` ("10.9.0.2:2049") from ``local_port``, for ``kind`` ("NFS",
-    "NVMe/TCP" ...). RTT, its mean deviation and the least so far in ms; ``retrans`` of ``segments``
-    in the interval were sent again; bytes per second; at the interval's end bytes in the queues,
-    ``unsent`` of them not sent yet, segments not acknowledged (``unacked``) and the most that may
-    be (``cwnd``). Percent of the interval with data under way (``busy``), and of it held up by the
-    server's window or the send buffer. ``None``: not told, or the connection is new."""
+    "NVMe/TCP" ...). RTT, its mean deviation and the least so far in ms; In the interval,
+    ``retrans`` of ``segments`` were sent again; rates are bytes per second. At the interval's end:
+    the bytes in the queues, ``unsent`` of them not sent yet, the segments that are not acknowledged
+    (``unacked``), and how many of these there may be (``cwnd``). ``busy`` is the percentage of the
+    interval with data under way; others are the percentages that it was held up by the server's
+    window or by the send buffer. ``None``: not known, or the connection is new."""
 
     server: str
     local_port: int
@@ -80,8 +81,8 @@ def counter_name(counter: str, local_port: int, server: str, kind: str) -> str:
 def connections(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
 ) -> tuple[Connection, ...] | None:
-    """All connections at the end of an interval; ``None`` where they were not read twice.
-    ``seconds`` is the time between the readings, unless they have their own."""
+    """All connections at the end of an interval; ``None`` if they were not read twice. ``seconds``
+    is the time between the readings, unless they contain it themselves."""
     if now is None or before is None or not seconds:
         return None
     began, ended = before.get(AT_NS), now.get(AT_NS)

@@ -1,4 +1,4 @@
-"""Differences of counters. A reset or a gap gives ``None``, never a made-up number."""
+"""Differences of counters. A reset or a gap gives ``None``, never an invented number."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ WRAP_32 = 1 << 32
 
 
 def delta(current: int | None, previous: int | None) -> int | None:
-    """Growth of a counter; ``None`` if either side is missing or it went backwards."""
+    """The growth of a counter; ``None`` if a reading is missing or the counter went backwards."""
     if current is None or previous is None or current < previous:
         return None
     return current - previous
 
 
 def delta_ms(current: int | None, previous: int | None) -> int | None:
-    """Growth of a diskstats time (ms), which the kernel prints with 32 bits: it may wrap.
-
-    A step backwards is a wrap only if it is a short way through the top of the range;
+    """The growth of a time in diskstats (ms), which the kernel prints with 32 bits, so it may wrap.
+    A step backwards counts as a wrap only if the way through the top of the range is short;
     anything else is a reset."""
     if current is None or previous is None:
         return None
@@ -33,7 +32,7 @@ def delta_ms(current: int | None, previous: int | None) -> int | None:
 
 
 def ratio(part: float | None, total: float | None) -> float | None:
-    """part / whole, or ``None`` where there is nothing to divide by."""
+    """``part`` / ``total``, or ``None`` if there is nothing to divide by."""
     if part is None or not total:
         return None
     return part / total
@@ -53,7 +52,8 @@ class CpuLoad:
 
 
 def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
-    """Load of one CPU; ``None`` if no tick passed or it was reset (CPU off- and online)."""
+    """The load of one CPU; ``None`` if no tick passed, or the counters were reset (the CPU went
+    offline and online)."""
     ticks = _tick_growth(current, previous)
     if ticks is None:
         return None
@@ -70,7 +70,8 @@ def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
 
 
 def cpu_busy(current: CpuTimes, previous: CpuTimes) -> float | None:
-    """Busy time in percent: ``cpu_load`` without idle and iowait; ``None`` as there."""
+    """The busy time in percent: ``cpu_load`` without idle and iowait; ``None`` in the same
+    cases."""
     ticks = _tick_growth(current, previous)
     if ticks is None:
         return None
@@ -81,8 +82,7 @@ def cpu_busy(current: CpuTimes, previous: CpuTimes) -> float | None:
 def _tick_growth(
     current: CpuTimes, previous: CpuTimes
 ) -> tuple[int, int, int, int, int, int, int, float] | None:
-    """The ticks of each field of ``CpuLoad``, and what makes percents of them.
-
+    """The ticks of each field of ``CpuLoad``, and the factor that converts them to percentages.
     iowait (and idle with it) may step back a little by design (proc(5)); it counts as 0 then."""
     usr = current.user + current.nice - previous.user - previous.nice
     system = current.system - previous.system
@@ -91,7 +91,7 @@ def _tick_growth(
     steal = current.steal - previous.steal
     if usr < 0 or system < 0 or irq < 0 or soft < 0 or steal < 0:
         return None
-    # hundreds of CPUs: no call for each figure
+    # there are hundreds of CPUs: no function call for each figure
     iowait = current.iowait - previous.iowait
     iowait = iowait if iowait > 0 else 0
     idle = current.idle - previous.idle
@@ -105,12 +105,13 @@ def _tick_growth(
 def per_second(
     current: Mapping[int, int] | None, previous: Mapping[int, int] | None, seconds: float
 ) -> dict[int, float]:
-    """Rates of a per-CPU counter, for the CPUs that both sides have and that did not reset."""
+    """The rates of a per-CPU counter, for CPUs that are in both readings and whose counter was not
+    reset."""
     if current is None or previous is None or seconds <= 0:
         return {}
     if current is previous:
         return dict.fromkeys(current, 0.0)
-    # hundreds of queues times hundreds of CPUs: no call for each, and most don't change
+    # hundreds of queues times hundreds of CPUs: no function call for each, and most don't change
     columns = [*current]
     if columns == [*previous]:
         per_cpu = dict.fromkeys(current, 0.0)

@@ -14,8 +14,8 @@ READ, WRITE, TRIM, MIXED = "read", "write", "trim", "mixed"
 DIRECTIONS = (READ, WRITE, TRIM, MIXED)
 
 
-# these two are not frozen: of many disks and CPUs hundreds are made each second, and a frozen one
-# takes four times as long to make
+# these two are not frozen: with many disks and CPUs hundreds of them are made each second, and
+# making a frozen one takes four times as long
 @dataclass(slots=True)
 class DiskCounters:
     """One row of /proc/diskstats (Documentation/admin-guide/iostats.rst).
@@ -72,8 +72,8 @@ class IrqReading(Protocol):
         """Return all counts by CPU."""
 
     def increase_since(self, before: object) -> Mapping[int, int] | None:
-        """Return the increase of each count against an earlier reading (less: below 0), without
-        unchanged ones; ``None`` if that can't be told."""
+        """The increase of each count since an earlier reading (negative if it is less), without
+        unchanged ones; ``None`` if that is not known."""
 
 
 class IrqCounts(Mapping[int, Mapping[int, int]]):
@@ -116,15 +116,15 @@ class IrqCounts(Mapping[int, Mapping[int, int]]):
 class KernelSample:
     """Kernel counters at one moment.
 
-    ``monotonic_ns`` is CLOCK_MONOTONIC, ``wall_ms`` the wall clock (ms since the epoch), both
-    at the middle of the reading of diskstats; ``took_ns`` is how long the whole reading took.
-    CPU keys are the kernel's CPU numbers. ``irqs`` maps an IRQ number to its count per CPU.
-    ``ipi`` is the CAL line of /proc/interrupts (function-call interrupts) as read at ``ipi_ns``
-    (CLOCK_MONOTONIC); both are ``None`` where the architecture has none, and in samples that
-    left that file out because it is large (wide machines). A disk that has no diskstats row is
-    absent from ``disks``. ``throttled_us`` is how long a cgroup's CPU limit has stopped this
-    process's group so far (``None``: no such limit can be seen). ``more`` are the counters of
-    model/sources.py by source and name; a source that could not be read is absent."""
+    ``monotonic_ns`` is CLOCK_MONOTONIC, ``wall_ms`` the wall clock (ms since the epoch), both at
+    the middle of the reading of diskstats; ``took_ns`` is how long the whole reading took. CPU keys
+    are the kernel's CPU numbers. ``irqs`` maps an IRQ number to its count per CPU. ``ipi`` is the
+    CAL line of /proc/interrupts (function-call interrupts) as read at ``ipi_ns`` (CLOCK_MONOTONIC);
+    both are ``None`` if the architecture has no such line, and in samples that left out that file
+    because it is large (machines with many CPUs). A disk that has no diskstats row is absent from
+    ``disks``. ``throttled_us`` is how long a cgroup's CPU limit has stopped this process's group so
+    far (``None``: no such limit can be seen). ``more`` has the counters of model/sources.py, by
+    source and name; a source that could not be read is absent."""
 
     monotonic_ns: int
     wall_ms: float
@@ -149,12 +149,12 @@ class LatencySum:
 
 @dataclass(frozen=True, slots=True)
 class DirectionStatus:
-    """A data direction of one fio row, cumulative since the job began (or its ramp ended).
-    ``issued`` counts submissions (fio's total_ios); ``completed`` completions with a latency sample
-    (N, or the sum of the bins before fio 3.19), ``None`` where fio took no latencies. ``bins`` maps
-    a bucket's midpoint in ns to its count; ``None`` when fio gave no histogram. ``bins_of`` says
-    which latency the bins describe: "clat" or "lat". ``iops`` and ``bw_bytes`` are fio's own
-    averages over the whole run."""
+    """One data direction of one fio row, cumulative since the job began (or its ramp ended).
+    ``issued`` counts submissions (fio's total_ios); ``completed`` counts completions with a latency
+    sample (N, or the sum of the bins before fio 3.19); it is ``None`` if fio measured no latencies.
+    ``bins`` maps a bucket's midpoint in ns to its count; ``None`` when fio gave no histogram.
+    ``bins_of`` says which latency the bins describe: "clat" or "lat". ``iops`` and ``bw_bytes`` are
+    fio's own averages over the whole run."""
 
     issued: int
     completed: int | None
@@ -178,14 +178,14 @@ class JobStatus:
     of a group). ``job_start`` is ms since the epoch, ``None`` before fio 3.36. ``block_size`` is
     set when every I/O of the job has this size (bytes). ``has_ramp``: the job has a ramp_time, so
     its counters will be reset once. ``measures_latency`` is False with gtod_reduce or when clat and
-    lat are both disabled; ``times_all`` is False where only some sections of a group take
-    latencies. ``in_flight`` is the most I/Os that can be under way (depth x jobs), ``members`` the
-    number of jobs in the row; ``None``: the job file is not known, so ``options`` are those of a
-    group's last section alone. ``failed`` is fio's total_err. ``changing`` is the option by which
-    its load changes by itself ("thinktime"; "": none). ``block_sizes`` are those of the directions
-    in which all I/Os have one size, where ``block_size`` is ``None``. ``sync`` are its
-    syncs (fsync, fdatasync, sync_file_range), their latency as ``clat``; ``None``: it does none, or
-    fio is older than 3.16."""
+    lat are both disabled; ``times_all`` is False if only some sections of a group measure
+    latencies. ``in_flight`` is the most I/Os that can be under way (depth x jobs), ``members`` is
+    the number of jobs in the row; ``None``: the job file is not known, so ``options`` are only
+    those of a group's last section. ``failed`` is fio's total_err. ``changing`` is the option that
+    makes its load change by itself ("thinktime"; "": none). If ``block_size`` is ``None``,
+    ``block_sizes`` has the sizes for those directions in which all I/Os have one size. ``sync`` has
+    its syncs (fsync, fdatasync, sync_file_range), with their latency as ``clat``; ``None``: it does
+    none, or fio is older than 3.16."""
 
     name: str
     group: int
@@ -226,9 +226,9 @@ class JobThread:
     """A job of the running fio (a process, or a thread with the option ``thread``). ``index``
     counts jobs from 0 in the order fio started them; ``cpu`` is the one it last ran on; ``allowed``
     the CPUs it may run on; ``busy_s`` its user and system time since it began; ``cpu_wait_ns`` how
-    long it was ready to run and had no CPU (/proc/PID/schedstat, the second field; sched-stats),
-    ``workers_wait_ns`` the same for its other threads (io_uring's workers, each of which carries
-    out one I/O at a time) added up; ``None``: it has none. Older recordings have the sum of both in
+    long it was ready to run but had no CPU (/proc/PID/schedstat, the second field; sched-stats),
+    ``workers_wait_ns`` the sum of the same for its other threads (io_uring's workers, each of which
+    executes one I/O at a time); ``None``: it has none. Older recordings have the sum of both in
     ``cpu_wait_ns``. ``nice`` and ``policy`` are the scheduler's (sched(7); policy 0: SCHED_OTHER,
     5: SCHED_IDLE). ``state`` is the letter of /proc/PID/stat: "D" waits in the kernel."""
 
@@ -246,9 +246,10 @@ class JobThread:
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
-    """What one task had a disk do, cumulative: the task that allocated the requests. ``group`` is
-    its cgroup ("" where that is not known). ``bins`` are latencies from issue to completion, by
-    direction, in bins coarser than fio's (12 % wide), ``sectors`` are of 512 bytes."""
+    """What one task had a disk do, cumulative. The task is the one that allocated the requests;
+    ``group`` is its cgroup ("" if that is not known). ``bins`` are latencies from issue to
+    completion, by direction, in bins coarser than fio's (12 % wide), ``sectors`` are of 512
+    bytes."""
 
     pid: int
     comm: str
@@ -264,15 +265,15 @@ class Exemplar:
     readings, one of a random sample (``sampled``), or both. ``kind`` is "read", "write", "discard"
     or "flush". ``sector`` (512 bytes) is of the whole disk, ``offset`` (bytes) of ``disk``, which
     may be a partition; ``size`` is in bytes, ``flags`` are those of the kernel's tracepoints
-    ("WSM"); a flush has no place. ``comm``, ``tid`` and ``pid`` are the thread that sent it and
-    its process, ``group`` the cgroup that it is charged to ("": not known). ``cpu`` allocated it,
+    ("WSM"); a flush has no place. ``comm``, ``tid`` and ``pid`` are the thread that sent it and its
+    process, ``group`` the cgroup that it is charged to ("": not known). ``cpu`` allocated it,
     ``cpu_done`` completed it, ``hctx`` is its hardware queue. Times are CLOCK_MONOTONIC;
     ``allocated_ns`` is ``None`` if the kernel does not keep it (iostats=0), ``inserted_ns`` if it
     was issued at once. ``error`` is the kernel's status, 0 for none. ``level`` counts the layers of
-    the stack above ``disk``: an I/O has a request on each (dm-multipath and its paths; a loop
+    the stack above ``disk``: an I/O has a request on each layer (dm-multipath and its paths; a loop
     device and the disk below). ``requeued_ns``: when the driver last sent it back to be issued
     again (it was busy, or gave up after a timeout); its insertion is not known then.
-    ``beside_flush``: a flush was in flight meanwhile (marked where seconds are added up)."""
+    ``beside_flush``: a flush was in flight meanwhile (set when seconds are added up)."""
 
     disk: str
     kind: str
@@ -300,7 +301,7 @@ class Exemplar:
 
     @property
     def began_ns(self) -> int:
-        """When it began, as far as is known."""
+        """When the request began, as far as that is known."""
         return self.allocated_ns or self.inserted_ns or self.issued_ns
 
     @property
@@ -323,15 +324,15 @@ class Exemplar:
 
     @property
     def tried_ns(self) -> int | None:
-        """From its allocation until the driver last sent it back: earlier tries; ``None``: it never
-        did, or not known."""
+        """The time of earlier tries, from its allocation until the driver last sent it back;
+        ``None``: it was never sent back, or that is not known."""
         if self.allocated_ns is None or self.requeued_ns is None:
             return None
         return self.requeued_ns - self.allocated_ns
 
     @property
     def queued_ns(self) -> int | None:
-        """From its insertion, or else from when it was sent back or allocated, to its issue;
+        """From its insertion (if unknown, from when it was sent back or allocated) to its issue;
         ``None``: not known."""
         begins = self.requeued_ns or self.inserted_ns or self.allocated_ns
         return None if begins is None else self.issued_ns - begins
@@ -339,18 +340,18 @@ class Exemplar:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSample:
-    """Counts of the probe (linux/probe) since it began, as of ``time_ns`` and read at
-    ``arrived_ns`` (CLOCK_MONOTONIC). ``device`` and ``waiting`` are histograms by disk and
-    direction, keyed as fio's (ns): from the request's issue to its completion, and from its
-    allocation to its issue (empty: not known). ``matrix`` has completed requests by the CPU
-    that allocated them and the one that completed them. ``sizes`` are requests by disk, direction
-    and size (the power of two in bytes that is not larger). ``counts``: "missed" completions
-    without a beginning, or that the disk alone has counted, "skipped" probes (another one ran on
-    that CPU), "requeued" requests, "lost" events, "full" maps. ``busy_s`` is the CPU time of
-    reading the maps, ``run_ns`` how long the probes ran while the kernel counted that, for
-    ``run_ios`` requests. ``parts`` names what is counted; ``begun`` numbers the probes of a
-    session: with each all counts begin at 0. ``exemplars`` are the slowest requests and a sample
-    since the reading before, the slowest first."""
+    """The probe's counts (linux/probe) since it began, as of ``time_ns``, read at ``arrived_ns``
+    (CLOCK_MONOTONIC). ``device`` and ``waiting`` are histograms by disk and direction, with fio's
+    keys (ns): of the time from a request's issue to its completion, and from its allocation to its
+    issue (empty: not known). ``matrix`` has completed requests by the CPU that allocated them and
+    the one that completed them. ``sizes`` are requests by disk, direction and size (the power of
+    two in bytes that is not larger). ``counts``: "missed" completions, whose beginning was not seen
+    or which only the disk has counted, "skipped" probes (another one ran on that CPU), "requeued"
+    requests, "lost" events, "full" maps. ``busy_s`` is the CPU time for reading the maps;
+    ``run_ns`` is how long the probes ran, for ``run_ios`` requests, while the kernel measured that.
+    ``parts`` names what is counted; ``begun`` numbers the probes of a session: with each, all
+    counts begin at 0. ``exemplars`` are the slowest requests and a sample since the reading before,
+    the slowest first."""
 
     time_ns: int
     arrived_ns: int
@@ -370,10 +371,11 @@ class ProbeSample:
 
 @dataclass(frozen=True, slots=True)
 class DriveReading:
-    """An NVMe drive's own counters as it tells them (linux/nvme/pages.py), by name: ``counts`` when
-    they were read last, ``began`` at the beginning of the run (of the session, before any run).
-    ``problem`` is a sentence that says why the drive did not tell more ("": it did); then only the
-    temperature may be known. ``devices`` are the disks of this drive in the target's tree."""
+    """An NVMe drive's own counters as it reports them (linux/nvme/pages.py), by name: ``counts`` as
+    they were read last, ``began`` as they were at the beginning of the run (before any run, of the
+    session). ``problem`` is a sentence on why the drive did not report more ("": it did); then
+    perhaps only the temperature is known. ``devices`` are the disks of this drive in the target's
+    tree."""
 
     counts: Mapping[str, int]
     began: Mapping[str, int]
@@ -385,15 +387,15 @@ class DriveReading:
 class RawSample:
     """One tick: the kernel's counters and, if a document made the tick, fio's.
 
-    ``arrived_ns`` is CLOCK_MONOTONIC when the tick was noticed. ``kernel`` is ``None`` when
-    several documents were found at once (a stopped iopstui): only the last gets a reading.
-    ``final`` marks fio's last document. ``step`` numbers the fio runs of a session: counters
-    are never subtracted across two of them; 0 = no run. ``own_busy_s`` is iopstui's own CPU time,
-    that of the process which guards fio included. ``probe`` is what the probe printed last, if
-    that is new. ``nvme`` has the drives' own counters by controller, likewise. ``read_bytes`` and
-    ``written_bytes`` are what fio's processes have had block devices read and write so far
-    (/proc/PID/io; buffered writes count when they dirty a page); ``None``: not read.
-    ``handover``: another run of the session was being laid out or did I/O in this interval, too."""
+    ``arrived_ns`` is CLOCK_MONOTONIC when the tick was noticed. ``kernel`` is ``None`` when several
+    documents were found at once (a stopped iopstui): only the last gets a reading. ``final`` marks
+    fio's last document. ``step`` numbers the fio runs of a session: counters are never subtracted
+    across two of them; 0 = no run. ``own_busy_s`` is iopstui's own CPU time, including the process
+    that guards fio. ``probe`` has the probe's last counts, if they are new. ``nvme`` likewise has
+    the drives' own counters by controller. ``read_bytes`` and ``written_bytes`` are what fio's
+    processes have made block devices read and write so far (/proc/PID/io; buffered writes count
+    when they dirty a page); ``None``: not read. ``handover``: another run of the session was being
+    laid out or did I/O in this interval, too."""
 
     seq: int
     arrived_ns: int

@@ -1,7 +1,6 @@
-"""Further kernel counters: to add one, write one ``Source`` and list it in ``SOURCES``.
-
-What reads them (linux/counters/sampler.py), the registry of fields, frames, JSON lines, CSV,
-recordings, replay, ``--expect`` and sweeps' figures follow from this list."""
+"""Further kernel counters: to add one, write one ``Source`` and list it in ``SOURCES``. The reader
+(linux/counters/sampler.py), the registry of fields, frames, JSON lines, CSV, recordings, replay,
+``--expect`` and sweeps' figures all follow from this list."""
 
 from __future__ import annotations
 
@@ -19,9 +18,9 @@ Counters = Mapping[str, int]
 @dataclass(frozen=True, slots=True)
 class Source:
     """A file below /proc, read with every sample. ``figures``, under ``kernel.SOURCE.NAME``, are
-    made from the growth of the counter of the same name. ``parse`` gives its counters (KeyError,
-    ValueError or IndexError where the file is another than expected: then it was not read). With a
-    ``place`` in words in place of a file a reader of its own gives them (linux/counters)."""
+    made from the growth of the counter of the same name. ``parse`` returns its counters (KeyError,
+    ValueError or IndexError mean that the file has an unexpected format: it counts as not read). If
+    there is no file but a ``place`` in words, a separate reader provides them (linux/counters)."""
 
     name: str
     file: str

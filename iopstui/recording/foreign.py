@@ -74,7 +74,7 @@ def detect_file_kind(path: Path) -> str:
         return JSON if begin.startswith(GZIP) else OTHER
     except (OSError, ValueError):
         return OTHER
-    # fio's log of submission latencies if the engine has none
+    # an empty log, like fio's log of submission latencies with an engine that has none
     if not head.strip() and log_name(path.name):
         return LOG
     if has_document(head) or _FIO_PREFIX.match(head[:200].decode("utf-8", "replace")):

@@ -285,7 +285,8 @@ def _prefix_patterns(text: bytes) -> dict[bytes, re.Pattern[bytes]]:
 
 
 def _is_prefix(pattern: re.Pattern[bytes], text: bytes) -> bool:
-    """Whether further lines of a document have it, or the document is only one line."""
+    """Whether the pattern is a prefix: other lines of a document have it, too, or the document is
+    only one line."""
     return any(
         _VERSION.search(line) is None or line.rstrip(b"\"' \t\r,;)").endswith(b"}")
         for line in text.split(b"\n")
@@ -384,7 +385,7 @@ class _Framed:
 
 
 def _documents_in(value: Any, depth: int = 8) -> Iterator[Mapping[str, Any]]:
-    """A document of fio, or those inside of it."""
+    """The value if it is a document of fio, else the documents inside of it."""
     if isinstance(value, dict) and (
         isinstance(value.get("jobs"), list) or isinstance(value.get("client_stats"), list)
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-# Kernel settings that decide how requests are completed.
+# Settings of the kernel that decide how requests are completed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Hctx:
 
 @dataclass(frozen=True, slots=True)
 class IrqVector:
-    """An interrupt of a device. ``hctx`` is the queue it serves, ``None`` if that is unknown, it
-    serves none (configuration, admin), or it serves all of them (``shared``)."""
+    """An interrupt of a device. ``hctx`` is the queue it serves; ``None`` if that is unknown, or if
+    it serves none (configuration, admin) or all of them (``shared``)."""
 
     irq: int
     name: str
@@ -72,8 +72,8 @@ class QueueLimits:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mount of a device. ``elsewhere`` is True if only another mount namespace has it.
-    ``journals_data``: all data is written to the journal first (data=journal)."""
+    """A mount of a device. ``elsewhere``: only another mount namespace has it. ``journals_data``:
+    all data is written to the journal first (data=journal)."""
 
     mountpoint: str
     fstype: str

@@ -1,7 +1,7 @@
 """Detect a removed device, which otherwise looks like a very fast one.
 
-fio takes I/Os that a removed disk refuses for done: its IOPS climb, its bytes stand still, and
-it ends with exit code 0."""
+fio counts I/Os that a removed disk refuses as done: its IOPS climb, its bytes stand still, and it
+ends with exit code 0."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class DeviceWatch:
         self._empty = 0
 
     def follow(self, earlier: DeviceWatch) -> None:
-        """Continue the watch of the run that this one replaces: devices seen by that one count as
-        missing if they are gone."""
+        """Continue the watch of the run that this one replaces: devices that were there in that run
+        count as missing if they are gone."""
         self._seen |= earlier._seen
 
     def feed(self, raw: RawSample) -> str:
-        """Why this run is worth nothing any more, in one sentence; "" while all is well."""
+        """Why this run is worthless from now on, in one sentence; "" while all is well."""
         return self._vanished(raw) or self._moves_nothing(raw.fio)
 
     def _vanished(self, raw: RawSample) -> str:
@@ -42,8 +42,9 @@ class DeviceWatch:
         return f"{', '.join(missing)} {plural}"
 
     def _moves_nothing(self, fio: FioStatus | None) -> str:
-        """Completions without a byte. Submissions alone must go on for two intervals: a device
-        that stalls takes as many as the queues are deep, once."""
+        """A sentence if fio completes I/Os without moving a byte, else "". If there are only
+        submissions, they must go on for two intervals: a device that stalls also accepts
+        submissions, but only once, and as many as the queues are deep."""
         if fio is None:
             return ""
         before, self._before = self._before, _fio_counts(fio)
@@ -52,7 +53,7 @@ class DeviceWatch:
         issued, completed, moved, failed = (
             now - earlier for now, earlier in zip(self._before, before, strict=True)
         )
-        # errors that fio counts and goes on with are a finding, and may be over soon
+        # errors that fio counts and continues after are a finding, and may end soon
         issued, completed = issued - failed, completed - failed
         empty = moved == 0 and max(issued, completed) >= MANY_IOS
         self._empty = self._empty + 1 if empty else 0

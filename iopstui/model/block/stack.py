@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from iopstui.model.block.device import BlockDevice
 
 Devices = Mapping[str, BlockDevice]
-# several devices of one of these kinds share the device below, and none writes to another's part
+# devices of one of these kinds share the device below, but none writes to another's part
 _SHARING_LAYERS = frozenset({"LVM", "bcache", "dm-raid", "Stratis", "partition"})
 # LVM's name for the layer below an origin and its snapshots; a hyphen in a volume's name is doubled
 _BELOW_SNAPSHOTS = re.compile(r".*[^-]-real")
-# an extended partition (MBR) appears in Linux only with its first two sectors or 4 KiB, the table
-# of the logical partitions, which are numbered from 5
+# in Linux an extended partition (MBR) has only its first two sectors or 4 KiB, which contain the
+# table of the logical partitions; these are numbered from 5
 _EXTENDED_BYTES = 4096
 _FIRST_LOGICAL = 5
 
@@ -80,7 +80,7 @@ class Stack:
         return self._followed(name, self.directly_above)
 
     def below(self, name: str) -> tuple[str, ...]:
-        """Everything that it lies on, nearest first, without itself."""
+        """Everything that the device lies on, the nearest first, without itself."""
         return self._followed(name, self.directly_below)[1:]
 
     def same_file(self, name: str) -> list[str]:
@@ -95,9 +95,9 @@ class Stack:
         ]
 
     def overlapping(self, name: str) -> dict[str, str]:
-        """Other devices that may use the same blocks as this one, each with the device below that
-        both have: devices on the same lower device, unless that gives each its own blocks, and loop
-        devices of one file."""
+        """Other devices that may use the same blocks as this one, each with the device that both
+        lie on. These are devices on the same lower device, unless each has its own blocks there,
+        and loop devices of one file."""
         overlaps: dict[str, str] = {}
         related = {*self.above(name), *self.below(name)}
         for current in (name, *self.below(name)):
@@ -115,12 +115,13 @@ class Stack:
         return overlaps
 
     def snapshots(self, name: str) -> tuple[str, ...]:
-        """LVM snapshots with the old blocks of what is written by this name, and all on them: each
-        write to their origin takes room of theirs, and a full one is lost."""
+        """LVM snapshots that keep the old blocks of what is written through this device, and
+        everything on them: each write to the origin takes space in the snapshot, and a full
+        snapshot is lost."""
         snapshots: dict[str, None] = {}
         for current in (name, *self.below(name)):
             lower = self.directly_below(current)
-            # a snapshot lies on a second device, too, which has its own blocks
+            # a snapshot also lies on a second device, which has its own blocks
             if len(lower) == 1 and self._is_below_snapshots(lower[0]):
                 for child in self.directly_above(lower[0]):
                     snapshots.update(dict.fromkeys(self.above(child) if child != current else ()))
@@ -133,7 +134,7 @@ class Stack:
         return _BELOW_SNAPSHOTS.fullmatch(device.dm_name or "") is not None
 
     def _shares(self, name: str, other_name: str) -> bool:
-        """Whether two devices on the same one never have a block in common."""
+        """Whether two devices on the same device never have a block in common."""
         first, second = self.devices.get(name), self.devices.get(other_name)
         if first is None or second is None:
             return False
@@ -167,7 +168,7 @@ class Stack:
 
 
 def _overlap(partition: BlockDevice, other: BlockDevice) -> bool:
-    """Whether two partitions of a disk have blocks in common, or one has the other's table."""
+    """Whether two partitions of a disk have blocks in common, or one contains the other's table."""
     if _is_table_of(partition, other) or _is_table_of(other, partition):
         return True
     if None in (partition.start, other.start):

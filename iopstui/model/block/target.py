@@ -15,9 +15,8 @@ SMB = ("cifs", "smb3")
 
 @dataclass(frozen=True, slots=True)
 class DeviceLinks:
-    """The devices directly ``below`` a device of a target, and what the layer is ("raid5", "LVM").
-
-    A partition has those of its disk: both count the same requests."""
+    """The devices directly ``below`` a device of a target, and what kind of layer it is ("raid5",
+    "LVM"). A partition has the links of its disk: both count the same requests."""
 
     name: str
     below: tuple[str, ...] = ()
@@ -28,17 +27,17 @@ class DeviceLinks:
 class TargetPath:
     """A block device, a file, or a directory in which a scratch file is made.
 
-    ``path`` is absolute. ``device`` is the kernel name of the block device it is on, ``None``
-    if it is on none that can be seen; ``no_device`` then says why in words ("tmpfs has no
-    block device"). ``tree`` lists ``device`` first and then everything below it (partition ->
-    disk; dm, md, loop -> what they sit on), nearest first, without repeats. ``fstype`` and
-    ``mountpoint`` describe the file system a file or directory is on. ``also`` are the other
-    devices that this file system spreads its files over (btrfs); they and what lies below them
-    stand in ``tree`` behind ``device`` and its own. ``links`` says for each device of the tree what
-    lies directly below it (empty in recordings of earlier versions). ``share`` is what a network
-    file system is mounted from ("server:/export"), ``mount_options`` those of its options that
-    matter for speed ("vers=4.2,rsize=1048576"). ``passthrough``: ``path`` is the NVMe generic
-    device of the namespace ``device``, which takes commands past the block layer."""
+    ``path`` is absolute. ``device`` is the kernel name of the block device it is on; ``None`` if it
+    is not on a visible one, and then ``no_device`` says why in words ("tmpfs has no block device").
+    ``tree`` lists ``device`` first and then everything below it (partition -> disk; dm, md, loop ->
+    what they sit on), nearest first, without repeats. ``fstype`` and ``mountpoint`` describe the
+    file system a file or directory is on. ``also`` are the other devices that this file system
+    spreads its files over (btrfs); in ``tree``, they and the devices below them follow ``device``
+    and those below it. ``links`` says for each device of the tree what lies directly below it
+    (empty in recordings of earlier versions). ``share`` is what a network file system is mounted
+    from ("server:/export"), ``mount_options`` are its options that matter for speed
+    ("vers=4.2,rsize=1048576"). ``passthrough``: ``path`` is the NVMe generic device of the
+    namespace ``device``, which takes commands past the block layer."""
 
     kind: str
     path: str
@@ -66,7 +65,7 @@ class TargetPart:
 
     def area(self, size: int, block: int) -> tuple[int, int]:
         """Offset and length of the part of ``size`` bytes, both multiples of ``block``. The last
-        part also has the blocks that are left over."""
+        part also gets the remaining blocks."""
         blocks = size // block // self.of
         offset = (self.number - 1) * blocks
         length = size // block - offset if self.number == self.of else blocks
@@ -75,8 +74,8 @@ class TargetPart:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One device of a target. ``under`` counts the devices of
-    ``Target.devices_below`` above it; 0: it is itself one of them."""
+    """One device of a target. ``under`` counts how many of ``Target.devices_below`` are above it;
+    0: it is itself one of them."""
 
     name: str
     under: int = 0
@@ -87,9 +86,10 @@ class Target(TargetPath):
     """The target of a job: a single place, or several ``parts`` that every job uses (empty:
     single).
 
-    Of several, ``kind`` is the first one's, ``path`` joins theirs with ":" as fio's filename=
-    does (for people: with one path in it that holds a colon it can't be taken apart), ``device``
-    is the first block device that any is on, ``tree`` all of them with everything below."""
+    If there are several, ``kind`` is that of the first, ``path`` joins theirs with ":" like fio's
+    filename= (only for people: if a path contains a colon, it can't be split again), ``device`` is
+    the first block device that any of them is on, and ``tree`` has all devices with everything
+    below."""
 
     parts: tuple[TargetPath, ...] = ()
 
@@ -110,8 +110,7 @@ class Target(TargetPath):
 
     @property
     def devices_below(self) -> tuple[str, ...]:
-        """The devices that the places are on, each once: those whose counters count the jobs'
-        I/Os."""
+        """The devices that the places are on, each once: their counters count the jobs' I/Os."""
         return tuple(dict.fromkeys(name for place in self.places for name in _place_devices(place)))
 
     @property
@@ -146,8 +145,8 @@ class Target(TargetPath):
 
     @property
     def shares(self) -> tuple[str, ...]:
-        """Mount points of the NFS or SMB mounts that the places are on, each once. Of places on
-        both only those of the first one's protocol are measured."""
+        """The mount points of the NFS or SMB mounts that the places are on, each once. If there are
+        both, only those with the protocol of the first place are measured."""
         fstypes = {place.mountpoint: place.fstype for place in self.places if place.mountpoint}
         served = {path: fstype for path, fstype in fstypes.items() if fstype in (*NFS, *SMB)}
         first = next(iter(served.values()), None)
@@ -156,7 +155,7 @@ class Target(TargetPath):
 
     @property
     def share_source(self) -> str:
-        """Which counters ``shares`` have: "nfs", "smb", or "" without any."""
+        """Which counters ``shares`` have: "nfs", "smb", or "" if there are no shares."""
         if not self.shares:
             return ""
         return "smb" if self.smb_shares else "nfs"
@@ -169,8 +168,8 @@ class Target(TargetPath):
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """Every device once: each of ``devices_below`` with the devices that are below it alone,
-        and in the end those that are below several of them."""
+        """Every device once: each of ``devices_below``, followed by the devices that are only below
+        it; and in the end those that are below several of them."""
         on, stacks = self.devices_below, self.stacks
         under = {name: sum(name in below for below in stacks.values()) for name in self.tree}
         layers: list[Layer] = []
@@ -186,7 +185,7 @@ class Target(TargetPath):
         """How many layers are above each device of ``tree``, at most. A partition and its disk are
         one layer."""
         levels = dict.fromkeys(self.tree, 0)
-        # as often as there are layers at most, whatever order they are listed in
+        # at most as often as there are layers, in whatever order they are listed
         for _ in self.links:
             for link in self.links:
                 for lower in link.below:
@@ -195,7 +194,8 @@ class Target(TargetPath):
 
     @property
     def name(self) -> str:
-        """A short name for the measured devices: the device, or the sum of how many."""
+        """A short name for the measured devices: the device's, or one that says how many are
+        summed."""
         on = self.devices_below
         if len(on) > 1:
             return f"{len(on)} devices"
@@ -203,7 +203,7 @@ class Target(TargetPath):
 
 
 def combine_targets(places: Sequence[Target | TargetPath]) -> Target:
-    """Return one target of these places, of which there must be at least one."""
+    """One target from these places, of which there must be at least one."""
     flat = tuple(_flatten_places(places))
     first = flat[0]
     if len(flat) == 1:
@@ -227,7 +227,7 @@ def _place_devices(place: TargetPath) -> tuple[str, ...]:
 
 
 def _stacks_of_place(place: TargetPath) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each device of a place with what its tree lists behind it."""
+    """Each device of a place, with the devices that follow it in the tree."""
     on = _place_devices(place)
     for top in on:
         below = place.tree[place.tree.index(top) + 1 :] if top in place.tree else ()

@@ -1,7 +1,8 @@
 """CPU topology: NUMA nodes and last-level-cache domains.
 
-The kernel moves a completion by these lines (block/blk-mq.c, blk_mq_complete_need_ipi): with
-rq_affinity 1 it stays where the interrupt came if the submitter shares the cache."""
+The kernel decides by these domains whether to move a completion (block/blk-mq.c,
+blk_mq_complete_need_ipi): with rq_affinity 1 it stays on the CPU of the interrupt if the
+submitter's CPU shares that CPU's cache."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from iopstui.model.block.device import Hctx
 @dataclass(frozen=True, slots=True)
 class Domain:
     """CPUs that share a last-level cache. ``node`` is their NUMA node, ``None`` if unknown;
-    ``cache`` numbers the machine's domains from 0, ``None`` where the kernel does not report
+    ``cache`` numbers the machine's domains from 0; it is ``None`` if the kernel does not report
     caches."""
 
     node: int | None
@@ -25,9 +26,9 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The machine's CPUs. ``caches`` maps a CPU to the lowest CPU of its last-level-cache
-    domain, ``nodes`` to its NUMA node; CPUs without data are absent. ``isolated`` are kept free
-    of other work (isolcpus=). ``irq_time`` is True if the kernel accounts interrupt time
+    """The machine's CPUs. ``caches`` maps a CPU to the lowest CPU of its last-level-cache domain,
+    ``nodes`` to its NUMA node; CPUs without data are absent. ``isolated`` are CPUs that are kept
+    free of other work (isolcpus=). ``irq_time`` is True if the kernel accounts interrupt time
     (``None``: not known yet)."""
 
     online: tuple[int, ...] = ()
@@ -38,7 +39,7 @@ class Topology:
     irq_time: bool | None = None
 
     def domains(self, cpus: Iterable[int] | None = None) -> tuple[Domain, ...]:
-        """Return these CPUs (default: those online) by node and cache, in order of their
+        """These CPUs (default: the online ones) by node and cache, in the order of their
         numbers."""
         groups: dict[tuple[int | None, int | None], list[int]] = {}
         for cpu in sorted(self.online if cpus is None else set(cpus)):
@@ -63,14 +64,14 @@ def _unknown_last(node: int | None) -> tuple[bool, int]:
 # Choose the CPU of each fio job so that every job uses a different hardware queue.
 #
 # The order is that of the ESSD document (jobs/essd-1m-iops.fio): the first CPU of every queue, then
-# the second of every queue, and so on. fio's ``cpus_allowed_policy=split`` hands out the CPUs of
-# the set in ascending order, one a job, and begins again where there are more jobs.
+# the second of every queue, and so on. fio's ``cpus_allowed_policy=split`` gives out the CPUs of
+# the set in ascending order, one to each job, and begins again if there are more jobs.
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """CPUs for fio jobs. ``cpus`` is the ascending set for cpus_allowed=; ``rows`` are (job,
-    CPU, hctx) in fio's order, jobs counted from 0; ``notes`` describe anything unexpected in
+    """The CPUs for fio jobs. ``cpus`` is the ascending set for cpus_allowed=; ``rows`` has (job,
+    CPU, hctx) in fio's order, with jobs counted from 0; ``notes`` describe anything unexpected in
     words."""
 
     cpus: tuple[int, ...]
@@ -90,7 +91,7 @@ def queue_order(hctxs: Sequence[Hctx], usable: Collection[int]) -> list[tuple[in
     assigned: set[int] = set()
     columns = []
     for hctx in sorted(hctxs, key=lambda h: h.index):
-        # the queues of several types overlap (read, poll): the first one that has a CPU keeps it
+        # queues of different types overlap (read, poll): the first queue that has a CPU keeps it
         cpus = [cpu for cpu in hctx.cpus if cpu in usable and cpu not in assigned]
         assigned.update(cpus)
         columns.append([(cpu, hctx.index) for cpu in cpus])

@@ -14,8 +14,8 @@ from iopstui.model.block.device import BlockDevice, Hctx
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """A file below /sys/block/X/queue. ``values`` are all allowed values, empty for a number
-    (``minimum`` and up); ``meaning`` describes its effect."""
+    """A file below /sys/block/X/queue. ``values`` has all allowed values; it is empty for a number
+    (at least ``minimum``). ``meaning`` describes its effect."""
 
     name: str
     meaning: str
@@ -42,7 +42,7 @@ TUNABLES: Mapping[str, Tunable] = {
     )
 }  # fmt: skip
 
-# changing the scheduler sets these anew (wbt: bfq turns it off)
+# a change of the scheduler resets these (wbt: bfq turns it off)
 RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec")
 
 
@@ -55,8 +55,8 @@ def with_side_effects(names: Iterable[str]) -> frozenset[str]:
 SCHEDULER_PREFIX = "iosched/"
 """Where a scheduler has values of its own, below ``queue``."""
 
-# discard_max_bytes: 0 can't be taken back (Linux 6.12 refuses the old value), and the others are
-# about what reaches the medium, or take nothing; no tunable changes them
+# discard_max_bytes: a 0 can't be undone (Linux 6.12 refuses the old value). The others decide what
+# reaches the medium, or accept no values; no tunable changes them
 NEVER_RESTORED = frozenset({
     "discard_max_bytes", "write_cache", "write_zeroes_unmap_max_bytes", "io_poll", "io_poll_delay",
     "zoned",
@@ -70,8 +70,8 @@ def is_restorable(name: str) -> bool:
 
 
 def restore_rank(name: str) -> tuple[int, str]:
-    """Sorts tunables into the order in which they are restored: the scheduler before what it
-    resets and what is its own, then the limits, what the kernel derives from them last."""
+    """A sort key for the order in which tunables are restored: first the scheduler, then what it
+    resets and its own settings, then the limits, and last what the kernel derives from these."""
     if name.startswith(SCHEDULER_PREFIX):
         return 1, name
     return _RANKS.get(name, 2), name
@@ -110,7 +110,8 @@ class TunableRequest:
 def parse_tunable(text: str) -> TunableRequest:
     """Parse NAME=VALUE or NAME=VALUE@SECONDS. Raises UsageError if invalid.
 
-    Only what no device could take is refused here; the rest is the kernel's to say."""
+    Only values that no device could accept are refused here; the kernel decides about the
+    others."""
     match = _REQUEST.fullmatch(text.strip())
     if match is None or not match[1].strip() or not match[2].strip():
         raise UsageError(f"{text!r} is not NAME=VALUE or NAME=VALUE@SECONDS")
@@ -134,7 +135,8 @@ def _at_least(text: str, minimum: int) -> bool:
 
 
 def current_scheduler(text: str) -> str:
-    """The chosen one of "none [mq-deadline] kyber"; the text itself if none is marked."""
+    """The scheduler that is marked in a text like "none [mq-deadline] kyber"; the text itself if
+    none is marked."""
     for word in text.split():
         if word.startswith("[") and word.endswith("]"):
             return word[1:-1]
@@ -144,8 +146,8 @@ def current_scheduler(text: str) -> str:
 def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) -> str | None:
     """Return why rq_affinity can't move anything on this device; ``None`` if it can. From
     block/blk-mq.c, blk_mq_complete_need_ipi: a completion is only moved if its request came from
-    another CPU than the one its interrupt is served on. ``online`` are the machine's CPUs,
-    whichever of them the job may use (empty: unknown)."""
+    another CPU than the one its interrupt is served on. ``online`` are all online CPUs, whether or
+    not the job may use them (empty: unknown)."""
     if device.kind == "null_blk":
         return "null_blk completes on the submitting CPU and never moves a completion"
     if not device.hctxs:

@@ -1,4 +1,4 @@
-"""Uses of a block device that its description reveals (safety/refusals.py finds more)."""
+"""Uses of a block device that can be seen from its description (safety/refusals.py finds more)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Control groups by their I/O: names of their paths, and rates from their counters."""
+"""Control groups by their I/O: names made from their paths, and rates from their counters."""

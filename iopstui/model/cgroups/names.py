@@ -2,7 +2,7 @@
 
 Sources: systemd.slice(5) and systemd.unit(5) (escapes), the cgroup paths that Docker and Podman
 (cgroupfs and systemd drivers), containerd, CRI-O, kubelet, LXC, systemd-nspawn, libvirt and Slurm
-make. No daemon is asked, so a container has the beginning of its id, not its name."""
+make. No daemon is asked, so a container is called by the beginning of its id, not by its name."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from iopstui.text import printable
 UNIT, CONTAINER, POD, USER, SLICE, MACHINE, JOB, GROUP, ROOT = (
     "unit", "container", "pod", "user", "slice", "machine", "job", "group", "root",
 )  # fmt: skip
-"""Kinds of groups. ROOT is what no group is charged with: the kernel's own I/O."""
+"""The kinds of groups. ROOT stands for I/O that no group is charged with: the kernel's own."""
 CONTAINER_ROOT = "."
-"""The path of the top where that is a container's own group: the root of all is not seen."""
+"""The path of the top if that is a container's own group, because the real root is not visible."""
 MAX_NAMES = 4096
-"""Names that are kept: each is asked for with every sample."""
+"""How many names are kept, because each is needed for every sample."""
 SHORT_ID = 12
 """Characters of a container's id that Docker and Podman show."""
 _ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
@@ -38,8 +38,9 @@ _SLURM_JOB = re.compile(r"job_([0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class GroupName:
-    """``kind`` is one of this module's, ``name`` what people call it. ``whole``: the groups below
-    it are its own parts and need no names. ``pod`` is the id of the pod that it is (in)."""
+    """The name of a group: ``kind`` is one of this module's constants, ``name`` is what people call
+    it. ``whole``: the groups below it are its own parts and need no names. ``pod`` is the id of the
+    pod that it is or belongs to."""
 
     kind: str
     name: str
@@ -54,7 +55,8 @@ class GroupName:
 
 @lru_cache(MAX_NAMES)
 def group_name(path: str) -> GroupName:
-    """The name of a cgroup, "/" for the top; groups above it tell, too. It is safe to print."""
+    """The name of a cgroup, "/" for the top, also found from the groups above it. It is safe to
+    print."""
     group = _group_name(path)
     return replace(group, name=printable(group.name))
 
@@ -130,7 +132,7 @@ def _systemd_name(parts: list[str], path: str) -> GroupName:
     of_user = f" (user {user})" if user else ""
     for part in parts:
         unit = part.endswith((".service", ".scope", ".socket", ".mount", ".swap"))
-        # a user's own manager has units of its own below it
+        # a user's own manager has its units below it
         if unit and not _MANAGER.fullmatch(part):
             return GroupName(UNIT, unescape(part) + of_user, whole=True)
     last = parts[-1]
@@ -150,20 +152,20 @@ def _short_id(identifier: str) -> str:
     return identifier[:SHORT_ID]
 
 
-# Counters of each cgroup without the groups below it, from counters that have these in them.
+# Counters of each cgroup without the groups below it, from counters that include these.
 #
-# The files are read one after another, so a group may be ahead of the one above it. What a group
-# did by itself is therefore the most that it was ever seen to have done: nothing is counted twice,
-# and what is late in one reading is in the next.
+# The files are read one after another, so a group may be ahead of the one above it. Therefore a
+# group's own count is the highest difference that was ever seen: nothing is counted twice, and what
+# comes late in one reading is in the next.
 
 
 Counts = tuple[int, ...]
 Totals = Mapping[tuple[str, str], Counts]
-"""By path ("/" is the top) and disk."""
+"""Counts by path ("/" is the top) and disk."""
 
 
 class OwnCounts:
-    """Feed it with each reading. All of ``own`` together are the top's counters."""
+    """It must be fed with each reading. All counts in ``own`` add up to the top's counters."""
 
     def __init__(self) -> None:
         self._last: Totals = {}
@@ -171,7 +173,7 @@ class OwnCounts:
         self._gone: dict[tuple[str, str], Counts] = {}
 
     def feed(self, totals: Totals) -> dict[tuple[str, str], Counts]:
-        """What each group of this reading has done by itself so far."""
+        """What each group in this reading has done by itself so far."""
         paths = {path for path, _ in totals}
         self._note_gone(totals, paths)
         remaining = {key: _subtract(n, self._gone.get(key)) for key, n in totals.items()}
@@ -187,8 +189,8 @@ class OwnCounts:
         return own
 
     def _note_gone(self, totals: Totals, paths: set[str]) -> None:
-        """Note what a removed group did, which was counted already, so that it is not added to the
-        group above."""
+        """Note what removed groups did: it was counted already, and must not be added to the group
+        above."""
         for (path, disk), counts in self._last.items():
             now = totals.get((path, disk))
             restarted = now is not None and any(a < b for a, b in zip(now, counts, strict=True))

@@ -1,5 +1,5 @@
-"""Rates of cgroups from their counters, which are without the groups below them (names.py): all of
-them together, with what no group is charged with, are the disk's own I/O."""
+"""Rates of cgroups from their counters, which don't include the groups below them (names.py): all
+of them, and the I/O that no group is charged with, add up to the disk's I/O."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from iopstui.model.sizes import MIB
 SOURCE = "cgroups"
 """The name of these counters in a sample (KernelSample.more)."""
 COUNTERS = ("rios", "wios", "rbytes", "wbytes")
-"""Of io.stat, by disk, without the groups below."""
+"""Counters from io.stat, by disk, without the groups below."""
 PRESSURES = ("io.some", "io.full", "cpu.some", "memory.some", "memory.full")
-"""Of the pressure files, in µs."""
+"""Counters from the pressure files, in µs."""
 LIMITS = ("riops", "wiops", "rbps", "wbps")
 """Of io.max, by disk."""
 CPU_US = "cpu.usage"
 AT_NS = "at_ns"
 """When the files were read: reading many takes a while, and not always the same."""
 ROOT_FLAG = "root"
-"""Counter that is there if "/" is the root of all, not that of a container."""
+"""A counter that exists if "/" is the machine's root, and not a container's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ NO_USE = DiskUse(0.0, 0.0, 0.0, 0.0)
 @dataclass(frozen=True, slots=True)
 class GroupRates:
     """A group's own I/O in an interval, without the groups below it: ``disks`` by name.
-    ``pressure`` is percent of the time in which its tasks waited (PRESSURES), ``cpu`` percent of a
-    CPU, ``memory`` bytes. Limits: ``io_limits`` by disk and LIMITS, ``cpu_limit`` percent of a CPU,
-    ``memory_limit`` bytes. These are of the group with all below it. ``None`` and what is left out:
-    not told, or no limit."""
+    ``pressure`` is the percentage of the time in which its tasks waited (PRESSURES), ``cpu`` is in
+    percent of one CPU, ``memory`` in bytes. Limits: ``io_limits`` by disk and LIMITS, ``cpu_limit``
+    in percent of one CPU, ``memory_limit`` in bytes. All these figures are about the group with all
+    groups below it. A figure that is ``None`` or left out is not known, or there is no limit."""
 
     path: str
     disks: Mapping[str, DiskUse]
@@ -138,15 +138,16 @@ def sum_uses(uses: Iterable[DiskUse]) -> DiskUse:
 
 
 def counter_name(counter: str, path: str, disk: str = "") -> str:
-    """The name of a counter; blanks separate, and the path, which may have some, is the last."""
+    """The name of a counter: its parts are separated by blanks, and the path comes last, because it
+    may contain blanks."""
     return f"{counter} {disk} {path}"
 
 
 def group_rates(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
 ) -> tuple[GroupRates, ...] | None:
-    """Groups that did I/O between two readings, the busiest first; ``None`` where there are no two.
-    ``seconds`` is the time between them, unless they have their own."""
+    """The groups that did I/O between two readings, the busiest first; ``None`` if there are no two
+    readings. ``seconds`` is the time between them, unless they contain it themselves."""
     if now is None or before is None or not seconds:
         return None
     began, ended = before.get(counter_name(AT_NS, "/")), now.get(counter_name(AT_NS, "/"))
@@ -164,7 +165,8 @@ def group_rates(
 
 
 def limits_reached(group: GroupRates) -> list[tuple[float, str, int]]:
-    """(percent that is used, which of LIMITS, its value) of each limit, the nearest first."""
+    """For each limit (percentage that is used, which one of LIMITS, its value), beginning with the
+    one that is closest to being reached."""
     limits = []
     for (disk, kind), value in group.io_limits.items():
         use = group.disks.get(disk, NO_USE)
@@ -183,7 +185,7 @@ def _growth(now: Mapping[str, int], before: Mapping[str, int]) -> _Counts:
     for name, value in now.items():
         counter, disk, path = name.split(" ", 2)
         if counter in COUNTERS:
-            # a group that is new has done all of it since the reading before
+            # a new group has done everything since the reading before
             more = delta(value, before.get(name, 0))
             counters = growth.setdefault(path, {}).setdefault(disk, [0] * len(COUNTERS))
             counters[COUNTERS.index(counter)] = int(more or 0)

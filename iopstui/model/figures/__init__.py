@@ -1,1 +1,1 @@
-"""Figures of every subject: declared once, each in a row."""
+"""The figures of every subject, each declared once, as a row."""

@@ -1,6 +1,7 @@
 """A disk's figures over one interval, in iostat's terms (man iostat, sysstat).
 
-The growths are those of /proc/diskstats (Documentation/admin-guide/iostats.rst)."""
+They are computed from the growth of the counters in /proc/diskstats
+(Documentation/admin-guide/iostats.rst)."""
 
 from __future__ import annotations
 
@@ -42,10 +43,10 @@ def _count(name: str, part: str, meaning: str) -> Figure:
 
 @dataclass(slots=True)  # not frozen, as DiskCounters
 class DiskRates:
-    """Growths of a device's counters over ``seconds``, and its figures: requests and merges per
-    second, throughput in bytes per second, awaits in ms, sizes in bytes, ``util`` in percent. A
-    counter that went backwards is ``None``, and so is what is made from it; an await without a
-    request, too."""
+    """The growth of a device's counters over ``seconds``, and the figures made from it: requests
+    and merges per second, throughput in bytes per second, awaits in ms, sizes in bytes, ``util`` in
+    percent. If a counter went backwards, its growth is ``None``, and so are figures made from it;
+    an await without requests is ``None``, too."""
 
     seconds: float
     reads: int | None = None
@@ -107,13 +108,13 @@ class DiskRates:
 
     @property
     def ios(self) -> int | None:
-        """Reads, writes and discards (iostat's tps). An empty flush is among the writes already
-        (Linux's blk-flush.c counts the request that holds it), so flushes are not added."""
+        """Reads, writes and discards (iostat's tps). Flushes are not added: an empty flush is among
+        the writes already, because Linux's blk-flush.c counts the request that carries it."""
         return _total(self.reads, self.writes, self.discards)
 
     @property
     def moved(self) -> int | None:
-        """Bytes of these I/Os; those discarded count, as in fio's bandwidth."""
+        """The bytes of these I/Os; discarded bytes count, too, as in fio's bandwidth."""
         return _total(self.read_bytes, self.write_bytes, self.discard_bytes)
 
     @property
@@ -141,7 +142,8 @@ DISK: Rows = tuple(by_name(DiskRates).values())
 
 
 def _total(reads: int | None, writes: int | None, discards: int | None) -> int | None:
-    """The sum; ``None`` if reads or writes are missing. Kernels before 4.18 count no discards."""
+    """The sum; ``None`` if reads or writes are missing. Discards may be missing: kernels before
+    4.18 don't count them."""
     if reads is None or writes is None:
         return None
     return reads + writes + (discards or 0)
@@ -157,7 +159,8 @@ _UNITS = (1,) * 4 + (SECTOR,) * 3 + (1,) * 9
 
 
 def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) -> DiskRates | None:
-    """Growths of one device; ``None`` without a positive interval or for another device number."""
+    """The growth of one device's counters; ``None`` if the interval is not positive or the device
+    number has changed."""
     same_disk = (current.major, current.minor) == (previous.major, previous.minor)
     if seconds <= 0 or not same_disk:
         return None
@@ -188,12 +191,14 @@ def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) ->
 
 
 def sum_rates(parts: Sequence[DiskRates]) -> DiskRates | None:
-    """Several devices over the same interval as one (figure.added); it has no ``util``."""
+    """Several devices over the same interval as if they were one (figure.added); the sum has no
+    ``util``."""
     return added(parts, NOT_ADDED)
 
 
 def mean_ms(rates: DiskRates) -> float | None:
-    """The mean of a second's reads and writes, each counted once; ``None`` without one."""
+    """The mean latency (ms) of a second's reads and writes, each counted once; ``None`` if there
+    were none."""
     waited = count = 0.0
     for number, ms in ((rates.reads, rates.read_ms), (rates.writes, rates.write_ms)):
         if number and ms is not None:

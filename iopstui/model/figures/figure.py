@@ -1,11 +1,11 @@
-"""A figure is a row: what it is called, what it says, and how it is made from growths.
-
-A subject (a disk, a CPU, an operation of a share) is a frozen dataclass of growths over one
-interval: counts, bytes, times. Its figures are rows, some of them attributes of its class:
-``disk.r_await`` is the value, ``DiskRates.r_await`` the row. A ``Part`` is an object within
-another: a frame is a tree of parts (model/metrics/frame_figures.py). JSON, its schema, the list of
-fields, CSV, tables, the screen, meters over a run and sums of devices are made from the rows; none
-of them names a figure again."""
+"""A figure is declared as a row: its name, its meaning, and how it is made from growths. A growth
+is by how much a counter has grown in an interval. A subject (a disk, a CPU, an operation of a
+share) is a frozen dataclass of growths over one interval: counts, bytes, times. Its figures are
+rows, some of them attributes of its class: ``disk.r_await`` is the value, ``DiskRates.r_await`` the
+row. A ``Part`` is an object within another: a frame is a tree of parts
+(model/metrics/frame_figures.py). JSON, its schema, the list of fields, CSV, tables, the screen,
+meters over a run and sums of devices are all made from these rows, so each figure is named only
+here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iopstui.tables import Column, path_reader
 SECONDS = "seconds"
 NUMBER, TEXT, BOOLEAN = "number", "string", "boolean"
 ANY = "*"
-"""Any key there: a device, a CPU, a job."""
+"""Any key at this place: a device, a CPU, a job."""
 OF = "{of}"
 """Placeholder in a meaning for the subject of the part that contains the figure."""
 ONE, BY_KEY, IN_LIST = "one", "by key", "in a list"
@@ -32,20 +32,20 @@ Row = TypeVar("Row")
 class Figure:
     """One figure of a subject.
 
-    ``name`` is its key in JSON, with ``unit`` and ``meaning``. Its value is ``part`` over
-    ``per`` times ``whole``, at most ``most``; both are growths of the row (fields, or properties
-    made of fields; a slash leads into what a field has). Without ``whole`` it is the growth itself;
-    over a run it is weighed by ``over``, if it has a mean at all (``added`` is what to add up then,
-    where it is not the value times its weight), or made of its readings by ``join``. JSON, CSV and
-    tables give the value divided by ``scale``. ``form`` makes its text for people, ``width`` is
-    that of a column, and a narrow table leaves out those with the highest ``rank`` first (0:
-    never).
+    ``name`` is its key in JSON, with ``unit`` and ``meaning``. Its value is ``part`` divided by
+    ``per`` times ``whole``, at most ``most``; ``part`` and ``whole`` are growths of the row
+    (fields, or properties made of fields; a slash leads into the object in a field). Without
+    ``whole`` it is ``part`` itself. Over a run, a figure that has a mean is weighted by ``over``
+    (``added`` is what to add up then, if it is not the value times its weight), or it is made from
+    its readings by ``join``. JSON, CSV and tables show the value divided by ``scale``. ``form``
+    makes its text for people, ``width`` is that of its column, and a narrow table leaves out the
+    figures with the highest ``rank`` first (0: never).
 
-    ``kind`` is its type in JSON, ``always`` whether it is never null there; ``keys`` says how many
-    keys that are data stand between it and a number (a histogram has one). ``inner``: of the
-    program alone, in no JSON; ``bulky``: left out where only main figures are asked for.
+    ``kind`` is its type in JSON; ``always``: it is never null there; ``keys`` says how many levels
+    of keys that are data are above its numbers (a histogram has one). ``inner``: used only in the
+    program, and not in JSON; ``bulky``: left out if only main figures are wanted.
 
-    Over seconds and over devices the parts and the wholes are added, never the values."""
+    To sum over seconds or devices, the parts and the wholes are added, never the values."""
 
     name: str
     unit: str
@@ -71,7 +71,7 @@ class Figure:
     get: Callable[[Any], Any] = field(init=False, repr=False)
     """The part of a row."""
     weigh: Callable[[Any], Any] = field(init=False, repr=False)
-    """What has the weight of its value."""
+    """Reads the weight of its value."""
     _of_row: Callable[[Any], Any] = field(init=False, repr=False)
     """The value of a row of its subject."""
 
@@ -88,8 +88,8 @@ class Figure:
         return self if row is None else self._of_row(row)
 
     def _quick_reader(self) -> Callable[[Any], Any]:
-        """``value`` for attributes of the row itself: of 50 disks it is read 2,000 times a
-        second."""
+        """A faster ``value`` for attributes of the row itself: with 50 disks it is called 2,000
+        times a second."""
         part = self.part or self.name
         if not isinstance(part, str) or not part.isidentifier():
             return self.value
@@ -108,8 +108,8 @@ class Figure:
         return read
 
     def value(self, row: object | None) -> Any:
-        """The value of a row; ``None`` where a growth is not known or there is nothing to divide
-        by."""
+        """The figure's value in a row; ``None`` if a growth is not known or there is nothing to
+        divide by."""
         part = self.get(row)
         if part is None or not self.whole:
             return part
@@ -125,20 +125,21 @@ class Figure:
         return value if value is None or self.scale == 1.0 else value / self.scale
 
     def meaning_of(self, about: str) -> str:
-        """The meaning beside the subject ``about``; that of a text names its subject itself."""
+        """The meaning together with the subject ``about``; the meaning of a text names its subject
+        itself."""
         if OF in self.meaning or not about or self.kind == TEXT:
             return self.meaning.replace(OF, about)
         return f"{about}: {self.meaning}"
 
     @property
     def is_of_run(self) -> bool:
-        """Whether a whole run has one value of it."""
+        """Whether a whole run has a value of this figure."""
         return bool(self.whole or self.over or self.join)
 
     def parts(self, row: object, *owners: object) -> tuple[float, float] | None:
-        """What is added up over seconds: the value is the first over the second; ``None`` where it
-        has no value. ``owners`` are the parts that the row stands in, the nearest first: one of
-        them may have the weight."""
+        """The pair that is added up over seconds: the value is the first divided by the second;
+        ``None`` if there is no value. ``owners`` are the objects that contain the row, the nearest
+        first: one of them may have the weight."""
         value = self.value(row)
         if value is None:
             return None
@@ -153,8 +154,8 @@ class Figure:
         return (getattr(row, self.added) if self.added else value * weight), weight
 
     def column(self, of: str = "", **different: Any) -> Column:
-        """The figure as a column of a table, of the part ``of`` a row; ``different`` is what this
-        table has otherwise."""
+        """The figure as a column of a table; ``of`` is the part of a row that has it. ``different``
+        has the properties that are different in this table."""
         part = reader(of) if of else None
         read = self.value if part is None else lambda row: self.value(part(row))
         return Column(**{
@@ -164,13 +165,13 @@ class Figure:
         })  # fmt: skip
 
     def screen_column(self, style: Any = None, **different: Any) -> Column:
-        """``column`` for the screen, where times have their unit right behind the number."""
+        """``column`` for the screen, where times have their unit directly after the number."""
         form = DENSE.get(self.form, self.form)
         return self.column(**{"form": form, "style": style, **different})
 
     def growths(self, value: float | None, row: Mapping[str, float | None]) -> float | None:
-        """The part that gives this value in ``unit`` with the whole of ``row``: the way back, for
-        rows of other machines."""
+        """The part that gives this value (in ``unit``) with the whole of ``row``: the reverse
+        computation, for rows from other machines."""
         if not self.whole or value is None:
             return value
         whole = row.get(self.whole)
@@ -180,10 +181,10 @@ class Figure:
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """An object within another: its ``rows``, and where it is read from (``part``, else its name):
-    ``ONE`` object, several ``BY_KEY``, or ``IN_LIST``. ``about`` says what it is of, in the
-    meanings of its figures; ``source`` where these come from. ``always``: it is there, perhaps
-    empty, whenever the object around it is. ``none`` replaces a missing one in the figures of a
-    run: nothing was done, so it was 0."""
+    ``ONE`` object, several ``BY_KEY``, or ``IN_LIST``. ``about`` says, in the meanings of its
+    figures, what they are about; ``source`` says where they come from. ``always``: it exists,
+    perhaps empty, whenever the object around it exists. ``none`` replaces a missing one in the
+    figures of a run: nothing was done, so the figures are 0."""
 
     name: str
     rows: tuple[Figure | Part, ...]
@@ -206,7 +207,8 @@ Rows = tuple["Figure | Part", ...]
 
 @cache
 def reader(part: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """What reads a part of a row, by its path or by a function; ``None`` where it is missing."""
+    """The function that reads a part of a row, given as a path or as a function. It returns
+    ``None`` if the part is missing."""
     if isinstance(part, str):
         return path_reader(part, or_none=True)
     return lambda row: None if row is None else part(row)
@@ -214,7 +216,7 @@ def reader(part: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 class Totals:
     """The ``FIGURES`` of a subject over many intervals: their means, and the highest of each.
-    ``sums`` has, by name, what each mean is made of: the first over the second."""
+    ``sums`` has, by name, the two numbers of each mean: it is the first divided by the second."""
 
     FIGURES: ClassVar[tuple[Figure, ...]] = ()
 
@@ -227,8 +229,8 @@ class Totals:
         self._most = {figure.name: 0.0 for figure in self.FIGURES}
 
     def add(self, row: object, *owners: object, is_complete: bool = True) -> None:
-        """Count an interval; ``is_complete``: it counts for the highest, too. ``owners``: as of
-        ``Figure.parts``."""
+        """Count an interval; ``is_complete``: it counts for the highest values, too. ``owners`` are
+        those of ``Figure.parts``."""
         for figure in self.FIGURES:
             parts = figure.parts(row, *owners)
             if parts is not None:
@@ -265,19 +267,20 @@ class Totals:
 
 @cache
 def figures_of(subject: Any) -> tuple[Figure, ...]:
-    """All figures of a subject that others see, in their order."""
+    """All figures of a subject that are visible outside of the program, in their order."""
     return tuple(f for f in vars(subject).values() if isinstance(f, Figure) and not f.inner)
 
 
 @cache
 def by_name(subject: Any) -> Mapping[str, Figure]:
-    """The figures of a subject, or of its rows, those of the program alone too, by name."""
+    """The figures of a subject, or of rows, by name, including those that are used only in the
+    program."""
     rows = subject if isinstance(subject, tuple) else vars(subject).values()
     return {f.name: f for f in rows if isinstance(f, Figure)}
 
 
 def as_object(rows: Rows, thing: Any, is_full: bool = True) -> dict[str, Any]:
-    """An object as JSON has it; without ``is_full`` the bulky parts are empty."""
+    """An object as it is in JSON; without ``is_full`` the bulky parts are empty."""
     made: dict[str, Any] = {}
     for row in rows:
         if isinstance(row, Figure):
@@ -303,7 +306,7 @@ def _part_object(part: Part, value: Any, is_full: bool) -> Any:
 def walk(
     rows: Rows, path: tuple[str, ...] = (), about: str = "", source: str = ""
 ) -> Iterator[tuple[tuple[str, ...], Figure, str, str]]:
-    """(path, figure, meaning, source) of all figures of a tree."""
+    """All figures of a tree, each as (path, figure, meaning, source)."""
     for row in rows:
         if isinstance(row, Figure):
             if row.inner:
@@ -320,8 +323,9 @@ def walk(
 
 
 def from_object(subject: type[Row], values: Mapping[str, Any], seconds: float) -> Row:
-    """The row that a JSON object was made from: growths from its figures, of counts and means
-    before rates, which have fewer digits. What no figure tells is ``None``."""
+    """The row that a JSON object was made from: growths are computed from its figures, from counts
+    and means rather than from rates, which have fewer digits. A growth that no figure tells is
+    ``None``."""
     made: Any = subject
     growths: dict[str, Any] = dict.fromkeys(each.name for each in fields(made))
     growths[SECONDS] = seconds
@@ -332,24 +336,22 @@ def from_object(subject: type[Row], values: Mapping[str, Any], seconds: float) -
     for figure in (*counts, *means, *rates, *means):
         name = str(figure.part or figure.name)
         if growths.get(name, 0) is None:
-            # the mean of no requests: they took no time
+            # a mean of no requests: they took no time
             none = figure.whole and growths.get(figure.whole) == 0
             growths[name] = 0 if none else figure.growths(values.get(figure.name), growths)
     return made(**growths)  # type: ignore[no-any-return]
 
 
 def added(rows: Sequence[Row], apart: Iterable[str] = ()) -> Row | None:
-    """Rows of siblings over the same interval as one; ``None`` if there are none. One alone stays
-    as it is.
-
-    Growths are added, so no mean is averaged; ``apart`` are those that do not add up (shares of
-    time), which the sum lacks. What one of them lacks the sum lacks, too."""
+    """Rows of siblings over the same interval as one row; ``None`` if there are none. A single row
+    stays as it is. Growths are added, so no means are averaged; ``apart`` names those that do not
+    add up (shares of time), which the sum lacks. The sum also lacks what one of the rows lacks."""
     if len(rows) < 2:
         return rows[0] if rows else None
     subject: Any = type(rows[0])
     growths: dict[str, Any] = {}
     names = [each.name for each in fields(subject)]
-    # column by column: of 50 disks these are a thousand values
+    # column by column: with 50 disks these are a thousand values
     for name, values in zip(names, zip(*map(attrgetter(*names), rows), strict=True), strict=True):
         growths[name] = None if None in values or name in apart else sum(values)
     growths[SECONDS] = rows[0].seconds  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """Rows of latencies: a mean, percentiles of a histogram, the highest.
 
-A subject with them has ``percentiles`` by name, ``max_ns`` and ``bins``: those of several seconds,
-devices or hosts are made of the sum of their bins, never of each other."""
+A subject with them has ``percentiles`` by name, ``max_ns`` and ``bins``: for several seconds,
+devices or hosts, percentiles are made from the sum of their bins, never from other percentiles."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_BINS = frozenset((MAX, *BY_PERCENTILE))
 
 
 SHOWN = ("p50", "p99", "p99.9")
-"""Percentiles of tables with room for a few."""
+"""The percentiles that tables show if there is room for only a few."""
 RANKS = {
     name: Figure(name, "ns", f"{p:g} % took at most this", f"percentiles/{name}", width=7,
                  form=f.latency)

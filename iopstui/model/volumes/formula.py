@@ -15,7 +15,7 @@ MAX_AGE = datetime.timedelta(days=730)
 @dataclass(frozen=True, slots=True)
 class Source:
     """A provider's page: its title, its address, and the day of its text (YYYY-MM-DD), or the day
-    on which it was ``read`` where it has no date of its own."""
+    on which we ``read`` it if it has no date of its own."""
 
     page: str
     url: str
@@ -35,8 +35,8 @@ class Source:
 @dataclass(frozen=True, slots=True)
 class Formula:
     """``base + per_gib x size + per_iops x IOPS + per_provisioned x bought IOPS``, at most
-    ``high``, at least ``low``; or ``steps`` of (up to GiB, value). In ``unit``; ``value_at``
-    gives I/Os or bytes."""
+    ``high``, at least ``low``; or ``steps`` of (up to GiB, value). It is in ``unit``; ``value_at``
+    returns I/Os or bytes."""
 
     unit: str
     source: str
@@ -49,8 +49,8 @@ class Formula:
     steps: tuple[tuple[float, float], ...] = ()
 
     def value_at(self, size_gib: float, iops: float = 0.0, provisioned: float = 0.0) -> float:
-        """The figure of a volume of ``size_gib`` with ``iops`` in all, of which ``provisioned``
-        were bought on top; in I/Os or bytes (per second)."""
+        """The figure for a volume of ``size_gib`` with ``iops`` altogether, of which
+        ``provisioned`` were bought in addition; in I/Os or bytes (per second)."""
         if self.steps:
             return self._step(size_gib) * UNITS[self.unit]
         value = self.base + self.per_gib * size_gib + self.per_iops * iops
@@ -58,7 +58,7 @@ class Formula:
             value = min(value, self.high)
         if self.low is not None:
             value = max(value, self.low)
-        # what was bought comes on top of the capped baseline
+        # what was bought is added to the capped baseline
         return (value + self.per_provisioned * provisioned) * UNITS[self.unit]
 
     def _step(self, size_gib: float) -> float:
@@ -73,7 +73,7 @@ class Formula:
         return bool(self.per_gib or len(self.steps) > 1)
 
     def text(self) -> str:
-        """Return it as a formula: "min(1,800 + 50 × GiB, 50,000) IOPS"."""
+        """The figure as a formula: "min(1,800 + 50 × GiB, 50,000) IOPS"."""
         if self.steps:
             parts = [
                 f"{_number_text(value)} up to {_number_text(gib)} GiB" for gib, value in self.steps

@@ -33,9 +33,10 @@ NEAR_LIMIT = 0.05
 class VolumeGauge:
     """Follows the credits of one kind (``kind``: IOPS or THROUGHPUT) of a promised volume.
 
-    How many there were at first cannot be seen, so ``level`` is what is left at most, until the
-    rate falls to the baseline: then it is ``known`` to have been 0. A burst that goes on without
-    any credits left is ``refuted``: the volume is not the one that was promised."""
+    How many there were at first cannot be seen, so ``level`` is the most that can be left, until
+    the rate falls to the baseline: then ``level`` is ``known``, because it must be 0. If a burst
+    goes on although no credits are left, the promise is ``refuted``: the volume is not the one that
+    was promised."""
 
     promised: PromisedFigures
     kind: str
@@ -98,7 +99,7 @@ class VolumeGauge:
             return ""
         lasts = bucket.lasts_s(rate, self.level)
         if self._burst_seconds == 1:
-            # it began somewhere in this second, whose rate says little
+            # the burst began somewhere in this second, so its rate says little
             return "burst"
         if rate > BURST_FACTOR * bucket.refill and lasts is not None:
             return f"burst for {'' if self.known else '≤ '}{clock(lasts)} more"
@@ -136,7 +137,7 @@ def rate_limits(
 
 
 def _combined_rate(limit: Limit, volumes: int) -> float:
-    """Rate that several volumes on one instance may reach together."""
+    """The rate that several volumes on one instance may reach together."""
     return limit.rate * (volumes if limit.name in (VOLUME_IOPS, VOLUME_BW) else 1)
 
 
@@ -149,9 +150,9 @@ def fitting_limit(
     volumes: int = 1,
     other_rates: Sequence[tuple[int, float]] = (),
 ) -> Limit | None:
-    """The limit that a flat rate of such I/Os has reached, on ``volumes`` volumes together;
-    ``None``: none is so near. Other runs of this direction had ``other_rates`` of (block size, I/Os
-    per second): a limit that one of them exceeds is not reached."""
+    """The limit that a steady rate of such I/Os has reached, on ``volumes`` volumes together;
+    ``None``: no limit is close enough. Other runs of this direction had ``other_rates`` of (block
+    size, I/Os per second): a limit that one of them exceeds is not reached."""
     exceeded = {
         limit.name
         for size, other_rate in other_rates

@@ -22,7 +22,7 @@ VOLUME_IOPS, VOLUME_BW = "volume IOPS", "volume MB/s"
 INSTANCE_IOPS, INSTANCE_BW = "instance IOPS", "instance MB/s"
 COUNTED_LIMITS = {"volume_iops": VOLUME_IOPS, "volume_bytes": VOLUME_BW,
                   "instance_iops": INSTANCE_IOPS, "instance_bytes": INSTANCE_BW}  # fmt: skip
-"""By the names of the counters that AWS volumes have of them (model/metrics/aws.py)."""
+"""The limits by the names of AWS volumes' counters for them (model/metrics/aws.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Limit:
 @dataclass(frozen=True, slots=True)
 class PromisedFigures:
     """IOPS and bytes/s by direction (``None``: not published), the same in a burst, and the
-    buckets. ``size_gib`` is 0 where no figure depends on it."""
+    buckets. ``size_gib`` is 0 if no figure depends on it."""
 
     volume: VolumeClass
     size_gib: float
@@ -83,7 +83,7 @@ class PromisedFigures:
         return sorted(limits, key=lambda limit: limit.rate)
 
     def instance_limit(self, burst: bool = False) -> InstanceLimit | None:
-        """The limit of the instance; ``None`` without one."""
+        """The limit of the instance; ``None`` if there is none."""
         if self.instance is None:
             return None
         if self.cached and self.instance.cached is not None:
@@ -99,8 +99,8 @@ def promised_figures(
     instance: Instance | None = None,
     cached: bool = False,
 ) -> PromisedFigures:
-    """The figures of a volume of ``size_gib`` for which ``iops`` and ``throughput`` (bytes/s)
-    were bought (``None``: what is included). Raises UsageError for anything that the class does not
+    """The figures of a volume of ``size_gib`` for which ``iops`` and ``throughput`` (bytes/s) were
+    bought (``None``: the included amount). Raises UsageError for anything that the class does not
     offer."""
     size = _checked_size(volume, size_gib)
     _check_instance(volume, instance, cached)
@@ -176,7 +176,7 @@ def _checked_size(volume: VolumeClass, size_gib: float | None) -> float:
 
 
 def _size_text(size_gib: float) -> str:
-    """A number without a unit is one of bytes: to be seen in the message."""
+    """A size as text. A number without a unit means bytes, and the message must show that."""
     return f"{size_gib:,.4g} GiB" if size_gib >= 1 else bytes_text(round(size_gib * GIB))
 
 
@@ -229,7 +229,7 @@ def _check_throughput(volume: VolumeClass, size: float, requested: float, iops: 
         )
 
 
-# A token bucket: length of a burst and the time until the next one.
+# A token bucket: how long a burst lasts, and the time until the next one.
 
 
 @dataclass(frozen=True, slots=True)

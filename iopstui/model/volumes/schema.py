@@ -71,7 +71,7 @@ class CheckedTable:
         return value
 
     def number(self, key: str) -> float | None:
-        """A number that is not negative; ``None`` without one."""
+        """A number that is not negative; ``None`` if there is none."""
         self.known.add(key)
         value = self.data.get(key)
         if value is None:
@@ -123,7 +123,7 @@ _NUMBERS = ("base", "per_gib", "per_iops", "per_provisioned")
 
 
 def parse_provider(data: Mapping[str, Any], name: str) -> tuple[Provider, list[str]]:
-    """The provider of a file that is called ``name``, and everything that is wrong with it."""
+    """The provider in a file called ``name``, and everything that is wrong with the file."""
     problems: list[str] = []
     top = CheckedTable(data, "", problems)
     if not NAME.fullmatch(name):

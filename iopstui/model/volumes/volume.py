@@ -10,7 +10,7 @@ from iopstui.model.volumes.formula import Formula, Source
 READ, WRITE = "read", "write"
 IOPS, THROUGHPUT = "iops", "throughput"
 OWN = "own"
-"""The provider of numbers that the user names."""
+"""The provider if the user gave the figures as numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class IoSize:
     source: str
 
     def counted(self, size: int) -> int:
-        """Return as how many I/Os one of ``size`` bytes counts."""
+        """As how many I/Os one of ``size`` bytes counts."""
         return max(1, -(-size // self.bytes)) if self.split else 1
 
 
@@ -37,8 +37,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """A promised mean in ns, or a ``percentile`` ("p99"), of single ``rw`` I/Os ("randread"; of
-    several kinds each) of ``block_size``."""
+    """A promised mean latency in ns, or a ``percentile`` ("p99"), of single I/Os of ``block_size``.
+    ``rw`` is their kind ("randread"); if it has several kinds, the promise holds for each."""
 
     mean_ns: float
     rw: str
@@ -51,8 +51,8 @@ class Latency:
 class Burst:
     """Burst: rates above the baseline, and for how long. ``credits`` are I/Os in a full bucket,
     ``credit_bytes`` the same of a throughput bucket; unused baseline refills both. ``seconds`` is
-    how long a full bucket lasts at the full burst, where the provider says that instead. None of
-    them: no bucket is published."""
+    how long a full bucket lasts at the full burst, if the provider says that instead. If none of
+    them is given, no bucket is published."""
 
     iops: Formula | None = None
     throughput: Formula | None = None
@@ -71,13 +71,13 @@ class Provision:
     throughput: Formula | None = None
     adds: bool = False
     required: bool = False
-    """Without it the class has no figure of its own."""
+    """It must be bought: without it the class has no figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class VolumeClass:
     """A volume class: "aliyun/essd-pl1". ``formulas`` are by IOPS or THROUGHPUT and by READ, WRITE;
-    ``delivers`` is the share (0..1) of its figures that the provider calls delivered, and how
+    ``delivers`` says which share (0..1) of its figures the provider promises to deliver, and how
     often."""
 
     provider: str
@@ -98,7 +98,7 @@ class VolumeClass:
     drive: str = ""
     models: tuple[str, ...] = ()
     fixed_size: bool = False
-    """The class is its size (P30): it need not be named."""
+    """The class means a fixed size (P30), which need not be given."""
     cited: Mapping[str, str] = field(default_factory=dict)
     """The sources of ``sizes`` ("size") and ``delivers``."""
 
@@ -109,7 +109,7 @@ class VolumeClass:
 
     @property
     def needs_size(self) -> bool:
-        """Whether a figure can't be had without the size."""
+        """Whether a figure depends on the size."""
         formulas: list[Formula | None] = [*self.formulas.values()]
         if self.burst is not None:
             burst = self.burst
@@ -121,7 +121,7 @@ class VolumeClass:
 
 @dataclass(frozen=True, slots=True)
 class InstanceLimit:
-    """Per second, of all volumes of an instance together; ``None``: not published."""
+    """The limits per second for all volumes of an instance together; ``None``: not published."""
 
     iops: float | None
     throughput: float | None

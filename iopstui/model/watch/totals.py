@@ -1,6 +1,7 @@
 """Totals of a watch: each disk's means and highest interval, gaps, findings.
 
-Means are of counts and times, not of the frames' own means (model/metrics/figures.py)."""
+Means are computed from counts and times, not from the frames' own means
+(model/metrics/figures.py)."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares import ShareTotal
 
-# times the interval: a shorter frame is no busiest second, a longer one is a gap
+# in intervals: a shorter frame can't be the busiest second, a longer one is a gap
 SHORT_SHARE, LATE_FACTOR = 0.5, 1.5
 MAX_FINDINGS = 200
 
 
 class DiskTotal(Totals):
-    """Totals of a disk over the whole watch; ``seconds`` were measured, ``requests_s`` is the time
-    that all its requests took together."""
+    """The totals of a disk over the whole watch; ``seconds`` were measured, ``requests_s`` is the
+    sum of the times of all its requests."""
 
     FIGURES = (DiskRates.r_s, DiskRates.w_s, DiskRates.data_s, DiskRates.r_await,
                DiskRates.w_await, DiskRates.util)  # fmt: skip
@@ -73,10 +74,10 @@ class FindingCount:
 
 
 class WatchTotals:
-    """Fed with every frame and finding of a watch, a sample each ``interval_s``. ``watched_s`` is
-    its length, ``gap_s`` of that without samples of their own (a sample came too late);
-    ``fired`` counts how often each trigger did; ``share`` has the operations on the watched
-    mounts."""
+    """Is fed with every frame and finding of a watch, which takes a sample each ``interval_s``.
+    ``watched_s`` is the watch's length; ``gap_s`` is how much of it has no samples of its own (a
+    sample came too late); ``fired`` counts how often each trigger fired; ``share`` has the
+    operations on the watched mounts."""
 
     def __init__(self, names: Sequence[str], interval_s: float) -> None:
         self.disks = {name: DiskTotal() for name in names}
@@ -125,7 +126,7 @@ class WatchTotals:
             self.findings[finding.rule] = FindingCount(finding.text, since_s, until_s)
 
     def note_end(self, rule: str, since: float, until: float) -> None:
-        """Record that a finding has ceased: it was true from ``since`` to ``until``."""
+        """Record that a finding has ended: it was true from ``since`` to ``until``."""
         entry = self.findings.get(rule)
         if entry is not None:
             entry.until = max(entry.until, until)

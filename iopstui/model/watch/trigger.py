@@ -17,7 +17,7 @@ from iopstui.model.metrics.paths import DEVICE
 
 EXAMPLES = "For example: --trigger 'r_await>20ms for 3s' --trigger 'util>=90% for 1m'"
 MAX_DURATION_S = 3650 * 86400.0
-# frames are some milliseconds longer or shorter than the interval between them
+# frames are some milliseconds longer or shorter than the interval
 NEAR_MISS_SHARE = 0.98
 _TRIGGER = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=|>|<)\s*(\S.*?)\s+for\s+(\S+)\s*")
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{0,3})?)(s|m|h|d|)", re.ASCII)
@@ -28,8 +28,8 @@ _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """The concrete ``path`` of a figure, and the ``limit`` in its ``unit`` that it has to be beyond
-    (``op`` is ">", ">=", "<" or "<=") for ``seconds``."""
+    """A trigger: the concrete ``path`` of a figure, and the ``limit`` in its ``unit`` that it must
+    be beyond (``op`` is ">", ">=", "<" or "<=") for ``seconds``."""
 
     text: str
     path: tuple[str, ...]
@@ -96,8 +96,8 @@ def parse_trigger(
 
 
 class TriggerWatch:
-    """Follows one trigger. It fires once while its figure stays beyond the limit; a frame that is
-    not beyond it, or does not have the figure, begins anew."""
+    """Follows one trigger. It fires once while its figure stays beyond the limit; with a frame that
+    is not beyond it, or lacks the figure, it begins anew."""
 
     def __init__(self, trigger: Trigger) -> None:
         self.trigger = trigger
@@ -105,7 +105,7 @@ class TriggerWatch:
         self._fired = False
 
     def feed(self, frame: Frame) -> TriggerFired | None:
-        """Process one frame; return a firing, if any."""
+        """Process one frame. Returns a ``TriggerFired`` if the trigger fires."""
         trigger = self.trigger
         if PARTIAL in frame.flags:
             return None
