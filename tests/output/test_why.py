@@ -24,6 +24,7 @@ from iopstui.model.answer.process import (
     LOCK,
     UNKNOWN_WAIT,
     ProcessWaits,
+    beside,
     most_for_disk,
     own_disks,
     place_kind,
@@ -34,6 +35,7 @@ from iopstui.model.answer.process import (
 from iopstui.model.answer.table import decide
 from iopstui.model.answer.use import ALL_HIDDEN, DiskUse, LimitUse
 from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
+from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.metrics.frame import CpuFrame
 from iopstui.model.rates import CpuLoad
@@ -166,9 +168,9 @@ def test_a_quarter_of_a_process_s_time_may_matter_where_ios_wait_for_its_disk(
     """Who swaps in a cgroup short of memory, and does something else in between."""
     assert process_verdict(replace(WAITING, percents={DISK: percent}), of_disks) == verdict
     assert process_verdict(replace(WAITING, state=""), of_disks) == UNKNOWN
-    if of_disks == WAITS:
-        shell = replace(WAITING, percents={CHILD: 99.0}, running=0.0)
-        assert process_verdict(shell, of_disks) == UNKNOWN, "its child may wait for the disk"
+    shell = replace(WAITING, percents={CHILD: 99.0}, running=0.0)
+    assert process_verdict(shell, of_disks) == (NOTHING if of_disks == NOTHING else UNKNOWN)
+    assert process_verdict(shell, UNKNOWN) == UNKNOWN, "its child may wait for the disk"
     for percent_of_child, found in ((83.0, WAITS), (25.0, NOTHING)):
         child = replace(WAITING, percents={DISK: percent_of_child})
         parent = replace(WAITING, percents={}, of_children=(child, replace(child, percents={})))
@@ -190,6 +192,24 @@ def test_a_small_part_of_the_time_in_state_d_matters_little_whatever_it_is_for(
                     io_percent=2.0, most_for_disk=16.0)  # fmt: skip
     assert process_verdict(waits, of_disks) == verdict
     assert f"is in state D {percent:.0f} % of its time" in report(waits).sentences[0]
+
+
+@pytest.mark.parametrize(("pressure", "disk", "verdict"), [
+    (26.0, HOG, WAITS), (4.0, HOG, UNKNOWN), (30.0, HOG, WAITS),
+    (26.0, changed(rates(400, 0, 1), aqu_sz=0.9, util=95.0), UNKNOWN),
+])  # fmt: skip
+def test_state_d_beside_a_disk_that_ios_wait_for_as_long_is_for_it(
+    pressure: float, disk: DiskRates, verdict: str
+) -> None:
+    """On a machine whose other CPUs are busy, a reader in state D 92 % of its time is 26 % of
+    pressure."""
+    seconds = [replace(frame(n + 1.0, {"vda": rates(), "vdb": disk}),
+                       more={"pressure": {"some": pressure}}) for n in range(5)]  # fmt: skip
+    pairs = judge(Seen(TARGET, seconds, {}, use=DiskUse(5.0, 5.0)))
+    reader = replace(WAITING, percents={UNKNOWN_WAIT: 92.0}, running=0.0)
+    waits = beside(replace(reader, percents={EVENT: 99.0}, of_children=(reader,)), pairs)
+    assert process_verdict(waits.of_children[0], UNKNOWN) == verdict
+    assert (process_verdict(waits, UNKNOWN) == WAITS) is (verdict == WAITS)
 
 
 def test_a_process_can_wait_for_disks_only_while_they_have_requests() -> None:

@@ -7,7 +7,6 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from iopstui.cli.terminal import print_message
@@ -20,7 +19,7 @@ from iopstui.linux.process.processes import is_hidden
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
 from iopstui.model.answer.judge import combined_verdict, judge, judge_share
-from iopstui.model.answer.process import most_for_disk, own_disks, process_verdict
+from iopstui.model.answer.process import beside, own_disks, process_verdict
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
 from iopstui.output.pages.why import Report, why_json, why_lines, without_disk
@@ -109,10 +108,7 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
     pairs = judge(seen) + judge_share(seen)
     waits = process.result() if process is not None else None
     if waits is not None:
-        io, most = next((s.waited_percent for s, _ in pairs), None), most_for_disk(pairs)
-        waits = replace(waits, io_percent=io, most_for_disk=most, of_children=tuple(
-            replace(child, io_percent=io, most_for_disk=most) for child in waits.of_children
-        ))  # fmt: skip
+        waits = beside(waits, pairs)
         pairs = own_disks(waits.child or waits, pairs)
     verdict = combined_verdict(pairs)
     if waits is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.situation import Situation
@@ -75,7 +75,8 @@ class ProcessWaits:
     is the last one seen ("Z", "" if it is gone). ``of`` is the process whose thread this is (0: it
     is a process), ``threads`` how many were looked at together. ``io_percent``: percent of the time
     in which any task of the machine waited for I/O; ``most_for_disk``: in which it can at most have
-    waited for a disk (``None``: not known)."""
+    waited for a disk (``None``: not known). ``busy_percent``: in which a disk that I/Os wait for
+    had requests in flight."""
 
     pid: int
     comm: str
@@ -96,6 +97,7 @@ class ProcessWaits:
     threads: int = 1
     io_percent: float | None = None
     most_for_disk: float | None = None
+    busy_percent: float = 0.0
     reached_quota: bool = False
     """Its cgroup used up the CPU time that it may have."""
     children_change: bool = False
@@ -141,8 +143,9 @@ class ProcessWaits:
         """Percent of the time in state D for an unknown reason: the I/O pressure is too low to
         explain it. It may still be I/O: tasks that wait for the log of xfs or the journal of ext4
         are not counted, and the pressure is averaged over the CPUs that are not idle."""
-        percent = self.percents.get(UNKNOWN_WAIT, 0.0)
-        return 0.0 if (self.io_percent or 0.0) >= PROVEN_SHARE * percent else percent
+        percent, pressure = self.percents.get(UNKNOWN_WAIT, 0.0), self.io_percent or 0.0
+        explained = pressure >= MIN_PERCENT and self.busy_percent >= IN_FLIGHT_SHARE * percent
+        return 0.0 if explained or pressure >= PROVEN_SHARE * percent else percent
 
     @property
     def unclear(self) -> str:
@@ -182,8 +185,19 @@ def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
         return UNKNOWN
     if waits.for_disk >= WAITS_PERCENT or waits.child is not None:
         return WAITS
-    some = max(waits.for_disk_or_child, waits.in_unknown) >= MIN_PERCENT and of_disks == WAITS
-    return UNKNOWN if some or waits.unclear else NOTHING
+    some = max(waits.for_disk, waits.in_unknown) >= MIN_PERCENT and of_disks == WAITS
+    child = waits.percents.get(CHILD, 0.0) >= MIN_PERCENT and of_disks != NOTHING
+    return UNKNOWN if some or child or waits.unclear else NOTHING
+
+
+def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> ProcessWaits:
+    """``waits`` of a process and its children, with what the machine's disks did meanwhile."""
+    busy = (s.busy or 0.0 for s, answer in pairs if answer.verdict == WAITS)
+    return replace(
+        waits, io_percent=next((s.waited_percent for s, _ in pairs), None),
+        most_for_disk=most_for_disk(pairs), busy_percent=max(busy, default=0.0),
+        of_children=tuple(beside(child, pairs) for child in waits.of_children),
+    )  # fmt: skip
 
 
 def most_for_disk(pairs: Sequence[tuple[Situation, Answer]]) -> float | None:
