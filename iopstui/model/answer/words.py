@@ -168,14 +168,16 @@ def names_text(tasks: Sequence[BlockedTask], verb: str = "") -> str:
 
 
 def held_by_layer(s: Situation) -> tuple[str, Advice]:
-    """Says which devices below are not the cause, with advice on how to examine the layer."""
-    lower = [name for name in s.lower.get(s.disk, ())]
-    rates = [frame.disks[name] for frame in s.frames for name in lower if name in frame.disks]
-    if not rates:
+    """Says which devices below are not the cause, with advice on how to examine the layer; or which
+    one of them has most of the requests."""
+    lower = [name for name in s.lower.get(s.disk, ()) if name in s.machine.in_flight]
+    if not lower:
         return "", NO_ADVICE
-    frames = max(1, len(s.seconds))
-    below = sum(one.aqu_sz or 0.0 for one in rates) / frames
-    if below >= LOWER_SHARE * s.in_flight:
+    below = [s.machine.in_flight[name] for name in lower]
+    if max(below) >= s.in_flight / 2:
+        most = lower[below.index(max(below))]
+        return f"; {most} below it has {count(max(below))} in flight", NO_ADVICE
+    if sum(below) >= LOWER_SHARE * s.in_flight:
         return "", NO_ADVICE
     device = s.devices.get(s.disk)
     step = advise("table", device.dm_name) if device and device.dm_name else NO_ADVICE

@@ -296,6 +296,12 @@ def test_a_slow_device_and_the_layer_that_holds_the_requests() -> None:
     answer = judge(Seen(STACK, seconds, DEVICES))[0][1]
     assert answer.disk == "dm-0" and answer.text.endswith("they are in dm-0, not in vda below it")
     assert answer.next == advise("table", "data")
+    # dm-crypt above a disk that is just not over the bounds itself
+    crypt = changed(rates(131, 31, 31.4), aqu_sz=5.08, util=97.0)
+    for held, end in ((3.43, "5 in flight; vda below it has 3 in flight"), (2.2, "5 in flight")):
+        disk = changed(rates(131, 31, 18.4), aqu_sz=held, util=88.0)
+        pairs = judge(Seen(STACK, frames([{"dm-0": crypt, "vda": disk}] * 7), DEVICES))
+        assert pairs[0][1].disk == "dm-0" and pairs[0][1].text.endswith(end)
     below = frames([{"dm-0": SLOW, "vda": SLOW}] * 5)
     assert [one.disk for _, one in judge(Seen(STACK, below, DEVICES))] == ["vda"]
 
