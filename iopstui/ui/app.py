@@ -307,7 +307,7 @@ class IopstuiApp(KeysInOrder):
         self.push_screen(help_screen(self.charset, about, first, self.port.is_replay))
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
-        from iopstui.ui.live_dashboard import LiveDashboard
+        from iopstui.ui.keys import LiveDashboard
 
         return LiveDashboard(session, state, self.charset, self._strip)
 

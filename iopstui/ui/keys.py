@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from iopstui.discovery import feature_modules
 from iopstui.ui.actions import LESSON, Action, Part, bindings, help_rows
+from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.feature import FeaturePart
 from iopstui.ui.parts.job import JobKeys
@@ -48,6 +49,12 @@ def markdown(actions: Iterable[Action] = LIVE_ACTIONS) -> str:
         keys = " ".join(f"`{key}`" for key in key_text.replace(",", " ").split())
         rows.append(f"| {keys} | {help_} |")
     return "\n".join(rows) + "\n"
+
+
+class LiveDashboard(Dashboard):
+    """The dashboard of a session, live or replayed, with the keys that it has to bind itself."""
+
+    BINDINGS = DASHBOARD_BINDINGS
 
 
 if __name__ == "__main__":

@@ -16,8 +16,7 @@ from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.messages import Controller, StripClicked
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.style import Charset
-from iopstui.ui.keys import REPLAY_BINDINGS
-from iopstui.ui.live_dashboard import LiveDashboard
+from iopstui.ui.keys import REPLAY_BINDINGS, LiveDashboard
 from iopstui.ui.parts.replay import HELP, RECORDED, REPLACED_ACTIONS, ReplayKeys
 from iopstui.ui.state.live import LiveState
 

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from iopstui.events import FrameReady
-from iopstui.features.fleet.hosts.conversation import LINES, SUMS
-from iopstui.features.fleet.hosts.json_objects import parse_object
+from iopstui.features.fleet.hosts.conversation import LINES, SUMS, parse_object
 from iopstui.features.fleet.merging.merger import Merger
 from iopstui.features.fleet.output.sinks import TotalLines
 from iopstui.features.fleet.program.agent import compact_frame, trim_frame

@@ -63,7 +63,7 @@ def scaled(row: Object, share: float, slower: float) -> Object:
 
 
 class MadeUp:
-    """Runs of so many hosts (features/fleet/fleet_runs.py)."""
+    """Runs of so many hosts (features/fleet/fleet_events.py)."""
 
     live = True
 

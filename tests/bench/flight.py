@@ -11,8 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from iopstui.cli.runs.watch_disks import JUDGE_EVERY
-from iopstui.features.flight.directory import STEPS, Ring, stored_files
-from iopstui.features.flight.model.names import Name
+from iopstui.features.flight.directory import STEPS, Name, Ring, stored_files
 from iopstui.features.flight.model.peaks import PeakFold, busiest_use
 from iopstui.features.flight.recorder import FlightRecorder
 from iopstui.features.flight.thinning import thin

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, direction, frame, frames, stream
 
-from iopstui.features.fleet.hosts.json_objects import parse_object
-from iopstui.features.fleet.merging.certificate import certify_merge
+from iopstui.features.fleet.hosts.conversation import parse_object
 from iopstui.features.fleet.merging.encoded_frame import (
     MANY,
     MAX_TEXT,
@@ -27,7 +26,7 @@ from iopstui.features.fleet.merging.encoded_frame import (
     encode_frame,
 )
 from iopstui.features.fleet.merging.histogram_text import KEYS
-from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.merging.merger import Merger, certify_merge
 from iopstui.features.fleet.merging.sums import (
     KERNEL_NUMBERS,
     LATENCIES,

@@ -17,8 +17,7 @@ from iopstui.errors import EXIT_MISSING
 from iopstui.features.fleet import fleet as fleets
 from iopstui.features.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
 from iopstui.features.fleet.hosts.nodes import parse_nodes
-from iopstui.features.fleet.merging.certificate import certify_merge
-from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.merging.merger import Merger, certify_merge
 from iopstui.features.fleet.program import run_planner
 from iopstui.features.fleet.program.record_file import RecordFile
 

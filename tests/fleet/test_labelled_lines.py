@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.features.fleet.deduplication import Deduplicator, without_repeats
-from iopstui.features.fleet.merging.certificate import certify_merge
-from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.merging.merger import Merger, certify_merge
 from iopstui.features.fleet.output.labelled_rows import LabelledLines, label_name, line_rows
 from iopstui.features.fleet.program.merge_rows import merge_files
 

@@ -11,9 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, finals, frame, frames, stream
 
-from iopstui.features.fleet.merging.certificate import certify_merge
 from iopstui.features.fleet.merging.combined_frame import frame_of_second
-from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger, certify_merge
 from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.features.fleet.output.labelled_rows import merged_streams
 from iopstui.features.fleet.output.sinks import merged_object, second_object, session_object

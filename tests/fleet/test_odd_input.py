@@ -28,8 +28,7 @@ from iopstui.features.fleet.hosts.host_disks import disk_conflicts
 from iopstui.features.fleet.hosts.member import MAX_TEXT, Member
 from iopstui.features.fleet.hosts.nodes import Node
 from iopstui.features.fleet.merging import merger as mergers
-from iopstui.features.fleet.merging.certificate import certify_merge
-from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.merging.merger import Merger, certify_merge
 from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.features.fleet.output.labelled_rows import line_rows, merged_streams
 from iopstui.features.fleet.output.sinks import totals_sink

@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from iopstui.errors import Refused, UsageError
 from iopstui.features.flight import recorder
-from iopstui.features.flight.directory import Ring, stored_files
+from iopstui.features.flight.directory import Name, Ring, parse_name, stored_files
 from iopstui.features.flight.history import read_history
-from iopstui.features.flight.model.names import Name, parse_name
 from iopstui.features.flight.model.times import local_text
 from iopstui.features.flight.span import read_span
 from iopstui.model.answer.use import DiskUse, DiskUser

@@ -11,8 +11,7 @@ import pytest
 
 from iopstui.cli.program import build_parser, parse_arguments
 from iopstui.features.flight import doctor_check
-from iopstui.features.flight.directory import Ring
-from iopstui.features.flight.model.names import Name
+from iopstui.features.flight.directory import Name, Ring
 from iopstui.linux.roots import Roots
 
 UNIT = Path(doctor_check.__file__).parent / "systemd" / doctor_check.UNIT

@@ -39,7 +39,7 @@ from iopstui.model.fio import jobfile
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.fio.log_lines import KINDS, Logs, read_log
 from iopstui.model.fio.sizes import size_bytes
-from iopstui.output.pages.disk_details import health_text
+from iopstui.output.pages.devices import health_text
 from iopstui.text import printable
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

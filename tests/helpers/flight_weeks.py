@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from iopstui import events
-from iopstui.features.flight.model.names import Name
+from iopstui.features.flight.directory import Name
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
 from iopstui.model.figures.disk import DiskRates

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from iopstui.linux.devices import smart
 from iopstui.linux.devices.smart import DiskHealth, parse_disk_health, read_disk_health
-from iopstui.output.pages.disk_details import health_text
+from iopstui.output.pages.devices import health_text
 
 QEMU = (Path(__file__).parents[1] / "fixtures/smart/qemu-7.2-ahci.json").read_text()
 """The AHCI disk of QEMU 7.2, by smartctl 7.3."""

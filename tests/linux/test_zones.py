@@ -17,7 +17,7 @@ from trees import Tree
 
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.zones import REPORT_ZONES, Zone, Zones, parse_zones, read_zones
-from iopstui.output.pages.disk_details import zones_text
+from iopstui.output.pages.devices import zones_text
 
 SECTORS = 32768
 QUEUE = {"queue__zoned": "host-managed", "queue__chunk_sectors": str(SECTORS),

@@ -19,8 +19,7 @@ from iopstui.model.answer.answer import (
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.ui.dashboard.bars import answer_of
-from iopstui.ui.draw.answer_row import answer_row
-from iopstui.ui.draw.rows import cells
+from iopstui.ui.draw.rows import answer_row, cells
 from iopstui.ui.draw.style import ASCII, UTF8
 from iopstui.ui.home.answer import HomeAnswer
 from iopstui.ui.state.live import LiveState

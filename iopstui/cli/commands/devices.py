@@ -57,8 +57,7 @@ def _show_device(arguments: argparse.Namespace, devices: Mapping[str, BlockDevic
     from iopstui.linux.devices.zones import read_zones
     from iopstui.linux.machine.topology import online_cpus
     from iopstui.linux.roots import Roots
-    from iopstui.output.pages.devices import devices_json, devices_table
-    from iopstui.output.pages.disk_details import health_text, zones_text
+    from iopstui.output.pages.devices import devices_json, devices_table, health_text, zones_text
 
     device = _find_device(arguments.device, devices)
     only = {device.name: device}

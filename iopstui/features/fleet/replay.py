@@ -17,16 +17,15 @@ from iopstui.features.fleet.fleet_events import (
     FleetEvent,
     FleetMessage,
     FleetRunFinished,
+    FleetRuns,
     FleetRunStarted,
     HostRow,
     ReplayRestarted,
     host_figures,
 )
-from iopstui.features.fleet.fleet_runs import FleetRuns
 from iopstui.features.fleet.fleet_state import DONE, FAILED, HISTORY_SECONDS, STOPPED
 from iopstui.features.fleet.host_sweep import SweepEvents, host_point
-from iopstui.features.fleet.merging.certificate import certify_merge
-from iopstui.features.fleet.merging.merger import HOST_EVENTS, MergedInterval, Merger
+from iopstui.features.fleet.merging.merger import HOST_EVENTS, MergedInterval, Merger, certify_merge
 from iopstui.features.fleet.merging.sums import MalformedRow
 from iopstui.format import counted
 from iopstui.model.experiment.host_sweep import HostPlan, SweptPoint, check_host_axes

@@ -27,6 +27,7 @@ from iopstui.features.fleet.fleet_events import (
     FleetEvent,
     FleetMessage,
     FleetRunFinished,
+    FleetRuns,
     FleetRunStarted,
     HostFigures,
     HostFiguresBatch,
@@ -34,7 +35,6 @@ from iopstui.features.fleet.fleet_events import (
     HostStateChanged,
     collect_figures,
 )
-from iopstui.features.fleet.fleet_runs import FleetRuns
 from iopstui.features.fleet.fleet_state import (
     CONNECTING,
     DONE,

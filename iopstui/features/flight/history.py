@@ -21,8 +21,7 @@ from iopstui.features.flight.directory import (
     stored_files,
     unread_part,
 )
-from iopstui.features.flight.model.bad_times import BadTime, bad_times
-from iopstui.features.flight.model.stretches import stretches
+from iopstui.features.flight.model.bad_times import BadTime, bad_times, stretches
 from iopstui.features.flight.model.times import local_text, utc_text
 from iopstui.format import print_line
 from iopstui.model.answer.answer import Answer

@@ -13,9 +13,9 @@ from iopstui import format as units
 from iopstui.cli.runs.why import EXIT_CODES
 from iopstui.cli.terminal import print_message
 from iopstui.features.flight.history import DAY_S, Usual, usual_at
+from iopstui.features.flight.model.bad_times import Stretch, is_same, stretches, worst
 from iopstui.features.flight.model.peaks import MIN_SECONDS
 from iopstui.features.flight.model.sibling_days import SiblingDays, SlowedDisk
-from iopstui.features.flight.model.stretches import Stretch, is_same, stretches, worst
 from iopstui.features.flight.model.times import local_text, utc_text
 from iopstui.features.flight.span import Span, read_span
 from iopstui.format import print_line

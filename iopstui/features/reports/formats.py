@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from iopstui import __version__
+from iopstui.features.reports.experiment import as_data
+from iopstui.features.reports.overview import overview
+from iopstui.features.reports.report_data import ReportData
+from iopstui.features.reports.run import Run
+from iopstui.features.reports.series import points
+from iopstui.features.reports.words import fio_command, reconciled, repeat, repeat_experiment
+from iopstui.model.figures.figure import as_object
+from iopstui.model.metrics.probe import SLOW_REQUEST, SlowRequest
+from iopstui.model.metrics.shares import OPERATION, SMB_DATA, SMB_OTHER, SMB_PROTOCOL
+from iopstui.model.metrics.slow.common_properties import common_properties
+from iopstui.model.metrics.waits import WAITS, Waits
+from iopstui.output.jsonl import clean
 
 if TYPE_CHECKING:
     from iopstui.events import ExpectationChecked
@@ -94,7 +109,6 @@ def _csv(sources: Sequence[Source], options: ReportOptions) -> str:
 
 
 def _json(sources: Sequence[Source], options: ReportOptions) -> str:
-    from iopstui.features.reports.data import json_text
 
     return json_text(_loaded(sources, options))
 
@@ -129,3 +143,113 @@ def or_list(names: Iterable[str]) -> str:
     """ "a, b or c"."""
     *firsts, last = names
     return f"{', '.join(firsts)} or {last}" if firsts else last
+
+
+# A report as JSON with all data of the page.
+
+
+SCHEMA = 1
+
+
+def json_text(reports: Sequence[ReportData]) -> str:
+    """Everything the page says, as data."""
+    recordings = [_report_object(data) for data in reports]
+    document = {"report": SCHEMA, "iopstui": __version__, "recordings": recordings}
+    return json.dumps(clean(document), indent=1, allow_nan=False) + "\n"
+
+
+def _report_object(data: ReportData) -> dict[str, Any]:
+    series = {name: points(data.series, name) for name in data.series
+              if name not in ("t", "seconds")}  # fmt: skip
+    return {
+        "file": data.path.name,
+        "overview": overview(data).as_object(),
+        "answers": [{"t": given.t, **asdict(given.answer)} for given in data.answers.values()],
+        "header": asdict(data.header),
+        "duration_s": data.duration,
+        "samples": data.samples,
+        "incomplete": data.ending or None,
+        "devices": [asdict(device) for device in data.devices],
+        "foreign": data.foreign or None,
+        "not_in_it": data.missing_facts,
+        "experiments": [
+            {**as_data(experiment), "repeat": repeat_experiment(data, experiment)}
+            for experiment in data.experiments
+        ],
+        "runs": [_run(data, run) for run in data.runs],
+        "side_by_side": [asdict(row) for row in data.rows],
+        "wait_without_job": _waits(data.idle_waits.value),
+        "findings": _findings(data),
+        "slowest": [
+            as_object(SLOW_REQUEST, SlowRequest(each, t)) for t, each in data.slowest.all()
+        ],
+        "slowest_in_common": [
+            asdict(claim) for claim in common_properties(data.slowest.selection())
+        ],
+        "stalls": [asdict(stall) for stall in data.stalls],
+        "marks": [asdict(mark) for mark in data.marks],
+        "between_marks": [asdict(interval) for interval in data.mark_intervals],
+        "changes": [asdict(change) for change in data.changes],
+        "notices": [asdict(notice) for notice in data.notices],
+        "series": {
+            "t": [t for t, _ in series["fio"]],
+            **{name: [value for _, value in points] for name, points in series.items()},
+        },
+    }
+
+
+def _findings(data: ReportData) -> list[dict[str, Any]]:
+    ends = data.finding_ends
+    return [
+        {
+            "t": finding.t,
+            **asdict(finding.finding),
+            "ceased": asdict(ends[place]) if place in ends else None,
+        }
+        for place, finding in enumerate(data.findings)
+    ]
+
+
+def _run(data: ReportData, run: Run) -> dict[str, Any]:
+    finished = run.finished
+    return {
+        "step": run.step,
+        "point": run.point or None,
+        "job": run.name,
+        "title": run.title,
+        "begin": run.begin,
+        "end": run.end,
+        "whole": not run.is_partial,
+        "error": finished.error if finished else None,
+        "interrupted": finished.interrupted if finished else None,
+        "summary": finished.summary if finished else None,
+        "frames": {"count": run.total.frames, "ios": run.total.ios, "bytes": run.total.bytes},
+        "reconciled": reconciled(run),
+        "latencies_ns": run.latencies(),
+        "bins": run.bins,
+        "wait": _waits(run.measured.waits.value),
+        "nvme": dict(run.drives.rows()) or None,
+        "energy": run.energy.data(),
+        **_shares(run),
+        "verdicts": [asdict(judged) for judged in run.outcomes],
+        "steady": asdict(run.steady_state) if run.steady_state else None,
+        "repeat": None if run.point else repeat(data, run) or None,
+        "command": fio_command(run) or None,
+        "job_file": run.job_run.text if run.job_run else None,
+        "overrides": run.job_run.overrides if run.job_run else None,
+        "captured": [asdict(row) for row in run.captured] or None,
+        "binding": asdict(run.job_run.binding) if run.job_run and run.job_run.binding else None,
+    }
+
+
+def _shares(run: Run) -> dict[str, Any]:
+    """The run's operations on its NFS or SMB mount."""
+    is_smb = run.share.protocol == SMB_PROTOCOL
+    data, other = (SMB_DATA, SMB_OTHER) if is_smb else (OPERATION, OPERATION)
+    objects = {name: as_object(other if name == "other" else data, rates)
+               for name, rates in run.share.operations.items()}  # fmt: skip
+    return {"nfs": None, "smb": objects} if is_smb else {"nfs": objects or None, "smb": None}
+
+
+def _waits(waits: Waits | None) -> dict[str, Any] | None:
+    return None if waits is None else as_object(WAITS, waits)

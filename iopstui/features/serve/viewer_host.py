@@ -139,7 +139,7 @@ class _HostProcess:
         import iopstui.ui.core.terminal.browser_driver
         import iopstui.ui.dashboard.screen
         import iopstui.ui.help
-        import iopstui.ui.live_dashboard
+        import iopstui.ui.keys
         import iopstui.ui.replay  # noqa: F401
 
         gc.collect()

@@ -28,14 +28,13 @@ from iopstui.ui.dashboard.more_charts import MoreCharts
 from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.dashboard.panels import kernel_panel, registry
 from iopstui.ui.draw import layout
-from iopstui.ui.draw.answer_row import answer_row
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
 from iopstui.ui.draw.charts.heat import HeatMap
 from iopstui.ui.draw.layout import NO_BOX, TABS, Box
 from iopstui.ui.draw.lines import Lines
-from iopstui.ui.draw.rows import Piece, Row, pad, wrap
+from iopstui.ui.draw.rows import Piece, Row, answer_row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
 from iopstui.ui.state.live import AWAITS, DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.state.second_history import HistoryEntry

@@ -17,8 +17,10 @@ from iopstui.errors import UsageError
 from iopstui.text import printable
 from iopstui.ui.core.key import HELP, Key
 from iopstui.ui.core.modal import LIST_KEYS, Hint, Modal, Result
+from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import DIM, ERROR, Charset
+from iopstui.ui.draw.theme import change_theme
 
 if TYPE_CHECKING:
     from iopstui.ui.port import Port
@@ -264,3 +266,38 @@ class Prompt(Modal["str | None"]):
     def show_message(self, message: str, quiet: bool = False) -> None:
         text = Text(self.charset.text(printable(message)), style=DIM if quiet else ERROR)
         self.query_one("#prompt-foot", Static).update(text)
+
+
+# The list of themes: the one under the cursor is shown at once.
+
+
+class ThemeChoice(Choice):
+    """Returns the chosen theme, or ``None``. In both cases the screen then looks as before."""
+
+    about = "The screen shows the theme under the cursor. Enter keeps it, Esc goes back."
+
+    def __init__(
+        self, names: tuple[str, ...], current: str, charset: Charset, opened_by: Key | None = None
+    ) -> None:
+        super().__init__("Theme", names, current, charset, opened_by)
+
+    def explain(self) -> None:
+        if self.selected is not None:
+            self._try_theme(self.selected)
+
+    def take(self) -> None:
+        """Show the theme from before."""
+        self._try_theme(self._current)
+        super().take()
+
+    def action_leave(self) -> None:
+        """Show the theme from before."""
+        self._try_theme(self._current)
+        super().action_leave()
+
+    def _try_theme(self, name: str) -> None:
+        PREFERENCES.previewing = True
+        try:
+            change_theme(self.app, name)
+        finally:
+            PREFERENCES.previewing = False

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
-from rich.cells import cached_cell_len, set_cell_size
+from rich.cells import cached_cell_len, cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
+from iopstui.model.answer.answer import CRITICAL, GOOD, SIGNS, Answer, shortened
+from iopstui.model.answer.answer import WARNING as WARNING_ANSWER
 from iopstui.tables import Column, in_order, sortable
-from iopstui.text import with_breaks, without_breaks
-from iopstui.ui.draw.style import BOLD, DIM, PLAIN, WARNING, Charset
+from iopstui.text import printable, with_breaks, without_breaks
+from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, PLAIN, WARNING, Charset
 
 Piece = tuple[str, Style | None]
 Row = tuple[Piece, ...]
@@ -299,3 +301,20 @@ def pad(rows: Iterable[Row], height: int, width: int) -> list[Row]:
 def rows_text(rows: Iterable[Row]) -> str:
     """Rows as lines of text, without blanks at their ends."""
     return "\n".join("".join(text for text, _ in row).rstrip() for row in rows).strip("\n")
+
+
+ANSWER_STYLES = {GOOD: FINDING, WARNING_ANSWER: WARNING, CRITICAL: ERROR}
+SIGN_COLUMNS = 3
+
+
+def answer_row(answer: Answer | None, width: int, charset: Charset) -> Row:
+    """State, answer and user of the disk; in fewer words if they do not fit."""
+    if answer is None:
+        return message(width, charset, "")
+    text, who = (charset.sentence(printable(part)) for part in (answer.text, answer.who))
+    text, who = shortened(text, who, width - SIGN_COLUMNS, cell_len)
+    line = Line(width, charset).add(f" {SIGNS[answer.state]} ", ANSWER_STYLES[answer.state])
+    line.add(text, None if answer.state == GOOD else BOLD)
+    if who:
+        line.add(f" · {who}", DIM if answer.state == GOOD else None)
+    return line.build()

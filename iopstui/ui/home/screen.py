@@ -32,14 +32,12 @@ from iopstui.ui.core.clipboard import row_text
 from iopstui.ui.core.list_table import ListTable
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
-from iopstui.ui.draw.answer_row import answer_row
-from iopstui.ui.draw.rows import Row
+from iopstui.ui.draw.rows import Row, answer_row
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset
-from iopstui.ui.home import disk_charts, rows
+from iopstui.ui.home import rows
 from iopstui.ui.home.answer import HomeAnswer
-from iopstui.ui.home.disk_charts import DiskCharts
 from iopstui.ui.home.recent import RecentRecordings
-from iopstui.ui.home.rows import COLUMNS, PROGRAM_NAME, Activity, DiskRow
+from iopstui.ui.home.rows import COLUMNS, PROGRAM_NAME, Activity, DiskCharts, DiskRow
 
 BEGAN_S = monotonic()
 """The charts' axes begin when the program does."""
@@ -280,9 +278,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         recent = sum(table.rows for table in self.query(RecentRecordings))
         free_rows = height - 3 - LOWER_ROWS - recent - bool(self._message)
         needed = len(rows.device_tree(self._devices or {}, self._show_partitions)) + FRAME_COLUMNS
-        if free_rows - needed < disk_charts.MIN_HEIGHT and free_rows > 3 * disk_charts.MIN_HEIGHT:
-            needed = free_rows - disk_charts.MIN_HEIGHT
-        has_charts = height >= ROOMY_HEIGHT and free_rows - needed >= disk_charts.MIN_HEIGHT
+        if free_rows - needed < rows.MIN_HEIGHT and free_rows > 3 * rows.MIN_HEIGHT:
+            needed = free_rows - rows.MIN_HEIGHT
+        has_charts = height >= ROOMY_HEIGHT and free_rows - needed >= rows.MIN_HEIGHT
         self._charts.display = has_charts and bool(self._devices)
         self.query_one("#home-disks").styles.height = needed if self._charts.display else "1fr"
 

@@ -352,7 +352,7 @@ class ViewKeys(Part):
 
     def themes(self) -> None:
         """Open the list of themes; the chosen one is saved."""
-        from iopstui.ui.dialogs.theme import ThemeChoice
+        from iopstui.ui.dialogs.questions import ThemeChoice
 
         names, now = self.port.themes()
         self.port.push(

@@ -8,6 +8,7 @@ end of standard input stops it at once."""
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from iopstui.features.fleet.hosts.host_tunables import are_settings, is_setting
-from iopstui.features.fleet.hosts.json_objects import parse_object
+from iopstui.untrusted import check_memory, is_plain, parse_json
 
 Object = dict[str, Any]
 HEARTBEAT_TIMEOUT_S = 5.0
@@ -171,3 +172,49 @@ def _is_text(value: object) -> bool:
 def _is_word(value: object) -> bool:
     """Whether it can be a program's argument or a file's name."""
     return _is_text(value) and "\0" not in str(value)
+
+
+# Parse JSON objects from a link or a file.
+
+
+_DECODER = json.JSONDecoder()
+# raw_decode without its words for people
+_SCAN: Callable[[str, int], tuple[Any, int]] = vars(_DECODER)["scan_once"]
+_FRAME, _SUMS, _END = b'{"event":"frame",', b',"sums":"', b"}"
+
+
+def parse_object(line: bytes, exact: bool = False) -> Object | None:
+    """The JSON object in a line; ``None`` if there is none, or it is too large. Its texts are safe
+    to print unless ``exact``."""
+    if line.startswith(_FRAME):
+        row = _with_sums(line)
+        if row is not None:
+            return row
+    try:
+        row = parse_json(line, is_large=False, exact=exact)
+    except ValueError:
+        return None
+    return row if type(row) is dict else None
+
+
+def _with_sums(line: bytes) -> Object | None:
+    """Parse a frame whose last field is the text of its sums, without scanning that long text
+    (encoded_frame.py refuses a malformed one). ``None``: parse it like any other line."""
+    key_start = line.find(_SUMS)
+    start = key_start + len(_SUMS)
+    # the first quote must end the text, and the text must end the line
+    end = line.find(b'"', start)
+    if key_start < 0 or end != len(line) - 2 or line[-1:] != _END or not is_plain(line):
+        return None
+    try:
+        check_memory(line)
+        head = line[:key_start].decode("ascii") + "}"
+        parsed, stop = _SCAN(head, 0)
+        sums = line[start:end].decode("ascii")
+    except (ValueError, RecursionError, StopIteration):
+        return None
+    if stop != len(head):
+        return None
+    row: Object = parsed
+    row["sums"] = sums
+    return row

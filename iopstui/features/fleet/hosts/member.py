@@ -18,9 +18,9 @@ from iopstui.features.fleet.hosts.conversation import (
     HEARTBEAT,
     MAX_MONOTONIC_NS,
     SUMS,
+    parse_object,
 )
 from iopstui.features.fleet.hosts.free_space import SpaceNeed, parse_space_needs
-from iopstui.features.fleet.hosts.json_objects import parse_object
 from iopstui.features.fleet.hosts.nodes import Node
 from iopstui.features.fleet.hosts.program_copy import bundle
 from iopstui.text import printable

@@ -14,8 +14,7 @@ from typing import BinaryIO
 
 from iopstui.errors import UsageError
 from iopstui.features.fleet.deduplication import Deduplicator
-from iopstui.features.fleet.hosts.conversation import MAX_WALL_MS
-from iopstui.features.fleet.hosts.json_objects import parse_object
+from iopstui.features.fleet.hosts.conversation import MAX_WALL_MS, parse_object
 from iopstui.features.fleet.merging.sums import Object
 from iopstui.output.jsonl import event_object, session_object
 from iopstui.recording import layout as form

@@ -7,8 +7,7 @@ from typing import Protocol, TextIO
 
 from iopstui import __version__
 from iopstui.events import AnswerGiven
-from iopstui.features.fleet.merging.certificate import certify_merge
-from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.merger import MergedInterval, Merger, certify_merge
 from iopstui.features.fleet.merging.sums import AWAITS, DISK_RATES, DirectionSum, HostSums, Object
 from iopstui.features.fleet.output.wording import is_last, mib_number, missing_hosts, totals_text
 from iopstui.format import MISSING, clock, number, print_line, utc

@@ -8,9 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from iopstui.events import ExpectationChecked
-from iopstui.features.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.features.fleet.merging.figures import FleetExpectation, figure
-from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.merger import (
+    MergeCertificate,
+    MergedInterval,
+    Merger,
+    certify_merge,
+)
 from iopstui.features.fleet.merging.sums import DirectionSum, HostSums, LatencySum, Object
 from iopstui.format import counted, cut, first_of, latency, number
 from iopstui.model.experiment.expectation import Outcome

@@ -16,9 +16,8 @@ from iopstui.features.fleet.fleet_state import FAILED
 from iopstui.features.fleet.host_sweep import RunVerdict, host_point
 from iopstui.features.fleet.hosts.host_tunables import HostTunables
 from iopstui.features.fleet.hosts.nodes import Node
-from iopstui.features.fleet.merging.certificate import certify_merge
 from iopstui.features.fleet.merging.figures import FleetExpectation
-from iopstui.features.fleet.merging.merger import Merger
+from iopstui.features.fleet.merging.merger import Merger, certify_merge
 from iopstui.features.fleet.output.wording import judge_expectations, totals_text
 from iopstui.features.fleet.program.agent_orders import AgentOrders, launch_command, new_record_path
 from iopstui.features.fleet.program.record_file import (

@@ -15,10 +15,14 @@ from iopstui.features.fleet.answer import FleetAnswers
 from iopstui.features.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.features.fleet.fleet_events import FLEET, FLEET_OVER
 from iopstui.features.fleet.hosts.clocks import start_spread
-from iopstui.features.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.features.fleet.merging.figures import parse_fleet_expectation
 from iopstui.features.fleet.merging.host_timeline import HostInterval, HostTimeline
-from iopstui.features.fleet.merging.merger import MergedInterval, Merger
+from iopstui.features.fleet.merging.merger import (
+    MergeCertificate,
+    MergedInterval,
+    Merger,
+    certify_merge,
+)
 from iopstui.features.fleet.merging.row_events import event_of
 from iopstui.features.fleet.merging.sums import HostSums, MalformedRow, Object, counted_directions
 from iopstui.features.fleet.output.labelled_rows import file_rows

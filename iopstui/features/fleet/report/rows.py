@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from iopstui.features.fleet.merging.certificate import certify_merge
 from iopstui.features.fleet.merging.host_timeline import HostInterval
-from iopstui.features.fleet.merging.merger import MergedInterval
+from iopstui.features.fleet.merging.merger import MergedInterval, certify_merge
 from iopstui.features.fleet.merging.sums import HostSums
 from iopstui.features.fleet.output.sinks import (
     figure_cells,

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
-from iopstui.features.fleet.controller import FleetController
-from iopstui.features.fleet.experiments import FleetExperiments
-from iopstui.features.fleet.fleet_runs import FleetRuns
+from iopstui.features.fleet.controller import FleetController, FleetExperiments
+from iopstui.features.fleet.fleet_events import FleetRuns
 from iopstui.features.fleet.host_sweep import job_seconds
 from iopstui.features.fleet.replay import FleetReplay
 from iopstui.features.fleet.screen.dashboard import FleetDashboard
