@@ -8,9 +8,19 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from iopstui.cli import config as configuration
-from iopstui.cli.config import KEYS, NOT_CONFIGURABLE, config_path, read_config, remember
+from iopstui.cli.config import (
+    KEYS,
+    NOT_CONFIGURABLE,
+    Entry,
+    config_path,
+    parse,
+    read_config,
+    remember,
+)
 from iopstui.cli.program import build_parser, main, parse_arguments, read_config_for
 
 FULL = """\
@@ -225,3 +235,19 @@ def test_the_path_follows_xdg_config_home(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert config_path() == tmp_path / ".config" / "iopstui" / "config.toml"
     monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/xdg")
     assert config_path() == Path("/etc/xdg/iopstui/config.toml")
+
+
+@pytest.mark.parametrize("text", (
+    "a", "a =", "= 1", "a = 4g", "a = x", 'a = "x', "a = [1]", "a = {b = 1}", "a.b = 1", "a = 1 2",
+    'a = "\\ud800"', "a = 1979-05-27", "a b = 1", f"a = {'[' * 20_000}", f"a = {'1' * 5000}",
+))  # fmt: skip
+def test_a_wrong_line_has_a_reason_and_other_lines_are_read(text: str) -> None:
+    wrong, right = parse(f"{text}\nb = 1")
+    assert wrong.problem and wrong.value is None and wrong.line == 1
+    assert right == Entry(2, "b", 1)
+
+
+@given(st.text())
+def test_any_text_is_parsed_without_an_exception(text: str) -> None:
+    for entry in parse(text):
+        assert (entry.value is None) == bool(entry.problem)
