@@ -38,8 +38,7 @@ from iopstui.model.experiment.plan import (
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.model.fio import jobfile
-from iopstui.preflight.target_from_job import target_named_by_job
-from iopstui.preflight.targets import choose_common_targets
+from iopstui.preflight.targets import choose_common_targets, target_named_by_job
 from iopstui.recording.writer import check_creatable, next_free_path
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.session.fio.write_budget import max_writes_text, short_budget_text

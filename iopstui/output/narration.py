@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections import deque
 from collections.abc import Iterator
 from typing import TextIO
@@ -19,11 +21,124 @@ from iopstui.events import (
     StepFinished,
     StepStarted,
 )
-from iopstui.format import clock, replace_unprintable, size
+from iopstui.format import clock, number, replace_unprintable, size
 from iopstui.model.findings.finding import end_text, period_text
-from iopstui.output.status_line import ProgressShare, StatusLine
+from iopstui.model.metrics.frame import Frame
 from iopstui.output.summary import interruption
 from iopstui.text import printable
+
+# A progress line on a terminal that is overwritten in place.
+#
+# If standard error is a file or a pipe, there is no such line: the narration writes lines for logs.
+
+
+class StatusLine:
+    """A progress line. Call ``clear`` before writing anything else to the same terminal. There
+    is none if the data goes to ``out`` and that is a pipe: its reader may write to the terminal
+    at any time."""
+
+    def __init__(self, stream: TextIO, out: TextIO | None = None) -> None:
+        self._stream = stream
+        self._drawn = 0
+        self.alive = stream.isatty() and not (out is not None and _is_pipe(out))
+
+    def draw(self, text: str) -> None:
+        """Show ``text`` instead of the previous text, cut to the terminal's width."""
+        if not self.alive:
+            return
+        line = replace_unprintable(printable(text), self._stream.encoding)[: self._columns() - 1]
+        self._stream.write("\r" + line.ljust(self._drawn))
+        self._stream.flush()
+        self._drawn = len(line)
+
+    def clear(self) -> None:
+        """Make room for another line."""
+        if self._drawn:
+            # never more than fits: a wrapped line can't be overwritten
+            blanks = " " * min(self._drawn, self._columns() - 1)
+            self._stream.write(f"\r{blanks}\r")
+            self._stream.flush()
+            self._drawn = 0
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns or 80
+        except OSError:
+            return 80
+
+
+def _is_pipe(stream: TextIO) -> bool:
+    try:
+        mode = os.fstat(stream.fileno()).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+class ProgressShare:
+    """The completed share of some work, and the remaining time at the current rate."""
+
+    def __init__(self) -> None:
+        self._first: LayoutProgress | None = None
+
+    def text(self, event: LayoutProgress) -> str:
+        """ "creating the scratch file: 43 %, 28 MiB of 64 MiB, 0:03 left"."""
+        first = self._first
+        if first is None or event.step != first.step or event.done < first.done:
+            first = self._first = event
+        if not event.total:
+            return f"{event.what}: {size(event.done)}"
+        text = f"{event.what}: {_percent(event.done / event.total)}, "
+        text += f"{size(event.done)} of {size(event.total)}"
+        done, passed = event.done - first.done, event.t - first.t
+        if done > 0 and passed > 0:
+            text += f", {clock(max(0, event.total - event.done) * passed / done)} left"
+        return text
+
+
+def run_progress_text(frame: Frame) -> str:
+    """ "57 %, 0:26 left, 47.0k IOPS", without the parts that fio does not report."""
+    fio = frame.fio
+    if fio is None:
+        return ""
+    parts = [] if fio.progress is None else [_percent(fio.progress)]
+    if fio.eta_s is not None:
+        parts.append(f"{clock(fio.eta_s)} left")
+    return ", ".join([*parts, f"{number(fio.total.iops)} IOPS"])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * min(1.0, max(0.0, share)):.0f} %"
+
+
+def share_progress_text(share: float, left_s: float) -> str:
+    """ "57 %, 0:26 left"."""
+    return f"{_percent(share)}, {clock(left_s)} left"
+
+
+# The progress of a command that runs several jobs, one after another.
+
+
+class RunProgress:
+    """Prints progress on ``err``: one line per run, warnings, and the progress of a layout."""
+
+    def __init__(self, err: TextIO, out: TextIO) -> None:
+        self._err = err
+        self._share = ProgressShare()
+        self._line = StatusLine(err, out)
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, LayoutProgress) and self._line.alive:
+            self._line.draw(f"[{clock(event.t)}] {self._share.text(event)}")
+        elif isinstance(event, Notice) and event.level != "info":
+            self.write_note(f"{event.level}: {event.text}")
+
+    def write_note(self, message: str) -> None:
+        """A line of its own."""
+        self._line.clear()
+        self._err.write(replace_unprintable(f"{printable(message)}\n", self._err.encoding))
+        self._err.flush()
+
 
 LOG_LINES = 10
 

@@ -10,8 +10,7 @@ from iopstui.model.answer.answer import Answer
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.run_figures import RunFigures
 from iopstui.model.metrics.summary import FramesTotal
-from iopstui.output.narration import Narrator
-from iopstui.output.status_line import StatusLine, run_progress_text
+from iopstui.output.narration import Narrator, StatusLine, run_progress_text
 from iopstui.output.summary import summary_text
 
 
@@ -118,11 +117,11 @@ def make_watch_sink(
     """The sink of a watch, which runs no job; otherwise like ``make_sink``. ``probed``: the kernel
     probe is on."""
     if kind == "table" and target.shares and not target.devices_below:
-        from iopstui.output.watch.share_table import ShareTable
+        from iopstui.output.watch import ShareTable
 
         return ShareTable(out, err, target)
     if kind == "table":
-        from iopstui.output.watch.table import WatchTable
+        from iopstui.output.watch import WatchTable
 
         return WatchTable(out, err, target, probed)
     return make_sink(kind, out, err, target, host, every_s)

@@ -27,8 +27,7 @@ from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.siblings import SiblingWatch
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
-from iopstui.session.hour_baseline import FIRST_AT_S, HourBaseline
-from iopstui.session.tick.conditions import ConditionsReader, with_arrays
+from iopstui.session.tick.conditions import FIRST_AT_S, ConditionsReader, HourBaseline, with_arrays
 from iopstui.session.tick.disk_use import UseWatch
 
 if TYPE_CHECKING:

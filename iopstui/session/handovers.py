@@ -25,8 +25,7 @@ from iopstui.session.fio.fio_run import FioEvent, FioRun, NewDocument, PhaseFini
 from iopstui.session.fio.session_scratch import StopFirst
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.run_order import RunOrder
-from iopstui.session.run_preparation import RunPreparation, new_run
-from iopstui.session.stall_timeouts import StallTimeouts
+from iopstui.session.run_preparation import RunPreparation, StallTimeouts, new_run
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.sampling import LATE_FACTOR, Sampling
 

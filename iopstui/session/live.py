@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation, Outcome
     from iopstui.preflight.shared_scratch import LentScratch
     from iopstui.safety.tunables import TunableState
-    from iopstui.session.run_order import RunOrder
+    from iopstui.session.run_order import RunOrder, StartSignal
     from iopstui.session.runs import Runs
-    from iopstui.session.start_signal import StartSignal
 
 LEAVE_TIMEOUT_S = 4.0
 CLOSE_TIMEOUT_S = 5.0

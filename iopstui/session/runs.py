@@ -34,10 +34,14 @@ from iopstui.session.fio.fio_run import (
 from iopstui.session.fio.write_budget import WriteBudget, bytes_written, written_per_s
 from iopstui.session.handovers import Handover, Handovers, overlap_s
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.run_order import RunOrder
-from iopstui.session.run_preparation import RunPreparation, new_run
-from iopstui.session.stall_timeouts import StallTimeouts
-from iopstui.session.start_signal import StartSignal, executed_event, planned_event, ready_event
+from iopstui.session.run_order import (
+    RunOrder,
+    StartSignal,
+    executed_event,
+    planned_event,
+    ready_event,
+)
+from iopstui.session.run_preparation import RunPreparation, StallTimeouts, new_run
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.sampling import Reading, Sampling
 from iopstui.session.tunable_changes import TunableChanges

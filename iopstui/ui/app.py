@@ -52,14 +52,13 @@ from iopstui.ui.draw.theme import (
 )
 from iopstui.ui.feed import Feed
 from iopstui.ui.keys import FEATURE_PARTS, LIVE_BINDINGS
-from iopstui.ui.parts.browser import BrowserKeys
 from iopstui.ui.parts.experiment import NO_EXPERIMENTS_HERE, ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys
 from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.ramp import RampKeys
-from iopstui.ui.parts.record import PictureKeys, RecordKeys
+from iopstui.ui.parts.record import BrowserKeys, PictureKeys, RecordKeys
 from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
 from iopstui.ui.port import Port
@@ -70,7 +69,7 @@ if TYPE_CHECKING:
     from textual.driver import Driver
 
     from iopstui.ui.dashboard.screen import Dashboard
-    from iopstui.ui.state.volume import VolumeState
+    from iopstui.ui.state.live import VolumeState
 
 # no animations on live screens; Textual reads this when it is imported elsewhere too.
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
@@ -259,7 +258,7 @@ class IopstuiApp(KeysInOrder):
     def _volume(self, paths: Sequence[str]) -> VolumeState | None:
         if self._promised_figures is None:
             return None
-        from iopstui.ui.state.volume import VolumeState
+        from iopstui.ui.state.live import VolumeState
 
         return VolumeState(self._promised_figures, len(paths))
 

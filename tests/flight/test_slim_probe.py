@@ -9,7 +9,7 @@ import recordings as made
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.features.flight.model.slim_probe import MAX_BUCKETS, SlimProbe, coarse_key
+from iopstui.features.flight.recorder import MAX_BUCKETS, SlimProbe, coarse_key
 from iopstui.model.histogram import bucket_key, percentiles
 from iopstui.model.samples import ProbeSample, RawSample
 

@@ -20,8 +20,7 @@ from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.sinks import NarratedSink, make_watch_sink
 from iopstui.output.table import HEADER_EVERY
-from iopstui.output.watch.summary import watch_sentences, watch_summary
-from iopstui.output.watch.table import WatchTable, header, rows
+from iopstui.output.watch import WatchTable, header, rows, watch_sentences, watch_summary
 
 ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",))
 TWO = combine_targets(

@@ -31,7 +31,7 @@ from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.plain import PlainSink
 from iopstui.output.replay import replay_headless
-from iopstui.output.watch.summary import watch_sentences
+from iopstui.output.watch import watch_sentences
 
 VDA = Target(DEVICE, "/dev/vda", "vda", ("vda",))
 BEGIN = StepStarted(0.0, 1, "mixed-4k", "randrw 4k  QD 32 × 4 jobs", ("fio",), False)

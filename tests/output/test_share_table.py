@@ -22,8 +22,7 @@ from iopstui.output.jsonl import frame_object
 from iopstui.output.plain import PlainSink
 from iopstui.output.sinks import make_watch_sink
 from iopstui.output.table import TableSink
-from iopstui.output.watch.share_table import header, rows
-from iopstui.output.watch.summary import watch_sentences, watch_summary
+from iopstui.output.watch import share_header, share_rows, watch_sentences, watch_summary
 from iopstui.session.run_rows import RUN_COLUMNS, add_run_event, run_columns, run_table_rows
 
 TARGET = Target(DIRECTORY, "/mnt/n", None, (), "far away", "nfs4", "/mnt/n", share="srv:/export")
@@ -33,8 +32,8 @@ FRAME = replace(frame(4.0, {}, 2.0), share=SHARE)
 
 
 def test_a_second_has_rows_for_reads_writes_and_others() -> None:
-    read, write, other = rows(FRAME)
-    assert header().split()[2:] == [
+    read, write, other = share_rows(FRAME)
+    assert share_header().split()[2:] == [
         "op", "ops/s", "kB/s", "kB/op", "retrans%", "RTT", "exe", "queue", "err%",
     ]  # fmt: skip
     assert read.split()[2:] == [
@@ -42,11 +41,11 @@ def test_a_second_has_rows_for_reads_writes_and_others() -> None:
     ]  # fmt: skip
     assert write.split() == ["write", "0", "0", "–", "–", "–", "–", "–", "–"]
     assert other.split()[0] == "other" and other.split()[-1] == "20"
-    assert all(len(line) <= 80 for line in (header(), read, write, other))
+    assert all(len(line) <= 80 for line in (share_header(), read, write, other))
 
 
 def test_an_unmeasured_mount_has_a_row_of_dashes() -> None:
-    (row,) = rows(replace(FRAME, share=None))
+    (row,) = share_rows(replace(FRAME, share=None))
     assert row.split()[2:] == ["read", *["–"] * 8]
 
 
@@ -56,7 +55,7 @@ def test_a_watch_on_a_share_prints_the_share_table() -> None:
     for watch_frame in (replace(FRAME, seconds=None), FRAME, FRAME):
         sink.handle(FrameReady(watch_frame.t, watch_frame))
     sink.close()
-    assert out.getvalue().splitlines() == [header(), *rows(FRAME), *rows(FRAME)]
+    assert out.getvalue().splitlines() == [share_header(), *share_rows(FRAME), *share_rows(FRAME)]
 
 
 def test_json_csv_and_influx_have_the_same_figures() -> None:

@@ -18,7 +18,7 @@ from iopstui.output.csv_out import CsvSink
 from iopstui.output.plain import PlainSink
 from iopstui.output.sinks import make_watch_sink
 from iopstui.output.table import TableSink
-from iopstui.output.watch.summary import watch_sentences, watch_summary
+from iopstui.output.watch import watch_sentences, watch_summary
 from iopstui.session.run_rows import add_run_event, run_columns
 
 TARGET = Target(DIRECTORY, "/mnt/s", None, (), "far away", "cifs", "/mnt/s", share="//srv/data")

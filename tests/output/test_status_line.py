@@ -25,9 +25,8 @@ from iopstui.events import (
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, Variant
 from iopstui.output.experiment.sinks import ProgressReporter
-from iopstui.output.narration import Narrator
+from iopstui.output.narration import Narrator, ProgressShare, StatusLine, run_progress_text
 from iopstui.output.sinks import StatusSink, make_sink
-from iopstui.output.status_line import ProgressShare, StatusLine, run_progress_text
 
 MIB = 1 << 20
 

@@ -10,8 +10,8 @@ from iopstui.errors import UsageError
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, FILE, Target
-from iopstui.preflight import target_from_job as module
-from iopstui.preflight.target_from_job import target_named_by_job
+from iopstui.preflight import targets as module
+from iopstui.preflight.targets import target_named_by_job
 
 DEVICES = {name: BlockDevice(name, f"/dev/{name}", 7, 0, "loop", 1) for name in ("loop0", "loop1")}
 

@@ -45,7 +45,7 @@ from iopstui.safety.signals import StopSignals
 from iopstui.session.fio.fio_run import FIGURES_END_THERE
 from iopstui.session.live import LiveSession
 from iopstui.session.run_loop import RunLoop
-from iopstui.session.start_signal import StartSignal
+from iopstui.session.run_order import StartSignal
 from iopstui.session.tick.outcomes import NEVER_STEADY, outcome_event_text
 from iopstui.session.viewer import NOBODY
 

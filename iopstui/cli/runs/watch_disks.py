@@ -21,7 +21,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.watch.trigger import parse_trigger
 from iopstui.output.sinks import PLAIN, EventSink, make_watch_sink
-from iopstui.output.watch.summary import watch_sentences, watch_summary
+from iopstui.output.watch import watch_sentences, watch_summary
 from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.signals import StopSignals
 from iopstui.safety.streams import drop, drop_stuck

@@ -56,7 +56,7 @@ from iopstui.model.metrics.fields import BY_ID
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.output.status_line import RunProgress
+from iopstui.output.narration import RunProgress
 from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals

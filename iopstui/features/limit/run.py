@@ -17,7 +17,7 @@ from iopstui.features.limit.setup import command_line, plan_lines, require_whole
 from iopstui.format import print_line
 from iopstui.linux.roots import Roots
 from iopstui.model.experiment.verdict import Check, Verdict
-from iopstui.output.status_line import RunProgress
+from iopstui.output.narration import RunProgress
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals
 

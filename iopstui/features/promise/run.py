@@ -31,7 +31,7 @@ from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.experiment.verdict import Check, Verdict
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import OWN, READ, WRITE, Latency, VolumeClass
-from iopstui.output.status_line import RunProgress
+from iopstui.output.narration import RunProgress
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals
 from iopstui.text import printable

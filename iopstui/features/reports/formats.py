@@ -25,7 +25,6 @@ from iopstui.output.jsonl import clean
 if TYPE_CHECKING:
     from iopstui.events import ExpectationChecked
     from iopstui.features.reports.foreign import Source
-    from iopstui.features.reports.report_data import ReportData
     from iopstui.model.volumes.promised import PromisedFigures
 
 
@@ -109,7 +108,6 @@ def _csv(sources: Sequence[Source], options: ReportOptions) -> str:
 
 
 def _json(sources: Sequence[Source], options: ReportOptions) -> str:
-
     return json_text(_loaded(sources, options))
 
 

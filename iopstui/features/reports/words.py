@@ -31,7 +31,7 @@ from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.page.svg import HEAT_ROWS_PER_DECADE, heat_rows
 from iopstui.output.summary import FINAL_RANKS, FINAL_RATES, interruption, reconciliation, syncs_of
-from iopstui.output.watch.share_table import columns_of
+from iopstui.output.watch import columns_of
 from iopstui.recording import layout as form
 from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.tables import Column, Table, texts, titles

@@ -27,8 +27,7 @@ from iopstui.output.experiment.compare import (
 )
 from iopstui.output.experiment.sink import ExperimentCsv, ExperimentRows, ExperimentSink, JsonLines
 from iopstui.output.experiment.sweep import SweepJson, SweepTable, sweep_cells, sweep_results
-from iopstui.output.narration import Narrator
-from iopstui.output.status_line import share_progress_text
+from iopstui.output.narration import Narrator, share_progress_text
 from iopstui.text import printable
 
 

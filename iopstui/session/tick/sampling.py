@@ -36,8 +36,7 @@ from iopstui.model.samples import (
 )
 from iopstui.model.sources import Counters
 from iopstui.session.fio.current_run import CurrentRun
-from iopstui.session.hour_baseline import HourBaseline
-from iopstui.session.tick.conditions import ConditionsReader, with_arrays
+from iopstui.session.tick.conditions import ConditionsReader, HourBaseline, with_arrays
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.disk_use import UseWatch
 from iopstui.session.tick.drives import DriveReader

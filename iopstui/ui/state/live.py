@@ -44,6 +44,9 @@ from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.samples import DriveReading
+from iopstui.model.volumes.gauge import gauges, rate_limits
+from iopstui.model.volumes.promised import PromisedFigures
+from iopstui.model.volumes.volume import IOPS, THROUGHPUT
 from iopstui.session.run_rows import add_mark_event, add_run_event, run_outcome
 from iopstui.session.tick.outcomes import FAIL, PASS, worst_outcome
 from iopstui.text import printable
@@ -54,7 +57,6 @@ from iopstui.ui.state.second_history import DisplayedRun, HistoryEntry, SecondHi
 
 if TYPE_CHECKING:
     from iopstui.ui.state.experiment import ExperimentState
-    from iopstui.ui.state.volume import VolumeState
 
 FIO_IOPS, DEVICE_IOPS = "fio", "device"
 LATENCIES = ("p50", "p99", "p99.9")
@@ -534,3 +536,31 @@ def _total_s(before: int | None, fio: FioInterval) -> int | None:
     total = fio.elapsed_s + fio.eta_s
     rounded = 1 if fio.eta_s else 2
     return total if before is None or abs(total - before) > rounded else min(total, before)
+
+
+# The bought volume on the screen: the limits that charts draw, and the remaining credits.
+
+
+class VolumeState:
+    """``iops`` and ``mib`` are the limits of ``volumes`` volumes of one kind together, the lowest
+    first, for I/Os of the newest size. Credits are only counted for a single volume."""
+
+    def __init__(self, promised: PromisedFigures, volumes: int = 1) -> None:
+        self._promised, self._volumes = promised, max(1, volumes)
+        self._gauges = gauges(promised) if volumes <= 1 else ()
+        self.iops: tuple[float, ...] = ()
+        self.mib: tuple[float, ...] = ()
+
+    def feed(self, disk: DiskRates) -> None:
+        """Use the newest figures of the volume's device."""
+        self.iops = tuple(rate_limits(self._promised, IOPS, disk, self._volumes))
+        limits = rate_limits(self._promised, THROUGHPUT, disk, self._volumes)
+        self.mib = tuple(bytes_s / MIB for bytes_s in limits)
+        for gauge in self._gauges:
+            gauge.feed(disk)
+
+    @property
+    def text(self) -> str:
+        """The class, and what its credits allow."""
+        texts = [text for gauge in self._gauges if (text := gauge.text())]
+        return f"{self._promised.volume.name}{': ' if texts else ''}{'; '.join(texts)}"

@@ -42,7 +42,7 @@ from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals
 from iopstui.safety.tunables import queued_disks
 from iopstui.session.live import LiveSession
-from iopstui.session.start_signal import StartSignal
+from iopstui.session.run_order import StartSignal
 from iopstui.session.viewer import NOBODY, Viewer
 
 Object = dict[str, Any]

@@ -1,22 +1,174 @@
-"""Summary of a watch in at most 80 columns."""
+"""A watch as a live table of 80 columns, with the columns of iostat; and its summary."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TextIO
 
 from iopstui import format as units
+from iopstui.events import Event, FrameReady
+from iopstui.model.block.target import Layer, Target
 from iopstui.model.cgroups.rates import USE
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.metrics.shares import OperationRates
+from iopstui.model.figures.latency import RANKS
+from iopstui.model.metrics.frame import PARTIAL, Frame
+from iopstui.model.metrics.probe import RequestStats
+from iopstui.model.metrics.shares import NFS_PROTOCOL, SMB_PROTOCOL, OperationRates
 from iopstui.model.watch.totals import DiskTotal, FindingCount, GroupTotal, WatchTotals
+from iopstui.output.narration import Narrator
 from iopstui.output.plain import answer_sentence
-from iopstui.output.watch.share_table import columns_of
-from iopstui.tables import head_line, row_line
+from iopstui.output.table import BELOW, HEADER_EVERY, QUEUE, RATES, discard_rows
+from iopstui.tables import Column, head_line, line, row_line, texts
 from iopstui.text import printable
 
+NAME_WIDTH = 10
+LEFT_WIDTH = 17 + 1 + NAME_WIDTH
+"""Columns left of the figures: two times and a name."""
+
+
+class FrameTable:
+    """Prints rows of each frame below ``head``, which is repeated. Passes ``BrokenPipeError``
+    on."""
+
+    def __init__(
+        self, out: TextIO, err: TextIO, head: str, rows_of: Callable[[Frame], list[str]]
+    ) -> None:
+        self._out = out
+        self._narrator = Narrator(err)
+        self._head, self._rows_of = head, rows_of
+        self._lines = 0
+        self._has_rows = False
+
+    def handle(self, event: Event) -> None:
+        if not isinstance(event, FrameReady):
+            self._narrator.handle(event)
+        # the first sample has nothing to subtract from it; the watch's last part of a second is in
+        # the totals
+        elif event.frame.seconds and (PARTIAL not in event.frame.flags or not self._has_rows):
+            self._frame(event.frame)
+
+    def close(self) -> None:
+        self._out.flush()
+        self._narrator.close()
+
+    def _frame(self, frame: Frame) -> None:
+        self._has_rows = True
+        if self._lines == 0 or self._lines >= HEADER_EVERY:
+            self._lines = 0
+            units.print_line(self._head, self._out)
+        rows = self._rows_of(frame)
+        self._lines += len(rows)
+        units.print_line("\n".join(rows), self._out)
+
+
+class WatchTable(FrameTable):
+    """One row per frame; for several disks their sum and one row each. ``probed``: the probe's
+    latencies replace the awaits."""
+
+    def __init__(self, out: TextIO, err: TextIO, target: Target, probed: bool = False) -> None:
+        super().__init__(out, err, header(probed), lambda frame: rows(frame, target, probed))
+
+
+def header(probed: bool = False) -> str:
+    """The line above the rows."""
+    waits = _PROBED if probed else _AWAITS
+    return f"{'UTC':>8} {'time':>8} {'disk':>{NAME_WIDTH}} {head_line((*_RATES, *waits, *QUEUE))}"
+
+
+def rows(frame: Frame, target: Target, probed: bool = False) -> list[str]:
+    """Return a frame in at most 80 columns, then a row for each further device."""
+    several = len(target.devices_below) > 1
+    combined = frame.combined(target.opened) if target.opened else None
+    when = (units.utc(frame.wall_ms) or "")[11:19]
+    times = f"{when:>8} {units.clock(frame.t):>8}"
+    width = LEFT_WIDTH - len(times) - 1  # hundreds of hours are wider
+    first = f"{times} {units.cut(printable(target.name), width):>{width}}"
+    lines = [_row(first, combined, frame, target.opened, probed), *discard_rows(combined)]
+    for layer in target.layers if several else target.layers[1:]:
+        title = f"{units.cut(_layer(layer), LEFT_WIDTH):>{LEFT_WIDTH}}"
+        lines.append(_row(title, frame.disks.get(layer.name), frame, (layer.name,), probed))
+    return lines
+
+
+def _layer(layer: Layer) -> str:
+    return f"{BELOW * bool(layer.under)}{printable(layer.name)}"
+
+
+def _row(
+    title: str, disk: DiskRates | None, frame: Frame, names: Sequence[str], probed: bool
+) -> str:
+    cells = [*texts(_RATES, disk)]
+    cells += texts(_PROBED, _probe(frame, names)) if probed else texts(_AWAITS, disk)
+    cells += texts(QUEUE, disk)
+    return f"{title} {line((*_RATES, *_AWAITS, *QUEUE), cells)}"
+
+
+def _probe(frame: Frame, names: Sequence[str]) -> RequestStats | None:
+    return frame.probe.combined(names) if frame.probe else None
+
+
+_RATES = (*RATES, DiskRates.r_bytes_s.column(), DiskRates.w_bytes_s.column())
+_AWAITS = (DiskRates.r_await.column(), DiskRates.w_await.column())
+_PROBED = tuple(RANKS[name].column("device", title=f"dev {name}") for name in ("p50", "p99"))
+
+
+# A watch of an NFS or SMB mount as a live table of 80 columns: in each second a row for READ, one
+# for WRITE and one for all other operations; for NFS with nfsiostat's columns.
+
+
+COLUMNS = (
+    *(row.column(width=5) for row in (
+        OperationRates.ops_s, OperationRates.kb_s, OperationRates.kb_op)),
+    OperationRates.retrans_percent.column(width=8),
+    OperationRates.rtt.column(title="RTT", width=7),
+    OperationRates.exe.column(width=7),
+    OperationRates.queue.column(width=7),
+    OperationRates.errors_percent.column(title="err%", width=4),
+)  # fmt: skip
+SMB_COLUMNS = (*COLUMNS[:3], COLUMNS[-1], OperationRates.latency.column())
+"""What the SMB client counts; ``latency`` is of all shares on the connection."""
+
+
+def columns_of(protocol: str) -> tuple[Column, ...]:
+    """The columns of "NFS" or "SMB"."""
+    return SMB_COLUMNS if protocol == SMB_PROTOCOL else COLUMNS
+
+
+class ShareTable(FrameTable):
+    """READ, WRITE and the other operations of each frame."""
+
+    def __init__(self, out: TextIO, err: TextIO, target: Target) -> None:
+        columns = columns_of(SMB_PROTOCOL if target.smb_shares else NFS_PROTOCOL)
+        super().__init__(out, err, share_header(columns), partial(share_rows, columns=columns))
+
+
+def share_header(columns: Sequence[Column] = COLUMNS) -> str:
+    """The line above the rows."""
+    return f"{'UTC':>8} {'time':>8} {'op':>5} {head_line(columns)}"
+
+
+def share_rows(frame: Frame, columns: Sequence[Column] = COLUMNS) -> list[str]:
+    """READ, WRITE and the other operations of a frame; one row of dashes where the mount was not
+    measured."""
+    share = frame.share
+    operations: dict[str, OperationRates | None] = {"read": None}
+    if share is not None:
+        operations = {"read": share.read, "write": share.write, "other": share.other}
+    times = f"{(units.utc(frame.wall_ms) or '')[11:19]:>8} {units.clock(frame.t):>8}"
+    cells = []
+    for name, operation in operations.items():
+        cells.append(f"{times} {name:>5} {line(columns, texts(columns, operation))}")
+        times = " " * len(times)
+    return cells
+
+
+# Summary of a watch in at most 80 columns.
+
+
 WIDTH = 80
-NAME_WIDTH = 16
+DISK_WIDTH = 16
 MAX_GROUPS, GROUP_WIDTH = 10, 34
 NOT_OF_DISKS = "* longer than these disks' requests: another disk, a limit, a server, io_uring"
 MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
@@ -143,12 +295,12 @@ def _disks(totals: WatchTotals) -> Iterator[str]:
     if not totals.disks:
         return
     groups = "".join(f"{name:^12}" for name in (DiskRates.r_s.name, DiskRates.w_s.name, "MiB/s"))
-    yield f"{'':{NAME_WIDTH}}{groups} {head_line([row.column() for row in _MEANS])}"
+    yield f"{'':{DISK_WIDTH}}{groups} {head_line([row.column() for row in _MEANS])}"
     pairs = " ".join([f"{'mean':>5} {'max':>5}"] * 3)
     means = head_line([row.column(title="mean") for row in _MEANS])
-    yield f"{'disk':{NAME_WIDTH}} {pairs} {means}"
+    yield f"{'disk':{DISK_WIDTH}} {pairs} {means}"
     for name, disk in totals.disks.items():
-        yield f"{units.cut(printable(name), NAME_WIDTH):{NAME_WIDTH}} {_cells(disk)}"
+        yield f"{units.cut(printable(name), DISK_WIDTH):{DISK_WIDTH}} {_cells(disk)}"
     for name in totals.disks:
         missing = totals.missing_s(name)
         if missing > 0.5:

@@ -1,1 +1,0 @@
-"""A watch as text: a live table and the summary at its end."""
