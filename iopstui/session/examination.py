@@ -27,8 +27,13 @@ from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.siblings import SiblingWatch
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
-from iopstui.session.tick.conditions import FIRST_AT_S, ConditionsReader, HourBaseline, with_arrays
-from iopstui.session.tick.disk_use import UseWatch
+from iopstui.session.tick.readers import (
+    FIRST_AT_S,
+    ConditionsReader,
+    HourBaseline,
+    UseWatch,
+    with_arrays,
+)
 
 if TYPE_CHECKING:
     from iopstui.linux.probe.bpf_probe import BpfProbe

@@ -9,7 +9,7 @@ import pytest
 from iopstui.cli.program import main
 from iopstui.errors import EXIT_VERDICT
 from iopstui.model.samples import DriveReading
-from iopstui.session.tick.drives import DriveReader
+from iopstui.session.tick.readers import DriveReader
 
 BEGAN = {"kelvin": 310, "media_errors": 3, "units_read": 0}
 

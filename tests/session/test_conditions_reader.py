@@ -18,7 +18,7 @@ from iopstui.linux.machine import conditions
 from iopstui.linux.process import process_io
 from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.findings.conditions import ProcessLoad, Temperature
-from iopstui.session.tick.conditions import ConditionsReader
+from iopstui.session.tick.readers import ConditionsReader
 
 
 @pytest.fixture

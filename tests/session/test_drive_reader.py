@@ -15,8 +15,8 @@ from iopstui.linux.nvme import health
 from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.samples import DriveReading
-from iopstui.session.tick import drives
-from iopstui.session.tick.drives import INTERVAL_S, DriveReader
+from iopstui.session.tick import readers
+from iopstui.session.tick.readers import INTERVAL_S, DriveReader
 
 TREE = ("nvme0n1",)
 
@@ -109,7 +109,7 @@ def test_a_hung_drive_holds_up_neither_the_session_nor_its_end(
     drive: Drive,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(drives, "LAST_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(readers, "LAST_TIMEOUT_S", 0.01)
     drive.go.clear()
     reader.start_if_due(0.0, devices, TREE)
     assert drive.asked.wait(60)

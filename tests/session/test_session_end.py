@@ -18,7 +18,7 @@ from iopstui.events import Event, Notice, SessionEnded
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.session.live import LiveSession
-from iopstui.session.tick import conditions
+from iopstui.session.tick import readers
 
 
 def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,9 +70,9 @@ def test_the_usual_of_this_hour_is_left_out_where_memory_is_short(
 
     uncaught: list[threading.ExceptHookArgs] = []
     monkeypatch.setattr(threading, "excepthook", uncaught.append)
-    monkeypatch.setattr(conditions, "feature_modules", fails)
-    hours = conditions.HourBaseline(Roots())
-    hours.ask(conditions.FIRST_AT_S, 0.0, {})
+    monkeypatch.setattr(readers, "feature_modules", fails)
+    hours = readers.HourBaseline(Roots())
+    hours.ask(readers.FIRST_AT_S, 0.0, {})
     assert hours._thread is not None
     hours._thread.join(10)
     assert not hours.medians and [one.exc_value for one in uncaught] == [error] * (not is_limit)

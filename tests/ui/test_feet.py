@@ -8,7 +8,7 @@ import pytest
 
 from iopstui.features.lessons.screen import list as lessons
 from iopstui.ui.core.modal import Hint
-from iopstui.ui.dialogs import jobs, live_rows, option, questions, runs, settings
+from iopstui.ui.dialogs import jobs, live_rows, questions, runs, settings
 from iopstui.ui.experiment import form
 from iopstui.ui.home import screen as home
 
@@ -22,7 +22,7 @@ BOX = 4
         questions.CHOICE_HINTS,
         jobs.HINTS,
         live_rows.HINTS,
-        option.HINTS,
+        questions.OPTION_HINTS,
         home.FOOTER_HINTS,
         questions.PROMPT_HINTS,
         runs.HINTS,

@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.dialogs.option import OptionPrompt
+from iopstui.ui.dialogs.questions import OptionPrompt
 
 
 def prompt_value(app: IopstuiApp) -> str:

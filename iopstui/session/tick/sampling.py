@@ -36,13 +36,17 @@ from iopstui.model.samples import (
 )
 from iopstui.model.sources import Counters
 from iopstui.session.fio.current_run import CurrentRun
-from iopstui.session.tick.conditions import ConditionsReader, HourBaseline, with_arrays
 from iopstui.session.tick.context import Context
-from iopstui.session.tick.disk_use import UseWatch
-from iopstui.session.tick.drives import DriveReader
 from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tick.overhead import GuardTime, OverheadMonitor
 from iopstui.session.tick.probe import SessionProbe
+from iopstui.session.tick.readers import (
+    ConditionsReader,
+    DriveReader,
+    HourBaseline,
+    UseWatch,
+    with_arrays,
+)
 from iopstui.session.viewer import Viewer
 
 LATE_FACTOR = 1.5

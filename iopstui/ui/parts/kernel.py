@@ -165,7 +165,7 @@ class KernelKeys(Part):
     # -- options of the job
 
     def option(self) -> None:
-        from iopstui.ui.dialogs.option import OptionPrompt
+        from iopstui.ui.dialogs.questions import OptionPrompt
 
         changed = " ".join(f"{key}={value}" for key, value in self._jobs.overrides.items())
         note = OPTION_HELP + (f" Changed so far: {changed}" if changed else "")

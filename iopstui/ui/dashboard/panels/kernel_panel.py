@@ -4,18 +4,20 @@ at the end the devices that are below several."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from rich.style import Style
 
 from iopstui import format as f
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.figures.disk import DiskRates
+from iopstui.model.figures.figure import Figure
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import combined_figure, warnings_of
+from iopstui.model.metrics.shares import OperationRates, Share, SmbClient
 from iopstui.model.samples import DriveReading
 from iopstui.text import printable
-from iopstui.ui.dashboard.panels import share_panel, waits_bar
+from iopstui.ui.dashboard.panels import waits_bar
 from iopstui.ui.draw.rows import Line, Piece, Row, Table, cells, message, pad, rule, table_for, wrap
 from iopstui.ui.draw.style import (
     BOLD,
@@ -53,7 +55,7 @@ COLUMNS = (
 def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
     """For the border of its box: how busy the busiest device is."""
     if is_share(target):
-        return share_panel.value(state)
+        return share_value(state)
     frame = state.frame
     disks = [frame.disks.get(name) for name in target.devices_below] if frame is not None else []
     utils = [disk.util for disk in disks if disk is not None and disk.util is not None]
@@ -70,7 +72,7 @@ def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
 def rows(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
     """The panel: one row for each of the target's devices and each device below; the last row, if
     it fits, shows where the I/Os in flight are."""
-    source = share_panel.source(target) if is_share(target) else "/proc/diskstats"
+    source = share_source(target) if is_share(target) else "/proc/diskstats"
     title = rule(
         width, charset, (box_title(target), BOLD), (f", this second ({source})", DIM),
         right=((f"{f.MISSING} = no such request", DIM),),
@@ -94,7 +96,7 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
 def row_count(target: Target) -> int:
     """How many rows the panel has for figures."""
     if is_share(target):
-        return share_panel.row_count(target)
+        return share_row_count(target)
     return len(target.layers) + (len(target.devices_below) > 1)
 
 
@@ -104,7 +106,7 @@ def is_share(target: Target) -> bool:
 
 
 def box_title(target: Target) -> str:
-    return share_panel.title(target) if is_share(target) else "Device (iostat)"
+    return share_title(target) if is_share(target) else "Device (iostat)"
 
 
 def _label(layer: Layer) -> str:
@@ -115,7 +117,7 @@ def _label(layer: Layer) -> str:
 
 def _body(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
     if is_share(target):
-        return share_panel.rows(state, target, width, charset)
+        return share_rows(state, target, width, charset)
     if not target.devices_below:
         why = printable(target.no_device) or "this target has no block device"
         return wrap(width, charset, f"No disk figures: {why}.", None)
@@ -241,3 +243,105 @@ def _pieces(readings: Mapping[str, DriveReading]) -> Iterator[Piece]:
 def _age(seconds: float) -> Iterator[Piece]:
     if seconds > OLD_S:
         yield f"read {f.clock(seconds)} ago", WARNING
+
+
+# Figures of the target's NFS or SMB mount in the same second, for READ, WRITE and all other
+# operations, and how the mount is mounted. Those of NFS are nfsiostat's.
+
+
+SHARE_ROWS = 4
+"""READ, WRITE, the others, and the mount's options."""
+SHARE_LABEL = 7
+
+
+def _if_any(figure: Figure) -> Callable[[OperationRates], Style | None]:
+    return lambda row: WARNING if figure.value(row) else None
+
+
+SHARE_COLUMNS = (
+    OperationRates.ops_s.screen_column(DEVICE),
+    OperationRates.kb_s.screen_column(),
+    OperationRates.kb_op.screen_column(),
+    OperationRates.resent.screen_column(style_of=_if_any(OperationRates.resent)),
+    OperationRates.rtt.screen_column(title="avg RTT"),
+    OperationRates.exe.screen_column(title="avg exe"),
+    OperationRates.queue.screen_column(title="avg queue"),
+    OperationRates.n_errors.screen_column(style_of=_if_any(OperationRates.n_errors)),
+)
+SMB_COLUMNS = (*SHARE_COLUMNS[:3], SHARE_COLUMNS[-1], OperationRates.latency.screen_column())
+
+
+def share_title(target: Target) -> str:
+    return "Share (SMB)" if target.smb_shares else "Share (nfsiostat)"
+
+
+def share_source(target: Target) -> str:
+    return "/proc/fs/cifs/Stats" if target.smb_shares else "/proc/self/mountstats"
+
+
+def share_row_count(target: Target) -> int:
+    """How many rows it has for figures; SMB has one for the client's state."""
+    return SHARE_ROWS + bool(target.smb_shares)
+
+
+def share_value(state: LiveState) -> list[Piece]:
+    """For the border of its box: requests sent per second, of all operations."""
+    share = state.frame.share if state.frame is not None else None
+    if share is None:
+        return []
+    return [("RPC/s " if share.smb is None else "SMB/s ", DIM), (f.number(share.ops_s), BOLD)]
+
+
+def share_rows(state: LiveState, target: Target, width: int, charset: Charset) -> list[Row]:
+    frame = state.frame
+    if frame is None or frame.seconds is None:
+        return [message(width, charset, state.why_no_rates)]
+    mount = message(width, charset, _mount_text(target))
+    share = frame.share
+    if share is None:
+        return [*wrap(width, charset, _why_missing(target), None), mount]
+    table: Table[OperationRates] = Table(
+        SHARE_COLUMNS if share.smb is None else SMB_COLUMNS, SHARE_LABEL, width, charset
+    )
+    body = [table.header("op")]
+    body += [table.row(name, rates) for name, rates in _operations(share)]
+    if share.smb is not None:
+        body.append(message(width, charset, _client_state_text(share.smb)))
+    return [*body, mount]
+
+
+def _why_missing(target: Target) -> str:
+    if not target.smb_shares:
+        return "The mount was not measured in this second."
+    return (
+        "Not measured in this second: /proc/fs/cifs/Stats does not have the share, or its counters "
+        "began again."
+    )
+
+
+def _client_state_text(smb: SmbClient) -> str:
+    """The client's state, and the scope of the latencies."""
+    lost = f"{smb.disconnected} disconnected · " if smb.disconnected else ""
+    slow = f" · {smb.slow} slow" if smb.slow else ""
+    state = f"{lost}in flight {_count(smb.in_flight)} · reconnects {_count(smb.reconnects)}{slow}"
+    if smb.clock_ms is None:
+        return f"{state} · no latency: kernel without CIFS_STATS2, or SMB 1"
+    sources = "the connection" if smb.shares == 1 else f"all {smb.shares} shares of the connection"
+    return f"{state} · latency of {sources}, clock {smb.clock_ms:g} ms"
+
+
+def _count(number: int | None) -> str:
+    return f.MISSING if number is None else str(number)
+
+
+def _operations(share: Share) -> Iterator[tuple[str, OperationRates]]:
+    yield "read", share.read
+    yield "write", share.write
+    yield "other", share.other
+
+
+def _mount_text(target: Target) -> str:
+    """The export and the options of the first mount, and how many more there are."""
+    first = next(place for place in target.places if place.mountpoint in target.shares)
+    more = f" and {len(target.shares) - 1} more" if len(target.shares) > 1 else ""
+    return printable(f"{first.share}{more} · {first.mount_options}")
