@@ -16,9 +16,7 @@ from iopstui.ui.state.live import LATENCIES
 
 
 def heat_map(charset: Charset = UTF8, width: int = 80, height: int = 20) -> HeatMap:
-    curves = tuple(
-        Curve(name, name, plotting.LINE, "x", P50, "--", "max") for name in reversed(LATENCIES)
-    )
+    curves = tuple(Curve(name, name, plotting.LINE, P50, "max") for name in reversed(LATENCIES))
     heat = HeatMap(ChartSpec("heat", "latency", curves, True, axis_latency, 6), charset)
     heat.place(Box(0, 0, width, height))
     return heat

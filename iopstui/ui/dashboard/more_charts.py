@@ -24,11 +24,9 @@ class MoreCharts:
     """Two charts in one region, over the same time as the others."""
 
     def __init__(self, charset: Charset) -> None:
-        line = "⠒⠒" if charset.line == "braille" else charset.line * 2
-        point = "⠂⠐" if charset.line == "braille" else charset.points[0] * 2
-        queue = Curve(QUEUE, QUEUE, plotting.LINE, charset.line, DEVICE, line)
-        write = Curve(WRITE_MIB, "write", plotting.POINTS, charset.points[0], P99, point)
-        read = Curve(READ_MIB, "read", plotting.LINE, charset.line, P50, line)
+        queue = Curve(QUEUE, QUEUE, plotting.LINE, DEVICE)
+        write = Curve(WRITE_MIB, "write", plotting.POINTS, P99)
+        read = Curve(READ_MIB, "read", plotting.LINE, P50)
         self.charts = [
             Chart(ChartSpec("queue", "device queue", (queue,), False, f.axis_number, 0), charset),
             Chart(

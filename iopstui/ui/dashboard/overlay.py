@@ -19,22 +19,18 @@ COMPARED_FIGURES = {"iops": (FIO_IOPS, "mean"), "p99": ("p99", MAX)}
 """Compared figures, and how several samples of one dot are merged."""
 
 
-def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
-    line = "⠒⠒" if charset.line == "braille" else charset.line * 2
-    point = charset.points[0] * 2 if charset.line != "braille" else "⠂⠐"
-
-    def curves(of: str) -> tuple[Curve, Curve]:
-        # without braille the characters tell them apart
-        second = charset.line if charset.line == "braille" else charset.points[0]
-        return (
-            Curve(f"{of} 1", "", plotting.POINTS, second, DEVICE, point, COMPARED_FIGURES[of][1]),
-            Curve(f"{of} 0", "", plotting.LINE, charset.line, FIO, line, COMPARED_FIGURES[of][1]),
-        )
-
+def _curves(of: str) -> tuple[Curve, Curve]:
+    merge = COMPARED_FIGURES[of][1]
     return (
-        ChartSpec("over-iops", "IOPS", curves("iops"), False, f.axis_number, 8),
-        ChartSpec("over-p99", "p99", curves("p99"), True, f.axis_latency, 8),
+        Curve(f"{of} 1", "", plotting.POINTS, DEVICE, merge),
+        Curve(f"{of} 0", "", plotting.LINE, FIO, merge),
     )
+
+
+SPECS = (
+    ChartSpec("over-iops", "IOPS", _curves("iops"), False, f.axis_number, 8),
+    ChartSpec("over-p99", "p99", _curves("p99"), True, f.axis_latency, 8),
+)
 
 
 class Overlay:
@@ -42,7 +38,7 @@ class Overlay:
 
     def __init__(self, charset: Charset) -> None:
         self.steps: tuple[int, ...] = ()
-        self.charts = [Chart(spec, charset) for spec in _specs(charset)]
+        self.charts = [Chart(spec, charset) for spec in SPECS]
         self._history = History([f"{of} {at}" for of in COMPARED_FIGURES for at in (0, 1)])
         self._history_key: object = None
         self._window = TimeWindow()

@@ -47,18 +47,14 @@ JOB_WIDTH = 90
 """Columns of the job if it is in one line with the device."""
 
 
-def chart_specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
+def chart_specs(device: str) -> tuple[ChartSpec, ChartSpec]:
     """The charts of IOPS and of fio's latency; ``device`` is the label of the device's curve."""
-    braille = charset.line == "braille"
-    line = "⠒⠒" if braille else charset.line * 2
-    second = "⠂⠐" if braille else charset.points[0] * 2
-    third = "⠁⠈" if braille else charset.points[1] * 2
     rates = ChartSpec(
         "iops",
         "IOPS",
         (
-            Curve(DEVICE_IOPS, device, plotting.AREA, charset.line, DEVICE, charset.area * 2),
-            Curve(FIO_IOPS, "fio", plotting.LINE, charset.line, FIO, line),
+            Curve(DEVICE_IOPS, device, plotting.AREA, DEVICE),
+            Curve(FIO_IOPS, "fio", plotting.LINE, FIO),
         ),
         log=False,
         unit=f.axis_number,
@@ -68,9 +64,9 @@ def chart_specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
         "latency",
         "latency",
         (
-            Curve("p99.9", "p99.9", plotting.POINTS, charset.points[1], P999, third, "max"),
-            Curve("p99", "p99", plotting.POINTS, charset.points[0], P99, second, "max"),
-            Curve("p50", "p50", plotting.LINE, charset.line, P50, line),
+            Curve("p99.9", "p99.9", plotting.FINE_POINTS, P999, "max"),
+            Curve("p99", "p99", plotting.POINTS, P99, "max"),
+            Curve("p50", "p50", plotting.LINE, P50),
         ),
         log=True,
         unit=f.axis_latency,
@@ -82,18 +78,18 @@ def chart_specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
 FIO_LATENCY, DEVICE_LATENCY, AWAIT = "fio", "device", "await"
 
 
-def _other_latencies(latency: ChartSpec, charset: Charset) -> dict[str, ChartSpec]:
+def _other_latencies(latency: ChartSpec) -> dict[str, ChartSpec]:
     """The charts that replace that of fio's percentiles: with the probe, one that shows the
     device's beside them; without job and probe, one with the means from /proc/diskstats."""
     p999, p99, p50 = latency.curves
     device = (
         replace(p999, name="device p99", label="device p99", style=DEVICE),
         replace(p99, label="fio p99"),
-        Curve("device p50", "device p50", plotting.LINE, charset.line, DEVICE, p50.sample),
+        Curve("device p50", "device p50", plotting.LINE, DEVICE),
         replace(p50, label="fio p50"),
     )
     waits = tuple(
-        Curve(name, name, plotting.LINE, charset.line, style, p50.sample)
+        Curve(name, name, plotting.LINE, style)
         for name, style in zip(reversed(AWAITS), (P99, DEVICE), strict=True)
     )
     return {
@@ -205,8 +201,8 @@ class Dashboard(CanvasScreen):
     def _make_charts(self, several: bool) -> None:
         """Charts, heat maps and overlays; ``several`` devices are measured together."""
         charset = self.charset
-        rates, latency = chart_specs(charset, "devices" if several else "device")
-        other_specs = _other_latencies(latency, charset)
+        rates, latency = chart_specs("devices" if several else "device")
+        other_specs = _other_latencies(latency)
         self._latencies = {FIO_LATENCY: Chart(latency, charset)}
         self._latencies |= {name: Chart(spec, charset) for name, spec in other_specs.items()}
         self._latency_source = FIO_LATENCY

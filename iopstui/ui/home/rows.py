@@ -399,12 +399,9 @@ def _chart(
 ) -> Chart:
     """A chart of two curves, each given as a label and its series; await has a logarithmic
     scale."""
-    braille = charset.line == "braille"
-    line = "⠒⠒" if braille else charset.line * 2
-    points = "⠂⠐" if braille else charset.points[0] * 2
     curves = (
-        Curve(writes[1], writes[0], plotting.POINTS, charset.points[0], P99, points),
-        Curve(reads[1], reads[0], plotting.LINE, charset.line, P50, line),
+        Curve(writes[1], writes[0], plotting.POINTS, P99),
+        Curve(reads[1], reads[0], plotting.LINE, P50),
     )
     is_await = reads[1] == R_AWAIT
     axis = f.axis_latency if is_await else f.axis_number

@@ -400,9 +400,7 @@ class SideCharts(Canvas):
     def __init__(self, state: Callable[[], LiveState], charset: Charset) -> None:
         super().__init__()
         self._state = state
-        self._rates, self._latency = (
-            Chart(spec, charset) for spec in chart_specs(charset, "device")
-        )
+        self._rates, self._latency = (Chart(spec, charset) for spec in chart_specs("device"))
         self._window = TimeWindow()
         for chart in (self._rates, self._latency):
             self.add(chart.widgets())

@@ -42,10 +42,19 @@ class Curve:
     name: str
     label: str
     kind: str
-    marker: str
     style: Style
-    sample: str
     merge: str = "mean"
+
+    def marker(self, charset: Charset) -> str:
+        """The character of its dots, or "braille"."""
+        of_points = {plotting.POINTS: charset.points[0], plotting.FINE_POINTS: charset.points[1]}
+        return of_points.get(self.kind, charset.line)
+
+    def sample(self, charset: Charset) -> Piece:
+        """What stands beside its name."""
+        marker = charset.area if self.kind == plotting.AREA else self.marker(charset)
+        text = plotting.BRAILLE_SAMPLES[self.kind] if marker == plotting.BRAILLE else marker * 2
+        return text, self.style
 
 
 @dataclass(frozen=True)
@@ -375,7 +384,7 @@ class Chart:
 
     def _series(self, data: Sequence[Sequence[float | None]]) -> list[plotting.Series]:
         return [
-            plotting.Series(values, curve.kind, curve.marker, curve.style)
+            plotting.Series(values, curve.kind, curve.marker(self._charset), curve.style)
             for values, curve in zip(data, self.spec.curves, strict=True)
         ]
 
@@ -390,7 +399,7 @@ class Chart:
             if not value and any(values):
                 continue  # nothing measures it now
             more: list[Piece] = [
-                (f"  {curve.label} ", DIM), (curve.sample, curve.style), (f" {value:<6}", None)
+                (f"  {curve.label} ", DIM), curve.sample(self._charset), (f" {value:<6}", None)
             ]  # fmt: skip
             # a curve that does not fit here has its name at its end
             if self.spec.right and sum(cell_len(t) for t, _ in pieces + more) > self._box.width - 4:
@@ -407,7 +416,7 @@ class Chart:
                 if self.spec.right:  # its name is at its end, in the same colour
                     value_pieces.append((f"{curve.label} ", curve.style))
                 else:
-                    value_pieces += [(curve.sample, curve.style), (f" {curve.label} ", DIM)]
+                    value_pieces += [curve.sample(self._charset), (f" {curve.label} ", DIM)]
                 value_pieces.append((f"{value:>6}", BOLD))
         if note:
             value_pieces = [*note, *([("  ", None), *value_pieces] if value_pieces else ())]

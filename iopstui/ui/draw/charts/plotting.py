@@ -23,7 +23,9 @@ from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import BORDER, CURSOR, Charset
 
 TILE_COLUMNS = 12
-LINE, POINTS, AREA = "line", "points", "area"
+LINE, POINTS, FINE_POINTS, AREA = "line", "points", "fine points", "area"
+BRAILLE_SAMPLES = {LINE: "⠒⠒", POINTS: "⠂⠐", FINE_POINTS: "⠁⠈"}
+"""What a curve of each kind looks like, for its name."""
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _BRAILLE = 0x2800
 
@@ -59,8 +61,8 @@ def load_plotext() -> Any:
 @dataclass(frozen=True, slots=True)
 class Series:
     """A line of a chart: a value for every dot of the time axis, ``None`` where it has a gap.
-    ``kind`` is LINE, POINTS (a dotted line) or AREA (filled down to the axis). ``marker`` is
-    "braille" or a single character. Later series are drawn over earlier ones."""
+    ``kind`` is LINE, POINTS or FINE_POINTS (dotted lines) or AREA (filled down to the axis).
+    ``marker`` is "braille" or a single character. Later series are drawn over earlier ones."""
 
     values: Sequence[float | None]
     kind: str
