@@ -38,6 +38,13 @@ def seconds(text: str, low: float, high: float) -> float:
     return value
 
 
+def whole_number(text: str, low: int, high: int, meaning: str = "") -> int:
+    """A whole number from ``low`` to ``high``; ``meaning`` is what an error says that it is not."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9 and low <= int(text) <= high):
+        raise ArgumentTypeError(f"{text!r} is not {meaning or f'a number from {low} to {high}'}")
+    return int(text)
+
+
 def settle(text: str) -> float:
     """The settle time of a run."""
     return seconds(text, 0, 3600)
@@ -76,26 +83,18 @@ def speed(text: str) -> float:
 
 def repeats(text: str) -> int:
     """The number of runs of each variant."""
-    if not text.isdecimal() or not 2 <= int(text) <= 1000:
-        raise ArgumentTypeError(
-            f"{text!r} is not a number from 2 to 1000 (with one run of each, a difference may be "
-            "chance)"
-        )
-    return int(text)
+    meaning = "a number from 2 to 1000 (with one run of each, a difference may be chance)"
+    return whole_number(text, 2, 1000, meaning)
 
 
 def sweep_repeats(text: str) -> int:
     """Number of runs of every sweep point."""
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
-    return int(text)
+    return whole_number(text, 1, 1000)
 
 
 def seed(text: str) -> int:
     """A number that chance begins with."""
-    if text.isascii() and text.isdecimal() and len(text) <= 9:
-        return int(text)
-    raise ArgumentTypeError(f"{text!r} is not a whole number of at most nine digits")
+    return whole_number(text, 0, 999_999_999, "a whole number of at most nine digits")
 
 
 def percentage(text: str) -> float:
@@ -132,9 +131,7 @@ def target_part(text: str) -> TargetPart:
 
 def rotation(text: str) -> int:
     """A number of places in the list of hosts."""
-    if not (text.isascii() and text.isdecimal() and 1 <= len(text) <= 5 and int(text)):
-        raise ArgumentTypeError(f"{text!r} is not a number of hosts, such as 1")
-    return int(text)
+    return whole_number(text, 1, 99_999, "a number of hosts, such as 1")
 
 
 def budget(text: str) -> int:
@@ -170,9 +167,7 @@ def lead_time(text: str) -> float:
 
 def nice_value(text: str) -> int:
     """A nice value that any user may set."""
-    if text.isdecimal() and int(text) <= 19:
-        return int(text)
-    raise ArgumentTypeError(f"{text!r} is not a number from 0 to 19")
+    return whole_number(text, 0, 19)
 
 
 def cpus(text: str) -> tuple[int, ...]:
@@ -187,9 +182,7 @@ def cpus(text: str) -> tuple[int, ...]:
 
 def port(text: str) -> int:
     """A port number; 0 for any."""
-    if text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) < 1 << 16:
-        return int(text)
-    raise ArgumentTypeError(f"{text!r} is not a port number from 0 to 65535")
+    return whole_number(text, 0, 65535, "a port number from 0 to 65535")
 
 
 def new_file(text: str) -> str:

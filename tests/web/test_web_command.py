@@ -28,7 +28,7 @@ Refused = Callable[[], object]
         (("replay", "lines"), "cannot show the recording of a fleet"),
         (("live", ".", "--port", "80"), "it belongs before live"),
         (("replay", "demo", "--host=0.0.0.0"), "it belongs before replay"),
-        (("--port", "65536", "replay", "demo"), "not a number from 0 to 65535"),
+        (("--port", "65536", "replay", "demo"), "not a port number from 0 to 65535"),
         (("--viewers", "0", "replay", "demo"), "not a number from 1 to 64"),
         (("--viewers-cpu", "9999", "replay", "demo"), "may not use CPU 9999"),
         (("--host", "192.0.2.1", "--port", "0", "replay", "demo"), "Choose an address"),

@@ -47,9 +47,7 @@ def ring_size(text: str) -> int:
 
 def number(text: str) -> int:
     """How many times are listed."""
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1000):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
-    return int(text)
+    return values.whole_number(text, 1, 1000)
 
 
 def run(arguments: argparse.Namespace) -> int | None:

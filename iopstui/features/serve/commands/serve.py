@@ -6,12 +6,12 @@ import argparse
 import os
 import sys
 
+from iopstui.cli import values
 from iopstui.cli.command import Command
 from iopstui.errors import Missing, UsageError
 from iopstui.linux.process.packages import SCREEN_PACKAGES, require_packages
 
 MAX_VIEWERS = 64
-MAX_PORT = 65535
 COMMANDS = ("live", "replay")
 OWN_OPTIONS = ("--port", "--host", "--viewers", "--viewers-cpu")
 EXTRA = "textual-serve>=1.1.3,<1.2"
@@ -32,7 +32,7 @@ exit codes: those of live; 0 after Ctrl-C of a replay, 130 of live
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", type=_port, default=8000, metavar="N",
+    parser.add_argument("--port", type=values.port, default=8000, metavar="N",
                         help="TCP port, 0: any free one (default: 8000)")  # fmt: skip
     parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS",
                         help="address to listen on; 0.0.0.0: also from other machines (default: "
@@ -90,22 +90,12 @@ def _require_extra() -> None:
                       f"Install it: {sys.executable} -m pip install '{EXTRA}'")  # fmt: skip
 
 
-def _port(text: str) -> int:
-    return _number(text, 0, MAX_PORT)
-
-
 def _viewers(text: str) -> int:
-    return _number(text, 1, MAX_VIEWERS)
+    return values.whole_number(text, 1, MAX_VIEWERS)
 
 
 def _cpu(text: str) -> int:
-    return _number(text, 0, 1 << 16)
-
-
-def _number(text: str, low: int, high: int) -> int:
-    if not text.isascii() or not text.isdecimal() or not low <= int(text) <= high:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {low} to {high}")
-    return int(text)
+    return values.whole_number(text, 0, 1 << 16)
 
 
 COMMAND = Command(
