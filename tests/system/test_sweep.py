@@ -174,7 +174,7 @@ def test_a_dry_run_names_what_it_would_overwrite_only_if_allowed(workdir: Path) 
         (("no values",), ("--axis", "iodepth=")),
         (("takes a whole number",), ("--axis", "iodepth=banana")),
         (("Bad option", "bogus"), ("--axis", "bogus=1,2")),
-        (("--measure",), ("--axis", "iodepth=1,2", "--set", "runtime=5")),
+        (("settle and measure",), ("--axis", "iodepth=1,2", "--set", "runtime=5")),
         (("--yes", "--dry-run"), ("--axis", "iodepth=1..100", "--axis", "numjobs=1..100")),
         (("not a number of seconds",), ("--axis", "iodepth=1,2", "--measure", "0")),
         (("no writes",), ("--axis", "iodepth=1,2", "--expect", "write.iops>=1")),
