@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_MISSING
-from iopstui.linux.process.limits import lacking_descriptors
+from iopstui.linux.process.limits import ensure_descriptors
 
 __all__ = ["main"]
 
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             # signals that the parent process had us ignore stay ignored
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _end)
-        if lacking := lacking_descriptors():
+        if lacking := ensure_descriptors():
             os.write(2, f"iopstui: {lacking}\n".encode())
             return EXIT_MISSING
     from iopstui.cli.program import main as run

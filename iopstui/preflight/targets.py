@@ -57,11 +57,11 @@ def _require_answers(texts: Sequence[str], roots: Roots) -> None:
 def _refuse_result(path: Path) -> None:
     if not os.path.isfile(path) or not _may_be_result(path):
         return
-    from iopstui.recording.foreign import OTHER, detect_file_kind, refuse_result
+    from iopstui.recording.foreign import OTHER, detect_file_kind, result_target_error
 
     kind = detect_file_kind(path)
     if kind != OTHER:
-        raise refuse_result(path, kind)
+        raise result_target_error(path, kind)
 
 
 def _may_be_result(path: Path) -> bool:

@@ -391,7 +391,7 @@ def read_log_file(file: LogFile, base_ms: int | None = None) -> LogFile:
     return file
 
 
-def refuse_result(path: Path, kind: str) -> UsageError:
+def result_target_error(path: Path, kind: str) -> UsageError:
     """The error for a result file given as a target."""
     name = _name(path)
     description = {

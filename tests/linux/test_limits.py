@@ -8,7 +8,7 @@ import pytest
 
 from iopstui.cli import program
 from iopstui.errors import EXIT_MISSING
-from iopstui.linux.process.limits import exhausted_limit, hint_for_limit, lacking_descriptors
+from iopstui.linux.process.limits import ensure_descriptors, exhausted_limit, hint_for_limit
 from iopstui.safety.crash import crash_sentence
 
 
@@ -72,7 +72,7 @@ def test_few_descriptors_are_refused_before_anything_is_opened(
     limits: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda which: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda which, values: limits.append(values))
-    assert ("ulimit -n 1024" in lacking_descriptors()) == refused
+    assert ("ulimit -n 1024" in ensure_descriptors()) == refused
     assert limits == ([] if raised is None else [(raised, hard)])
 
 

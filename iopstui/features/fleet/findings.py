@@ -181,7 +181,7 @@ def find_own_limit(evidence: FleetEvidence) -> Finding | None:
     name = min(flat, key=lambda host: means[host])
     return Finding(
         "own limit",
-        f"{_names_text(_first(name, flat))} {_has_text(flat)} own limit: a steady "
+        f"{_names_text(_first(name, flat))} {_possessive(flat)} own limit: a steady "
         f"{f.number(means[name])} IOPS "
         f"(±{100 * _cv(evidence.iops(name)):.1f} %) while the others do about {f.number(middle)} "
         "and vary. So the others' load is not the cause; it may be a volume's or cgroup's cap, or "
@@ -399,5 +399,5 @@ def _names_text(names: Sequence[str]) -> str:
     return f.first_of([printable(f.cut(name, 40)) for name in names], MAX_NAMED)
 
 
-def _has_text(names: Sequence[str]) -> str:
+def _possessive(names: Sequence[str]) -> str:
     return "has its" if len(names) == 1 else "have their"

@@ -20,10 +20,10 @@ from iopstui.features.promise.model.verdict import Verdict as FigureVerdict
 from iopstui.features.promise.runner import PromiseRunner
 from iopstui.features.promise.setup import (
     PromiseSetup,
-    check_title,
     plan_lines,
     set_up,
     target_disk,
+    title_of_check,
 )
 from iopstui.format import latency, print_line
 from iopstui.linux.devices.sysfs import read_devices
@@ -57,7 +57,7 @@ def run_promise(arguments: argparse.Namespace) -> int:
     StopSignals(runner.loop.stop, kill_without_waiting(runner.loop.kill))
     runner.run()
     rows = runner.verdicts
-    titles = [check_title(row.check) for row in rows]
+    titles = [title_of_check(row.check) for row in rows]
     if arguments.json:
         show(json.dumps(promise_json(setup.promised, rows, titles), indent=2))
     else:

@@ -31,10 +31,10 @@ from iopstui.features.promise.setup import (
     MAX_DEEPER_RUNS,
     SINGLE_IO_S,
     PromiseSetup,
-    check_title,
     drained_checks,
     fio_cpu_count,
     single_checks,
+    title_of_check,
 )
 from iopstui.format import duration
 from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter
@@ -71,7 +71,7 @@ class PromiseRunner:
         the session is closed, and no scratch file is left."""
         with self.loop.open(self.setup.job_target, DEFAULT_BYTES) as lent:
             for check in single_checks(self.setup):
-                self._notify(f"single {check_title(check)}, to choose the queue depth")
+                self._notify(f"single {title_of_check(check)}, to choose the queue depth")
                 measured = self._measure(check, SINGLE, SINGLE_IO_S, lent)
                 if measured.latency_ns is not None:
                     self._single_latencies[check.rw] = measured.latency_ns
@@ -88,7 +88,9 @@ class PromiseRunner:
         depth = self._depth(check, single)
         drain_s = drained_checks(self.setup).get(check)
         if drain_s is not None:
-            self._notify(f"{check_title(check)}, to use up the burst credits: {duration(drain_s)}")
+            self._notify(
+                f"{title_of_check(check)}, to use up the burst credits: {duration(drain_s)}"
+            )
             # what was measured well before the bucket got empty shows the burst
             burst = self._measure(check, depth, DRAIN_PART * drain_s, lent, drain_s)
             measured = self._measure_check(check, depth, lent)
@@ -113,7 +115,7 @@ class PromiseRunner:
         self, check: Check, depth: QueueDepth, lent: LentScratch | None
     ) -> Measurement:
         deep = f", queue depth {depth.iodepth}" + (f" × {depth.jobs}" if depth.jobs > 1 else "")
-        self._notify(f"{check_title(check)}{deep}")
+        self._notify(f"{title_of_check(check)}{deep}")
         return self._measure(check, depth, self.setup.measure, lent)
 
     def _measure(
@@ -134,7 +136,7 @@ class PromiseRunner:
         self._require(self.loop.complete(finished))
         measured = collector.result(depth, self._single_latencies.get(check.rw))
         if measured is None:
-            raise JobFailed(f"{check_title(check)}: fio ended before the settle time.",
+            raise JobFailed(f"{title_of_check(check)}: fio ended before the settle time.",
                             "Use a shorter --settle.")  # fmt: skip
         return measured
 

@@ -194,11 +194,11 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
     """Describe the test: runs, writes, credits used, duration."""
     yield f"{len(setup.todo)} figures, about {duration(run_seconds(setup))}:"
     for check in setup.todo:
-        yield f"  {check_title(check)}: {setup.measure:g} s"
+        yield f"  {title_of_check(check)}: {setup.measure:g} s"
     for check, seconds in drained_checks(setup).items():
-        yield f"  first {check_title(check)} until the credits are used up: {duration(seconds)}"
+        yield f"  first {title_of_check(check)} until the credits are used up: {duration(seconds)}"
     for check, reason in setup.skipped.items():
-        yield f"  {check_title(check)}: not tested; {reason}"
+        yield f"  {title_of_check(check)}: not tested; {reason}"
     yield from _write_lines(setup)
     for kind, unit in ((IOPS, "I/O credits"), (THROUGHPUT, "bytes of credits")):
         bucket = setup.promised.bucket(kind)
@@ -229,7 +229,7 @@ def _write_lines(setup: PromiseSetup) -> Iterator[str]:
         yield f"limit: {size(setup.run.write_budget)} (--write-budget)"
 
 
-def check_title(check: Check) -> str:
+def title_of_check(check: Check) -> str:
     """ "random reads, 4 KiB"."""
     block = check.block_size
     unit = f"{block >> 20} MiB" if block >= 1 << 20 and not block % (1 << 20) else (

@@ -37,9 +37,10 @@ def exhausted_limit(error: BaseException) -> str:
     return f"{os.strerror(number)}. {_HINTS[number]}" if number in _HINTS else ""
 
 
-def lacking_descriptors() -> str:
-    """Raise the limit of open files as far as allowed, if it is too low for any command; "", or
-    what is wrong and how to raise it. Near the limit every import and every open may fail."""
+def ensure_descriptors() -> str:
+    """If the limit of open files is too low for any command, raise it as far as allowed. Returns ""
+    if it suffices then, else what is wrong and how to raise it. Near the limit every import and
+    every open may fail."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -103,7 +103,7 @@ class Stack:
         for current in (name, *self.below(name)):
             for lower in self.directly_below(current):
                 for child in self.directly_above(lower):
-                    if child in related or self._shares(current, child):
+                    if child in related or self._have_separate_blocks(current, child):
                         continue
                     overlaps.update(
                         {device: lower for device in self.above(child) if device not in related}
@@ -133,7 +133,7 @@ class Stack:
             return False
         return _BELOW_SNAPSHOTS.fullmatch(device.dm_name or "") is not None
 
-    def _shares(self, name: str, other_name: str) -> bool:
+    def _have_separate_blocks(self, name: str, other_name: str) -> bool:
         """Whether two devices on the same device never have a block in common."""
         first, second = self.devices.get(name), self.devices.get(other_name)
         if first is None or second is None:
