@@ -205,8 +205,8 @@ def _of_lat(direction: str, figures: dict[str, Any]) -> dict[str, Any]:
 
 CAPTURED = (
     "The job is a captured workload: what the application did, and what fio did here. An open loop "
-    "keeps the rate, and latency is the result; of a closed loop the rate is. Size: mean of a "
-    "request."
+    "keeps the rate, and the latency is its result; a closed loop keeps the depth, and the rate is "
+    "its result. Size: the mean of a request."
 )
 CAPTURED_COLUMNS = (
     Column("section", "section", form=printable), Column("direction", "direction"),
