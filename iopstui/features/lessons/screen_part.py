@@ -136,7 +136,7 @@ class LessonKeys(FeaturePart):
             self._begin(lesson)
 
     def _begin(self, lesson: Lesson, start_over: bool = True) -> None:
-        """Open its first page, or the one where it was paused."""
+        """Open the lesson's first page, or the one where it was paused."""
         session = self.port.session
         if session is None or self.lessons is None or self.progress is not None:
             return

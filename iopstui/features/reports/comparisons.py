@@ -41,8 +41,8 @@ def alignment_note(reports: Sequence[ReportData], shared: bool) -> str:
 
 
 def comparison(reports: Sequence[ReportData]) -> Table:
-    """The figures of the longest run of each side by side, and by how much each differs from the
-    first. No rows if one holds an experiment, of which a single run says little."""
+    """The figures of each recording's longest run, side by side, and by how much each differs from
+    the first. No rows if one holds an experiment, of which a single run says little."""
     names = [variant_letter(number) for number in range(len(reports))]
     head = ("", *names, *(f"{name} against A" for name in names[1:]))
     if any(data.experiments for data in reports):
