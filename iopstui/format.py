@@ -6,6 +6,8 @@ a finished line printable if the locale is not UTF-8."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
@@ -251,6 +253,18 @@ def print_line(text: str, stream: TextIO) -> None:
     """Print a line at once, as far as ``stream`` can print it."""
     stream.write(replace_unprintable(text, stream.encoding) + "\n")
     stream.flush()
+
+
+def print_sentence(text: str, stream: TextIO) -> None:
+    """A line, at once; on a terminal in rows of its width, broken between words."""
+    with contextlib.suppress(OSError, ValueError):
+        columns = os.get_terminal_size(stream.fileno()).columns
+        indent = " " * (len(text) - len(text.lstrip()) + 2)
+        if len(indent) < columns < len(text):
+            import textwrap
+
+            text = "\n".join(textwrap.wrap(text, columns, subsequent_indent=indent))
+    print_line(text, stream)
 
 
 def _scaled(value: float, factor: int, units: Sequence[str]) -> tuple[str, str]:

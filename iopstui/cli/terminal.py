@@ -110,7 +110,7 @@ def kill_without_waiting(kill: Callable[[], None]) -> Callable[[], None]:
 
 def print_message(text: str) -> None:
     """Write a line for people to standard error."""
-    from iopstui.format import print_line
+    from iopstui.format import print_sentence
     from iopstui.text import printable
 
-    print_line(f"iopstui: {printable(text)}", sys.stderr)
+    print_sentence(f"iopstui: {printable(text)}", sys.stderr)

@@ -229,7 +229,7 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
     elif preview.writes:
         yield f"OVERWRITES: {place if job_target is not None else 'the files of the job'}"
     else:
-        elsewhere = "; s on the home page: a directory instead" if is_disk else ""
+        elsewhere = "; a directory: s on home" if is_disk else ""
         yield f"Reads: {place} (writes nothing){elsewhere}"
     for name, value in preview.knobs.items():
         yield f"Changes: {name} (now {printable(value)}), restored at the end"

@@ -21,7 +21,7 @@ from iopstui.events import (
     StepFinished,
     StepStarted,
 )
-from iopstui.format import clock, number, replace_unprintable, size
+from iopstui.format import clock, number, print_sentence, replace_unprintable, size
 from iopstui.model.findings.finding import end_text, period_text
 from iopstui.model.metrics.frame import Frame
 from iopstui.output.summary import interruption
@@ -163,11 +163,7 @@ class Narrator:
             return
         for text in self._lines(event):
             self.line.clear()
-            line = replace_unprintable(
-                f"[{clock(event.t)}] {printable(text)}", self._stream.encoding
-            )
-            self._stream.write(line + "\n")
-            self._stream.flush()
+            print_sentence(f"[{clock(event.t)}] {printable(text)}", self._stream)
 
     def close(self) -> None:
         self.line.clear()

@@ -233,9 +233,8 @@ def _raw_reading(roots: Roots) -> Check | None:
     if not errors:
         return Check("raw reading", OK, "block devices can be opened")
     texts = [f"{path} ({error.strerror})" for path, error in errors.items()]
-    return Check("raw reading", LACKS, f"{first_of(texts, MAX_LISTED)} cannot be "
-                                       "opened; files and directories "
-                                       "work", _how_to_open(errors))  # fmt: skip
+    text = f"cannot open {first_of(texts, MAX_LISTED)}; files and directories work"
+    return Check("raw reading", LACKS, text, _how_to_open(errors))
 
 
 def _how_to_open(errors: Mapping[str, OSError]) -> str:

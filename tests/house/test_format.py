@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import fcntl
 import math
+import os
+import struct
+import termios
 from datetime import datetime, timedelta, timezone
 from math import inf, nan
 from pathlib import Path
@@ -214,3 +218,18 @@ def test_differences_are_rounded() -> None:
     assert [units.change(x) for x in (None, 0.0, -0.04, 12.34, -4.0, 1250.4)] == [
         "–", "+0.0 %", "+0.0 %", "+12.3 %", "-4.0 %", "+1250 %",
     ]  # fmt: skip
+
+
+def test_a_sentence_is_broken_between_words_only_on_a_terminal(tmp_path: Path) -> None:
+    text = "  not seen: " + "percentiles of single requests; " * 4
+    main, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    with open(terminal, "w", encoding="utf-8") as stream:
+        units.print_sentence(text, stream)
+        rows = os.read(main, 4096).decode().splitlines()
+    os.close(main)
+    assert len(rows) == 2 and max(map(len, rows)) <= 80 and rows[1].startswith("    ")
+    assert " ".join(" ".join(rows).split()) == text.strip()
+    with open(tmp_path / "file", "w+", encoding="utf-8") as stream:
+        units.print_sentence(text, stream)
+        assert stream.seek(0) == 0 and stream.read() == text + "\n"

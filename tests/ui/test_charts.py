@@ -255,3 +255,9 @@ def test_names_of_curves_with_equal_values_keep_their_order(
     positions: list[int], rows: list[int]
 ) -> None:
     assert chart.rows_apart(positions) == rows
+
+
+def test_the_time_axis_has_no_times_to_come() -> None:
+    window = chart.TimeWindow(0.0, 12.0)
+    wide = "".join(text for text, _ in chart.time_labels(window, 40, 80, UTF8))
+    assert wide.split() == ["0:00", "0:05", "0:10"], "nothing below the names of curves"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from iopstui.cli.terminal import print_message
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_UNKNOWN, EXIT_VERDICT, UsageError
-from iopstui.format import print_line
+from iopstui.format import print_line, print_sentence
 from iopstui.linux.activity.task_waits import TaskWaits
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import device_links, device_tree
@@ -62,7 +62,8 @@ def _print(report: Report, as_json: bool) -> int:
     if as_json:
         print_line(json.dumps(why_json(report, os.uname().nodename, code), indent=2), sys.stdout)
     else:
-        print_line("\n".join(why_lines(report)), sys.stdout)
+        for line in why_lines(report):
+            print_sentence(line, sys.stdout)
     return code
 
 

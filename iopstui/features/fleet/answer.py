@@ -6,7 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iopstui import format as units
-from iopstui.features.fleet.findings import FleetEvidence, fleet_evidence, list_findings
+from iopstui.features.fleet.findings import (
+    MIN_SECONDS,
+    FleetEvidence,
+    fleet_evidence,
+    list_findings,
+)
 from iopstui.features.fleet.fleet_events import (
     FleetRunStarted,
     HostFiguresBatch,
@@ -119,11 +124,11 @@ def worst_of_hosts(bad: Mapping[str, Answer]) -> tuple[str, Answer]:
 def _quiet(state: FleetState, evidence: FleetEvidence) -> Answer:
     second = state.second
     assert second is not None
-    means = evidence.means(IOPS)
+    means, seconds = evidence.means(IOPS), units.duration(MIN_SECONDS * evidence.interval_s)
     text = f"{second.counted} of {second.expected} hosts measured"
     if len(means) > 1:
         total, middle = sum(means.values()), median(means.values())
-        text += f": {units.number(total)} I/Os/s together"
+        text += f": {units.number(total)} I/Os/s together, mean of {seconds}"
         name = max(means, key=lambda host: (abs(means[host] - middle), host))
         if len(means) > 2 and means[name] != middle:
             text += (

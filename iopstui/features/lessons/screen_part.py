@@ -106,16 +106,13 @@ class LessonKeys(FeaturePart):
             self.port.show_message("error", error.full_text)
             return
         from iopstui.features.lessons.screen.list import LessonList
+        from iopstui.ui.core.clipboard import name_of
 
         session = self.port.session
         if session is None or not self.port.is_shown(self.port.dashboard):
             return
         target, paused = session.target, self._paused
-        target_text = (
-            f"{target.path} ({', '.join(target.devices_below)})"
-            if target.devices_below
-            else target.path
-        )
+        target_text = " and ".join(map(name_of, target.places))
         position = (paused.run.lesson.name, paused.position) if paused else None
         lesson_list = LessonList(
             offers, target_text, position, self._results, self.port.charset, OPENS

@@ -57,7 +57,7 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
     up_s = (s.use.up_s if s.use is not None else None) or 0.0
     if usual is not None and up_s >= 60:
         yield (
-            f"its requests took {units.milliseconds(usual)} on average since boot "
+            f"{s.disk} since boot: {units.milliseconds(usual)} a request on average "
             f"({units.duration(60 * (up_s // 60))})"
         )
 

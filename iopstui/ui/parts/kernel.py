@@ -227,7 +227,7 @@ class KernelKeys(Part):
             note="all tunables, interrupts too",
             help="every tunable of the disks and the CPUs of interrupts: value, meaning, allowed "
                  "values, and what prevents a change",
-            place=170, footer=(Footer("Settings", {IDLE: 110, RUNNING: 110}),),
+            place=170, footer=(Footer("Tunables", {IDLE: 110, RUNNING: 110}),),
             disturbs=frozenset({LESSON}),
         ),
         Action(

@@ -1239,7 +1239,7 @@ def test_a_mean_since_boot_is_told_with_how_long_that_is(up_s: float | None, tol
     seen_use = use(boot_ms={"vda": 3.0}, up_s=up_s)
     pair = judge(Seen(ONE, frames([{"vda": rates(9, 0, 1)}] * 5), DEVICES, use=seen_use))[0]
     lines = [line for line in evidence(*pair) if "since boot" in line]
-    assert lines == ["its requests took 3.00 ms on average since boot (10 min)"] * told
+    assert lines == ["vda since boot: 3.00 ms a request on average (10 min)"] * told
 
 
 def test_what_was_before_a_run_comes_after_what_is_now() -> None:

@@ -190,7 +190,7 @@ class FleetKeys(Part):
             note="asks before anything is changed",
             help="tunables of all hosts' disks. A change asks first and names each "
                  "host, disk and value; restored at the end", place=55,
-            footer=(Footer("Settings", {IDLE: 110, RUNNING: 110},
+            footer=(Footer("Tunables", {IDLE: 110, RUNNING: 110},
                            when=lambda keys: not keys.on_host),),
             disturbs=frozenset({EXPERIMENT}), measures=True,
         ),

@@ -499,7 +499,8 @@ def time_labels(window: TimeWindow, columns: int, width: int, charset: Charset) 
         t = first + n * step
         column = AXIS_WIDTH + round((t - window.start) / column_s)
         label = clock(t)
-        if column + len(label) > width:
+        # the width may go on below the names of curves
+        if t > window.start + window.length or column + len(label) > width:
             break
         if column >= line.used:
             line.fill_to(column).add(label, DIM)
