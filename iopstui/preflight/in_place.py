@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.fio.job_shape import engine
+from iopstui.fio.job_shape import direct, engine
 from iopstui.fio.job_text import (
     absolute_files,
     check_directories,
@@ -29,7 +29,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPart, TargetPath
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import PASSTHROUGH
-from iopstui.model.fio.sizes import part_bytes, size_bytes
+from iopstui.model.fio.sizes import fixed_block_sizes, part_bytes, size_bytes
+from iopstui.model.sizes import size_text as block_text
 from iopstui.preflight.loaded_request import LoadedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.staging import Staging
@@ -50,6 +51,8 @@ def prepare_in_place(examined: LoadedRequest, devices: Mapping[str, BlockDevice]
         if target is None
         else _text_on_target(examined, target, devices)
     )
+    if target is not None:
+        check_block_sizes(text, target, devices)
     cwd = Path.cwd()
     check_variables(text, f"The job file {examined.path}")
     check_directories(text, cwd)
@@ -149,6 +152,38 @@ def _text_on_target(
         examined.text, group_reporting(examined.text, overrides),
         passthrough_options(text, target, examined.roots), removed=("directory",),
     )  # fmt: skip
+
+
+_ALIGNED_ENGINES = ("libaio", "io_uring", "posixaio", "psync", "sync", "pvsync", "pvsync2")
+
+
+def check_block_sizes(text: str, target: Target, devices: Mapping[str, BlockDevice]) -> None:
+    """UsageError if a direct I/O is not a multiple of a device's logical block: the kernel would
+    refuse it (EINVAL)."""
+    blocks = {
+        block: place.path
+        for place in target.places
+        if place.kind == DEVICE and (block := _logical_block(place.device, devices))
+    }
+    for job in jobfile.effective_sections(text):
+        if not direct(job.options) or engine(job.options) not in _ALIGNED_ENGINES:
+            continue
+        for size in filter(None, fixed_block_sizes(job.options).values()):
+            for block, path in blocks.items():
+                if size % block:
+                    larger = size + -size % block
+                    raise UsageError(
+                        f"[{printable(job.name)}] has direct I/Os of {size} bytes, and "
+                        f"{printable(path)} takes multiples of {block} (its logical block).",
+                        f"Try bs={block_text(larger)}, or direct=0.",
+                    )
+
+
+def _logical_block(name: str | None, devices: Mapping[str, BlockDevice]) -> int | None:
+    device = devices.get(name or "")
+    if device is not None and device.queue is None and device.disk:
+        device = devices.get(device.disk)
+    return device.queue.logical_block_size if device is not None and device.queue else None
 
 
 def _size_of_each(size: str, count: int) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from evidence_frames import device
 
 from iopstui.cli import main
 from iopstui.errors import UsageError
@@ -18,11 +19,12 @@ from iopstui.fio.inspect import find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
-from iopstui.model.block.target import DIRECTORY, Target
+from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
 from iopstui.model.experiment.run_request import RunRequest
 from iopstui.model.fio.jobfile import effective_sections
+from iopstui.preflight.in_place import check_block_sizes
 from iopstui.preflight.job import prepare
 from iopstui.preflight.targets import choose_targets
 from iopstui.session.live import LiveSession
@@ -164,3 +166,25 @@ def test_on_a_directory_the_document_s_runtime_holds(tmp_path: Path) -> None:
     ready.close()
     (job,) = effective_sections(ready.text)
     assert (job.options["time_based"], job.options["runtime"]) == ("1", "30")
+
+
+@pytest.mark.parametrize(("options", "larger"), [
+    ("bs=512", "4k"), ("bs=4k,6k\nrw=randrw", "8k"), ("bs=4k,6k", ""), ("bs=8k", ""),
+    ("bs=512\ndirect=0", ""), ("bs=512\nioengine=null", ""), ("bsrange=512-8k", ""),
+])  # fmt: skip
+def test_direct_ios_smaller_than_a_logical_block_are_refused_before_fio(
+    options: str, larger: str
+) -> None:
+    disk = device(logical_block_size=4096)
+    text = f"[a]\nrw=randread\ndirect=1\nioengine=libaio\n{options}\n"
+    for name, devices in (
+        ("vda", {"vda": disk}),
+        ("vda1", {"vda": disk, "vda1": replace(disk, name="vda1", queue=None, disk="vda")}),
+    ):
+        target = Target(DEVICE, f"/dev/{name}", name)
+        if not larger:
+            check_block_sizes(text, target, devices)
+            continue
+        with pytest.raises(UsageError, match="multiples of 4096") as refusal:
+            check_block_sizes(text, target, devices)
+        assert refusal.value.hint == f"Try bs={larger}, or direct=0."

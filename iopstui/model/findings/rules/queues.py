@@ -152,7 +152,7 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
     # iocost makes the call that submits wait: its own counter shows how long
     if tag_shortage(evidence) is not None or _costed_devices(evidence):
         return None
-    on_file = shape.writes and any(device.mounts for device in evidence.devices)
+    on_file = _on_file(evidence)
     return (
         f": their submission blocks; each job is in the call that submits {inside:.0f} % of the "
         f"time (slat {units.latency(1e9 * fmean(slat_s) / fio_iops(frames))}), and uses or waits "
@@ -167,10 +167,20 @@ def _seen_blocked(evidence: Evidence) -> bool:
     interrupted in a system call is ready to run, one that waits for completions sleeps.) Recordings
     without states prove nothing about jobs that wait for a CPU."""
     frames = evidence.measured[-LONG_ENOUGH:]
-    states = [job.state for frame in frames for job in frame.jobs if job.state is not None]
-    if not states:
+    if all(job.state is None for frame in frames for job in frame.jobs):
         return not jobs_wait_for_cpus(frames)
+    return _is_often_blocked(evidence)
+
+
+def _is_often_blocked(evidence: Evidence) -> bool:
+    frames = evidence.measured[-LONG_ENOUGH:]
+    states = [job.state for frame in frames for job in frame.jobs if job.state is not None]
     return states.count(BLOCKED) >= max(2, BLOCKED_SHARE * len(states))
+
+
+def _on_file(evidence: Evidence) -> bool:
+    """Whether submission may wait for a file system, too."""
+    return evidence.shape.writes and any(device.mounts for device in evidence.devices)
 
 
 def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, Advice] | None:
@@ -263,8 +273,10 @@ def tag_shortage(evidence: Evidence) -> Finding | None:
     rooms = [reached_tags(device, frames) for device in devices]
     reachable = [tags for tags in rooms if tags is not None]
     capacity = sum(tags.capacity for tags in reachable)
-    # a job without a CPU can't keep a queue full
-    least = HALF_FULL if jobs_wait_for_cpus(frames) else NEARLY_FULL
+    # a job without a CPU can't keep a queue full, nor one that sleeps until a tag is free
+    sleeps = _is_often_blocked(evidence) and not _on_file(evidence)
+    sleeps = sleeps and shape.engine not in SYNCHRONOUS
+    least = HALF_FULL if sleeps or jobs_wait_for_cpus(frames) else NEARLY_FULL
     if (
         len(reachable) < len(rooms)
         or expected < GAIN_FACTOR * capacity

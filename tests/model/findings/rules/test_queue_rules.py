@@ -379,6 +379,27 @@ def test_a_queue_that_a_job_without_a_cpu_can_not_keep_full() -> None:
     assert [one.rule for one in diagnose(hungry)][:2] == ["tags", "cpu-wait"]
 
 
+@pytest.mark.parametrize(("changes", "mounts", "rule"), [
+    ({}, (), "tags"), ({"engine": "psync"}, (), "depth"),
+    ({"writes": True}, (Mount("/mnt", "ext4"),), "above"),
+])  # fmt: skip
+def test_a_job_that_sleeps_in_its_submission_waits_for_tags_where_nothing_else_can_hold_it(
+    changes: dict[str, object], mounts: tuple[Mount, ...], rule: str
+) -> None:
+    """64 wanted, 4 requests, 2.9 of them used on average, found in state D each time."""
+    disk_of_4 = replace(device(nr_requests=4), mounts=mounts)
+    shape = replace(DEEP, iodepth=64, in_flight=64, **changes)  # type: ignore[arg-type]
+    evidence = waiting(495, inside=64.0, aqu=2.9, on=disk_of_4, shape=shape)
+    frames = [
+        replace(one, jobs=tuple(replace(job, state="D", cpu_wait=3.0) for job in one.jobs),
+                fio=fio(495, lat_ns=1.29e8, slat_ns=1.9e6),
+                waits=Waits(64.0, 2.0, 59.0, {"vda": 2.9}, None, None, 0.0))
+        for one in evidence.frames
+    ]  # fmt: skip
+    found = diagnose(replace(evidence, frames=tuple(frames)))
+    assert next((one.rule for one in found), None) == rule
+
+
 def test_a_scsi_disk_takes_no_more_than_its_queue_depth() -> None:
     states = {"vda": DeviceState(queue_depth=4)}
     found = fired(tag_shortage(waiting(inside=32.0, aqu=30.0, states=states)))
