@@ -94,6 +94,8 @@ def summary_text(
     lines = []
     if answer is not None and answer.rule != OF_A_SECOND:
         lines += _wrapped(printable(answer.sentence), "")
+    elif answer is not None and answer.next:  # its figures are those of a few seconds
+        lines += _wrapped(f"Next: {answer.next}")
     lines += [_title(summary), _heading(rows)]
     if by_device:
         for row in rows:

@@ -12,6 +12,7 @@ from watch_frames import frame as watch_frame
 from iopstui.events import StepFinished
 from iopstui.fio.stream.framing import Document
 from iopstui.model.answer.answer import OF_A_SECOND, WAITS, WARNING, Answer
+from iopstui.model.findings.advice import advise
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.metrics.frame import SOME_LATENCY, SUBMITTED
 from iopstui.model.metrics.nvme import RunDrives
@@ -314,6 +315,9 @@ def test_the_answer_is_first_unless_it_has_figures_of_a_single_second() -> None:
     assert summary_text(summary, None, answer=limit) == f"▲ Not the disk\n{plain}"
     second = replace(limit, rule=OF_A_SECOND, text="fio does 57.7k IOPS")
     assert summary_text(summary, None, answer=second) == plain
+    second = replace(second, next=advise("shallower"))
+    text = summary_text(summary, None, answer=second)
+    assert text.startswith("Next: compare with a smaller iodepth") and text.endswith(plain)
 
 
 def test_many_rows_are_shown_as_a_sum() -> None:

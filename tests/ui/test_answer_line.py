@@ -80,8 +80,8 @@ def test_the_answer_on_a_run_is_of_the_past_once_it_has_ended() -> None:
         (OF_A_SECOND, "fio does 9 IOPS", "Before the run ended: fio did 9 IOPS"),
         (
             OF_A_SECOND,
-            "fio does 9 IOPS; 2 of its 4 I/Os are in the device",
-            "Before the run ended: fio did 9 IOPS; 2 of its 4 I/Os were in the device",
+            "fio does 9 IOPS; in flight 4.0: vda 2.0",
+            "Before the run ended: fio did 9 IOPS; in flight 4.0: vda 2.0",
         ),
         ("finding-tags", "tags: fio does 9", "Before the run ended: tags: fio did 9"),
         ("silent", "vda has answered nothing", "vda has answered nothing"),

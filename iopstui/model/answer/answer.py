@@ -50,7 +50,6 @@ class Answer:
         if self.rule != OF_A_SECOND and not self.repeats_finding:
             return self
         text = self.text.replace("fio does", "fio did", 1)
-        text = text.replace("I/Os are in the device", "I/Os were in the device")
         return replace(self, text=f"Before the run ended: {text}")
 
     @property

@@ -38,12 +38,14 @@ from iopstui.model.answer.situation import (
 from iopstui.model.answer.use import TOP_GROUP, BlockedTask
 from iopstui.model.answer.who import MAIN_SHARE
 from iopstui.model.answer.words import IN_USE
-from iopstui.model.findings.advice import NO_ADVICE, advise
+from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
 from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
 from iopstui.model.findings.headlines import WARNING as WARNING_FINDING
-from iopstui.model.metrics.frame import WRONG_LATENCY
+from iopstui.model.findings.wait_figures import mean_waits
+from iopstui.model.metrics.frame import FINAL, PARTIAL, WRONG_LATENCY
+from iopstui.model.metrics.waits import Waits, wait_parts
 
 SILENT_S = 2.0
 ENDED, ENDED_SECONDS = "ended", 3
@@ -71,6 +73,8 @@ MAY_BE_SLOW = "; that may be slow for it"
 SLOW_MEMBER = "slow-member"
 ONE_AT_A_TIME = 0.85, 1.1
 """I/Os in flight on average of a job that does one at a time."""
+FEW_IOS = 0.05
+"""Fewer I/Os in flight would be written as 0.0."""
 LONG_SAMPLE_S = 3.0
 """A sample that is longer is not called a second."""
 
@@ -667,25 +671,49 @@ def _job_rank(found: Finding) -> int:
 
 def job(s: Situation) -> Answer:
     """The figures of fio and the disk, for a run without findings."""
-    fio, waits = s.frames[-1].fio, s.frames[-1].waits
+    # a run's first and last second are parts of one, which fio and the kernel divide differently
+    frames = [frame for frame in s.frames if frame.fio is not None]
+    frames = [frame for frame in frames if not frame.flags & {PARTIAL, FINAL}] or frames[-1:]
+    fio = frames[-1].fio if frames else None
     total = fio.total if fio is not None else None
-    if total is None or total.iops is None:
+    if fio is None or total is None or total.iops is None:
         return Answer(s.disk, OF_A_SECOND, GOOD, f"no report from fio yet; {words.quiet_text(s)}")
-    parts, next_step = [f"fio does {units.number(total.iops)} IOPS"], NO_ADVICE
-    if WRONG_LATENCY in s.frames[-1].flags:
+    parts = [f"fio does {units.number(total.iops)} IOPS"]
+    if WRONG_LATENCY in frames[-1].flags:
         total = replace(total, lat_ns=None, percentiles={})
         parts.append("its latencies are impossible")
     if total.lat_ns is not None:
-        parts.append(f"{units.latency(total.lat_ns)} on average")
+        means = {name: one.lat_ns for name, one in fio.directions.items() if one.lat_ns is not None}
+        both = ", ".join(f"{name}s {units.latency(ns)}" for name, ns in means.items())
+        parts.append(f"{both if len(means) > 1 else units.latency(total.lat_ns)} on average")
     if total.percentiles.get("p99") is not None:
         parts.append(f"p99 {units.latency(total.percentiles['p99'])}")
-    text = ", ".join(parts)
-    if waits is not None and waits.above is not None and waits.ios:
-        held = min(waits.ios, sum(waits.layers.values()))
-        text += f"; {words.count(held)} of its {words.count(waits.ios)} I/Os are in the device"
-        if ONE_AT_A_TIME[0] <= waits.ios <= ONE_AT_A_TIME[1] and held >= MOST_SECONDS * waits.ios:
-            next_step = advise("deeper")
-    return Answer(s.disk, OF_A_SECOND, GOOD, text, next=next_step)
+    waits = mean_waits(frames[-ENOUGH_SECONDS:])
+    if waits is None or waits.above is None or not waits.ios:
+        return Answer(s.disk, OF_A_SECOND, GOOD, ", ".join(parts))
+    verdict, next_step = _job_step(s, waits)
+    # the largest first: a short line leaves out the last ones
+    largest = sorted(wait_parts(waits), key=lambda part: -part[1])
+    places = [f"{name} {ios:.1f}" for name, ios in largest if ios >= FEW_IOS]
+    text = f"{', '.join(parts)}; in flight {waits.ios:.1f}: {', '.join(places)}"
+    return Answer(s.disk, OF_A_SECOND, GOOD, text, verdict, next=next_step)
+
+
+def _job_step(s: Situation, waits: Waits) -> tuple[str, Advice]:
+    """(verdict, next step) by where most of a job's I/Os are."""
+    most = MOST_SECONDS * waits.ios
+    if (waits.above or 0.0) >= max(most, DEEP_QUEUE):
+        return UNKNOWN, NO_ADVICE
+    verdict = WAITS if max(s.queue_share, s.slow_share) >= MOST_SECONDS else NOTHING
+    if waits.in_devices < most:
+        return verdict, NO_ADVICE
+    name = max(waits.layers, key=lambda layer: waits.layers[layer])
+    node = s.devices[name].dm_name if name in s.devices else ""
+    if node and s.lower.get(name):
+        return verdict, advise("table", node)
+    if ONE_AT_A_TIME[0] <= waits.ios <= ONE_AT_A_TIME[1]:
+        return verdict, advise("deeper")
+    return verdict, advise("shallower") if s.queue_share >= MOST_SECONDS else NO_ADVICE
 
 
 Row = Callable[[Situation], "Answer | None"]

@@ -47,6 +47,7 @@ HINTS: Mapping[str, str] = {
     "numjobs": "compare with more jobs (numjobs)",
     "larger-blocks": "compare with larger blocks (bs): each byte may cost less CPU",
     "deeper": "compare with a larger iodepth or more jobs: one I/O at a time waits for each answer",
+    "shallower": "compare with a smaller iodepth: where as many IOPS remain, the rest only waited",
     "submitters": "compare with more jobs (numjobs) and a smaller iodepth",
     "only-reading": "compare with the same job, only reading, on the device itself",
     "one-direction": "compare with the same job with {0} alone: a limit or a slow path for {0} may "
