@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from iopstui.text import safe_text
+from iopstui.text import safe_text, wrapped
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -259,11 +259,9 @@ def print_sentence(text: str, stream: TextIO) -> None:
     """A line, at once; on a terminal in rows of its width, broken between words."""
     with contextlib.suppress(OSError, ValueError):
         columns = os.get_terminal_size(stream.fileno()).columns
-        indent = " " * (len(text) - len(text.lstrip()) + 2)
-        if len(indent) < columns < len(text):
-            import textwrap
-
-            text = "\n".join(textwrap.wrap(text, columns, subsequent_indent=indent))
+        lead = len(text) - len(text.lstrip())
+        if lead + 2 < columns < len(text):
+            text = wrapped(text.lstrip(), lead, lead + 2, columns)
     print_line(text, stream)
 
 

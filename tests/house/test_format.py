@@ -220,8 +220,12 @@ def test_differences_are_rounded() -> None:
     ]  # fmt: skip
 
 
-def test_a_sentence_is_broken_between_words_only_on_a_terminal(tmp_path: Path) -> None:
-    text = "  not seen: " + "percentiles of single requests; " * 4
+@pytest.mark.parametrize("text", [
+    "  not seen: " + "percentiles of single requests; " * 4,
+    # a name is copied from the terminal
+    "  " + "word " * 12 + "/dev/mapper/vg-data",
+])  # fmt: skip
+def test_a_sentence_is_broken_between_words_only_on_a_terminal(text: str, tmp_path: Path) -> None:
     main, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with open(terminal, "w", encoding="utf-8") as stream:
