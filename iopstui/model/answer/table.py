@@ -138,7 +138,7 @@ def suspended_at_times(s: Situation) -> Answer | None:
     """A device-mapper device let nothing pass in some of the seconds."""
     for name in s.below:
         share = s.use.suspended.get(name, 0.0) if s.use is not None else 0.0
-        blocked = words.blocked_text(s)
+        blocked = words.blocked_text(s) if share else ""
         if share and (blocked or s.has_pressure or s.ios_s):
             device = s.devices.get(name)
             node = (device.dm_name if device is not None else None) or name
