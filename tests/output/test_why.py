@@ -33,7 +33,7 @@ from iopstui.model.answer.process import (
     waits_off_cpus,
 )
 from iopstui.model.answer.table import decide
-from iopstui.model.answer.use import ALL_HIDDEN, DiskUse, LimitUse
+from iopstui.model.answer.use import ALL_HIDDEN, DiskUse, DiskUser, LimitUse, RingWaiter
 from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Conditions
@@ -149,6 +149,9 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "● postgres (812) sleeps, at most 12 % of its time for a disk; what for cannot be read"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, places=("io_cqring_wait",)),
      "● postgres (812) sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"),
+    (replace(WAITING, percents={"event": 99.0}, running=0.0, places=("io_cqring_wait",),
+             in_idle_ring=True),
+     "● postgres (812) sleeps in io_uring without disk I/O"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, places=("ep_poll",)),
      "● postgres (812) waits for no disk, lock or CPU: it sleeps until something happens"),
     (replace(WAITING, state="Z", parent=7, percents={}),
@@ -157,6 +160,24 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
 ])  # fmt: skip
 def test_a_process(waits: ProcessWaits, text: str) -> None:
     assert report(waits).sentences[0] == text
+
+
+def test_a_process_that_sleeps_in_a_ring_and_does_no_io_waits_for_no_disk() -> None:
+    """A reader keeps the only disk busy meanwhile."""
+    sleeper = replace(WAITING, percents={"event": 99.0}, running=0.0, places=("io_cqring_wait",))
+    ring, reader = RingWaiter(812, "postgres"), DiskUser(7, "fio", read_s=4e6)
+    busy, silent = changed(rates(900, 0, 1), aqu_sz=0.9), changed(rates(), in_flight=3)
+    for users, second, verdict in (
+        ((reader,), busy, NOTHING), ((replace(reader, pid=812),), busy, UNKNOWN),
+        ((reader,), silent, UNKNOWN),
+    ):  # fmt: skip
+        use = DiskUse(5.0, 5.0, users=users, ring_waiters=(ring,))
+        pairs = judge(
+            Seen(TARGET, [frame(n + 1.0, {"vdb": second}) for n in range(5)], {}, use=use)
+        )
+        assert process_verdict(beside(sleeper, pairs), NOTHING) == verdict
+        thread = replace(sleeper, pid=833, of=812)
+        assert process_verdict(beside(thread, pairs), NOTHING) == verdict
 
 
 @pytest.mark.parametrize(("percent", "of_disks", "verdict"), [

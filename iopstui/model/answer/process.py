@@ -104,6 +104,8 @@ class ProcessWaits:
     """None of ``children`` existed from the beginning: they come and go."""
     of_children: tuple[ProcessWaits, ...] = ()
     """How those that existed all the time were seen."""
+    in_idle_ring: bool = False
+    """It sleeps in io_uring and does no disk I/O."""
 
     @property
     def name(self) -> str:
@@ -157,7 +159,7 @@ class ProcessWaits:
         on_cpus = (self.running or 0.0) + (self.ready or 0.0)
         if self.for_disk >= MIN_PERCENT or on_cpus >= BUSY_PERCENT or self.kernel:
             return ""
-        if RING_PLACE in self.places:
+        if RING_PLACE in self.places and not self.in_idle_ring:
             return "sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"
         if not self.sleeps_unread or self.most_for_disk is not None:
             return ""
@@ -193,10 +195,14 @@ def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
 def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> ProcessWaits:
     """``waits`` of a process and its children, with what the machine's disks did meanwhile."""
     busy = (s.busy or 0.0 for s, answer in pairs if answer.verdict == WAITS)
+    idle_rings = {ring.pid for s, _ in pairs for ring in s.idle_rings}
+    if any(_may_hold_back(*pair) for pair in pairs):
+        idle_rings = set()  # an I/O that it asked for long ago may be there
     return replace(
         waits, io_percent=next((s.waited_percent for s, _ in pairs), None),
         most_for_disk=most_for_disk(pairs), busy_percent=max(busy, default=0.0),
         of_children=tuple(beside(child, pairs) for child in waits.of_children),
+        in_idle_ring=(waits.of or waits.pid) in idle_rings,
     )  # fmt: skip
 
 
@@ -204,9 +210,7 @@ def most_for_disk(pairs: Sequence[tuple[Situation, Answer]]) -> float | None:
     """Percent of the time in which the disks had requests in flight, if that is little; ``None``
     if a process may have waited longer, also before a disk."""
     if any(
-        answer.rule in HELD_BACK or s.has_pressure or s.use is None
-        or (s.now_in_flight and not s.ios_s)
-        for s, answer in pairs
+        _may_hold_back(s, answer) or s.has_pressure or s.use is None for s, answer in pairs
     ):  # fmt: skip
         return None
     flushing = sum(s.flushing for s, _ in pairs)
@@ -236,11 +240,16 @@ def waited_disk(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) 
 
 
 def _may_be_waited_for(waits: ProcessWaits, s: Situation, answer: Answer) -> bool:
-    if answer.rule in HELD_BACK or (s.now_in_flight and not s.ios_s):
+    if _may_hold_back(s, answer):
         return True
     if not s.others_are_idle and (s.swaps or any(DIRTY_PLACE in one for one in waits.places)):
         return False  # swap may be on any disk, and the page cache has pages of all
     return 100 * (s.in_flight + s.flushing) >= IN_FLIGHT_SHARE * waits.for_disk_or_child
+
+
+def _may_hold_back(s: Situation, answer: Answer) -> bool:
+    """Whether I/Os may wait before the disk counts them, or in a disk that completes none."""
+    return answer.rule in HELD_BACK or bool(s.now_in_flight and not s.ios_s)
 
 
 _TEXTS = {
@@ -292,5 +301,7 @@ def _parts(waits: ProcessWaits, disk: str) -> Iterator[str]:
         yield f"waits for a CPU {waits.ready:.0f} %{quota}"
     if (waits.running or 0.0) >= MIN_PERCENT:
         yield f"runs {waits.running:.0f} %"
+    if waits.in_idle_ring and RING_PLACE in waits.places:
+        yield "sleeps in io_uring without disk I/O"
     if text := waits.unclear or waits.unknown_text:
         yield text

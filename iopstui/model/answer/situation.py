@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 from iopstui.model.answer.use import BlockedTask, DiskUse, RingWaiter
 from iopstui.model.answer.who import (
     MIN_FOR_P99,
+    Role,
     Share,
     moved_s,
     parts_of_below,
@@ -607,13 +608,20 @@ class Situation:
     def kernel_role(self) -> str:
         """The role of a kernel thread that is blocked most of the time and works for this disk; ""
         if none."""
+        found = next((one for one in self._kernel_roles), None)
+        return f"waiting: {found.text(self.devices)}, in the kernel" if found is not None else ""
+
+    @property
+    def journal_waits(self) -> bool:
+        """Whether the journal of a file system on this disk (jbd2) is blocked most of the time."""
+        return any(one.is_journal and one.device for one in self._kernel_roles)
+
+    @cached_property
+    def _kernel_roles(self) -> list[Role]:
         tasks = [task for task in (self.use.blocked if self.use else ()) if task.kernel]
         numbers = {f"{d.major}:{d.minor}": name for name, d in self.devices.items() if tasks}
-        for task in tasks:
-            found = role(task.comm, numbers)
-            if found is not None and (found.device in self.below or not found.device):
-                return f"waiting: {found.text(self.devices)}, in the kernel"
-        return ""
+        roles = (role(task.comm, numbers) for task in tasks)
+        return [one for one in roles if one is not None and one.device in ("", *self.below)]
 
     @property
     def blocked(self) -> list[BlockedTask]:

@@ -35,7 +35,7 @@ from iopstui.model.answer.situation import (
     Situation,
     is_used,
 )
-from iopstui.model.answer.use import TOP_GROUP, BlockedTask
+from iopstui.model.answer.use import NEARLY, TOP_GROUP, BlockedTask
 from iopstui.model.answer.who import MAIN_SHARE
 from iopstui.model.answer.words import IN_USE
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
@@ -289,16 +289,20 @@ def limit(s: Situation) -> Answer | None:
 
 
 def near_limit(s: Situation) -> Answer | None:
-    """A cgroup's limit was reached at times, or perhaps. If tasks wait much longer than requests
-    are in flight, they wait for the limit."""
+    """A cgroup's limit was reached at times, or nearly, while tasks wait. If they wait much longer
+    than requests are in flight, they wait for the limit."""
     for near in s.use.near_limits if s.use is not None else ():
-        if near.disk == s.disk or (near.disk in s.below and s.ios_s):
+        likely = near.share >= NEARLY or words.tasks_wait(s)
+        if likely and (near.disk == s.disk or (near.disk in s.below and s.ios_s)):
+            much, times = f"at {100 * near.share:.0f} % of", ""
+            if near.share >= NEARLY:
+                much, times = "at or near", " at times"
             waits = _is_beyond_disks(s) and s.use is not None and not s.use.remote
             end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time" * waits
             return Answer(
                 s.disk, "near-limit", WARNING if waits else GOOD,
-                f"{_load_text(s)}; {near.group} is at or near its limit of {near.text} "
-                f"({near.file}) at times{end}", WAITS if waits else UNKNOWN,
+                f"{_load_text(s)}; {near.group} is {much} its limit of {near.text} "
+                f"({near.file}){times}{end}", WAITS if waits else UNKNOWN,
                 next=advise("longer", s.disk),
             )  # fmt: skip
     return None
@@ -411,7 +415,8 @@ def blocked_programs(s: Situation) -> Answer | None:
     """Programs wait for the few requests of this disk, as for the commits of a journal: each waits
     at least as long as a request, and for those of the others."""
     remote = s.use is not None and s.use.remote
-    tasks = [task for task in _blocked_for_disks(s) if task.place or not remote]
+    tasks = [task for task in _blocked_for_disks(s)
+             if task.place or not remote or s.journal_waits]  # fmt: skip
     slow = (s.mean_ms or 0.0) >= s.slow_ms and (s.busy or 0.0) >= BUSY
     if len(tasks) < DEEP_QUEUE or not slow or not s.others_are_idle:
         return None

@@ -234,13 +234,13 @@ def _mean_share(limit: LimitUse, uses: Sequence[DiskUse]) -> float:
 def _reached_at_times(
     uses: Sequence[DiskUse], reached: Sequence[LimitUse]
 ) -> tuple[LimitUse, ...]:  # fmt: skip
-    """The other limits, reached at times: some tasks may have waited for them."""
+    """The other limits that tasks may have waited for: reached at times (share 1), or hardly any
+    more in most readings."""
     least = 0.0 if len(uses) < FEW_READINGS else REACHED
     counts = Counter(one for use in uses for one in use.limits if one.share >= least)
-    near = {one: None for one, count in counts.items() if count >= AT_TIMES * len(uses)}
-    near |= {one: None for one in _often([use.limits for use in uses])
-             if _mean_share(one, uses) >= NEARLY}  # fmt: skip
-    return tuple(one for one in near if one not in reached)
+    near = {one: _mean_share(one, uses) for one in _often([use.limits for use in uses])}
+    near |= {one: 1.0 for one, count in counts.items() if count >= AT_TIMES * len(uses)}
+    return tuple(replace(one, share=share) for one, share in near.items() if one not in reached)
 
 
 _Item = TypeVar("_Item", bound=Hashable)

@@ -275,6 +275,11 @@ class Role:
     sentence: str
     device: str = ""
 
+    @property
+    def is_journal(self) -> bool:
+        """Whether it commits the journal of a file system."""
+        return self.sentence == _JOURNAL
+
     def text(self, devices: Mapping[str, BlockDevice]) -> str:
         """ "the journal of /srv (jbd2)"; a device that is not mounted has its own name."""
         device = devices.get(self.device)
@@ -293,8 +298,9 @@ def role(comm: str, numbers: Mapping[str, str]) -> Role | None:
     return None
 
 
+_JOURNAL = "the journal of {} (jbd2)"
 _ROLES: tuple[tuple[str, str], ...] = (
-    (r"jbd2/(.+?)-\d+$", "the journal of {} (jbd2)"),
+    (r"jbd2/(.+?)-\d+$", _JOURNAL),
     (r"kworker/.*[-+]flush-(\d+:\d+)", "write-back of the page cache on {}"),
     (r"kworker/.*[-+]flush-btrfs", "write-back of the page cache on btrfs"),
     (r"kworker/.*[-+](?:writeback|wb_)", "write-back of the page cache"),

@@ -565,6 +565,25 @@ def test_of_a_limit_that_may_have_been_reached_nobody_says_that_nothing_waits(
         assert judge(Seen(STACK, above, DEVICES, use=together))[0][1].rule == "quiet"
 
 
+def test_a_limit_that_is_nearly_reached_may_hold_back_a_program_that_waits() -> None:
+    """A writer with O_DSYNC, whose cgroup's limit lets its requests pass one by one."""
+    limit = LimitUse("vda", "db.service", "1.43 MiB/s written", "io.max")
+    writer = (BlockedTask(352, "python3", "jbd2_log_wait_commit"),)
+    for share, blocked, pressure, rule in (
+        (0.85, writer, 7.0, "near-limit"), (0.85, (), 17.0, "near-limit"), (0.85, (), 7.0, "quiet"),
+    ):  # fmt: skip
+        held = use(limits=(replace(limit, share=share),), blocked=blocked)
+        second = changed(rates(0, 218, 2.2), aqu_sz=0.69, util=52.0)
+        answer = first([second] * 8, mean_use([held] * 8), pressure)
+        assert answer.rule == rule
+        if rule == "near-limit":
+            assert answer.verdict == UNKNOWN and answer.text.endswith(
+                "; db.service is at 85 % of its limit of 1.43 MiB/s written (io.max)"
+            )
+    often = [use(limits=(replace(limit, share=0.85),) * (n % 2), blocked=writer) for n in range(8)]
+    assert first([second] * 8, mean_use(often), 17.0).rule == "quiet", "in half of the readings"
+
+
 def test_tasks_that_wait_much_longer_than_the_disk_has_requests_wait_for_the_limit() -> None:
     """A limit two groups up, which a busy machine holds at 96 %."""
     limit = LimitUse("vda", "/top", "120 reads/s", "io.max", 0.96)
@@ -709,6 +728,10 @@ def test_programs_wait_for_the_commits_of_a_journal(
     if not place:
         remote = use(blocked=tasks, disks=moved, remote=True)
         assert first([second] * 8, remote, 30.0).verdict == UNKNOWN, "it may be a server"
+        for journal, verdict in (("jbd2/vda-8", WAITS), ("jbd2/vdb-8", UNKNOWN)):
+            thread = BlockedTask(99, journal, kernel=True)
+            beside = replace(remote, blocked=(*tasks, thread))
+            assert first([second] * 8, beside, 30.0).verdict == verdict, "a journal proves it"
 
 
 def test_programs_wait_behind_the_requests_of_md() -> None:
@@ -1185,7 +1208,7 @@ def test_what_is_found_of_one_disk_is_no_answer_for_another() -> None:
 
 
 def test_failed_commands_are_told_and_prove_no_wait() -> None:
-    found = Finding("scsi-errors", "vda ended 3 commands with an error ...", disk="vda")
+    found = Finding("scsi-errors", "vda: 3 commands failed ...", disk="vda")
     for load, verdict in ((IDLE, UNKNOWN), (HOG, WAITS)):
         seen = Seen(ONE, frames([{"vda": load}] * 5), DEVICES, findings=[found])
         assert judge(seen)[0][1].verdict == verdict

@@ -89,12 +89,16 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
         errors = _growth(before.errors, state.errors)
         timeouts = _growth(before.timeouts, state.timeouts)
         if errors or timeouts:
-            counts = [f"{errors} commands with an error (ioerr_cnt)"] if errors else []
-            counts += [f"{timeouts} with a timeout (iotmo_cnt)"] if timeouts else []
+            counts = []
+            if errors:
+                counts.append(f"{units.counted(errors, 'command')} failed (ioerr_cnt)")
+            if timeouts:
+                what = "" if errors else " command" if timeouts == 1 else " commands"
+                counts.append(f"{timeouts}{what} timed out (iotmo_cnt)")
             return Finding(
                 "scsi-errors",
-                f"{name} ended {' and '.join(counts)} since "
-                f"{units.clock(evidence.start_conditions.t)}: "
+                f"{name}: {' and '.join(counts)} since "
+                f"{units.clock(evidence.start_conditions.t)}; "
                 "retries and error handling count as latency",
                 advise("log"),
                 disk=name,

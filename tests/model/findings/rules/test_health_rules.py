@@ -63,12 +63,15 @@ def test_a_link_with_room_or_at_its_best_is_no_finding() -> None:
 
 def test_errors_since_the_run_began() -> None:
     found = fired(health_rules.scsi_errors(ailing(DeviceState(errors=15), DeviceState(errors=3))))
-    assert "vda ended 12 commands with an error (ioerr_cnt) since 0:02" in found.text
-    late = ailing(DeviceState(errors=5, timeouts=2), DeviceState(errors=3, timeouts=0))
-    assert (
-        "2 commands with an error (ioerr_cnt) and 2 with a timeout (iotmo_cnt)"
-        in fired(health_rules.scsi_errors(late)).text
-    )
+    assert "vda: 12 commands failed (ioerr_cnt) since 0:02; " in found.text
+    for errors, timeouts, text in (
+        (2, 2, "vda: 2 commands failed (ioerr_cnt) and 2 timed out (iotmo_cnt) since"),
+        (0, 1, "vda: 1 command timed out (iotmo_cnt) since"),
+        (0, 3, "vda: 3 commands timed out (iotmo_cnt) since"),
+    ):
+        late = ailing(DeviceState(errors=3 + errors, timeouts=timeouts),
+                      DeviceState(errors=3, timeouts=0))  # fmt: skip
+        assert text in fired(health_rules.scsi_errors(late)).text
 
 
 def test_old_errors_and_unknown_ones_are_no_finding() -> None:
