@@ -1,12 +1,13 @@
 """All data that others made comes in here: recordings, bundles, results of fio, lines of hosts.
 Before data is parsed, the memory that it may need is checked, and its texts are made safe to print.
 Errors are ``ValueError``; ``TooLarge`` is for data beyond the bounds. Only this module uses orjson,
-which is an extra (`iopstui[fast]`)."""
+which is an extra (`iopstui[fast]`), and the parser of TOML."""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -50,6 +51,16 @@ def check_memory(data: bytes, limit: int = MAX_MEMORY) -> None:
     """Raise ``TooLarge`` for JSON that would take more memory than ``limit``."""
     if len(data) * (ITEM_BYTES + 1 + MAX_EXPANSION) > limit and memory_for(data) > limit:
         raise TooLarge(limit)
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse a short text in TOML. Raises ValueError or RecursionError."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    tables: dict[str, Any] = tomllib.loads(text)
+    return tables
 
 
 def parse_json(

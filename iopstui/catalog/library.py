@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,11 +14,7 @@ from iopstui.fio.library import shipped_directory
 from iopstui.linux.process.private import read_trusted
 from iopstui.model.volumes.schema import parse_provider
 from iopstui.model.volumes.volume import Instance, Provider, VolumeClass
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from iopstui.untrusted import parse_toml
 
 SUFFIX = ".toml"
 MAX_BYTES = 1 << 20
@@ -151,13 +146,12 @@ def read_toml(path: Path, is_shipped: bool) -> dict[str, Any]:
     """Read a file into its tables. Raises UsageError if it can't be read."""
     try:
         # another user's file would decide what a run as root writes, and for how long
-        data: dict[str, Any] = tomllib.loads(read_trusted(path, MAX_BYTES, anyones=is_shipped))
-        return data
+        return parse_toml(read_trusted(path, MAX_BYTES, anyones=is_shipped))
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not used: it is not UTF-8.") from None
     except OSError as error:
         raise UsageError(f"{path} is not used: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not used: it is not TOML: {error}.") from None
 
 

@@ -9,13 +9,13 @@ import argparse
 import errno
 import os
 import stat
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from iopstui.cli import values
 from iopstui.discovery import feature_modules
+from iopstui.untrusted import parse_toml
 
 MAX_BYTES = 1 << 16
 RUNS = ("live", "run", "sweep", "compare")
@@ -315,12 +315,8 @@ def parse(text: str) -> list[Entry]:
 
 
 def _entry(number: int, content: str) -> Entry:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        [(key, value)] = tomllib.loads(content).items()
+        [(key, value)] = parse_toml(content).items()
     except (ValueError, RecursionError):
         name, equals, value = content.partition("=")
         key = name.strip(" \t\"'") if equals else ""
