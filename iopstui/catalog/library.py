@@ -74,8 +74,8 @@ class Catalog:
         )
 
     def find_instances(self, text: str) -> list[Instance]:
-        """The instances whose id or name begins like this ("aws", "m5.", "azure/Standard_D").
-        UsageError if there is none."""
+        """The instances whose id or name begins with ``text`` ("aws", "m5.", "azure/Standard_D").
+        Raises UsageError if there is none."""
         start = text.strip().lower()
         matches = [
             instance

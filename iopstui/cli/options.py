@@ -223,7 +223,7 @@ def run_request(arguments: argparse.Namespace, job: str | None = None) -> RunReq
     from iopstui.model.fio.jobfile import parse_override
 
     round_s = getattr(arguments, "until_steady", None)
-    # SNIA's test makes at most so many rounds
+    # SNIA's test makes at most this many rounds
     runtime = {"runtime": str(math.ceil(MAX_ROUNDS * round_s))} if round_s else {}
     return RunRequest(
         targets=tuple(arguments.target),

@@ -314,7 +314,7 @@ def build_parser(name: str = "", config: Config | None = None) -> Parser:
 
 
 def command_parsers(name: str = "") -> dict[str, argparse.ArgumentParser]:
-    """The parser of each command by its name; that of ``name`` alone if it is one."""
+    """The parser of each command by its name; only that of ``name`` if it is a command."""
     for action in build_parser(name)._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)

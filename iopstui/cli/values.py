@@ -39,7 +39,8 @@ def seconds(text: str, low: float, high: float) -> float:
 
 
 def whole_number(text: str, low: int, high: int, meaning: str = "") -> int:
-    """A whole number from ``low`` to ``high``; ``meaning`` is what an error says that it is not."""
+    """A whole number from ``low`` to ``high``. An error says that the text is not ``meaning``
+    (default: the range)."""
     if not (text.isascii() and text.isdecimal() and len(text) <= 9 and low <= int(text) <= high):
         raise ArgumentTypeError(f"{text!r} is not {meaning or f'a number from {low} to {high}'}")
     return int(text)

@@ -409,7 +409,7 @@ def check_record(run: RunRequest, progress: ProgressFile | None) -> None:
 
 
 def _was_recorded(record: str, progress: ProgressFile | None) -> bool:
-    """Whether it is resumed after an interruption, and was recorded to this file before."""
+    """Whether ``progress`` resumes an interrupted experiment that was recorded to this file."""
     return progress is not None and bool(progress.points) and os.path.exists(record)
 
 

@@ -153,7 +153,7 @@ def count_of(text: str | None) -> int:
 
 
 def uses_direct_io(job: Section) -> bool:
-    """Whether it asks for O_DIRECT (direct=, buffered=)."""
+    """Whether a job asks for O_DIRECT (direct=, buffered=)."""
     if "buffered" in job.options:
         return not flag(job.options, "buffered")
     return flag(job.options, "direct")

@@ -78,8 +78,8 @@ def prepare_in_place(examined: LoadedRequest, devices: Mapping[str, BlockDevice]
 
 
 def _stage(prepared: PreparedJob) -> None:
-    """Have files that the job names and that don't exist created apart from all others. For a job
-    that only reads, they are created first, because it then runs with --readonly."""
+    """Have fio create missing files that the job names, apart from all others. A job that only
+    reads runs with --readonly, so they are created before it."""
     if all(map(os.path.exists, prepared.files)):
         return
     staging = prepared.staging = Staging(prepared.text, prepared.facts.sections, prepared.cwd)

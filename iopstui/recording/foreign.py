@@ -299,8 +299,8 @@ def _check_figures(path: Path, status: FioStatus) -> None:
 
 
 def _can_be_percentiles(percentiles: Mapping[str, int], max_ns: int | None) -> bool:
-    """Whether they rise and don't exceed the maximum. fio states the middle of a bucket, old
-    versions state microseconds, and fio 3.1 has 0 for one that it does not find."""
+    """Whether these percentiles rise and don't exceed the maximum. fio states the middle of a
+    bucket, old versions state microseconds, and fio 3.1 has 0 for one that it does not find."""
     by_rank = sorted((float(name.removeprefix("p")), ns) for name, ns in percentiles.items() if ns)
     values = [ns for _, ns in by_rank]
     return values == sorted(values) and not (

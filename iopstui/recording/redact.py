@@ -76,8 +76,7 @@ MAX_HOSTS_LENGTH = 4096
 
 
 class RedactedRecording(Recording):
-    """A recording whose records have "redacted" instead of all that. Raises the same as
-    ``Recording``."""
+    """A recording with "redacted" in place of private words. Raises the same as ``Recording``."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

@@ -37,7 +37,7 @@ class HeldLock:
 
 
 def same_file(fd: int, other_fd: int) -> bool:
-    """Whether both are open on the same device, inode and device number."""
+    """Whether both descriptors are of the same file: device, inode and device number are equal."""
     return identity(os.fstat(fd)) == identity(os.fstat(other_fd))
 
 

@@ -96,8 +96,8 @@ def finish() -> OSError | None:
 
 
 def _open(number: int) -> bool:
-    """Whether it was open. A closed one becomes /dev/null, but standard output one whose writes
-    fail."""
+    """Whether the descriptor was open. A closed one becomes /dev/null, but standard output one
+    whose writes fail."""
     try:
         os.fstat(number)
     except OSError:

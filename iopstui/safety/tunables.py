@@ -352,7 +352,7 @@ def _has_vanished(path: Path, entry: Mapping[str, object], roots: Roots) -> bool
 
 
 def _another_disk(entry: Mapping[str, object], roots: Roots) -> bool:
-    """True if the disk of that name is now another one (diskseq), whose values are its own."""
+    """True if the name now belongs to another disk (diskseq), which keeps its own values."""
     before = entry.get("diskseq")
     if before is None:
         return False

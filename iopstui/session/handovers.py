@@ -455,9 +455,9 @@ def _has_ios(event: NewDocument) -> bool:
 
 
 def overlap_s(before: FioRun, first_io_ms: float | None) -> float | None:
-    """How long both did I/O (s): from the next run's first I/O, noticed at ``first_io_ms`` of the
-    wall clock (``None``: not yet), to the last one of the run ``before`` by fio's figures. Below 0:
-    there was a pause. ``None``: not known."""
+    """How long both runs did I/O (s): from the next run's first I/O, noticed at ``first_io_ms`` of
+    the wall clock (``None``: not yet), to the last one of the run ``before`` by fio's figures.
+    Below 0: there was a pause. ``None``: not known."""
     last, earlier = before.last_status, before.status_before
     if first_io_ms is None or last is None or earlier is None:
         return None

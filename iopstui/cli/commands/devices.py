@@ -136,7 +136,7 @@ def _namespace_report(
 
 
 def _measure_rates(names: list[str]) -> dict[str, DiskRates]:
-    """What these devices do within one second, for which this waits; empty if there are none."""
+    """Measure for one second what these devices do; empty if there are none."""
     import time
 
     from iopstui.linux.nvme.topology import read_path_counters

@@ -117,7 +117,7 @@ def _new_session(request: RunRequest) -> LiveSession:
 def parse_run_expectations(request: RunRequest, target: Target) -> tuple[Expectation, ...]:
     """What the run must reach. UsageError."""
     if not request.expect and request.baseline is None:
-        return ()  # as in most runs: importing the checker takes as long as twenty modules
+        return ()  # most runs: importing the checker takes as long as twenty modules
     from iopstui.experiment.baseline import with_baseline
     from iopstui.experiment.expectations import job_sections, parse_expectations
 

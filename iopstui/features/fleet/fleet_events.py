@@ -160,9 +160,9 @@ def collect_figures(merger: Merger) -> list[HostFigures]:
 
 
 class FleetRuns:
-    """Orders do nothing if nothing can run. ``hosts`` are all names, in the order in which a sweep
-    takes them, ``settings`` the tunables of their disks, ``frames`` their newest frames. Only
-    frames of hosts in detail mode are emitted."""
+    """The runs of a fleet. Orders do nothing here; a subclass that can run jobs overrides them.
+    ``hosts`` are all names, in the order in which a sweep takes them, ``settings`` the tunables of
+    their disks, ``frames`` their newest frames. Only frames of hosts in detail mode are emitted."""
 
     live = False
 

@@ -388,7 +388,7 @@ def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
 
 
 def failure_text(failures: Sequence[tuple[str, str]]) -> str:
-    """Their names with the reason, the first ones of many: "node2 (its connection has ended)"."""
+    """Failed hosts with the reason, only the first of many: "node2 (its connection has ended)"."""
     return first_of([f"{name} ({reason.rstrip('.')})" for name, reason in failures], MAX_REASONS)
 
 

@@ -127,8 +127,8 @@ class _Beside:
                 yield form.EVENT, t, data
 
     def _is_news(self, answer: events.AnswerGiven) -> bool:
-        """Whether an answer is to be kept: a different one is, then the first one with figures of
-        its own seconds, and then one in each stretch."""
+        """Whether to keep an answer: it differs from the one before, or is the first after such a
+        change (with figures of its own seconds), or the last one kept is ``every_s`` old."""
         before = self._answer
         changed = before is None or not is_same(before.answer, answer.answer)
         if before is None or changed or answer.t - before.t >= self._every_s or self._is_first:

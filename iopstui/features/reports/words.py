@@ -195,8 +195,8 @@ def _unknown(figures: dict[str, Any]) -> dict[str, None]:
 
 
 def _of_lat(direction: str, figures: dict[str, Any]) -> dict[str, Any]:
-    """The figures with the mean of the same latency that the percentiles and the maximum are about
-    (lat_percentiles=1)."""
+    """A row with the mean of lat, if the percentiles and the maximum are of lat
+    (lat_percentiles=1); else empty."""
     mean = figures.get("lat_mean_ns")
     if figures.get("percentiles_of") != "lat" or not figures["percentiles"] or mean is None:
         return {}

@@ -88,14 +88,14 @@ def check_equal(name: str, expected: object, measured: object, meaning: str) -> 
 
 
 def check_within(name: str, low: float, high: float, measured: float, meaning: str) -> Check:
-    """It must lie between both."""
+    """A check that ``measured`` lies between ``low`` and ``high``."""
     verdict = OK if low <= measured <= high else FAIL
     limits = _text(low) if low == high else f"{_text(low)} to {_text(high)}"
     return Check(name, limits, _text(measured), verdict, meaning)
 
 
 def unchecked(name: str, reason: str) -> Check:
-    """It could not be made."""
+    """A check that could not be made."""
     return Check(name, "–", "–", MISSING, reason)
 
 

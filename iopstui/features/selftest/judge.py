@@ -389,8 +389,8 @@ def judge_iostat(evidence: Evidence) -> Iterator[Check]:
 def _reports_within(
     rows: Sequence[Sequence[Any]], begin: float, end: float
 ) -> list[tuple[float, float, dict[str, float]]]:
-    """Of each report of iostat that lies between ``begin`` and ``end``: its begin, its end, and the
-    figures by iostat's own names."""
+    """Begin, end and figures (by iostat's names) of each report of iostat between ``begin`` and
+    ``end``."""
     head: list[str] = []
     last: float | None = None
     reports = []

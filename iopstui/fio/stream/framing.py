@@ -310,8 +310,8 @@ def _cuts_of_whole_chunks(body: bytes, at: int, begin: int) -> Iterator[tuple[in
 def _fitting(
     body: bytes, at: int, begin: int, ends: range | Iterator[int], line: re.Pattern[bytes] = _LINE
 ) -> Iterator[tuple[int, int]]:
-    """Candidates from ``begin`` to one of ``ends``: without the candidate the line is one of fio's,
-    and the candidate itself contains no line of fio's."""
+    """Candidates from ``begin`` to one of ``ends`` that contain no line of fio's, and without which
+    a line of fio's remains."""
     head = body[at:begin]
     fio_s = _MEMBER.search(body, begin)
     last = _line_start(body, fio_s.start()) if fio_s else len(body)
@@ -339,7 +339,7 @@ def _line_start(body: bytes, at: int) -> int:
 
 
 def _line_end(body: bytes, at: int) -> int:
-    """Behind the line end that follows."""
+    """The position after the next line end."""
     end = body.find(b"\n", at)
     return len(body) if end < 0 else end + 1
 

@@ -322,7 +322,7 @@ def _percentile_name(key: object) -> str:
 
 def _measures_latency(options: Mapping[str, str], says_counts: bool) -> bool:
     """Whether completions have a latency sample that the document counts. fio before 3.19 counts
-    them only in the histogram, which is that of clat (with lat_percentiles that of lat, 3.16)."""
+    them only in its one histogram: of clat, or with lat_percentiles (3.16) of lat."""
     if flag(options, "gtod_reduce"):
         return False
     # the threads that submit keep their samples until they end

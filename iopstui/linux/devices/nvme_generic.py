@@ -45,8 +45,8 @@ def generic_number(roots: Roots, name: str) -> tuple[int, int] | None:
 
 
 def namespaces_of_node(roots: Roots, path: str) -> tuple[str, ...]:
-    """The block devices of the namespaces meant by a node of an NVMe controller (/dev/nvme0) or a
-    generic device: those with the same beginning of the name, as numbered by the kernel."""
+    """The block devices of the namespaces that a node of an NVMe controller (/dev/nvme0) or a
+    generic device gives access to, by their names in sysfs."""
     name = os.path.basename(path)
     generic = _GENERIC.fullmatch(name)
     if generic is not None:

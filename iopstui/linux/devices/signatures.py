@@ -41,7 +41,7 @@ _SWAP_PAGES = (4096, 8192, 16384, 65536)
 @dataclass(frozen=True, slots=True)
 class Signatures:
     """Signatures found, in words. ``types`` are libblkid's names, if it was used. ``error`` says
-    why the device could not be examined ("": it was)."""
+    why the device could not be examined ("" if it was)."""
 
     contents: tuple[str, ...] = ()
     types: tuple[str, ...] = ()

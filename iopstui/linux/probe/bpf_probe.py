@@ -51,7 +51,8 @@ class ProbeUnusable(Exception):
 
 
 def loadable_parts(roots: Roots) -> tuple[str, ...]:
-    """The parts it could count here: loads the programs without attaching them. ProbeUnusable."""
+    """The parts that the probe could count here: loads the programs without attaching them.
+    ProbeUnusable."""
     probe = BpfProbe((Region("", 0, 0),), 1, Clock(), roots, attach=False)
     parts = probe.parts
     probe.close()
@@ -354,9 +355,9 @@ class BpfProbe:
 def _compared(
     now: _Completed, before: _Completed, sample: ProbeSample, region: Region
 ) -> tuple[int, int]:
-    """Requests completed since ``before``, and how many of them were counted; writes only if there
-    was no flush. In diskstats each sync of a program is a write, too, and how many syncs reach the
-    device as one flush is not known (with 16 syncing threads, every fourth write)."""
+    """Requests completed since ``before``, and how many of them were counted. Writes are left out
+    if there was a flush: diskstats counts each sync of a program as a write, but several syncs may
+    reach the device as one flush."""
     kinds = set(now.ios) & set(before.ios)
     if now.flushes is None or now.flushes != before.flushes:
         kinds.discard("write")

@@ -121,7 +121,7 @@ def remove(private: Path) -> None:
 
 
 def _removed(private: Path) -> bool:
-    """Whether it is gone. False if it contains directories."""
+    """Whether the directory is gone. False if it contains directories."""
     try:
         with _open_directory(private) as directory:
             for name in os.listdir(directory):

@@ -83,7 +83,7 @@ def moved_bytes(place: str) -> int:
 
 
 def waits_for_cpu(pid: int) -> bool:
-    """Whether it runs, or would run if it had a CPU."""
+    """Whether the process runs, or would run if it had a CPU."""
     return _stat(pid)[:1] == [b"R"]
 
 

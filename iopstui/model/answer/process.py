@@ -134,8 +134,8 @@ class ProcessWaits:
         return max(self.for_disk, self.percents.get(CHILD, 0.0))
 
     def has_looks_for(self, percent: float) -> bool:
-        """Whether there are enough looks, of which ``percent`` found it waiting: if they are few,
-        the lower bound (Wilson's) must be WAITS_PERCENT."""
+        """Whether the looks suffice to say that ``percent`` of them found it waiting. If they are
+        few, the lower bound (Wilson's) must reach WAITS_PERCENT."""
         if not LEAST_LOOKS <= self.looks < MIN_LOOKS:
             return self.looks >= MIN_LOOKS
         return 100 * at_least(percent / 100, self.looks) >= WAITS_PERCENT
@@ -167,7 +167,7 @@ class ProcessWaits:
 
     @property
     def unknown_text(self) -> str:
-        """Why it is in state D, if that is not known; "" if it hardly is."""
+        """How long it is in state D for an unknown reason, in words; "" if hardly ever."""
         if self.in_unknown < MIN_PERCENT:
             return ""
         return (f"is in state D {self.in_unknown:.0f} % of its time, for I/O or for something "
@@ -180,9 +180,9 @@ class ProcessWaits:
 
 
 def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
-    """The verdict on a process. ``of_disks`` is the verdict on the disks that it may wait for: if
-    others wait there, it is unknown whether a small part of its time matters, or what its child
-    does if that was not there all the time."""
+    """The verdict on a process; ``of_disks`` is that on the disks that it may wait for. It is
+    unknown if the process waits for a disk (or in state D) for a small part of its time while
+    others wait there, or for a child part of the time, unless nothing waits there."""
     if not waits.state:
         return UNKNOWN
     if waits.for_disk >= WAITS_PERCENT or waits.child is not None:

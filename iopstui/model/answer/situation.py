@@ -447,7 +447,8 @@ class Situation:
 
     @cached_property
     def _deep_queue(self) -> float:
-        """So many in flight wait for each other. Beside md's own, those of programs are few."""
+        """From this many on, requests in flight wait for each other. Fewer while md syncs, because
+        most of them are then its own."""
         return SINGLE_DEPTH if self.syncing and self.has_pressure else DEEP_QUEUE
 
     def _waits_in_queue(self, rates: DiskRates, waited: Waited) -> bool:

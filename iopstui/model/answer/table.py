@@ -660,7 +660,7 @@ def job_finding(s: Situation) -> Answer | None:
     found = min(s.findings, key=_job_rank, default=None)
     if found is None or _job_rank(found) == _SAYS_LITTLE:
         return None
-    # it stays active for a while, with the figures of its own seconds
+    # a finding stays active for a while, but its figures are of these seconds
     when = f" ({period_text(found)})" if period_text(found) else ""
     return Answer(s.disk, f"{FINDING}{found.rule}", _JOB_STATES[severity_of(found)],
                   f"{headline_of(found)}{when}: {found.text}",

@@ -44,8 +44,8 @@ def shares(
     parts: tuple[float, float] = (1.0, 1.0),
 ) -> tuple[Share, ...]:  # fmt: skip
     """The processes that use ``disk``, the one with most first. ``below`` are ``disk`` and all
-    devices below it, ``above`` the devices built on it. ``parts``: bytes that it reads and writes
-    for each that the disks below it do."""
+    devices below it, ``above`` the devices built on it. ``parts``: bytes that ``disk`` reads and
+    writes per byte of the disks below it."""
     if use is None:
         return ()
     moved = _moved(disk, below, use, parts)
@@ -170,7 +170,7 @@ def _usable(user: DiskUser, side: int) -> frozenset[str]:
 
 
 def _is_bound(user: DiskUser, known: Sequence[float], moved: Sequence[float]) -> bool:
-    """Whether it may have done more on the disk than is known."""
+    """Whether a process may have done more on the disk than is known."""
     did = (user.read_s, user.write_s)
     return any(known[side] < min(did[side], moved[side]) for side in (READS, WRITES))
 

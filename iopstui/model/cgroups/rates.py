@@ -147,7 +147,7 @@ def group_rates(
     now: Mapping[str, int] | None, before: Mapping[str, int] | None, seconds: float | None
 ) -> tuple[GroupRates, ...] | None:
     """The groups that did I/O between two readings, the busiest first; ``None`` if there are no two
-    readings. ``seconds`` is the time between them, unless they contain it themselves."""
+    readings. ``seconds`` is the time between them, used if they don't contain it (AT_NS)."""
     if now is None or before is None or not seconds:
         return None
     began, ended = before.get(counter_name(AT_NS, "/")), now.get(counter_name(AT_NS, "/"))

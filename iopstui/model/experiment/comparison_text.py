@@ -219,7 +219,8 @@ def _completion_shares_text(shifts: Sequence[CpuShift]) -> str:
 
 
 def _unsettled_completions(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterator[str]:
-    """Completions ran elsewhere on average, but they also move from run to run."""
+    """Completions that ran on other CPUs on average, but not significantly: they move from run to
+    run."""
     candidates = [shift for shift in shifts if shift.moved_by >= UNCERTAIN_SHIFT]
     if not candidates or moved_cpus(shifts):
         return

@@ -95,8 +95,8 @@ def memory_wait_percent(frame: Frame) -> float:
 
 
 def has_spare_cpus(evidence: Evidence, frames: Sequence[Frame]) -> bool:
-    """Whether jobs and CPUs all have time to spare. In N, waiting for a CPU looks the same before
-    the device and after it, so submitting and completing CPUs count alike."""
+    """Whether all jobs and CPUs have time to spare. An I/O that waits for a CPU counts as in flight
+    before the device as well as after it, so submitting and completing CPUs count alike."""
     loads = [cpu.load for frame in frames for cpu in frame.cpus.values()]
     idle = [load.idle + load.iowait for load in loads if load is not None]
     return jobs_have_cpu_time(frames) and bool(idle) and min(idle) >= SPARE_CPU_PERCENT

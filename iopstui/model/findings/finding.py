@@ -34,15 +34,15 @@ class Finding:
 
 
 def period_text(finding: Finding) -> str:
-    """The seconds it is about: "0:05-0:08"; "" if none."""
+    """The seconds that a finding is about: "0:05-0:08"; "" if none."""
     if finding.since is None or finding.until is None:
         return ""
     return f"{units.clock(finding.since)}-{units.clock(finding.until)}"
 
 
 def end_text(since: float, until: float, why: str = "") -> str:
-    """When its cause ended, and how long it lasted: "ended at 0:36, after 24 s". A finding that
-    later seconds contradict is "withdrawn: vda counts its I/Os all the same"."""
+    """When a finding's cause ended, and how long it lasted: "ended at 0:36, after 24 s". A finding
+    that later seconds contradict is "withdrawn: vda counts its I/Os all the same"."""
     if why:
         return f"withdrawn: {why}"
     return f"ended at {units.clock(until)}, after {units.duration(until - since)}"

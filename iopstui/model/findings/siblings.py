@@ -313,7 +313,8 @@ def _burst(rows: Sequence[Row]) -> float:
 
 
 def _level(name: str, rows: Rows, sums: Mapping[str, Sequence[float]]) -> dict[int, float]:
-    """How a disk's windows compare with those of all others, by window; empty if too few do."""
+    """How a disk's windows compare with those of all others, by window; empty if too few can be
+    compared."""
     offs = dict(_against_others(name, rows, sums))
     windows = sum(row is not None for row in rows[name])
     return offs if len(offs) >= COVERED_SHARE * windows else {}
@@ -354,10 +355,10 @@ def _offs(rows: Rows, fit: _Fit) -> dict[str, dict[int, float]]:
 def _compared(
     rows: Sequence[Row | None], others: Rows, fit: _Fit, at_rest: bool
 ) -> Iterator[tuple[int, float]]:
-    """How much longer than its siblings' the requests of a disk took, in each window in which
-    enough of them had such a load (logarithms), less what it is granted. A window that is slow
-    only without that says nothing. ``at_rest``: in those in which it rested much more than they
-    ever do."""
+    """By window: how much longer a disk's requests took than its siblings' at such a load
+    (logarithms), less what it is granted. Left out are windows in which too few siblings had such a
+    load, and slow ones that the grant explains. ``at_rest``: only the windows in which the disk
+    rested much more than its siblings ever do; else only the others."""
     off = _offs(others, fit)
     box = _covered(others)
     pauses = _pauses(others, fit, off)
@@ -388,9 +389,10 @@ def _compared(
 
 
 def _granted(load: _Load, depth: float, near: Sequence[_Load]) -> float:
-    """How much longer requests may take as their queue is deeper than any sibling's (``depth``),
-    and as they are larger than those of its windows, or of another mix. A queue that is n times as
-    deep, or requests n times as large, explain at most n times as long."""
+    """How much longer (logarithm) requests may take because their queue is deeper than any
+    sibling's (``depth``), or because they are larger than the siblings' in the windows ``near``, or
+    of another mix. A queue n times as deep, or requests n times as large, explain at most n times
+    as long."""
     size, writes = (median([sibling[place] for sibling in near]) for place in (_SIZE, _MIX[0]))
     other_mix = OTHER_MIX_TIMES * abs(load[_MIX[0]] - writes)
     return max(0.0, load[_DEPTH] - depth) + max(0.0, load[_SIZE] - size) + other_mix

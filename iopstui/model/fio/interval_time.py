@@ -437,7 +437,7 @@ def begins_ms(jobs: Sequence[JobStatus]) -> Iterator[float]:
 
 
 def _verifies_later(job: JobStatus) -> bool:
-    """Whether its reads verify its writes after all of them."""
+    """Whether a job's reads verify its writes after the last of them."""
     options = job.options
     issued = {name for name, part in job.directions.items() if part.issued and name != MIXED}
     return (

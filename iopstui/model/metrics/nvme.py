@@ -226,7 +226,7 @@ _CONTROLLER = re.compile(r"nvme\d+")
 
 
 def figure_name(file: str) -> str:
-    """The name of its figure."""
+    """The name of the figure of a kernel's file."""
     return file.removesuffix(_END)
 
 

@@ -370,7 +370,7 @@ def _share_below(
 
 
 def _in_flight_below(upper: DiskRates, lower_disks: Sequence[DiskRates], letter: str) -> float:
-    """How many of a device's requests in one direction are in those below it."""
+    """How many of a device's requests in one direction are in the devices below it."""
     requests, _, moved = _flow([upper], letter)
     below, in_flight, passed = _flow(lower_disks, letter)
     if not below:

@@ -126,5 +126,5 @@ class SessionProbe:
 
 
 def cost_text() -> str:
-    """What it costs, in words."""
+    """What the probe costs, in words."""
     return f"about {COST_US:.1f} µs of CPU per I/O"

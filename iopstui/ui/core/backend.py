@@ -36,7 +36,7 @@ class Prepared(Protocol):
 
     @property
     def loss_note(self) -> str:
-        """Why its results will not be kept if it is stopped; "" if they will."""
+        """Why a stopped experiment would lose its results; "" if it keeps them."""
 
 
 class Running(Protocol):

@@ -70,7 +70,7 @@ def _place_text(place: TargetPath, devices: Mapping[str, BlockDevice]) -> str:
 
 
 def name_of(place: TargetPath) -> str:
-    """Its device or path: "nvme0n1", "scratch file in /srv"."""
+    """A target's device or path: "nvme0n1", "scratch file in /srv"."""
     name = place.device if place.kind == DEVICE and place.device else place.path
     return f"{'scratch file in ' if place.kind == DIRECTORY else ''}{name}"
 

@@ -172,7 +172,7 @@ def _current_finding(entry: FindingEntry) -> Finding:
 
 
 def _is_of_ended_run(entry: FindingEntry, state: LiveState) -> bool:
-    """Whether it is about a run that has ended, so that its sentence is no longer true."""
+    """Whether a finding is about a run that has ended, so that its sentence is no longer true."""
     if state.step is None or not entry.step:
         return False
     ended = state.finished is not None and entry.t <= state.finished.t

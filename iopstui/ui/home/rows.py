@@ -212,7 +212,7 @@ def device_tree(
 
 
 def model_text(device: BlockDevice) -> str:
-    """Its model, or the devices that it is made of."""
+    """A device's model, or the devices that it is made of."""
     slaves = ", ".join(device.slaves)
     kind = " ".join(part for part in (device.layer or "", f"on {slaves}" if slaves else "") if part)
     return device.model or device.backing_file or kind or device.kind
@@ -297,7 +297,7 @@ def use_text(device: BlockDevice) -> str:
 
 
 def use_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Return the use of a disk that is used by devices on top of it, like ``use_text``."""
+    """Like ``use_text``, for a disk that devices on top of it use."""
     uses = list(dict.fromkeys(_uses_above(device, devices)))
     if device.mounts or device.swap or not uses:
         return use_text(device)

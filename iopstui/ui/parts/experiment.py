@@ -264,7 +264,7 @@ class ExperimentKeys(Part):
             self.running_experiment.feed(event)
 
     def keep(self, target: Target) -> None:
-        """Keep the result: another session takes the place of that of ``target``."""
+        """Keep the result on ``target``, because another session replaces this one."""
         if self.port.state.experiment is not None:
             self._kept = target, self.port.state
 

@@ -90,7 +90,8 @@ class NextRun:
             self._drop_request()
 
     def finished(self, step: int, interrupted: bool) -> None:
-        """Note the end of run ``step``; the one that had to stop first does not affect the next."""
+        """Note the end of run ``step``: no request is left, unless the run was stopped for the
+        requested one."""
         if step != self._after or not interrupted:
             self._drop_request()
 

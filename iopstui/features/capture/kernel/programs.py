@@ -377,8 +377,8 @@ def _find_request_slot(p: Program, kernel: CaptureTypes, disks: Sequence[Capture
 
 
 def _load_slot_address(p: Program) -> None:
-    """SLOT = the address of slot number SLOT in the map whose value is at r2. Whatever falls
-    through to here is of another disk, and left out."""
+    """SLOT = the address of slot number SLOT in the map whose value is at r2. Code that falls
+    through to here (a request of another disk) jumps to "out"."""
     p.goto("out")
     p.label("slot")
     p.do("<<", SLOT, SLOT_BITS)
@@ -403,8 +403,8 @@ def _find_bio_slot(
     maps: Maps,
     everywhere: bool = False,
 ) -> None:
-    """SLOT = the place of the bio IO, whose disk is in r3. ``everywhere``: without a look at the
-    partition, since a bio that ends no longer has the sector it began with."""
+    """SLOT = the slot of the bio IO, whose disk is in r3. ``everywhere``: don't check the
+    partition, because at its end a bio no longer has the sector it began with."""
     p.load(8, 4, IO, kernel.at["bio.bi_iter"] + kernel.at["bvec_iter.bi_sector"])
     p.store(STACK, _S_SECTOR, 4)
     _hash_address(p, maps, SLOT, IO)

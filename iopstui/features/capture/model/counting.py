@@ -146,7 +146,7 @@ class WorkloadCounter:
 
     @property
     def cells(self) -> int:
-        """How many counts are kept: what the memory grows with."""
+        """Number of counts kept; memory grows with it."""
         return sum(len(stream.sizes) + len(stream.depths) + len(stream.regions)
                    for stream in self._streams.values())  # fmt: skip
 

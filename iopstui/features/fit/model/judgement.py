@@ -150,8 +150,7 @@ def _result(
 
 
 def _why_too_uneven(expectation: Expectation, figure: Figure) -> str:
-    """Why the seconds that were measured are not enough to judge those that were not; "" if they
-    are."""
+    """Why the measured seconds are too uneven to judge this percentile; "" if they are not."""
     percent = BY_PERCENTILE.get(expectation.path[-1])
     if percent is None or figure.of_all is None or expectation.op != "<=":
         return ""

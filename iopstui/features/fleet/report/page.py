@@ -274,7 +274,7 @@ def rendered(
 
 
 def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[Block]:
-    """Its content, with at most ``most`` hosts; the first chart stands on the first screen."""
+    """The page's content, with at most ``most`` hosts; the first chart is on the first screen."""
     rest = list(drawn)
     yield Heading(1, heading(data))
     yield from overview(data).blocks(rest)

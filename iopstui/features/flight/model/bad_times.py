@@ -62,7 +62,7 @@ def stretches(
 
 
 def is_same(one: Answer, other: Answer) -> bool:
-    """Whether they differ only in their figures, or all is well in both."""
+    """Whether two answers differ only in their figures, or both say that all is well."""
     if one.state == GOOD or other.state == GOOD:
         return one.state == other.state
     return (one.state, one.disk, one.rule) == (other.state, other.disk, other.rule)

@@ -288,7 +288,7 @@ def read_exports(roots: Roots) -> Iterator[Export]:
 
 
 def exports_served_here(name: str, roots: Roots) -> Iterator[Export]:
-    """The exports of this machine of which its own device ``name`` is a client: over NVMe (loop or
+    """The exports of this machine that its own device ``name`` is a client of: over NVMe (loop or
     another transport) or LIO's loopback."""
     block = roots.sys / "class/block" / name.replace("/", "!")
     ids = {read_text(block / key) or "" for key in ("uuid", "nguid")} - {""}

@@ -84,8 +84,8 @@ def _connections(state: LiveState) -> Sequence[Connection] | None:
 
 
 def _alike(now: Waits, newest: Sequence[Frame]) -> list[Frame]:
-    """The seconds for a mean whose parts add up: those with a job if there is one now, else those
-    without; and of these, if some know a part which the others don't, only those that know it."""
+    """The seconds with the same parts as ``now``, so that their means add up: all with a job, or
+    all without; and if only some of them know a part, only those."""
     alike = [frame for frame in newest if frame.waits is not None and not frame.waits.stalled
              and (frame.waits.above is None) == (now.above is None)]  # fmt: skip
     for part in ("cpu", "queue"):
