@@ -488,7 +488,7 @@ def waits_elsewhere(s: Situation) -> Answer | None:
         s.disk, "above", WARNING,
         f"Tasks wait for I/O {s.waited_percent:.0f} % of the time, but {_hardly_text(s)}: "
         f"{blocked}",
-        UNKNOWN, next=advise("log") if s.use.as_root else advise("root", s.disk),
+        UNKNOWN, next=advise("log") if s.use.as_root else advise("root", s.disk * bool(s.ios_s)),
     )  # fmt: skip
 
 

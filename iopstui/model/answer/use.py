@@ -163,6 +163,8 @@ NEARLY = 0.92
 AT_TIMES, FEW_READINGS = 0.3, 3
 OFTEN = 0.6
 """A fact must be in this part of the readings; one alone may be chance."""
+BEFORE_DISK = ("blk_mq_get_tag", "rq_qos_", "ioc_")
+"""Begins of the kernel functions in which a task waits before the disk has its request."""
 
 
 def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
@@ -252,8 +254,8 @@ def _often(readings: Sequence[Sequence[_Item]]) -> tuple[_Item, ...]:
 
 
 def _often_blocked(readings: Sequence[Sequence[BlockedTask]]) -> tuple[BlockedTask, ...]:
-    """Each process once, with the function its threads waited in most often: fsync alone waits in
-    several."""
+    """Each process once, with the function its threads waited in most often (fsync alone waits in
+    several), or one before the disk if that is a good part: the rest is for the requests."""
     places: dict[BlockedTask, Counter[str]] = {}
     for task in (task for reading in readings for task in reading):
         # a task that is just waking up is in no kernel function any more
@@ -262,9 +264,16 @@ def _often_blocked(readings: Sequence[Sequence[BlockedTask]]) -> tuple[BlockedTa
     counts = Counter(task for reading in readings
                      for task in {replace(each, place="") for each in reading})  # fmt: skip
     return tuple(
-        replace(task, place=places[task].most_common(1)[0][0], share=at_least(count / looks, looks))
+        replace(task, place=_main_place(places[task]), share=at_least(count / looks, looks))
         for task, count in counts.items() if count >= OFTEN * looks
     )  # fmt: skip
+
+
+def _main_place(places: Counter[str]) -> str:
+    least = AT_TIMES * places.total()
+    before = (place for place, count in places.most_common() if count >= least)
+    held = next((place for place in before if place.startswith(BEFORE_DISK)), "")
+    return held or places.most_common(1)[0][0]
 
 
 def _mean_known(values: Sequence[float | None]) -> float | None:

@@ -166,4 +166,4 @@ NO_ADVICE = Advice("")
 
 def advise(kind: str, *values: object) -> Advice:
     """The advice of this kind, with ``values`` filled in."""
-    return Advice((PROMISES.get(kind) or HINTS[kind]).format(*values))
+    return Advice((PROMISES.get(kind) or HINTS[kind]).format(*values).rstrip())

@@ -217,6 +217,19 @@ def test_a_process_that_is_blocked_in_several_functions_in_turn_is_named_once() 
     assert mean is not None and mean.blocked == (log,)
 
 
+@pytest.mark.parametrize("place", ["blk_mq_get_tag", "rq_qos_wait", "ioc_rqos_throttle"])
+def test_who_waits_before_the_disk_in_a_third_of_the_looks_is_said_to(
+    place: str,
+) -> None:
+    """One of ten readers, whose queue takes six at once: it waits longer for the request itself."""
+    looks = [place] * 3 + ["submit_bio_wait"] * 5
+    reader = BlockedTask(31, "fio")
+    for few, found in ((0, place), (1, "submit_bio_wait")):
+        seen = [use(blocked=(replace(reader, place=each),)) for each in looks[few:]]
+        mean = mean_use(seen)
+        assert mean is not None and mean.blocked == (replace(reader, place=found),)
+
+
 def test_who_reads_from_a_loop_device_is_named_for_the_disk_below_it() -> None:
     """fio read 2 MiB/s from a loop device on a slow disk. With its file in the page cache, the loop
     device reads more than the disk, which then may be another program's."""
@@ -940,6 +953,8 @@ def test_pressure_without_io() -> None:
 def test_tasks_that_wait_while_no_disk_has_anything_are_not_explained() -> None:
     answer = first([IDLE] * 5, use(blocked=(BlockedTask(7, "dd"),)), 90.0)
     assert (answer.rule, answer.verdict) == ("above", UNKNOWN)
+    user = use(blocked=(BlockedTask(7, "dd"),), as_root=False)
+    assert first([IDLE] * 5, user, 90.0).next == "see more as root: iopstui why"
     # beside a mounted server it waits there, unless it waits in the block layer: a full thin pool
     for place, rule in (("nfs_wait_bit", "quiet"), ("submit_bio_wait", "above"), ("", "above")):
         seen = use(blocked=(BlockedTask(6334, "dd", place),), remote=True)
