@@ -75,6 +75,25 @@ def test_children_that_stay_are_told_from_those_that_come_and_go(
     assert (waits.result().children, waits.result().children_change) == (names, change)
 
 
+@pytest.mark.parametrize("places, shown", [
+    (("do_select", "hrtimer_nanosleep", "submit_bio_wait"), {"submit_bio_wait"}),
+    (("do_select", "io_cqring_wait", "futex_wait_queue"), {"io_cqring_wait", "futex_wait_queue"}),
+    (("do_select", "hrtimer_nanosleep"), {"do_select", "hrtimer_nanosleep"}),
+])  # fmt: skip
+def test_functions_in_which_other_threads_only_sleep_are_not_shown(
+    tmp_path: Path, places: tuple[str, ...], shown: set[str]
+) -> None:
+    roots = Roots.under(tmp_path)
+    for thread, place in enumerate(places, 7):
+        task = roots.proc / f"7/task/{thread}"
+        task.mkdir(parents=True)
+        state = "D" if place == "submit_bio_wait" else "S"
+        for directory in (task, roots.proc / "7"):
+            (directory / "stat").write_text(f"7 (fio) {state} 1 " + "0 " * 40)
+        (task / "wchan").write_text(place)
+    assert {*TaskWaits(7, {}, roots).result().places} == shown
+
+
 def test_a_few_children_are_looked_at_too(tmp_path: Path) -> None:
     """fio's first process sleeps, those of its jobs wait."""
     roots = Roots.under(tmp_path)

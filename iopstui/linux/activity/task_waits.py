@@ -12,7 +12,13 @@ from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.process.processes import children, command_of, process_of, task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
-from iopstui.model.answer.process import ProcessWaits, place_kind, waits_off_cpus
+from iopstui.model.answer.process import (
+    RING_PLACE,
+    UNKNOWN_WAIT,
+    ProcessWaits,
+    place_kind,
+    waits_off_cpus,
+)
 from iopstui.model.answer.use import ELSEWHERE
 from iopstui.model.answer.who import role
 from iopstui.model.block.device import BlockDevice
@@ -152,7 +158,7 @@ class TaskWaits:
         stayed = tuple(child for child in now if child in self._first_children)
         return ProcessWaits(
             self.pid, self._comm, self._command, self._looks, self._state,
-            percents, running, ready, tuple(name for name, _ in self._places.most_common(3)),
+            percents, running, ready, self._main_places(),
             not self._state or os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
             frozenset(self._devices), self._parent, tuple(self._names(stayed or now)),
             self._role(), self._of, self._threads,
@@ -160,6 +166,17 @@ class TaskWaits:
             children_change=not stayed,
             of_children=tuple(child.result() for child in self._children if child.exists),
         )  # fmt: skip
+
+    def _main_places(self) -> tuple[str, ...]:
+        """The kernel functions that it waited in most often. If some tell what for, only these: the
+        other threads of a program only sleep."""
+        places = [name for name, _ in self._places.most_common()]
+        known = [
+            name
+            for name in places
+            if name == RING_PLACE or place_kind(name, blocked=True) != UNKNOWN_WAIT
+        ]
+        return tuple((known or places)[:3])
 
     def _throttled(self) -> int:
         """Microseconds for which its cgroup, or one above, was throttled at its CPU limit."""

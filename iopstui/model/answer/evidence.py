@@ -47,9 +47,11 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
         yield f"tasks waited for I/O of any kind {s.waited_percent:.0f} % of the time{hidden}"
     if s.idle_rings and (s.waited_percent or 0.0) >= LITTLE:
         yield f"{s.idle_rings[0].name} sleeps in io_uring without disk I/O, which counts as waiting"
-    who = ", ".join(who_rows(s.shares, s.below, s.probes))
-    if who:
-        yield f"who, of its bytes{_in_other_seconds(s)}: {who}"
+    rows = [*who_rows(s.shares, s.below, s.probes)]
+    when = _in_other_seconds(s)
+    # the sentence names a single user already
+    if rows[1:] or (rows and (when or not answer.who or not rows[0].endswith("%"))):
+        yield f"who, of its bytes{when}: {', '.join(rows)}"
     if s.blocked:
         names = ", ".join(f"{task.comm} ({task.pid})" for task in s.blocked[:3])
         yield f"blocked most of the time: {names}"

@@ -437,7 +437,7 @@ def slow_device(s: Situation) -> Answer | None:
         s.disk, "slow", WARNING,
         f"{s.disk}{s.layer} answers slowly: {words.mean(s)} with {words.count(s.in_flight)} in "
         f"flight{words.stalls(s)}{words.usual(s)}{held}{words.cpus_text(s)}", WAITS, words.who(s),
-        step or words.resync_step(s) or advise("slow", s.disk),
+        step or words.resync_step(s) or words.about_hog(s) or advise("slow", s.disk),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from iopstui.model.answer.situation import (
     DEEP_QUEUE,
     QUEUE_FACTOR,
     QUEUED_MS,
+    SINGLE_DEPTH,
     SLOW_MS,
     VERY_SLOW_FACTOR,
     WAITED_PERCENT,
@@ -141,11 +142,24 @@ def about_users(s: Situation) -> Advice:
     if step := resync_step(s):
         return step
     if s.shares and s.shares[0].share >= MAIN_SHARE:
-        queue = s.devices[s.disk].queue if s.disk in s.devices else None
-        name = "hog-bfq" if queue is not None and queue.scheduler == "bfq" else "hog"
-        return advise(name, s.shares[0].pid)
+        return _about_main_user(s)
     may_see_all = s.use is None or s.use.as_root
     return advise("many" if may_see_all else "root", s.disk)
+
+
+def about_hog(s: Situation) -> Advice:
+    """Advice about the program that does most of the I/O, if another one waits beside it."""
+    first = s.shares[0] if s.shares else None
+    if first is None or first.share < MAIN_SHARE or s.in_flight < SINGLE_DEPTH:
+        return NO_ADVICE
+    others = [task for task in s.blocked if task.pid != first.pid]
+    return _about_main_user(s) if others and s.others_are_idle else NO_ADVICE
+
+
+def _about_main_user(s: Situation) -> Advice:
+    queue = s.devices[s.disk].queue if s.disk in s.devices else None
+    name = "hog-bfq" if queue is not None and queue.scheduler == "bfq" else "hog"
+    return advise(name, s.shares[0].pid)
 
 
 def tasks_wait(s: Situation) -> bool:
