@@ -150,7 +150,7 @@ def test_who_did_it_is_known_of_the_first_seconds_and_in_each_hour(
         flight.run(1, QUIET)
     flight.end()
     main(["why", str(tmp_path), "--at", f"2026-09-27 {at}", "--for", "5s"])
-    assert "who, of its bytes: cp (42) 100 %" in capsys.readouterr().out
+    assert "cp (42) does all of its bytes" in capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_read_is_not_called_missing(

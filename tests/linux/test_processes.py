@@ -75,6 +75,39 @@ def test_children_that_stay_are_told_from_those_that_come_and_go(
     assert (waits.result().children, waits.result().children_change) == (names, change)
 
 
+def test_children_that_come_and_go_are_looked_at_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop in a shell starts one dd after the other; two of three wait for the disk."""
+    roots = Roots.under(tmp_path)
+    for pid in (7, *range(8, 38)):
+        task = roots.proc / f"{pid}/task/{pid}"
+        task.mkdir(parents=True)
+        name, state = ("sh", "S") if pid == 7 else ("dd", "D")
+        for directory in (task, roots.proc / f"{pid}"):
+            (directory / "stat").write_text(f"{pid} ({name}) {state} 7 " + "0 " * 40)
+        waits = {0: "pipe_read", 1: "submit_bio_wait", 2: "folio_wait_bit_common"}[pid % 3]
+        (task / "wchan").write_text("do_wait" if pid == 7 else waits)
+    now = roots.proc / "7/task/7/children"
+    now.write_text("")
+    shell = TaskWaits(7, {}, roots)
+    assert shell.result().of_children == ()
+    for pid in range(8, 38):
+        now.write_text(f"{pid} ")
+        shell.look()
+    opened = {"37": {"vda"}}
+    monkeypatch.setattr(task_waits.OpenDevices, "of_process", lambda _, place: (
+        opened.get(Path(place).name, set()), set()))  # fmt: skip
+    shell.look_until(0.0)
+    (found,) = shell.result().of_children
+    assert found.devices == {"vda"}
+    assert (found.pid, found.comm, found.in_turn, found.looks) == (37, "dd", True, 36)
+    assert found.percents[DISK] == pytest.approx(100 * 25 / 36)
+    assert shell.result().child == found and {*found.places} == {
+        "submit_bio_wait", "folio_wait_bit_common"
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("places, shown", [
     (("do_select", "hrtimer_nanosleep", "submit_bio_wait"), {"submit_bio_wait"}),
     (("do_select", "io_cqring_wait", "futex_wait_queue"), {"io_cqring_wait", "futex_wait_queue"}),

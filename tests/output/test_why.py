@@ -139,6 +139,12 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "child postgres (814) waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, of_children=(replace(WAITING, pid=814),)),
      "▲ postgres (812) waits for vdb 83 % of its time, runs 12 %"),
+    (replace(WAITING, comm="sh", command="", pid=7, percents={CHILD: 99.0}, running=0.0,
+             children=("dd (9)",), children_change=True,
+             of_children=(replace(WAITING, pid=9, comm="dd", command="", running=None,
+                                  in_turn=True),)),
+     "▲ sh (7) waits for its children, now dd (9), 99 %; its child, now dd (9) waits for vdb 83 % "
+     "of its time"),
     (replace(WAITING, percents={LOCK: 90.0}, running=0.0),
      "● postgres (812) waits for a lock or another thread 90 %"),
     (replace(WAITING, percents={"event": 99.0}, running=0.0, readable=False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
 from iopstui.linux.devices.open_devices import OpenDevices
@@ -37,7 +37,8 @@ _BLOCKED, _SLEEPS = b"D", b"S"
 
 class TaskWaits:
     """``look`` samples the process once; ``result`` sums up. To be used by one thread.
-    The children that it has from the beginning are looked at, too, unless they are many."""
+    The children that it has from the beginning are looked at, too, unless they are many; those that
+    come and go are looked at as one."""
 
     def __init__(
         self, pid: int, devices: Mapping[str, BlockDevice], roots: Roots, is_child: bool = False
@@ -64,6 +65,7 @@ class TaskWaits:
         self._first_children = children(pid, self._proc)
         few = not is_child and len(self._first_children) <= MAX_CHILDREN
         self._children: list[TaskWaits] = []
+        self._in_turn = None if is_child else _ChildrenInTurn(self._proc, self._open)
         self.look()
         self._children += [
             TaskWaits(child, devices, roots, is_child=True)
@@ -81,6 +83,8 @@ class TaskWaits:
         are full, other work may take the whole second."""
         for one in (self, *self._children):
             one.note_devices()
+        if self._in_turn is not None:
+            self._in_turn.note_devices(self._later_children())
         enough = self._looks + LEAST_LOOKS
         while (left := moment - time.monotonic()) > 0 or (self._state and self._looks < enough):
             time.sleep(min(left, LOOK_S) if left > 0 else LOOK_S)
@@ -95,6 +99,8 @@ class TaskWaits:
         """Look at it and at its children once."""
         for child in self._children:
             child.look()
+        if self._in_turn is not None:
+            self._in_turn.look(self._later_children())
         try:
             comm, fields = task_stat(self._place)
         except OSError:
@@ -111,7 +117,8 @@ class TaskWaits:
         places = self._thread_places()
         self._threads = max(self._threads, len(places))
         for place in places[:MAX_THREADS]:
-            kinds |= self._kinds_of(place)
+            self._note_times(place)
+            kinds |= _kinds_of(place, self._kernel, self._places)
         self._kinds.update(kinds)
         self._looks += 1
         self._ended = time.monotonic()
@@ -121,22 +128,9 @@ class TaskWaits:
             return [self._place]
         return [f"{self._place}/task/{thread}" for thread in list_names(f"{self._place}/task")]
 
-    def _kinds_of(self, place: str) -> set[str]:
-        try:
-            _, fields = task_stat(place)
-        except OSError:
-            return set()
-        self._note_times(place)
-        if not fields or fields[0] not in (_BLOCKED, _SLEEPS):
-            return set()
-        if self._kernel and fields[0] == _SLEEPS:
-            return set()  # it waits for work
-        wchan = read_text(f"{place}/wchan") or "0"
-        where = "" if wchan == "0" else wchan
-        kind = place_kind(where, fields[0] == _BLOCKED)
-        if where:
-            self._places[where] += 1
-        return {kind}
+    def _later_children(self) -> list[int]:
+        return [pid for pid in children(self.pid, self._proc)
+                if pid not in self._first_children and pid != os.getpid()]  # fmt: skip
 
     def _note_times(self, place: str) -> None:
         words = (read_text(f"{place}/schedstat") or "").split()
@@ -156,27 +150,18 @@ class TaskWaits:
             percents = waits_off_cpus(percents, 100 - (running or 0.0) - (ready or 0.0))
         now = children(self.pid, self._proc)
         stayed = tuple(child for child in now if child in self._first_children)
+        seen = [child.result() for child in self._children if child.exists]
+        in_turn = self._in_turn.result() if self._in_turn is not None else None
         return ProcessWaits(
             self.pid, self._comm, self._command, self._looks, self._state,
-            percents, running, ready, self._main_places(),
+            percents, running, ready, _main_places(self._places),
             not self._state or os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
             frozenset(self._devices), self._parent, tuple(self._names(stayed or now)),
             self._role(), self._of, self._threads,
             reached_quota=self._throttled() > self._throttled_us,
             children_change=not stayed,
-            of_children=tuple(child.result() for child in self._children if child.exists),
+            of_children=(*seen, *([in_turn] if in_turn is not None else ())),
         )  # fmt: skip
-
-    def _main_places(self) -> tuple[str, ...]:
-        """The kernel functions that it waited in most often. If some tell what for, only these: the
-        other threads of a program only sleep."""
-        places = [name for name, _ in self._places.most_common()]
-        known = [
-            name
-            for name in places
-            if name == RING_PLACE or place_kind(name, blocked=True) != UNKNOWN_WAIT
-        ]
-        return tuple((known or places)[:3])
 
     def _throttled(self) -> int:
         """Microseconds for which its cgroup, or one above, was throttled at its CPU limit."""
@@ -204,3 +189,78 @@ class TaskWaits:
         ]
         run, wait = max(grown, key=sum)
         return min(100.0, 100 * run / ns), min(100.0, 100 * wait / ns)
+
+
+class _ChildrenInTurn:
+    """The children that a process starts one after the other, as one process."""
+
+    def __init__(self, proc: str, files: OpenDevices) -> None:
+        self._proc = proc
+        self._open = files
+        self._devices: set[str] = set()
+        self._looks = 0
+        self._pid = 0
+        self._kinds: Counter[str] = Counter()
+        self._places: Counter[str] = Counter()
+        self._names: Counter[str] = Counter()
+
+    def note_devices(self, pids: Sequence[int]) -> None:
+        """Look at the open files of those that are there."""
+        for pid in pids[:MAX_CHILDREN]:
+            reading, writing = self._open.of_process(f"{self._proc}/{pid}")
+            self._devices |= (reading | writing).difference(ELSEWHERE)
+
+    def look(self, pids: Sequence[int]) -> None:
+        """Look at those that are there once."""
+        kinds: set[str] = set()
+        for pid in pids[:MAX_CHILDREN]:
+            place = f"{self._proc}/{pid}"
+            try:
+                comm, _ = task_stat(place)
+            except OSError:
+                continue
+            self._pid = pid
+            self._names[printable(decode(comm))] += 1
+            for thread in [*list_names(f"{place}/task")][:MAX_THREADS]:
+                kinds |= _kinds_of(f"{place}/task/{thread}", False, self._places)
+        self._kinds.update(kinds)
+        self._looks += 1
+
+    def result(self) -> ProcessWaits | None:
+        """``None`` if there was none."""
+        if not self._names:
+            return None
+        return ProcessWaits(
+            self._pid, self._names.most_common(1)[0][0], "", self._looks, "S",
+            {kind: 100 * count / self._looks for kind, count in self._kinds.items()},
+            places=_main_places(self._places), devices=frozenset(self._devices), in_turn=True,
+        )  # fmt: skip
+
+
+def _kinds_of(place: str, kernel: bool, places: Counter[str]) -> set[str]:
+    """The kind of wait that a thread was seen in, if any; its function is added to ``places``."""
+    try:
+        _, fields = task_stat(place)
+    except OSError:
+        return set()
+    if not fields or fields[0] not in (_BLOCKED, _SLEEPS):
+        return set()
+    if kernel and fields[0] == _SLEEPS:
+        return set()  # it waits for work
+    wchan = read_text(f"{place}/wchan") or "0"
+    where = "" if wchan == "0" else wchan
+    if where:
+        places[where] += 1
+    return {place_kind(where, fields[0] == _BLOCKED)}
+
+
+def _main_places(counts: Counter[str]) -> tuple[str, ...]:
+    """The kernel functions that threads waited in most often. If some tell what for, only these:
+    the other threads of a program only sleep."""
+    places = [name for name, _ in counts.most_common()]
+    known = [
+        name
+        for name in places
+        if name == RING_PLACE or place_kind(name, blocked=True) != UNKNOWN_WAIT
+    ]
+    return tuple((known or places)[:3])

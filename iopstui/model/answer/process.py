@@ -104,6 +104,8 @@ class ProcessWaits:
     """None of ``children`` existed from the beginning: they come and go."""
     of_children: tuple[ProcessWaits, ...] = ()
     """How those that existed all the time were seen."""
+    in_turn: bool = False
+    """It is children that come and go, as one process: ``pid`` is that of the last one."""
     in_idle_ring: bool = False
     """It sleeps in io_uring and does no disk I/O."""
 

@@ -56,6 +56,8 @@ VERY_SLOW_FACTOR = 4.0
 """Without a queue, a device that takes this many times as long as that is slow itself."""
 TRANSFER_BYTES_S = 200 << 20
 """Large requests may take longer: the time to move them at this speed."""
+NEARLY_ALWAYS = 0.8
+"""While this many are in flight on average, somebody waits for one nearly all the time."""
 LONG_PART = 0.03
 """If requests take at least this part of the seconds, users' shares are uncertain."""
 PERHAPS_SLOW_FACTOR = 2.0
@@ -402,10 +404,10 @@ class Situation:
     @cached_property
     def may_be_slow(self) -> bool:
         """Whether in most seconds requests that tasks wait for take as long as in a queue though
-        few are in flight, or so long that the device may be slow. Pressure does not show waits for
-        libaio."""
+        few, or just one, are in flight, or so long that the device may be slow. Pressure does not
+        show waits for libaio."""
         long = self._share([
-            (in_flight >= SINGLE_DEPTH and mean_ms >= self.slow_ms and not _rests(rates))
+            (in_flight >= NEARLY_ALWAYS and mean_ms >= self.slow_ms and not _rests(rates))
             or (in_flight >= SLOW_IN_FLIGHT and mean_ms >= PERHAPS_SLOW_FACTOR * self.slow_ms)
             for rates, (in_flight, _, mean_ms) in zip(self.seconds, self._waited, strict=True)
         ])  # fmt: skip
@@ -615,7 +617,7 @@ class Situation:
     @property
     def journal_waits(self) -> bool:
         """Whether the journal of a file system on this disk (jbd2) is blocked most of the time."""
-        return any(one.is_journal and one.device for one in self._kernel_roles)
+        return any(one.is_journal for one in self._kernel_roles)
 
     @cached_property
     def _kernel_roles(self) -> list[Role]:

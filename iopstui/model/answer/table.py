@@ -27,10 +27,12 @@ from iopstui.model.answer.situation import (
     DEEP_QUEUE,
     ENOUGH_SECONDS,
     FEW_SECONDS,
+    FEW_SHARE,
     HARDLY_USED,
     MEMORY_PERCENT,
     MOST_SECONDS,
     SLOW_IN_FLIGHT,
+    VERY_SLOW_FACTOR,
     WAITED_PERCENT,
     Situation,
     is_used,
@@ -512,17 +514,24 @@ def cpus_full(s: Situation) -> Answer | None:
 
 
 def unsteady(s: Situation) -> Answer | None:
-    """Requests waited in some of the seconds."""
+    """Requests waited in some of the seconds. If it was half of them, for very long, and tasks
+    waited for this disk, that is no matter of a few seconds more."""
     share = max(s.queue_share, s.slow_share)
     if not s.waits_at_times:
         return None
     count, length = round(share * len(s.seconds)), _sample_text(s)
     samples = f" samples{length}" if length else " s"
-    return Answer(
-        s.disk, "unsteady", GOOD,
-        f"{s.disk} is busy at times: I/Os waited in {count} of {len(s.seconds)}{samples}, "
-        f"{words.mean(s)} over all", UNKNOWN, words.who(s), advise("longer", s.disk),
-    )  # fmt: skip
+    text = (f"{s.disk} is busy at times: I/Os waited in {count} of {len(s.seconds)}{samples}, "
+            f"{words.mean(s)} over all")  # fmt: skip
+    very_slow = (s.mean_ms or 0.0) >= VERY_SLOW_FACTOR * s.slow_ms
+    tasks_wait = (s.waited_percent or 0.0) >= MUCH_PRESSURE and s.others_are_idle
+    if share >= FEW_SHARE and very_slow and tasks_wait and not s.idle_rings:
+        return Answer(
+            s.disk, "unsteady", WARNING,
+            f"{text}; tasks wait for I/O {s.waited_percent:.0f} % of the time", WAITS,
+            words.who(s), words.about_users(s),
+        )  # fmt: skip
+    return Answer(s.disk, "unsteady", GOOD, text, UNKNOWN, words.who(s), advise("longer", s.disk))
 
 
 def slower_than_usual(s: Situation) -> Answer | None:

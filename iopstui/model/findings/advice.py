@@ -76,7 +76,8 @@ HINTS: Mapping[str, str] = {
     "program": "find the program (iotop, pidstat -d 1)",
     "cgroups": "u and Tab show all cgroups; systemctl set-property or the container's limits may "
     "hold it back (IOWriteBandwidthMax=, IOReadBandwidthMax=)",
-    "hog": "run it at another time; a limit may hold it back, too (io.max, systemctl set-property)",
+    "hog": "run process {} at another time; a limit may hold it back, too (io.max, "
+    "systemctl set-property)",
     "hog-bfq": "ionice -c 3 -p {} may let others go first",
     "root": "see more as root: iopstui why {}",
     "many": "see all who use it: iopstui live {}",

@@ -78,7 +78,10 @@ def _process_sentence(report: Report) -> str:
     assert waits is not None
     text = _waits_text(report, waits)
     child = waits.child if waits.for_disk < WAITS_PERCENT else None
-    return text if child is None else f"{text}; its child {_waits_text(report, child)}"
+    if child is None:
+        return text
+    now = ", now" * child.in_turn
+    return f"{text}; its child{now} {_waits_text(report, child)}"
 
 
 def _waits_text(report: Report, waits: ProcessWaits) -> str:
