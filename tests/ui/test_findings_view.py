@@ -153,6 +153,24 @@ def test_no_finding_is_not_said_of_the_answer(height: int) -> None:
         assert "No findings" in shown and ("besides the answer at the top" in shown) is besides
 
 
+@pytest.mark.parametrize("height", [2, 4])
+def test_a_finding_that_the_answer_quotes_is_not_repeated(height: int) -> None:
+    draw = finding_line.rows if height == 2 else finding_line.box_rows
+    evidence = "CPU 1 runs 97 % of it"
+    answer = Answer("vda", "finding-one-cpu", WARNING, f"One CPU completes it: {evidence}")
+
+    def shown(width: int, *found: Finding) -> str:
+        live_state = state(STARTED, *(FindingReported(9.0, one) for one in found))
+        rows = draw(live_state, width, height, UTF8, answer)
+        return "".join(part for row in rows for part, _ in row)
+
+    wide, narrow = shown(100, ONE_CPU), shown(40, ONE_CPU)
+    assert "Next: a" in wide and "Next: a" in narrow and "completes" not in wide + narrow
+    assert evidence not in wide and evidence[:12] in narrow, "the answer is cut there"
+    assert "iodepth=16 is not reached" in shown(100, ONE_CPU, DEPTH)
+    assert "No findings besides" in shown(100, replace(ONE_CPU, advice="", key=""))
+
+
 def test_a_finding_is_not_active_after_its_run_or_at_the_end_of_a_replay() -> None:
     def listed(live_state: LiveState) -> str:
         return "".join(p for row in finding_line.list_rows(live_state, 80, UTF8) for p, _ in row)

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from textual.widgets import DataTable, Input, OptionList, Static
 from iopstui import format as f
 from iopstui.linux.process.busiest import BusiestProcess
 from iopstui.linux.process.process_io import ProcessRates
-from iopstui.model.answer.answer import GOOD, Answer
+from iopstui.model.answer.answer import GOOD, WARNING, Answer
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.figures.disk import Loads
 from iopstui.model.findings.evidence import ENOUGH_SECONDS
@@ -35,6 +35,7 @@ from iopstui.ui.dialogs.questions import Choice, Prompt
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.home import rows
+from iopstui.ui.home.answer import HomeAnswer
 from iopstui.ui.home.recent import start_text
 from iopstui.ui.home.rows import (
     PLAIN_BARS,
@@ -124,10 +125,31 @@ async def test_the_activity_of_disks_is_shown_beside_them() -> None:
         app = await open_picker(pilot)
         app.screen._tick()  # type: ignore[attr-defined]
         assert row_of(app) == ["300", "0", "3.00", "42 %"]
-        assert names(app) == ["sda", "nvme0n1"], "the busiest first"
+        assert names(app) == ["nvme0n1", "sda"], "by name"
+        assert app.screen.query_one(DataTable).cursor_row == 1, "the busiest is selected"
         # a list that is filled anew keeps them
         await pilot.press("slash", "s", "d", "a")
         assert names(app) == ["sda"] and row_of(app) == ["300", "0", "3.00", "42 %"]
+
+
+async def test_a_disk_moves_up_only_when_the_answer_warns_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answer = Answer("sda", "busy", GOOD, "sda is in use")
+    monkeypatch.setattr(HomeAnswer, "feed", lambda *_: answer)
+    loop = replace(fakes.DEVICES["sda"], name="loop0", path="/dev/loop0", kind="loop")
+    busy = cycle([{"sda": LOAD}, {"nvme0n1": LOAD}, {"loop0": LOAD}])
+    picker = make_picker(PickerCalls(), {"loop0": loop, **fakes.DEVICES}, lambda: next(busy))
+    async with picker.run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        assert isinstance(app.screen, HomeScreen)
+        for _ in range(10):
+            app.screen._tick()
+            assert names(app) == ["nvme0n1", "sda", "loop0"]
+        answer = replace(answer, state=WARNING)
+        for _ in range(5):
+            app.screen._tick()
+        assert names(app) == ["sda", "nvme0n1", "loop0"]
 
 
 async def test_the_axis_of_home_begins_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +212,7 @@ async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
     async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
         app = await open_picker(pilot)
         app.screen._tick()  # type: ignore[attr-defined]
-        everything = ["sda", "nvme0n1", "nvme0n1p1"]
+        everything = ["nvme0n1", "nvme0n1p1", "sda"]
         await pilot.press("p", "slash", "N", "V", "m", "e")
         assert names(app) == ["nvme0n1", "nvme0n1p1"]
         await pilot.press("space", "p", "a", "r", "t")
@@ -319,7 +341,6 @@ async def test_a_click_on_a_title_sorts_and_a_click_on_an_action_runs_it() -> No
     async with make_picker(recorder).run_test(size=(120, 36)) as pilot:
         app = await open_picker(pilot)
         app.screen._tick()  # type: ignore[attr-defined]
-        assert names(app) == ["sda", "nvme0n1"]
         for order in (["nvme0n1", "sda"], ["sda", "nvme0n1"]):
             await pilot.click(DataTable, offset=(2, 0))
             await settle(pilot)
@@ -336,7 +357,7 @@ async def test_keys_sort_by_a_column_and_reverse_the_order() -> None:
         app = await open_picker(pilot)
         app.screen._tick()  # type: ignore[attr-defined]
         sorted_by = app.screen.query_one("#home-disks")
-        assert "Sorted by UTIL, mean of the last 60 s" in str(sorted_by.border_subtitle)
+        assert "Sorted by need for attention, then name" in str(sorted_by.border_subtitle)
         await pilot.press("greater_than_sign")
         assert names(app) == ["nvme0n1", "sda"]
         assert "Sorted by NAME, A first" in str(sorted_by.border_subtitle)
@@ -482,7 +503,7 @@ async def test_charts_of_the_selected_disk_use_the_remaining_rows() -> None:
         await settle(pilot)
         text = render_pictures(app)[".txt"]
         assert "IOPS of sda" in text and "Await of sda" in text and "reads    300" in text
-        await pilot.press("down")
+        await pilot.press("up")
         await settle(pilot)
         assert "IOPS of nvme0n1" in render_pictures(app)[".txt"]
         await pilot.resize_terminal(160, 24)
@@ -544,7 +565,7 @@ async def test_a_click_on_a_title_sorts_the_recordings_and_not_the_disks() -> No
             await pilot.click(table, offset=(2, 0))
             await settle(pilot)
             assert first() == f"/srv/{name}.iops" and order in str(box.border_subtitle)
-        assert "UTIL, mean" in str(app.screen.query_one("#home-disks").border_subtitle)
+        assert "attention" in str(app.screen.query_one("#home-disks").border_subtitle)
 
 
 async def test_the_busiest_process_is_shown_with_the_disk_s_facts() -> None:

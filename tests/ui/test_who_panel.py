@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from test_app import make, running, settle, shows
 from watch_frames import rates as disk_rates
 
+from iopstui.events import AnswerGiven
+from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import combined_shares
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
@@ -140,6 +142,13 @@ async def test_fio_s_figures_take_its_place_with_the_first_job() -> None:
         fake.tick(2)
         await settle(pilot)
         assert shows(app, "Who uses nvme0n1") and shows(app, "fio --name=hog")
+        for who in ("", "fio --name=hog (965) does all of its bytes"):
+            fake.sink(
+                AnswerGiven(2.0, Answer("nvme0n1", "cpu", GOOD, "The CPUs are full", who=who))
+            )
+            await settle(pilot)
+            await pilot.press("y")
+            assert app.clipboard.count("fio --name=hog") == 1, "in the panel or in the answer"
         fake.disk_use = None
         await running(app, pilot)
         assert shows(app, "3 fio") and not shows(app, "Who uses")

@@ -339,10 +339,21 @@ def _numbers(points: Sequence[_Measured]) -> str:
 def best_value_text(points: Sequence[_Measured]) -> str:
     """The recommendation for points without a load axis; "" if there is nothing to choose."""
     settings = [dict(event.settings) for event in points]
-    names = [" ".join(f"{name}={printable(value)}" for name, value in s.items()) for s in settings]
+    names = [*map(_settings_text, points)]
     varied = [name for name in settings[0] if len({s[name] for s in settings}) > 1]
     varied += ["job"] if len({event.job for event in points}) > 1 else []
     return recommended_value([event.point for event in points], names, varied)
+
+
+def most_so_far_text(points: Sequence[_Measured]) -> str:
+    """The point with the most IOPS while others are still to come."""
+    most = max(points, key=lambda event: event.point.iops)
+    name = _settings_text(most) or printable(most.job)
+    return f"Most IOPS so far: {name}, {_figures(most.point)}; the answer follows at the end."
+
+
+def _settings_text(event: _Measured) -> str:
+    return " ".join(f"{name}={printable(value)}" for name, value in event.settings)
 
 
 def conclusions(
@@ -351,8 +362,8 @@ def conclusions(
     """Conclusions from the whole sweep, in sentences; ``points`` from ``measured_points``.
     ``complete``: no point is missing, so a value can be recommended."""
     lines = [*map(curve_text, curves)]
-    if not curves and complete and points:
-        lines.append(best_value_text(points))
+    if not curves and points:
+        lines.append(best_value_text(points) if complete else most_so_far_text(points))
     lines = [text for text in (*lines, disturbed_line(points)) if text]
     lines += little_lines(points)
     unsteady = [event for event in points if event.point.steady is False]

@@ -26,7 +26,7 @@ from iopstui.session.tick.outcomes import (
 )
 from iopstui.text import printable
 from iopstui.ui.draw import frame
-from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap
+from iopstui.ui.draw.rows import SIGN_COLUMNS, Line, Piece, Row, message, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Charset
 from iopstui.ui.state.findings import FindingEntry
 from iopstui.ui.state.live import LiveState
@@ -46,22 +46,24 @@ def rows(
     at the top of the screen."""
     if _has_outcomes(state):
         return pad(_outcome_rows(state, width, height, charset), height, width)
-    entries = state.current_findings()
+    entries = _entries(state, answer, width)
     if not entries:
         return pad([message(width, charset, _no_finding_text(state, answer))], height, width)
     finding, more = _current_finding(entries[0]), _more_text(len(entries) - 1)
-    head, next_ = _head(entries[0], state, width - len(more)), _advice_pieces(finding)
+    evidence = _evidence_beside(answer, entries[0], width)
+    head = _head(entries[0], state, width - len(more), _is_quoted(entries[0], answer))
+    next_ = _advice_pieces(finding)
     if height < 2:
         line = Line(width - len(more), charset).extend(head)
         if next_:
             line.extend([("  ", None), *next_])
         else:
-            _add_evidence(line, finding)
+            _add_evidence(line, evidence)
         return [(*line.build(), (more, DIM))]
     first = Line(width - len(more), charset).extend(head)
     second = Line(width, charset)
     if sum(cell_len(text) for text, _ in next_) + 3 <= width:
-        _add_evidence(first, finding)
+        _add_evidence(first, evidence)
         second.add("   ").extend(next_)
     else:
         _split_advice(first, second, next_)
@@ -76,7 +78,7 @@ def box_rows(
     if _has_outcomes(state):
         body = pad(_outcome_rows(state, inner, height - 2, charset), height - 2, inner)
         return _in_box("Outcome", (), _count(1), body, width, charset)
-    entries = state.current_findings()
+    entries = _entries(state, answer, width)
     if not entries:
         body = pad([message(inner, charset, _no_finding_text(state, answer))], height - 2, inner)
         return _in_box("Finding", (), (), body, width, charset)
@@ -84,18 +86,36 @@ def box_rows(
     next_ = _advice_pieces(finding)
     last = _wrap_pieces(next_, inner, charset)[: max(1, height - 3)]
     space = height - 2 - len(last)
-    head = _head(entries[0], state, inner)[1:]
-    evidence = wrap(inner, charset, evidence_text(finding), None)
-    body = [Line(inner, charset).add(" ").extend(head).build(), *evidence][:space]
-    if len(evidence) + 1 > space > 1:
-        last_line = "".join(text for text, _ in body[-1]).strip()
-        body[-1] = message(inner, charset, f"{last_line} …", None)
-    elif space == 1:
-        line = Line(inner, charset).add(" ").extend(head)
-        body = [_add_evidence(line, finding).build()]
+    evidence = _evidence_beside(answer, entries[0], width)
+    head = Line(inner, charset).add(" ")
+    head.extend(_head(entries[0], state, inner, _is_quoted(entries[0], answer))[1:])
+    if space == 1:
+        body = [_add_evidence(head, evidence).build()]
+    else:
+        lines = [head.build()] if head.used > 1 else []
+        lines += wrap(inner, charset, evidence, None) if evidence else []
+        body = lines[:space]
+        if len(lines) > space > 0:
+            last_line = "".join(text for text, _ in body[-1]).strip()
+            body[-1] = message(inner, charset, f"{last_line} …", None)
     rows = [*pad(body, space, inner), *last]
     sign = SIGNS[severity_of(finding)]
     return _in_box("Finding", (sign,), _count(len(entries)), rows, width, charset)
+
+
+def _entries(state: LiveState, answer: Answer | None, width: int) -> list[FindingEntry]:
+    """The current findings; one that the answer quotes comes last, or not at all if it says no more
+    than the answer."""
+    entries = sorted(state.current_findings(), key=lambda entry: _is_quoted(entry, answer))
+    if entries and _is_quoted(entries[-1], answer):
+        advice = _advice_pieces(_current_finding(entries[-1]))
+        if not advice and not _evidence_beside(answer, entries[-1], width):
+            entries.pop()
+    return entries
+
+
+def _is_quoted(entry: FindingEntry, answer: Answer | None) -> bool:
+    return answer is not None and answer.rule == f"{ANSWER_OF_FINDING}{entry.finding.rule}"
 
 
 def _in_box(
@@ -112,10 +132,15 @@ def _count(count: int) -> list[Piece]:
     return [(text, DIM), ("  ", None), ("f", KEY), (" all", DIM)]
 
 
-def _head(entry: FindingEntry, state: LiveState, width: float = inf) -> list[Piece]:
-    """Sign, headline and the seconds that the finding covers, if there is room for them."""
+def _head(
+    entry: FindingEntry, state: LiveState, width: float = inf, quoted: bool = False
+) -> list[Piece]:
+    """Sign, headline and the seconds that the finding covers, if there is room for them; only the
+    sign if the answer at the top quotes the finding."""
     finding = entry.finding
     sign, style = SIGNS[severity_of(finding)]
+    if quoted:
+        return [(f" {sign} ", style)]
     when = entry.ceased or _period_text(entry, state)
     run = f"In run {entry.step} (ended): " if _is_of_ended_run(entry, state) else ""
     pieces: list[Piece] = [(f" {sign} ", style), (run + printable(headline_of(finding)), BOLD)]
@@ -131,12 +156,21 @@ def evidence_text(finding: Finding) -> str:
     return evidence if mark and head == printable(headline_of(finding)) else text
 
 
-def _add_evidence(line: Line, finding: Finding) -> Line:
-    """Add a colon and the words that fit; no colon either if there is no room for a word."""
-    text = evidence_text(finding)
-    if cell_len(text.partition(" ")[0]) + 3 > line.free:
+def _evidence_beside(answer: Answer | None, entry: FindingEntry, width: int) -> str:
+    """The evidence; "" if the answer quotes all of it in one line of the screen."""
+    text = evidence_text(_current_finding(entry))
+    if answer is not None and _is_quoted(entry, answer):
+        return text if cell_len(answer.sentence) >= width else ""
+    return text
+
+
+def _add_evidence(line: Line, text: str) -> Line:
+    """Add the words that fit, after a colon if they follow a headline; nothing if there is no room
+    for a word."""
+    mark = ": " if line.used > SIGN_COLUMNS else ""
+    if not text or cell_len(text.partition(" ")[0]) + 3 > line.free:
         return line
-    return line.add(": ").add_words(text)
+    return line.add(mark).add_words(text)
 
 
 def _advice_pieces(finding: Finding) -> list[Piece]:
@@ -248,7 +282,7 @@ def texts(state: LiveState, answer: Answer | None) -> Iterator[str]:
     repeats is left out."""
     for entry in state.current_findings():
         finding = entry.finding
-        if answer is not None and answer.rule == f"{ANSWER_OF_FINDING}{finding.rule}":
+        if _is_quoted(entry, answer):
             continue
         advice = "".join(piece for piece, _ in _advice_pieces(_current_finding(entry)))
         head = "".join(piece for piece, _ in _head(entry, state)[1:])

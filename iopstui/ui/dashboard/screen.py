@@ -34,7 +34,7 @@ from iopstui.ui.draw.charts.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Me
 from iopstui.ui.draw.charts.heat import HeatMap
 from iopstui.ui.draw.layout import NO_BOX, TABS, Box
 from iopstui.ui.draw.lines import Lines
-from iopstui.ui.draw.rows import Piece, Row, answer_row, pad, wrap
+from iopstui.ui.draw.rows import Piece, Row, answer_row, pad, rows_text, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P50, P99, P999, WARNING, Charset
 from iopstui.ui.state.live import AWAITS, DEVICE_IOPS, FIO_IOPS, LiveState
 from iopstui.ui.state.second_history import HistoryEntry
@@ -75,6 +75,8 @@ def chart_specs(device: str) -> tuple[ChartSpec, ChartSpec]:
     return rates, latency
 
 
+COPIED_COLUMNS, COPIED_ROWS = 160, 9
+"""The size of the panel that is copied."""
 FIO_LATENCY, DEVICE_LATENCY, AWAIT = "fio", "device", "await"
 
 
@@ -755,9 +757,13 @@ class Dashboard(CanvasScreen):
         return lines
 
     def copied_text(self) -> str:
-        """The head, the findings and the last run."""
-        state = self.shown_state
-        lines = [*self.copied_head(), *finding_line.texts(state, self._answer())]
+        """The head, who uses the disk unless the answer says it, the findings and the last run."""
+        state, answer, data = self.shown_state, self._answer(), self._panel_data()
+        lines = self.copied_head()
+        if data.users is not None and not (answer and answer.who):
+            users = registry.PANELS[0].rows(data, COPIED_COLUMNS, COPIED_ROWS)[:-1]
+            lines += filter(None, rows_text(users).split("\n"))
+        lines += finding_line.texts(state, answer)
         lines += [run_outcome(row) for row in state.runs.rows[-1:] if row.iops is not None]
         return "\n".join(lines)
 

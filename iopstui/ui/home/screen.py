@@ -23,7 +23,7 @@ from textual.widgets import DataTable, Static
 from iopstui import format as f
 from iopstui.discovery import feature_modules
 from iopstui.errors import UsageError
-from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
@@ -45,7 +45,7 @@ SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 CHART_INTERVAL_S = 2
 """Seconds between two paints of the charts; a column shows two seconds."""
 SORT_INTERVAL_S = 5
-"""Seconds between two sorts by activity."""
+"""Seconds between two sorts by who needs attention."""
 ROOMY_HEIGHT = 30
 FRAME_COLUMNS = 4
 """Columns of a box and its scroll bar."""
@@ -153,9 +153,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     letters_filter = False
     help_first = HELP
     about = (
-        "The disks, the busiest first (UTIL, mean of the last 60 s). Jobs that write are refused "
-        "on a disk in use; a scratch file is safe anywhere. A session that is open is the first "
-        "row: Enter returns to it."
+        "The disks: first the one that the answer warns of, then by name, loop devices last. Jobs "
+        "that write are refused on a disk in use; a scratch file is safe anywhere. A session that "
+        "is open is the first row: Enter returns to it."
     )
 
     _show_partitions = False
@@ -349,7 +349,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
     # -- the table
 
     def _visible_rows(self) -> list[DiskRow]:
-        """Rows that match the filter: trees of disks, the busiest first or by the chosen column."""
+        """Rows that match the filter: trees of disks, first the one that needs attention, the
+        others by name; or by the chosen column."""
         trees: dict[DiskRow, list[DiskRow]] = {}
         tree: list[DiskRow] = []
         for depth, device in rows.device_tree(self._devices or {}, self._show_partitions):
@@ -365,7 +366,15 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._table.order:
             disks = self._table.in_order(disks)
         else:
-            disks = sorted(disks, key=lambda row: -round(row.mean))
+            answer = self._last_answer
+            alarming = answer.disk if answer is not None and answer.state != GOOD else ""
+            disks = sorted(
+                disks,
+                key=lambda disk: (
+                    all(row.name != alarming for row in trees[disk]),
+                    is_loop(disk.device),
+                ),
+            )
         return [
             row for disk in disks for row in trees[disk]
             if row.key in self._marked or self.matches(row.name, row.model, row.size, row.mounted)
@@ -389,7 +398,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             self._table.sort_by(self._table.order, not self._table.reverse)
 
     def _show_order(self) -> None:
-        order, keys = f"UTIL, mean of the last {rows.MEAN_SECONDS} s", "< > column"
+        order, keys = "need for attention, then name", "< > column"
         if self._table.order:
             order, keys = self._table.order_text, f"{keys}  R reverse"
         box = self.query_one("#home-disks")
@@ -462,12 +471,13 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._ticks % CHART_INTERVAL_S == 1:
             self._paint_charts()
         table = self._table
-        if (self._ticks == 1 or self._ticks % SORT_INTERVAL_S == 0) and not table.order:
+        if self._ticks == 1 and self._opened is None and table.cursor_row == 0:
+            means = [row.mean for row in table.items]
+            table.move_cursor(row=means.index(max(means)) if means else 0)
+        if self._ticks % SORT_INTERVAL_S == 0 and not table.order:
             order = [row.key for row in self._visible_rows()]
             if order != [row.key for row in table.items if row.device is not None]:
                 self._fill_table()
-                if self._ticks == 1:
-                    table.move_cursor(row=0)
                 return
         opened = self._opened if self._is_open_row else None
         if opened is not None and opened.describe() != self._open_text:
@@ -637,6 +647,11 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             Prompt("Use a directory", DIRECTORY_WORDS, offered, check_directory, self._charset),
             typed,
         )
+
+
+def is_loop(device: BlockDevice | None) -> bool:
+    """Whether it is a loop device; many systems have dozens of idle ones."""
+    return device is not None and device.kind == "loop"
 
 
 def is_writable(directory: str) -> bool:
