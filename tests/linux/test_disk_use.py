@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from iopstui.linux.activity.disk_use import PAGE, DiskUseReader
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.use import ALL_HIDDEN, DiskUse
@@ -48,6 +50,16 @@ def test_a_process_that_only_maps_what_it_reads_is_on_its_disk(tmp_path: Path) -
         use = reader.read(1.0, {"sdx": disk}, tasks=False)
     assert use is not None and [user.devices for user in use.users] == [{"sdx"}]
     assert use.users[0].only_read == {"sdx"}
+
+
+def test_swapped_pages_are_counted_by_second(tmp_path: Path) -> None:
+    reader = DiskUseReader(Roots.under(tmp_path))
+    (tmp_path / "proc").mkdir()
+    for swapped in ("pswpin 1000\npswpout 500\n", "pswpin 1300\npswpout 600\n"):
+        (tmp_path / "proc/vmstat").write_text(swapped)
+        use = reader.read(2.0, {}, tasks=False)
+    assert use is not None and use.swap_s is not None
+    assert use.swap_s * use.seconds == pytest.approx(400)
 
 
 def test_processes_that_proc_does_not_show_are_hidden(tmp_path: Path) -> None:

@@ -51,6 +51,13 @@ def test_nvme_with_one_vector_for_admin_and_io(tree: Tree) -> None:
     assert served(tree, "nvme0n1") == [(42, 0, False)]
 
 
+def test_nvme_with_one_vector_for_two_queues_shares_it(tree: Tree) -> None:
+    disk_of(tree, "nvme0n1", f"{PCI}9.0/nvme/nvme0", "259:2", 2)
+    tree.sys(f"{PCI}9.0/msi_irqs/42", "msi\n")
+    tree.irq(42, "nvme0q1,nvme0q2", 0)
+    assert served(tree, "nvme0n1") == [(42, None, True)]
+
+
 def test_virtio_scsi_goes_by_vector_order_not_by_irq_number(tree: Tree) -> None:
     where = f"{PCI}a.0/virtio7/host0/target0:0:0/0:0:0:0/block"
     disk_of(tree, "sda", where, "8:0", 2)
