@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -66,3 +67,16 @@ def test_one_that_is_asked_for_is_taken_once() -> None:
     one.ask()
     one.close()
     assert not one.busy and one.take() is None
+
+
+def test_a_used_up_limit_of_threads_only_delays_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    one, _ = reader(64)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        one.ask()
+    assert not one.busy and one.take() is None
+    one.ask()
+    assert one.busy

@@ -5,11 +5,11 @@ megabytes on a machine with hundreds of CPUs, which take tens of milliseconds.""
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from iopstui.linux.background import BackgroundReader
 from iopstui.linux.counters import procfs
 from iopstui.linux.counters.kernel_file import KernelFile
 
@@ -27,14 +27,15 @@ class FunctionCalls:
     took_ns: int
 
 
-class FunctionCallReader:
-    """Reads function-call counts now (``read``) or in a background thread (``ask``, later
-    ``take``)."""
+class FunctionCallReader(BackgroundReader):
+    """Reads function-call counts now (``read``) or in the background (``ask``, later ``take``)."""
+
+    name = "interrupts"
 
     def __init__(self, file: KernelFile, clock: Callable[[], int]) -> None:
+        super().__init__()
         self._file = file
         self._clock = clock
-        self._thread: threading.Thread | None = None
         self._result: FunctionCalls | OSError | None = None
 
     def read(self) -> FunctionCalls:
@@ -65,17 +66,13 @@ class FunctionCallReader:
 
     def ask(self) -> None:
         """Begin a reading, unless one is in progress."""
-        if self._thread is None:
-            self._thread = threading.Thread(
-                target=self._read_in_thread, name="interrupts", daemon=True
-            )
-            self._thread.start()
+        if not self.busy:
+            self._begin(self._read_in_thread)
 
     def take(self) -> FunctionCalls | None:
         """The requested result, once, if it is there by now. Raises OSError if it can't be read."""
-        if self._thread is None or self._thread.is_alive():
+        if not self.busy or self._is_reading:
             return None
-        self._thread.join()
         self._thread = None
         result, self._result = self._result, None
         if isinstance(result, OSError):
@@ -84,9 +81,9 @@ class FunctionCallReader:
 
     def close(self) -> None:
         """Wait for a reading in progress, and forget it. The file stays open."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = self._result = None
+        super().close()
+        self._wait()
+        self._thread = self._result = None
 
     def _read_in_thread(self) -> None:
         try:

@@ -6,12 +6,12 @@ plugin amzn publishes. All numbers are little-endian. Not tested on real hardwar
 from __future__ import annotations
 
 import struct
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from iopstui.linux.background import BackgroundReader
 from iopstui.linux.nvme import admin
 from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.linux.nvme.health import LIVE, controller_state, controllers_of
@@ -102,10 +102,11 @@ def volumes_of(
     return tuple(volumes.values())
 
 
-class VolumeReader:
-    """Reads the statistics of some volumes repeatedly in the background, because a hung volume must
-    not block the caller. A volume that refuses, or answers with another page, is not read again. To
-    be used by one thread."""
+class VolumeReader(BackgroundReader):
+    """Reads the statistics of some volumes repeatedly. A volume that refuses, or answers with
+    another page, is not read again."""
+
+    name = "aws volumes"
 
     def __init__(
         self,
@@ -114,29 +115,20 @@ class VolumeReader:
         clock: Callable[[], int] = time.monotonic_ns,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
+        super().__init__()
         self._roots = roots
         self._volumes = list(volumes)
         self._clock = clock
         self._timeout_s = timeout_s
-        self._thread: threading.Thread | None = None
 
     def read(self) -> dict[str, int] | None:
         """All counters, by the names of model/metrics/aws.py; ``None`` if there are none in
         time."""
-        if not self._volumes or (self._thread is not None and self._thread.is_alive()):
-            return None
         counters: dict[str, int] = {}
-        self._thread = threading.Thread(
-            target=self._read, args=(counters,), name="aws volumes", daemon=True
-        )
-        try:
-            self._thread.start()
-        except RuntimeError:  # the limit of threads is reached: try again later
-            self._thread = None
+        if not self._volumes or not self._begin(self._read, counters):
             return None
-        self._thread.join(self._timeout_s)
         # later data belongs to no sample: the next one reads again
-        return None if self._thread.is_alive() else counters or None
+        return (counters or None) if self._wait(self._timeout_s) else None
 
     def _read(self, counters: dict[str, int]) -> None:
         for volume in tuple(self._volumes):

@@ -23,6 +23,7 @@ from iopstui.fio.layout import LayoutWork
 from iopstui.fio.process import DEADLINE_S, OUTPUT, FioProcess
 from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, LogLine
 from iopstui.fio.stream.status import parse_status
+from iopstui.linux.background import BackgroundReader
 from iopstui.linux.process.oom import oom_kills, oom_text
 from iopstui.linux.process.private import remove
 from iopstui.linux.process.processes import (
@@ -555,23 +556,22 @@ WAIT_S = 1.0
 """A working file system nearly always answers within this time."""
 
 
-class BackgroundCall(Generic[T]):
-    """Runs ``call`` in a thread that may be left behind. To be used by one thread. The first call
-    that does not return costs ``WAIT_S``. Until it returns there is no other call, and the last
-    answer is used (at first ``first``)."""
+class BackgroundCall(BackgroundReader, Generic[T]):
+    """Runs ``call`` in a thread that may be left behind. The first call that does not return costs
+    ``WAIT_S``. Until it returns there is no other call, and the last answer is used (at first
+    ``first``)."""
+
+    name = "patient"
 
     def __init__(self, call: Callable[[], T], first: T) -> None:
+        super().__init__()
         self._call = call
         self._answer = first
-        self._thread: threading.Thread | None = None
 
     def __call__(self) -> T:
         """The newest answer."""
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._ask, name="patient", daemon=True)
-            with contextlib.suppress(RuntimeError):  # no more threads are allowed: next time
-                self._thread.start()
-                self._thread.join(WAIT_S)
+        if self._begin(self._ask):
+            self._wait(WAIT_S)
         return self._answer
 
     def _ask(self) -> None:

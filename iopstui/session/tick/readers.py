@@ -8,11 +8,12 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from iopstui.discovery import feature_modules
+from iopstui.linux.background import BackgroundReader
 from iopstui.linux.process.limits import exhausted_limit
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.situation import HourMedian
@@ -40,38 +41,7 @@ def with_arrays(tree: Sequence[str], devices: Mapping[str, BlockDevice]) -> tupl
     return tuple(dict.fromkeys((*tree, *arrays)))
 
 
-class _Reader:
-    """Reads in a thread of its own, one reading at a time: a disk or drive that hangs stops nothing
-    else."""
-
-    name: ClassVar[str]
-    """Of the thread."""
-
-    def __init__(self) -> None:
-        self._thread: threading.Thread | None = None
-        self._closed = False
-
-    @property
-    def _is_reading(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
-
-    def _begin(self, read: Callable[..., None], *arguments: object) -> bool:
-        """Begin a reading; False while one is under way, and where no more threads are allowed."""
-        if self._closed or self._is_reading:
-            return False
-        thread = threading.Thread(target=read, args=arguments, name=self.name, daemon=True)
-        with contextlib.suppress(RuntimeError):  # the limit of threads is reached: try again later
-            thread.start()
-            self._thread = thread
-            return True
-        return False
-
-    def close(self) -> None:
-        """Begin no further reading. Does not wait for a current one."""
-        self._closed = True
-
-
-class ConditionsReader(_Reader):
+class ConditionsReader(BackgroundReader):
     """Reads conditions in the background; poll it from time to time. To be used by one thread,
     which never blocks."""
 
@@ -182,7 +152,7 @@ FIRST_AT_S = 2.0
 """A session that lasts shorter needs none."""
 
 
-class HourBaseline(_Reader):
+class HourBaseline(BackgroundReader):
     """To be used by one thread, which never blocks. ``medians`` are by disk; empty while nothing is
     known."""
 
@@ -225,7 +195,7 @@ TASKS_EVERY = 4
 """Waiting tasks are read in one out of this many later readings."""
 
 
-class UseWatch(_Reader):
+class UseWatch(BackgroundReader):
     """To be used by one thread, which never blocks. Nothing is read before ``ask``. ``eager``: read
     every second at any cost; else at most every ``min_interval_s``."""
 
@@ -283,7 +253,7 @@ LAST_TIMEOUT_S = 1.0
 """How long the end of a run waits for its last reading. Most drives answer within a millisecond."""
 
 
-class DriveReader(_Reader):
+class DriveReader(BackgroundReader):
     """Reads the drives below a target every ``INTERVAL_S`` seconds, at the beginning of a run and
     at its end. To be used by one thread, which blocks only in ``read_last``. Nothing is read, and
     no thread started, without an NVMe drive in the target's tree."""
@@ -324,10 +294,9 @@ class DriveReader(_Reader):
         self, devices: Mapping[str, BlockDevice], tree: Sequence[str]
     ) -> dict[str, DriveReading]:
         """Read once more and wait for that, but not for a drive that hangs."""
-        if self._thread is not None:
-            self._thread.join(LAST_TIMEOUT_S)
-        if self._start(devices, tree) and self._thread is not None:
-            self._thread.join(LAST_TIMEOUT_S)
+        self._wait(LAST_TIMEOUT_S)
+        if self._start(devices, tree):
+            self._wait(LAST_TIMEOUT_S)
         return self.take()
 
     def _start(self, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> bool:
