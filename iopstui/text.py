@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import PurePath
 
 # between a figure and its unit
 _TIE = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))")
@@ -27,11 +31,11 @@ def safe_text(text: str) -> str:
     return _UNSAFE.sub("?", text.replace("\r\n", "\n"))
 
 
-def printable(text: str) -> str:
+def printable(text: str | PurePath) -> str:
     """``text`` as one line, without anything that a terminal would act on. Each run of white space
     becomes one space; control, format, surrogate, private and unassigned characters become ``?``
     (``str.isprintable``). Ends are stripped."""
-    spaced = " ".join(text.split())
+    spaced = " ".join(str(text).split())
     if spaced.isprintable():
         return spaced
     return "".join(char if char.isprintable() else "?" for char in spaced)

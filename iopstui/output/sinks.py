@@ -116,7 +116,7 @@ def make_watch_sink(
 ) -> EventSink:  # fmt: skip
     """The sink of a watch, which runs no job; otherwise like ``make_sink``. ``probed``: the kernel
     probe is on."""
-    if kind == "table" and target.shares and not target.devices_below:
+    if kind == "table" and target.only_shares:
         from iopstui.output.watch import ShareTable
 
         return ShareTable(out, err, target)

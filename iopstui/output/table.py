@@ -207,12 +207,12 @@ def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> 
     on = target.devices_below if target is not None else ()
     manner = "together" if target is not None and target.opened else "without a sum"
     name = f"{len(on)} devices {manner}" if len(on) > 1 else (on or ("no device",))[0]
-    if target is not None and _is_share(target):
+    if target is not None and target.only_shares:
         name = target.places[0].share or name
     name = units.cut(printable(name), 24)
     groups = f"{'':5} {'fio: I/Os per second':<22}{bins_of + ' of all I/Os':<21}  {name}"
     names = [*(f"{name:>5}" for name in directions), head_line((MIB_S, *PERCENTILE_COLUMNS)), ""]
-    columns = _share_columns(target) if target is not None and _is_share(target) else DEVICE
+    columns = _share_columns(target) if target is not None and target.only_shares else DEVICE
     return f"{groups.rstrip()}\n {'time'} {' '.join(names)} {head_line(columns)}"
 
 
@@ -220,7 +220,7 @@ def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> li
     """Return a frame in at most 80 columns, then a row for each further device."""
     if target is None or not _has_figures(target):
         return [_row(replace(frame, flags=frame.flags - {flags.APART}), directions, None)]
-    if _is_share(target):
+    if target.only_shares:
         return [_row(frame, directions, frame.share, _share_columns(target))]
     layers = target.layers if len(target.devices_below) > 1 else target.layers[1:]
     combined = frame.combined(target.opened)
@@ -245,11 +245,6 @@ def _has_figures(target: Target) -> bool:
     """Whether the right half of the table has any figures: a file system in memory has no
     device."""
     return bool(target.devices_below or target.shares)
-
-
-def _is_share(target: Target) -> bool:
-    """Whether there is a mount of NFS or SMB to show, and no device."""
-    return bool(target.shares) and not target.devices_below
 
 
 def _share_columns(target: Target) -> tuple[Column, ...]:

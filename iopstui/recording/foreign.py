@@ -207,8 +207,8 @@ def read_results(path: Path) -> list[FioResult]:
                 latest[label] = results[-1]
                 kept_bytes += item.size
             if len(results) > MAX_RUNS or kept_bytes + _packed_bytes(results) > MAX_KEPT_BYTES:
-                raise UsageError(f"{_name(path)} holds more runs and documents of fio than can be "
-                                 "read at once.", "Split it into several files.")  # fmt: skip
+                raise UsageError(f"{printable(path)} holds more runs and documents of fio than can "
+                                 "be read at once.", "Split it into several files.")  # fmt: skip
         elif isinstance(item, BrokenDocument):
             broken += 1
         elif _FIO_PREFIX.match(item.text) and len(messages) < MAX_MESSAGES:
@@ -227,23 +227,24 @@ def _no_result(path: Path, messages: Sequence[str]) -> UsageError:
     if form is not None:
         name, command = form
         return UsageError(
-            f"{_name(path)} has fio's result as {name}, which is not read.",
-            f"Make JSON of it: {command.format(_name(path))} > RESULT.json",
+            f"{printable(path)} has fio's result as {name}, which is not read.",
+            f"Make JSON of it: {command.format(printable(path))} > RESULT.json",
         )
     message = f" It said: {printable(messages[0])}" if messages else ""
     place = broken_place(path)
     why = f": {place}." if place else (
         ". It was cut off or changed, or fio ended before it measured anything."
     )  # fmt: skip
-    return UsageError(f"{_name(path)} contains no complete fio JSON{why}{message}", JSON_ADVICE)
+    return UsageError(f"{printable(path)} contains no complete fio JSON{why}{message}", JSON_ADVICE)
 
 
 def read_result(path: Path) -> FioResult:
     """Read the only run of a file. UsageError if it has none, or several."""
     results = read_results(path)
     if len(results) > 1:
-        raise UsageError(f"{_name(path)} holds {len(results)} runs of fio; this needs a file with "
-                         "one.", f"iopstui report {_name(path)} shows all of them.")  # fmt: skip
+        raise UsageError(f"{printable(path)} holds {len(results)} runs of fio; this needs a file "
+                         "with one.",
+                         f"iopstui report {printable(path)} shows all of them.")  # fmt: skip
     return results[0]
 
 
@@ -258,8 +259,8 @@ def _check_names(path: Path, status: FioStatus) -> None:
     for job in status.jobs:
         longest = max(map(len, (job.name, *job.options, *job.options.values())))
         if longest > LONGEST_NAME:
-            raise UsageError(f"{_name(path)} has a name or option of {longest:,} characters: that "
-                             "is not fio's.")  # fmt: skip
+            raise UsageError(f"{printable(path)} has a name or option of {longest:,} characters: "
+                             "that is not fio's.")  # fmt: skip
 
 
 def _check_counts(path: Path, document: Mapping[str, Any]) -> None:
@@ -309,8 +310,8 @@ def _can_be_percentiles(percentiles: Mapping[str, int], max_ns: int | None) -> b
 
 
 def _impossible(path: Path, job: str) -> UsageError:
-    return UsageError(f"{_name(path)} holds impossible figures of {printable(job)}: it is damaged, "
-                      "or not fio's.")  # fmt: skip
+    return UsageError(f"{printable(path)} holds impossible figures of {printable(job)}: it is "
+                      "damaged, or not fio's.")  # fmt: skip
 
 
 def _packed_bytes(results: Sequence[FioResult]) -> int:
@@ -346,7 +347,7 @@ def named_log(path: Path) -> LogFile:
     name = log_name(path.name)
     if name is None:
         raise UsageError(
-            f"{_name(path)} looks like a fio log, but its name does not tell whether it holds "
+            f"{printable(path)} looks like a fio log, but its name does not tell whether it holds "
             "latencies, IOPS or bandwidth.",
             "Use fio's file name: NAME_clat.1.log, NAME_lat.1.log, NAME_slat.1.log, "
             "NAME_iops.1.log or NAME_bw.1.log",
@@ -386,14 +387,15 @@ def read_log_file(file: LogFile, base_ms: int | None = None) -> LogFile:
         file.log = read_log(file.name.kind, lines, base_ms)
     except ValueError as error:
         raise UsageError(
-            f"{_name(file.path)} is too large: {error}.", "Log averages instead: log_avg_msec=1000"
+            f"{printable(file.path)} is too large: {error}.",
+            "Log averages instead: log_avg_msec=1000",
         ) from error
     return file
 
 
 def result_target_error(path: Path, kind: str) -> UsageError:
     """The error for a result file given as a target."""
-    name = _name(path)
+    name = printable(path)
     description = {
         RECORDING: ("a recording of iopstui", f"iopstui replay {name}, or iopstui report {name}"),
         JSON: ("a result of fio (JSON)", f"iopstui report {name}"),
@@ -403,7 +405,3 @@ def result_target_error(path: Path, kind: str) -> UsageError:
         f"{name} is {description[0]}, not a target: a job would read or overwrite it.",
         f"Open it with: {description[1]}" if kind != NORMAL else description[1],
     )
-
-
-def _name(path: Path) -> str:
-    return printable(str(path))

@@ -387,7 +387,7 @@ class Recording:
         """Note that another recording follows in the file (cat a b > c)."""
         self.damage = (
             f"another recording begins at byte {place}; to read that one: "
-            f"tail -c +{place + 1} {shlex.quote(_name(self.path))} > OTHER.iops"
+            f"tail -c +{place + 1} {shlex.quote(printable(self.path))} > OTHER.iops"
         )
 
     # -- decoding
@@ -407,7 +407,7 @@ class Recording:
                 raise _unreadable(self.path, error) from error
             return decode, header
         raise RecordingTooShort(
-            f"The recording {_name(self.path)} was cut off before its first sample.",
+            f"The recording {printable(self.path)} was cut off before its first sample.",
             RECORDING_ADVICE,
         )
 
@@ -495,19 +495,22 @@ def _open(path: Path) -> BinaryIO:
     try:
         info = path.stat()
         if not stat.S_ISREG(info.st_mode):
-            raise UsageError(f"{_name(path)} is not a file.", RECORDING_ADVICE)
+            raise UsageError(f"{printable(path)} is not a file.", RECORDING_ADVICE)
         return open(path, "rb")
     except FileNotFoundError as error:
         raise UsageError(
-            f"The recording {_name(path)} does not exist.", "The included demo: iopstui replay demo"
+            f"The recording {printable(path)} does not exist.",
+            "The included demo: iopstui replay demo",
         ) from error
     except PermissionError as error:
         raise Missing(
-            f"Cannot read the recording {_name(path)}: permission denied.",
-            f"sudo chown $USER {_name(path)}",
+            f"Cannot read the recording {printable(path)}: permission denied.",
+            f"sudo chown $USER {printable(path)}",
         ) from error
     except OSError as error:
-        raise UsageError(f"Cannot read the recording {_name(path)}: {error.strerror}.") from error
+        raise UsageError(
+            f"Cannot read the recording {printable(path)}: {error.strerror}."
+        ) from error
 
 
 _UNPACKERS = {
@@ -521,13 +524,13 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
     with reading(path):
         line = file.readline(64)
     if not line:
-        raise RecordingTooShort(f"The recording {_name(path)} is empty.", RECORDING_ADVICE)
+        raise RecordingTooShort(f"The recording {printable(path)} is empty.", RECORDING_ADVICE)
     number = line[len(form.NAME) : -1]
     if line.startswith(form.NAME) and line.endswith(b"\n") and number.isdigit():
         version = int(number)
         if version > form.SCHEMA:
             raise UsageError(
-                f"{_name(path)} was recorded by a newer iopstui (format {version}; this one "
+                f"{printable(path)} was recorded by a newer iopstui (format {version}; this one "
                 f"reads up to {form.SCHEMA}).",
                 "Use that version, or update this one.",
             )
@@ -535,10 +538,11 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
             return
     if form.MAGIC.startswith(line):
         raise RecordingTooShort(
-            f"The recording {_name(path)} was cut off before its first sample.", RECORDING_ADVICE
+            f"The recording {printable(path)} was cut off before its first sample.",
+            RECORDING_ADVICE,
         )
     if line.startswith(b'{"event":'):
-        name = _name(path)
+        name = printable(path)
         raise UsageError(
             f"{name} contains JSON lines (of a fleet, or of --format jsonl), not the recording of "
             "one host.",
@@ -547,11 +551,11 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
     for begin, command in _UNPACKERS.items():
         if line.startswith(begin):
             raise UsageError(
-                f"{_name(path)} is compressed, and iopstui unpacks only gzip.",
-                f"Unpack it first: {command} {_name(path)}",
+                f"{printable(path)} is compressed, and iopstui unpacks only gzip.",
+                f"Unpack it first: {command} {printable(path)}",
             )
     raise UsageError(
-        f"{_name(path)} is not a recording of iopstui.",
+        f"{printable(path)} is not a recording of iopstui.",
         f"{RECORDING_ADVICE}. iopstui report also reads fio's JSON, as fio writes it, in a log, or "
         "compressed with gzip.",
     )
@@ -559,7 +563,7 @@ def _check_magic(file: BinaryIO, path: Path) -> None:
 
 def _unreadable(path: Path, error: BaseException) -> UsageError:
     return UsageError(
-        f"The recording {_name(path)} is damaged at its beginning: "
+        f"The recording {printable(path)} is damaged at its beginning: "
         f"{printable(str(error)) or type(error).__name__}."
     )
 
@@ -567,10 +571,6 @@ def _unreadable(path: Path, error: BaseException) -> UsageError:
 def impossible_figure_error(paths: Sequence[Path], error: BaseException) -> UsageError:
     """The error for an impossible figure in one of these recordings, which iopstui can't have
     written."""
-    names = ", ".join(map(_name, paths))
+    names = ", ".join(map(printable, paths))
     detail = printable(str(error) if isinstance(error, ImpossibleFigure) else repr(error))
     return UsageError(f"{names}: it contains impossible figures ({detail}).")
-
-
-def _name(path: Path) -> str:
-    return printable(str(path))

@@ -70,7 +70,9 @@ def text_blocks(path: Path) -> Iterator[bytes]:
             for block in _lines_together(_chunks(path, file)):
                 yield _ESCAPE.sub(b"", block) if b"\x1b" in block else block
     except (EOFError, zlib.error) as error:
-        raise UsageError(f"{_name(path)} is cut off or damaged: it cannot be unpacked.") from error
+        raise UsageError(
+            f"{printable(path)} is cut off or damaged: it cannot be unpacked."
+        ) from error
 
 
 def _chunks(path: Path, file: IO[bytes]) -> Iterator[bytes]:
@@ -85,7 +87,7 @@ def _chunks(path: Path, file: IO[bytes]) -> Iterator[bytes]:
         limit -= len(data)
         if limit < 0:
             hint = "Unpack it first." if source is not file else ""
-            raise UsageError(f"{_name(path)} is too large for a fio result.", hint)
+            raise UsageError(f"{printable(path)} is too large for a fio result.", hint)
         if begin:
             encoding = _wide_encoding(data[:4])
             decoder = codecs.getincrementaldecoder(encoding)("replace") if encoding else None
@@ -192,8 +194,9 @@ class ResultReader:
             source = sources.get(label)
             if source is None:
                 if len(sources) >= MAX_PREFIXES:
-                    raise UsageError(f"{_name(self.path)} has lines of more than {MAX_PREFIXES} "
-                                     "prefixes.", "Give each a file of its own.")  # fmt: skip
+                    raise UsageError(f"{printable(self.path)} has lines of more than "
+                                     f"{MAX_PREFIXES} prefixes.",
+                                     "Give each a file of its own.")  # fmt: skip
                 source = sources[label] = _Framed(self.path, self._pairs_hook)
             yield from ((label, item) for item in source.feed(self._repaired(block)))
         for label, source in sources.items():
@@ -209,8 +212,8 @@ class ResultReader:
             remaining -= len(block)
             if remaining < 0:
                 raise UsageError(
-                    f"{_name(self.path)} has {what}; of such files at most {most >> 20} MiB are "
-                    "read.", "Remove what is not fio's output."
+                    f"{printable(self.path)} has {what}; of such files at most {most >> 20} MiB "
+                    "are read.", "Remove what is not fio's output."
                 )  # fmt: skip
             yield block
 
@@ -345,7 +348,7 @@ class _Framed:
             return
         if len(self._text) > MAX_OTHER_LAYOUT:
             raise UsageError(
-                f"{_name(self._path)} is not in fio's own layout, in which more than "
+                f"{printable(self._path)} is not in fio's own layout, in which more than "
                 f"{MAX_OTHER_LAYOUT >> 20} MiB can be read.",
                 "Split it, or keep fio's own output.",
             )
@@ -379,8 +382,8 @@ class _Framed:
             else:
                 self._other_lines += 1
                 if self._other_lines > MAX_OTHER_LINES:
-                    raise UsageError(f"{_name(self._path)} has more than {MAX_OTHER_LINES:,} lines "
-                                     "that are not fio's JSON.")  # fmt: skip
+                    raise UsageError(f"{printable(self._path)} has more than {MAX_OTHER_LINES:,} "
+                                     "lines that are not fio's JSON.")  # fmt: skip
                 yield item
 
 
@@ -460,8 +463,4 @@ def _join_filenames(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _too_large(path: Path, reason: str) -> UsageError:
-    return UsageError(f"{_name(path)} has a document that is {reason}.")
-
-
-def _name(path: Path) -> str:
-    return printable(str(path))
+    return UsageError(f"{printable(path)} has a document that is {reason}.")

@@ -110,5 +110,5 @@ def test_a_second_without_the_mount_is_explained() -> None:
 
 
 def test_a_target_on_a_local_disk_keeps_the_device_panel() -> None:
-    assert not kernel_panel.is_share(replace(TARGET, device="vda", tree=("vda",)))
+    assert not replace(TARGET, device="vda", tree=("vda",)).only_shares
     assert kernel_panel.row_count(replace(TARGET, device="vda", tree=("vda",))) == 1

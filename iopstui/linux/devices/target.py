@@ -28,7 +28,7 @@ class NoSuchFile(UsageError):
     def __init__(self, message: str, directory: Path) -> None:
         super().__init__(
             message,
-            f"Name the directory {_path_text(directory)} (a scratch file is made in it and "
+            f"Name the directory {printable(directory)} (a scratch file is made in it and "
             "removed), or create the file first.",
         )
         self.directory = directory
@@ -111,7 +111,7 @@ def _resolve_path(
         info = _stat(path)
     if info is None:
         raise UsageError(
-            f"The kernel knows {_path_text(text)}, but its node {_path_text(path)} does not exist "
+            f"The kernel knows {printable(text)}, but its node {printable(path)} does not exist "
             "here.",
             "In a container, pass the device into it (docker run --device ...).",
         )
@@ -119,7 +119,7 @@ def _resolve_path(
     real_info = _stat(real_path)
     if real_info is None or not os.path.samestat(info, real_info):
         raise UsageError(
-            f"{_path_text(text)} leads to {_path_text(real_path)}, which is a different file. The "
+            f"{printable(text)} leads to {printable(real_path)}, which is a different file. The "
             "file was deleted or is being renamed.",
             "Give the path of an existing file.",
         )
@@ -155,9 +155,7 @@ def _check_kinds(texts: Sequence[str], targets: Sequence[Target]) -> None:
     first = targets[0]
     for text, target in zip(texts, targets, strict=True):
         if target.kind != first.kind:
-            kinds = (
-                f"{_path_text(texts[0])} is a {first.kind} and {_path_text(text)} a {target.kind}"
-            )
+            kinds = f"{printable(texts[0])} is a {first.kind} and {printable(text)} a {target.kind}"
             raise MixedKinds(kinds, targets)
 
 
@@ -168,9 +166,9 @@ def _check_distinct(texts: Sequence[str], targets: Sequence[Target]) -> None:
         key = target.device if target.kind == DEVICE else _identity(target.path)
         if key in texts_seen:
             if texts_seen[key] == text:
-                raise UsageError(f"{_path_text(text)} is given twice.", "Give it once.")
+                raise UsageError(f"{printable(text)} is given twice.", "Give it once.")
             raise UsageError(
-                f"{_path_text(texts_seen[key])} and {_path_text(text)} are the same {target.kind}.",
+                f"{printable(texts_seen[key])} and {printable(text)} are the same {target.kind}.",
                 "Give it once.",
             )
         texts_seen[key] = text
@@ -273,9 +271,9 @@ def _stat(path: Path) -> os.stat_result | None:
         if error.errno == errno.ESTALE:
             hint = (
                 "The server has removed it, or serves another file system there now. Unmount it "
-                f"and mount it again: umount {_path_text(path)}"
+                f"and mount it again: umount {printable(path)}"
             )
-        raise UsageError(f"Cannot examine {_path_text(path)}: {why}.", hint) from error
+        raise UsageError(f"Cannot examine {printable(path)}: {why}.", hint) from error
 
 
 def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
@@ -284,7 +282,7 @@ def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
     if device is not None and device.hidden:
         heads = " or ".join(device.holders) or "its multipath device"
         raise UsageError(
-            f"{_path_text(text)} is a hidden path without a node.", f"Name {heads} instead."
+            f"{printable(text)} is a hidden path without a node.", f"Name {heads} instead."
         )
     if device is not None:
         return roots.dev / device.name
@@ -292,18 +290,18 @@ def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
     path = Path(os.path.realpath(path))
     if _is_device_path(path, roots):
         raise UsageError(
-            f"{_path_text(path)} does not exist. (fio would silently create a regular file with "
+            f"{printable(path)} does not exist. (fio would silently create a regular file with "
             "that name.)",
             _suggestion(path, devices),
         )
     if is_link:
         raise UsageError(
-            f"{_path_text(text)} is a symbolic link to {_path_text(path)}, which does not exist."
+            f"{printable(text)} is a symbolic link to {printable(path)}, which does not exist."
         )
     if os.path.isdir(path.parent):
-        raise NoSuchFile(f"{_path_text(path)} does not exist.", path.parent)
+        raise NoSuchFile(f"{printable(path)} does not exist.", path.parent)
     raise UsageError(
-        f"{_path_text(path)} does not exist, nor does the directory {_path_text(path.parent)}."
+        f"{printable(path)} does not exist, nor does the directory {printable(path.parent)}."
     )
 
 
@@ -314,7 +312,7 @@ def _suggestion(mistyped: Path, devices: Devices) -> str:
     close = difflib.get_close_matches(str(mistyped), paths, n=3, cutoff=0.75)
     if not close:
         return LIST_DEVICES
-    return f"Did you mean {' or '.join(_path_text(path) for path in close)}? {LIST_DEVICES}"
+    return f"Did you mean {' or '.join(printable(path) for path in close)}? {LIST_DEVICES}"
 
 
 def _is_device_path(path: Path, roots: Roots) -> bool:
@@ -330,13 +328,13 @@ def _device_target(
     if name is None:
         number = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}"
         raise UsageError(
-            f"{_path_text(path)} is a node of block device {number}, which the kernel does not "
+            f"{printable(path)} is a node of block device {number}, which the kernel does not "
             "have.",
             LIST_DEVICES,
         )
     if devices[name].size == 0:
         raise UsageError(
-            f"{_path_text(path)} has no size: nothing is attached, or no medium is inserted.",
+            f"{printable(path)} has no size: nothing is attached, or no medium is inserted.",
             LIST_DEVICES,
         )
     if to_read:
@@ -361,7 +359,7 @@ def _check_readable(path: Path) -> None:
     error = open_error(str(path))
     if error is not None:
         raise UsageError(
-            f"Cannot open {_path_text(path)} for reading: {error.strerror}.",
+            f"Cannot open {printable(path)} for reading: {error.strerror}.",
             how_to_open(str(path)) if error.errno in PERMISSION_ERRNOS else LIST_DEVICES,
         )
 
@@ -369,7 +367,7 @@ def _check_readable(path: Path) -> None:
 def _check_rights(path: Path, info: os.stat_result) -> None:
     right = os.R_OK | (os.X_OK if stat.S_ISDIR(info.st_mode) else 0)
     if not os.access(path, right):
-        raise UsageError(f"Cannot read {_path_text(path)}: permission denied.")
+        raise UsageError(f"Cannot read {printable(path)}: permission denied.")
 
 
 def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Devices) -> Target:
@@ -407,23 +405,23 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
         if test(info.st_mode):
             namespaces = namespaces_of_node(roots, str(path))
             raise UsageError(
-                f"{_path_text(path)} is {description}, not a block device, file or directory.",
+                f"{printable(path)} is {description}, not a block device, file or directory.",
                 f"Name a namespace of it: {', '.join(f'/dev/{name}' for name in namespaces)}"
                 if namespaces else LIST_DEVICES,
             )  # fmt: skip
     kind = "" if stat.S_ISDIR(info.st_mode) else kernel_file_system(path)
     if kind:
         raise UsageError(
-            f"{_path_text(path)} is a control file of the kernel ({kind}), not data.", LIST_DEVICES
+            f"{printable(path)} is a control file of the kernel ({kind}), not data.", LIST_DEVICES
         )
     if not stat.S_ISREG(info.st_mode) and not stat.S_ISDIR(info.st_mode):
-        raise UsageError(f"{_path_text(path)} is neither a block device, file nor directory.",
+        raise UsageError(f"{printable(path)} is neither a block device, file nor directory.",
                          LIST_DEVICES)  # fmt: skip
     if stat.S_ISREG(info.st_mode) and _is_device_path(path, roots):
         raise UsageError(
-            f"{_path_text(path)} is a regular file in a device directory. A mistyped fio command "
+            f"{printable(path)} is a regular file in a device directory. A mistyped fio command "
             "leaves such files.",
-            f"Check it, then remove it: rm {_path_text(path)}",
+            f"Check it, then remove it: rm {printable(path)}",
         )
 
 
@@ -462,7 +460,3 @@ def _lower_devices(device: BlockDevice, devices: Devices, roots: Roots) -> Itera
 
 def _is_under(path: str, mountpoint: str) -> bool:
     return path == mountpoint or path.startswith(mountpoint.rstrip("/") + "/")
-
-
-def _path_text(path: object) -> str:
-    return printable(str(path))

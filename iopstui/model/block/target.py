@@ -161,6 +161,11 @@ class Target(TargetPath):
         return "smb" if self.smb_shares else "nfs"
 
     @property
+    def only_shares(self) -> bool:
+        """Whether it is on NFS or SMB mounts and on no device."""
+        return bool(self.shares) and not self.devices_below
+
+    @property
     def smb_shares(self) -> tuple[str, ...]:
         """What the SMB mounts of ``shares`` are mounted from ("//server/share"), each once."""
         share_places = [place for place in self.places if place.mountpoint in self.shares]

@@ -304,7 +304,7 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
     elif state.running:
         line.add(" fio ", FIO).add("no figures yet", DIM).fill_to(41)
     disk = state.frame.combined(target.opened) if state.frame else None
-    if target.shares and not target.devices_below:
+    if target.only_shares:
         share = state.frame.share if state.frame else None
         protocol = "SMB" if target.smb_shares else "NFS"
         return line.add(f" {protocol} ", DEVICE).add(_share_text(share)).build()

@@ -37,7 +37,7 @@ from iopstui.features.capture.model.packing import (
     WRITE,
 )
 from iopstui.linux.probe.assembler import GET_CURRENT_PID_TGID, KTIME_GET_NS, STACK, Program
-from iopstui.linux.probe.counting import InFlightMap
+from iopstui.linux.probe.counting import InFlightMap, count_one, finish
 
 RECORD_BITS, RECORD_WORDS = 6, 8
 # the words of a record
@@ -111,7 +111,7 @@ def allocation_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps
     p.do("&", 3, _REQ_PREFLUSH)
     p.jump(3, "==", 0, "out")
     _write_flush_record(p, kernel, maps)
-    return _finish(p)
+    return finish(p)
 
 
 def issue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
@@ -138,7 +138,7 @@ def issue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Map
     _mark_metadata(p, 3)
     _add_in_flight(p, maps)
     _write_record(p, maps)
-    return _finish(p)
+    return finish(p)
 
 
 def completion_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
@@ -165,7 +165,7 @@ def completion_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps
     p.goto("out")
     p.label("known")
     _remove_in_flight(p, maps)
-    return _finish(p)
+    return finish(p)
 
 
 def requeue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
@@ -180,7 +180,7 @@ def requeue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: M
     p.do("+", 3, 1)
     p.store(SLOT, 0, 3)
     _count(p, maps, REQUEUED)
-    return _finish(p)
+    return finish(p)
 
 
 def bio_queue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
@@ -204,7 +204,7 @@ def bio_queue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps:
     _mark_metadata(p, 3)
     _add_in_flight(p, maps)
     _write_record(p, maps)
-    return _finish(p)
+    return finish(p)
 
 
 def bio_completion_program(
@@ -218,22 +218,15 @@ def bio_completion_program(
     p.load(8, 3, SLOT, 0)
     p.jump_with(3, "!=", IO, "out")
     _remove_in_flight(p, maps)
-    return _finish(p)
+    return finish(p)
 
 
 # -- parts
 
 
-def _finish(p: Program) -> bytes:
-    p.label("out")
-    p.end()
-    return p.code()
-
-
 def _count(p: Program, maps: Maps, counter: int) -> None:
     p.value(2, maps.counters, counter)
-    p.do("=", 3, 1)
-    p.add_atomic(2, 3)
+    count_one(p)
 
 
 def _load_bio_disk(p: Program, kernel: CaptureTypes) -> None:

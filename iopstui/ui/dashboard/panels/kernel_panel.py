@@ -54,7 +54,7 @@ COLUMNS = (
 
 def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
     """For the border of its box: how busy the busiest device is."""
-    if is_share(target):
+    if target.only_shares:
         return share_value(state)
     frame = state.frame
     disks = [frame.disks.get(name) for name in target.devices_below] if frame is not None else []
@@ -72,20 +72,20 @@ def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
 def rows(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
     """The panel: one row for each of the target's devices and each device below; the last row, if
     it fits, shows where the I/Os in flight are."""
-    source = share_source(target) if is_share(target) else "/proc/diskstats"
+    source = share_source(target) if target.only_shares else "/proc/diskstats"
     title = rule(
         width, charset, (box_title(target), BOLD), (f", this second ({source})", DIM),
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     body = [title, *_body(state, target, width, height - 1, charset)]
     drives = line(state.drives, state.t, width, charset)
-    if drives is not None and height > 2 + row_count(target) and not is_share(target):
+    if drives is not None and height > 2 + row_count(target) and not target.only_shares:
         body.append(drives)
     if (
         height > len(body)
         and height > 2 + row_count(target)
         and state.frame is not None
-        and (target.devices_below or is_share(target))
+        and (target.devices_below or target.only_shares)
     ):
         waits = waits_bar.line(state.frame.waits, width, charset)
         if waits is not None:
@@ -95,18 +95,13 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
 
 def row_count(target: Target) -> int:
     """How many rows the panel has for figures."""
-    if is_share(target):
+    if target.only_shares:
         return share_row_count(target)
     return len(target.layers) + (len(target.devices_below) > 1)
 
 
-def is_share(target: Target) -> bool:
-    """Whether the panel is about NFS or SMB mounts: the target is on them and on no device."""
-    return bool(target.shares) and not target.devices_below
-
-
 def box_title(target: Target) -> str:
-    return share_title(target) if is_share(target) else "Device (iostat)"
+    return share_title(target) if target.only_shares else "Device (iostat)"
 
 
 def _label(layer: Layer) -> str:
@@ -116,7 +111,7 @@ def _label(layer: Layer) -> str:
 
 
 def _body(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
-    if is_share(target):
+    if target.only_shares:
         return share_rows(state, target, width, charset)
     if not target.devices_below:
         why = printable(target.no_device) or "this target has no block device"
