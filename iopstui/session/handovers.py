@@ -39,7 +39,7 @@ FIRST_IO_TIMEOUT_S = 10.0
 
 class Handover:
     """One order: from its preparation, in a thread, until its run is the active one. ``events`` are
-    the unread ones of its fio. ``given_up`` ends the preparation early."""
+    the unread events of that run's fio. ``given_up`` ends the preparation early."""
 
     def __init__(
         self, order: RunOrder, prepare: Callable[[], FioRun], given_up: SignalFlag, now_ns: int

@@ -388,8 +388,8 @@ Histograms = Mapping[str, Mapping[str, Mapping[int, int]]]
 
 
 class SlimProbe:
-    """Is fed with each sample of one file. Counts are cumulative, so samples without them lose
-    none."""
+    """Makes the probe's counts of one file coarser, and leaves them out of samples if they are
+    many: they are cumulative, so none is lost. Feed each sample."""
 
     def __init__(self) -> None:
         self._keys: dict[int, int] = {}

@@ -41,7 +41,7 @@ _Load = tuple[int, int, int]
 
 
 class DiskHistory:
-    """Fed with each second of one disk."""
+    """The past of one disk, by its load; feed each second."""
 
     def __init__(self) -> None:
         self._by_load: dict[_Load, deque[tuple[float, float]]] = {}

@@ -165,7 +165,8 @@ Totals = Mapping[tuple[str, str], Counts]
 
 
 class OwnCounts:
-    """It must be fed with each reading. All counts in ``own`` add up to the top's counters."""
+    """Each cgroup's own counts; feed each reading. All counts in ``own`` add up to the top's
+    counters."""
 
     def __init__(self) -> None:
         self._last: Totals = {}

@@ -156,7 +156,7 @@ class Windows:
 
 
 class SiblingWatch:
-    """Fed with each frame; ``odd`` is the disk that is slow now."""
+    """Finds the disk that is slow now for its load (``odd``); feed each frame."""
 
     def __init__(self) -> None:
         self.odd: OddDisk | None = None

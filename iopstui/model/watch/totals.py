@@ -74,7 +74,7 @@ class FindingCount:
 
 
 class WatchTotals:
-    """Is fed with every frame and finding of a watch, which takes a sample each ``interval_s``.
+    """Totals of a watch, which takes a sample each ``interval_s``; feed every frame and finding.
     ``watched_s`` is the watch's length; ``gap_s`` is how much of it has no samples of its own (a
     sample came too late); ``fired`` counts how often each trigger fired; ``share`` has the
     operations on the watched mounts."""

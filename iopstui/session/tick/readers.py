@@ -42,8 +42,7 @@ def with_arrays(tree: Sequence[str], devices: Mapping[str, BlockDevice]) -> tupl
 
 
 class ConditionsReader(BackgroundReader):
-    """Reads conditions in the background; poll it from time to time. To be used by one thread,
-    which never blocks."""
+    """Reads conditions of the measurement; poll it from time to time."""
 
     name = "conditions"
 
@@ -144,17 +143,14 @@ class ConditionsReader(BackgroundReader):
         )
 
 
-# Find in the background what is usual at this hour, if a feature knows it.
-
-
 EVERY_S = 1200.0
 FIRST_AT_S = 2.0
 """A session that lasts shorter needs none."""
 
 
 class HourBaseline(BackgroundReader):
-    """To be used by one thread, which never blocks. ``medians`` are by disk; empty while nothing is
-    known."""
+    """Finds what is usual at this hour, if a feature knows it. ``medians`` are by disk; empty while
+    nothing is known."""
 
     name = "hour baseline"
 
@@ -181,9 +177,6 @@ class HourBaseline(BackgroundReader):
                 raise
 
 
-# Read who uses the disks in the background, as often as its cost allows.
-
-
 MAX_CPU_SHARE = 0.002
 """Share of a CPU: a reading that takes 4 ms is made every 2 s."""
 MIN_INTERVAL_S = 1.0
@@ -196,8 +189,8 @@ TASKS_EVERY = 4
 
 
 class UseWatch(BackgroundReader):
-    """To be used by one thread, which never blocks. Nothing is read before ``ask``. ``eager``: read
-    every second at any cost; else at most every ``min_interval_s``."""
+    """Reads who uses the disks, as often as its cost allows, and not before ``ask``. ``eager``:
+    read every second at any cost; else at most every ``min_interval_s``."""
 
     name = "disk use"
 
@@ -245,18 +238,15 @@ class UseWatch(BackgroundReader):
             self._due_at = t + max(self._min_interval_s * 0.9, cost_s / MAX_CPU_SHARE)
 
 
-# Read NVMe drives' own counters in the background; a hung drive must not stop the session.
-
-
 INTERVAL_S = 10.0
 LAST_TIMEOUT_S = 1.0
 """How long the end of a run waits for its last reading. Most drives answer within a millisecond."""
 
 
 class DriveReader(BackgroundReader):
-    """Reads the drives below a target every ``INTERVAL_S`` seconds, at the beginning of a run and
-    at its end. To be used by one thread, which blocks only in ``read_last``. Nothing is read, and
-    no thread started, without an NVMe drive in the target's tree."""
+    """Reads the counters of the NVMe drives below a target every ``INTERVAL_S`` seconds, at the
+    beginning of a run and at its end; blocks only in ``read_last``. Nothing is read, and no thread
+    started, without an NVMe drive in the target's tree."""
 
     name = "drives"
 

@@ -28,7 +28,7 @@ class Prepared(Protocol):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Lines with a label: its length, then what it runs."""
+        """Lines with a label: the experiment's length, then what it runs."""
 
     @property
     def resume_note(self) -> str:

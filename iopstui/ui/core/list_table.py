@@ -20,8 +20,9 @@ from iopstui.ui.draw.style import Charset
 
 
 class ListTable(DataTable[Text]):
-    """Its owner calls ``show`` again after ``Sorted``. ``order`` is the title of a column ("": the
-    items as given). ``key`` names an item's row, so that the cursor stays on it."""
+    """A table of items, which can be sorted: its owner calls ``show`` again after ``Sorted``.
+    ``order`` is the title of a column ("": the items as given). ``key`` names an item's row, so
+    that the cursor stays on it."""
 
     class Sorted(Message):
         """The order was changed."""

@@ -17,7 +17,7 @@ from iopstui.model.metrics.frame import Frame
 
 
 class HomeAnswer:
-    """Is fed each second with the rates of all disks, and judges them."""
+    """Judges all disks for the home screen; feed each second's rates."""
 
     def __init__(self) -> None:
         self._frames: deque[Frame] = deque(maxlen=WINDOW)

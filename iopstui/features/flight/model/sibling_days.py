@@ -41,9 +41,9 @@ class SlowedDisk:
 
 
 class SiblingDays:
-    """Is fed with the frames of a span, and ``slowed`` judges them. ``day_of`` returns the day of a
-    time; ``same_since`` returns since when a name has meant the same disk. Both times are since the
-    epoch."""
+    """Finds the one of like disks that became slow: feed the frames of a span, then ``slowed``
+    judges them. ``day_of`` returns the day of a time; ``same_since`` returns since when a name has
+    meant the same disk. Both times are since the epoch."""
 
     def __init__(
         self, devices: Mapping[str, BlockDevice], day_of: Callable[[float], str],
