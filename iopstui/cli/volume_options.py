@@ -56,10 +56,10 @@ def bytes_per_second(text: str) -> float:
     return value
 
 
-def add_volume_details(command: argparse.ArgumentParser) -> None:
-    """Add what was bought. ``read_promised_figures`` reads it."""
+def add_volume_details(command: argparse.ArgumentParser, default_size: str = "") -> None:
+    """Add what was bought. ``read_promised_figures`` reads it. ``default_size``: its text."""
     command.add_argument("--size", type=gibibytes, metavar="SIZE",
-                         help="size of the volume, e.g. 500g (default: the device's)")  # fmt: skip
+                         help=f"size of the volume, e.g. 500g{default_size}")  # fmt: skip
     command.add_argument("--iops", type=iops, metavar="N",
                          help="provisioned IOPS, where the class sells them")  # fmt: skip
     command.add_argument("--throughput", type=bytes_per_second, metavar="RATE",

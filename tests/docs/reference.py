@@ -130,7 +130,8 @@ def _option(action: argparse.Action) -> tuple[str, str]:
     """An option and its meaning."""
     value = action.metavar or "|".join(map(str, action.choices or ()))
     names = ", ".join(action.option_strings)
-    meaning = (action.help or "of what is printed (default: %(default)s)") % vars(action)
+    assert action.help, f"{names} has no help"
+    meaning = action.help % vars(action)
     phrases = ("repeated", "each of several", "several are measured", "two at least")
     if isinstance(action, argparse._AppendAction) and not any(
         phrase in meaning for phrase in phrases

@@ -24,10 +24,11 @@ RATES_S = 1.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("device", nargs="?", metavar="DEVICE",
-                        help="only this one; of an NVMe drive also paths, queues, format, "
-                             "power states and health, of a SATA or SAS disk "
+                        help="only this device; for an NVMe drive also paths, queues, format, "
+                             "power states and health, for a SATA or SAS disk "
                              "its health")  # fmt: skip
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--format", choices=("table", "json"), default="table",
+                        help="output format (default: table)")  # fmt: skip
     parser.add_argument("--all", action="store_true", help="include empty and hidden devices")
 
 

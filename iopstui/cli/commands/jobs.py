@@ -11,7 +11,8 @@ from iopstui.errors import EXIT_OK
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--format", choices=("table", "json"), default="table",
+                        help="output format (default: table)")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="show what would run and be written, and exit"
     )
     parser.add_argument(
-        "--details", action="store_true", help="of several programs all that is known, not a line"
+        "--details", action="store_true", help="all that is known of each program, not one line"
     )
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
     add_check_files(parser)

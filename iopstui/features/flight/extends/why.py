@@ -15,9 +15,9 @@ NOW_S = 10.0
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--at", metavar="TIME",
-                        help="answer for then, from the flight recording in the directory WHAT: "
-                             "02:14, 'yesterday 02:14', '2026-11-27 02:14', 2026-11-27T02:14Z or "
-                             "-2h; one minute of it, or --for")  # fmt: skip
+                        help="answer for that time, from the flight recording in the directory "
+                             "WHAT: 02:14, 'yesterday 02:14', '2026-11-27 02:14', "
+                             "2026-11-27T02:14Z or -2h; one minute of it, or --for")  # fmt: skip
     parser.allow_times_ago()
     parser.set_defaults(length=None)
 

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--figures", action="store_true",
                         help="list what a lesson file can ask for")  # fmt: skip
     parser.add_argument("--size", metavar="SIZE",
-                        help="size of each scratch file: 1g (default: 256m)")  # fmt: skip
+                        help="size of each scratch file, e.g. 1g (default: 256m)")  # fmt: skip
     parser.add_argument("--destroy-data", action="append", default=[], metavar="PATH",
                         help="needed for a lesson that writes; shipped lessons only "
                              "read")  # fmt: skip

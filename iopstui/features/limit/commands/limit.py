@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="job to run (`iopstui jobs` lists them); needs an asynchronous "
                              "engine")  # fmt: skip
     parser.add_argument("--keep", required=True, metavar="FIGURE<=VALUE",
-                        help="percentile of fio's latency to keep, e.g. read.clat.p99<=1ms; above "
-                             "the limit it is higher")  # fmt: skip
+                        help="bound to keep on a percentile of fio's latency, e.g. "
+                             "read.clat.p99<=1ms")  # fmt: skip
     parser.add_argument("--time", type=_time, default=180.0, metavar="SECONDS",
                         help="end after this time at the latest, 30 to 86400 (default: "
                              "180)")  # fmt: skip

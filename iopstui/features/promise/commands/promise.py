@@ -39,13 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--volume", metavar="NAME[,OPTION=VALUE]",
                         help="class that was bought, e.g. aliyun/essd-pl1, or a drive; without "
                              "it the figures you name are tested, or a guess is shown")  # fmt: skip
-    add_volume_details(parser)
+    add_volume_details(parser, " (default: the device's)")
     parser.add_argument("--mbps", dest="throughput", type=bytes_per_second, metavar="N",
                         help="--throughput as a number of MB/s")  # fmt: skip
     parser.add_argument("--latency", type=own_latency, metavar="FIGURE<=TIME",
                         help="without --volume: latency of random I/Os of 4 KiB to test, e.g. "
-                             "p99<=2ms or mean<=500us, while as many arrive a second as --iops "
-                             "says; without --iops that of single ones")  # fmt: skip
+                             "p99<=2ms or mean<=500us, while --iops of them arrive a second; "
+                             "without --iops one at a time")  # fmt: skip
     parser.add_argument("--destroy-data", metavar="PATH",
                         help="test writes, too, and overwrite PATH, which must repeat the "
                              "target")  # fmt: skip
