@@ -142,9 +142,9 @@ class Check:
     fix: str = ""
 
 
-def examine(roots: Roots | None = None) -> list[Check]:
+def examine() -> list[Check]:
     """All checks, in the order they matter."""
-    roots = roots or Roots()
+    roots = Roots()
     checks: tuple[Callable[[Roots], Check | None], ...] = (
         _fio, _kernel, _container, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
         _tunables, _fence, _probe, _energy, _shares, _smb, _direct, _udev, _terminal, _left_over,

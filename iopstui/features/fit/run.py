@@ -122,11 +122,10 @@ class FitRunner:
     events."""
 
     def __init__(
-        self, setup: FitSetup, sink: Callable[[Event], None], notify: Callable[[str], None],
-        loads: Loads | None = None,
-    ) -> None:  # fmt: skip
+        self, setup: FitSetup, sink: Callable[[Event], None], notify: Callable[[str], None]
+    ) -> None:
         self.setup = setup
-        self._loads = loads or DiskLoads()
+        self._loads = DiskLoads()
         self.judgements: list[Judgement] = []
         session = LiveSession(setup.target, setup.devices, setup.target, setup.run, NOBODY)
         self.loop = RunLoop(session, sink)
@@ -257,7 +256,7 @@ class ProgramMeters:
         if spread is None:
             enough = batches.frames >= MIN_INTERVALS
             return Figure(value, why="too unsteady for an interval" if enough else batches.why)
-        return Figure(value, *_interval(value, spread.distances(0.95)))
+        return Figure(value, *_interval(value, spread.distances()))
 
     def _time(self, disk: str) -> SyncTime:
         values = {name: meter.value for name, meter in self._times.items()}

@@ -177,16 +177,15 @@ def _line_end(data: bytes, start: int) -> int:
 
 
 def parse_interrupts(
-    data: bytes, wanted_irqs: Collection[int], names: Collection[str] = ("CAL",)
+    data: bytes, wanted_irqs: Collection[int]
 ) -> tuple[dict[int, dict[int, int]], dict[int, int] | None]:
     """Counts per online CPU from /proc/interrupts: of the wanted IRQs, and of function calls. The
-    function-call interrupts (IPIs) are the lines labelled with one of ``names`` (x86) or, if there
-    are none, those described so (arm, arm64, riscv: "IPI1: ... Function call interrupts"), summed.
+    function-call interrupts (IPIs) are the line labelled CAL (x86) or, if there is none,
+    those described so (arm, arm64, riscv: "IPI1: ... Function call interrupts"), summed.
     ``None`` if there are none. Only wanted lines are split: the whole file is several megabytes on
     a wide machine."""
     cpus = _columns(data)
     numbers = {b"%d" % irq: irq for irq in wanted_irqs}
-    labels = {_bytes(name) for name in names}
     irqs: dict[int, dict[int, int]] = {}
     by_label: list[dict[int, int]] = []
     described: list[dict[int, int]] = []
@@ -195,10 +194,10 @@ def parse_interrupts(
             counts = _counts(data[start:end], cpus)
             if counts is not None:
                 irqs[numbers[label]] = counts
-        elif label in labels or _function_calls(data, label, end):
+        elif label == b"CAL" or _function_calls(data, label, end):
             counts = _counts(data[start:end], cpus)
             if counts is not None:
-                (by_label if label in labels else described).append(counts)
+                (by_label if label == b"CAL" else described).append(counts)
     lines = by_label or described
     return irqs, {cpu: sum(line[cpu] for line in lines) for cpu in lines[0]} if lines else None
 

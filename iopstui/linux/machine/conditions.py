@@ -140,13 +140,13 @@ class _DeviceFiles:
 
 
 class ConditionsFiles:
-    """Reads the conditions repeatedly, for at most ``most`` CPUs. Not thread-safe."""
+    """Reads the conditions repeatedly, for at most MAX_CPUS. Not thread-safe."""
 
-    def __init__(self, roots: Roots, most: int = MAX_CPUS) -> None:
+    def __init__(self, roots: Roots) -> None:
         self._roots = roots
         self._limits = IoLimits(roots)
         self._temperatures = Temperatures()
-        self._states = CpuStates(roots, most)
+        self._states = CpuStates(roots)
         self._online: tuple[int, ...] | None = None
         self._nodes: Mapping[int, int] = {}
         self._files: dict[str, _DeviceFiles] = {}

@@ -39,9 +39,9 @@ class Spread:
     below: float | None = None
     above: float | None = None
 
-    def distances(self, confidence: float) -> tuple[float, float]:
+    def distances(self) -> tuple[float, float]:
         """Distances to the lower and upper limit, as natural logarithms."""
-        half = t_quantile(0.5 + confidence / 2, self.freedom) * self.error
+        half = t_quantile(0.5 + CONFIDENCE / 2, self.freedom) * self.error
         if self.below is None or self.above is None:
             return half, half
         return self.below, self.above
@@ -204,7 +204,7 @@ def _standard_error(deviations: Sequence[float]) -> float:
 
 
 def ratio_interval(
-    measured: float, spread: Spread | None, base: BaselineFigure, confidence: float = CONFIDENCE
+    measured: float, spread: Spread | None, base: BaselineFigure
 ) -> tuple[float, float] | None:
     """The confidence interval of the true ratio of a run's figure to the baseline's: for means
     Welch's, for percentiles Zou and Donner's (Statistics in Medicine 27, 2008), both of the
@@ -216,9 +216,7 @@ def ratio_interval(
     first, second = spreads[0], spreads[-1]
     middle = math.log(measured / base.value)
     if first.below is not None or second.below is not None:
-        (below, above), (base_below, base_above) = (
-            first.distances(confidence), second.distances(confidence)
-        )  # fmt: skip
+        (below, above), (base_below, base_above) = first.distances(), second.distances()
         return (math.exp(middle - math.hypot(below, base_above)),
                 math.exp(middle + math.hypot(above, base_below)))  # fmt: skip
     variances = first.error**2, second.error**2
@@ -227,5 +225,5 @@ def ratio_interval(
         return math.exp(middle), math.exp(middle)
     parts = sum(v * v / s.freedom for v, s in zip(variances, (first, second), strict=True))
     freedom = first.freedom if len(spreads) == 1 else max(1, int(total * total / parts))
-    half = t_quantile(0.5 + confidence / 2, freedom) * math.sqrt(total)
+    half = t_quantile(0.5 + CONFIDENCE / 2, freedom) * math.sqrt(total)
     return math.exp(middle - half), math.exp(middle + half)

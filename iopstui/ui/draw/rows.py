@@ -102,14 +102,14 @@ class Line:
             self.add(text, style)
         return True
 
-    def add_words(self, text: str, style: Style | None = PLAIN) -> Line:
+    def add_words(self, text: str) -> Line:
         """Append as many whole words of ``text`` as fit."""
         if cells(text) > self.free:
             words = text.split(" ")
             while len(words) > 1 and cells(" ".join(words)) + 1 > self.free:
                 words.pop()
             text = " ".join(words).rstrip(",;:") + "…"
-        return self.add(text, style)
+        return self.add(text)
 
     def extend(self, pieces: Iterable[Piece]) -> Line:
         for text, style in pieces:

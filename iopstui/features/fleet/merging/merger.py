@@ -118,7 +118,7 @@ class Merger:
     too, but not fio's ramp; ``seconds_by_hosts`` counts the closed seconds by their number of
     hosts."""
 
-    def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
+    def __init__(self, interval_s: float = 1.0, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
         self.on_interval: Callable[[str, HostInterval, bool], None] = _ignore_host_interval
         self.hosts: dict[str, HostTimeline] = {}
@@ -129,7 +129,6 @@ class Merger:
         self.lost_hosts: set[str] = set()
         self.seconds_by_hosts: Counter[int] = Counter()
         self._foreign_hosts: set[str] = set()
-        self._lag = lag
         self._keep_bins = keep_bins
         self._open_seconds: dict[int, _OpenSecond] = {}
         self._next_number: int | None = None
@@ -333,7 +332,7 @@ class Merger:
         not after ``last_number``."""
         while self._open_seconds:
             number = self._next_to_close()
-            waited = self._newest_number - number >= self._lag or (
+            waited = self._newest_number - number >= LAG or (
                 last_number is not None and number <= last_number
             )
             if not waited and not (early and self._all_passed(number)):

@@ -272,9 +272,8 @@ def _disk(disk: Doc) -> str:
 # -- numbers as fio writes them
 
 
-def _short_text(value: float, width: int = 4, factor: int = 1000) -> str:
-    number, prefix = _scaled(value, width, factor)
-    return number + prefix
+def _short_text(value: float, width: int = 4) -> str:
+    return "".join(_scaled(value, width, 1000))
 
 
 def _bytes(value: float, pow2: bool = True) -> str:
