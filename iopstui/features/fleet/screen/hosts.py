@@ -161,7 +161,8 @@ class HostsView:
         return self._listed_hosts[self.cursor] if self.cursor < len(self._listed_hosts) else None
 
     def next_order(self, fio: bool) -> str:
-        """Switch to the next order; return its text. Without a job there is only one await."""
+        """Switch to the next order; return its text. Without a job await takes the place of p99, so
+        it is no order of its own."""
         orders = [order for order in ORDERS if fio or order != AWAIT]
         return self.sort_by(orders[(orders.index(self.order) + 1) % len(orders)], fio)
 
