@@ -40,7 +40,7 @@ def test_degrees(text: str, degrees: float | None) -> None:
 def test_or_at_the_controller_s_pci_device(tree: Tree) -> None:
     disk = nvme_disk(tree)
     nvme_sensor(tree, disk.parents[2] / "hwmon/hwmon0")
-    assert temperatures(disk) == [Temperature(45.85, 81.85, 84.85)]
+    assert temperatures(disk) == [Temperature(45.85, 81.85)]
 
 
 def test_no_sensor_no_temperature(tree: Tree) -> None:
@@ -65,9 +65,9 @@ def test_it_is_read_seldom(tree: Tree) -> None:
     place = nvme_sensor(tree, disk.parent / "hwmon0")
     (sensor,) = find_sensors(disk)
     temperatures = Temperatures()
-    assert temperatures.now(sensor, 5.0) == Temperature(45.85, 81.85, 84.85)
+    assert temperatures.now(sensor, 5.0) == Temperature(45.85, 81.85)
     tree.attributes(place, temp1_input="70000")
-    assert temperatures.now(sensor, 4.9 + NVME_INTERVAL_S) == Temperature(45.85, 81.85, 84.85)
-    assert temperatures.now(sensor, 5.0 + NVME_INTERVAL_S) == Temperature(70.0, 81.85, 84.85)
+    assert temperatures.now(sensor, 4.9 + NVME_INTERVAL_S) == Temperature(45.85, 81.85)
+    assert temperatures.now(sensor, 5.0 + NVME_INTERVAL_S) == Temperature(70.0, 81.85)
     (place / "temp1_input").unlink()
     assert temperatures.now(sensor, 5.0 + 2 * NVME_INTERVAL_S) is None

@@ -389,7 +389,7 @@ def test_an_answer_is_judged_in_words() -> None:
     page = ShownPage("explain", "e", "E", (paragraph,), 1, 1)
     for correct, start in ((True, "> **Right.** You"), (False, "> **Wrong.** You"),
                            (None, "> You")):  # fmt: skip
-        verdict = AnswerVerdict("q", "a", (), correct, paragraph.text)
+        verdict = AnswerVerdict("a", (), correct, paragraph.text)
         assert start in str(page_parts(page, [verdict], UTF8)[0])
 
 

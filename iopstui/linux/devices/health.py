@@ -232,7 +232,8 @@ def read_temperature(sensor: Sensor) -> Temperature | None:
     now = _sensor_degrees(sensor, "temp1_input")
     if now is None:
         return None
-    return Temperature(now, _limit(sensor, "temp1_max"), _limit(sensor, "temp1_crit"))
+    limit = _sensor_degrees(sensor, "temp1_max")
+    return Temperature(now, limit if limit is not None and limit > 0 else None)
 
 
 class Temperatures:
@@ -251,8 +252,3 @@ class Temperatures:
 
 def _sensor_degrees(sensor: Sensor, name: str) -> float | None:
     return parse_degrees(read_text(f"{sensor.directory}/{name}") or "")
-
-
-def _limit(sensor: Sensor, name: str) -> float | None:
-    degrees = _sensor_degrees(sensor, name)
-    return degrees if degrees is not None and degrees > 0 else None

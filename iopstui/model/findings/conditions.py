@@ -31,11 +31,10 @@ class IoLimit:
 class Temperature:
     """Temperature of an NVMe or SATA disk, in degrees Celsius
     (Documentation/hwmon/sysfs-interface.rst): ``limit`` is where the disk warns (and may slow
-    down), ``critical`` where it stops."""
+    down)."""
 
     current: float
     limit: float | None = None
-    critical: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

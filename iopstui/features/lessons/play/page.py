@@ -42,7 +42,6 @@ class AnswerVerdict:
     """What the measurement answers to a question. ``right`` has the letters that are correct by it;
     ``correct`` is ``None`` if the given answer can't be judged, or none was given."""
 
-    question: str
     chosen: str | None
     right: tuple[str, ...]
     correct: bool | None
@@ -68,7 +67,7 @@ def judge(
     measured = any(name not in FACTS for name in figures)
     if disturbed:
         text = f"{answer_text}Not graded: {disturbed}"
-        return AnswerVerdict(question.name, chosen, (), None, text)
+        return AnswerVerdict(chosen, (), None, text)
     if chosen and correct:
         others = [_choice_text(by_letter[letter], lookup) for letter in right if letter != chosen]
         text = answer_text + ("The measurement confirms it." if measured else "Correct.")
@@ -79,7 +78,7 @@ def judge(
         text = f"{answer_text}This cannot be decided here: a required figure is unknown."
     else:
         text = f"{answer_text}This measurement confirms none of the answers."
-    return AnswerVerdict(question.name, chosen, right, correct, text)
+    return AnswerVerdict(chosen, right, correct, text)
 
 
 def disturbed_text(by_run: Mapping[str, str]) -> str:
