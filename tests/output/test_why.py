@@ -135,8 +135,7 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
     (replace(WAITING, percents={EVENT: 99.0}, places=("hrtimer_nanosleep",), running=0.0,
              of_children=(replace(WAITING, pid=813, percents={DISK: 9.0}),
                           replace(WAITING, pid=814))),
-     "▲ postgres (812) waits for no disk, lock or CPU: it sleeps until something happens; its "
-     "child postgres (814) waits for vdb 83 % of its time, runs 12 %"),
+     "▲ postgres (812) sleeps; its child postgres (814) waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, of_children=(replace(WAITING, pid=814),)),
      "▲ postgres (812) waits for vdb 83 % of its time, runs 12 %"),
     (replace(WAITING, comm="sh", command="", pid=7, percents={CHILD: 99.0}, running=0.0,
@@ -184,6 +183,16 @@ def test_a_process_that_sleeps_in_a_ring_and_does_no_io_waits_for_no_disk() -> N
         assert process_verdict(beside(sleeper, pairs), NOTHING) == verdict
         thread = replace(sleeper, pid=833, of=812)
         assert process_verdict(beside(thread, pairs), NOTHING) == verdict
+
+
+def test_the_functions_shown_are_those_of_the_child_that_waits() -> None:
+    child = replace(WAITING, pid=814, places=("read_events",))
+    parent = replace(WAITING, percents={EVENT: 99.0}, places=("hrtimer_nanosleep",))
+    for of_children, shown in (((child,), "read_events"), ((), "hrtimer_nanosleep")):
+        lines = why_lines(report(replace(parent, of_children=of_children)))
+        assert f"  seen waiting in: {shown}" in lines
+    both = replace(parent, percents={DISK: 83.0}, places=("folio_wait",), of_children=(child,))
+    assert "  seen waiting in: folio_wait" in why_lines(report(both))
 
 
 @pytest.mark.parametrize(("percent", "of_disks", "verdict"), [

@@ -273,6 +273,8 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
     parts = list(_parts(waits, disk))
     if waits.threads > 1 and parts:
         return f"{waits.name}, at least one of {waits.threads} threads, {', '.join(parts)}"
+    if not parts and waits.child is not None:
+        parts.append("sleeps")
     if not parts and waits.sleeps_unread:
         most = f"at most {waits.most_for_disk:.0f} % of its time" if waits.most_for_disk else "not"
         parts.append(f"sleeps, {most} for a disk; what for cannot be read")

@@ -52,8 +52,9 @@ ALONE_FACTOR = 1.5
 """A disk with several requests in flight may take a little longer for each by itself."""
 SINGLE_DEPTH = 2.0
 """With fewer in flight, the measured time is nearly that of a request alone."""
-VERY_SLOW_FACTOR = 4.0
-"""Without a queue, a device that takes this many times as long as that is slow itself."""
+SLOW_FACTOR, VERY_SLOW_FACTOR = 1.5, 4.0
+"""Without a queue, a device that takes this many times as long as that is slow itself: the first if
+a program waits for it nearly all the time. Requests of libaio may wait for a CPU to complete."""
 TRANSFER_BYTES_S = 200 << 20
 """Large requests may take longer: the time to move them at this speed."""
 NEARLY_ALWAYS = 0.8
@@ -514,11 +515,13 @@ class Situation:
 
     def _is_slow_alone(self, rates: DiskRates, waited: Waited) -> bool:
         in_flight, ios_s, mean_ms = waited
-        least_ms = VERY_SLOW_FACTOR * SLOW_MS[self.kind]
+        always = in_flight >= NEARLY_ALWAYS and not _rests(rates)
+        factor = SLOW_FACTOR if always and self.may_have_pressure else VERY_SLOW_FACTOR
+        least_ms = factor * SLOW_MS[self.kind]
         # the time of large requests is found only where it matters
         if in_flight < SLOW_IN_FLIGHT or mean_ms < least_ms:
             return False
-        if mean_ms < VERY_SLOW_FACTOR * self.slow_ms:
+        if mean_ms < least_ms + VERY_SLOW_FACTOR * self._transfer_ms:
             return False
         return max(in_flight, rates.aqu_sz or 0.0) < 2 * DEEP_QUEUE and ios_s >= MIN_IOS_S
 

@@ -115,8 +115,9 @@ def _details(report: Report) -> dict[str, list[str]]:
     waits = report.waits
     hidden = []
     if waits is not None:
-        if waits.places:
-            lines.append(f"seen waiting in: {', '.join(waits.places)}")
+        waiting = waits if waits.for_disk >= WAITS_PERCENT else waits.child or waits
+        if waiting.places:
+            lines.append(f"seen waiting in: {', '.join(waiting.places)}")
         if not waits.readable and not waits.kernel and waits.state != "Z":
             hidden.append("what it waits in, and its files (its user or root sees them)")
         if waits.running is None and waits.state not in ("", "Z"):

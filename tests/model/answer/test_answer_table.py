@@ -127,6 +127,25 @@ def test_a_slow_member_of_an_array_is_the_answer_and_a_slow_disk_outside_one_is_
         assert answer.disk == disk and (answer.text == found.text) is (rule == "slow-member")
 
 
+def test_one_slow_request_at_a_time_is_slow_if_a_program_waits_for_it_all_the_time() -> None:
+    """A reader on a virtual disk of 100 IOPS; one on flash, and one of large requests."""
+    small, quicker = (changed(rates(ios, 0, ms), util=95.0) for ios, ms in ((100, 8.7), (120, 7)))
+    rarely = changed(rates(50, 0, 8.7), util=60.0)
+    large = changed(rates(60, 0, 20, kib=1024), util=95.0)
+    ring = use(ring_waiters=(RingWaiter(812, "dragonfly"),))
+    for second, seen, pressure, verdict in (
+        (small, use(), 30.0, WAITS), (quicker, use(), 30.0, UNKNOWN),
+        (small, use(), 9.0, UNKNOWN), (small, ring, 30.0, UNKNOWN),
+        (rarely, use(), 30.0, NOTHING), (large, use(), 30.0, UNKNOWN),
+    ):  # fmt: skip
+        assert first([second] * 7, seen, pressure).verdict == verdict
+    flash = {"vda": replace(DEVICES["vda"], kind="nvme", queue=NO_QUEUE)}
+    for ms, verdict in ((3.3, WAITS), (2.5, UNKNOWN), (0.9, NOTHING)):
+        second = changed(rates(int(950 / ms), 0, ms), util=95.0)
+        seen = Seen(ONE, frames([{"vda": second}] * 7, 30.0), flash, use=use())
+        assert judge(seen)[0][1].verdict == verdict
+
+
 def test_the_next_step_for_a_slow_disk_is_its_main_user_if_another_program_waits() -> None:
     """dd reads 4 MiB at a time beside a reader of 4 KiB: four large requests take 112 ms."""
     slow = changed(rates(35, 0, 110, kib=800), util=100.0)
@@ -770,7 +789,7 @@ def test_programs_wait_behind_the_requests_of_md() -> None:
     syncing = Conditions(devices={"md0": DeviceState(array=Array("check", 0, 2))})
     devices = DEVICES | {"md0": replace(DEVICES["vda"], name="md0", kind="md", slaves=("vda",))}
     for pressure, conditions, verdict in (
-        (41.0, syncing, WAITS), (2.0, syncing, UNKNOWN), (41.0, Conditions(), UNKNOWN),
+        (41.0, syncing, WAITS), (2.0, syncing, UNKNOWN), (9.0, Conditions(), UNKNOWN),
     ):  # fmt: skip
         seconds = frames([{"vda": second}] * 8, pressure)
         answer = judge(Seen(ONE, seconds, devices, conditions, use()))[0][1]
