@@ -53,8 +53,9 @@ ALONE_FACTOR = 1.5
 SINGLE_DEPTH = 2.0
 """With fewer in flight, the measured time is nearly that of a request alone."""
 SLOW_FACTOR, VERY_SLOW_FACTOR = 1.5, 4.0
-"""Without a queue, a device that takes this many times as long as that is slow itself: the first if
-a program waits for it nearly all the time. Requests of libaio may wait for a CPU to complete."""
+"""Without a queue, a device that takes this many times as long as that is slow itself: the first
+number if a program waits for it nearly all the time and it is no flash, which takes 3 ms in a guest
+with little CPU time. Requests of libaio may wait for a CPU to complete."""
 TRANSFER_BYTES_S = 200 << 20
 """Large requests may take longer: the time to move them at this speed."""
 NEARLY_ALWAYS = 0.8
@@ -407,8 +408,9 @@ class Situation:
         """Whether in most seconds requests that tasks wait for take as long as in a queue though
         few, or just one, are in flight, or so long that the device may be slow. Pressure does not
         show waits for libaio."""
+        few = SINGLE_DEPTH if self.kind == "flash" else NEARLY_ALWAYS
         long = self._share([
-            (in_flight >= NEARLY_ALWAYS and mean_ms >= self.slow_ms and not _rests(rates))
+            (in_flight >= few and mean_ms >= self.slow_ms and not _rests(rates))
             or (in_flight >= SLOW_IN_FLIGHT and mean_ms >= PERHAPS_SLOW_FACTOR * self.slow_ms)
             for rates, (in_flight, _, mean_ms) in zip(self.seconds, self._waited, strict=True)
         ])  # fmt: skip
@@ -461,6 +463,8 @@ class Situation:
         if in_flight < self._deep_queue and not behind:
             return False
         least_ms = self.slow_ms
+        if in_flight < 2 * DEEP_QUEUE:
+            least_ms += max(0.0, in_flight - 1) * self._transfer_ms  # of those before it
         if in_flight >= VERY_DEEP_QUEUE:
             least_ms -= (1 - VERY_DEEP_FACTOR) * SLOW_MS[self.kind]
             if self._takes_several_times(mean_ms):
@@ -516,7 +520,8 @@ class Situation:
     def _is_slow_alone(self, rates: DiskRates, waited: Waited) -> bool:
         in_flight, ios_s, mean_ms = waited
         always = in_flight >= NEARLY_ALWAYS and not _rests(rates)
-        factor = SLOW_FACTOR if always and self.may_have_pressure else VERY_SLOW_FACTOR
+        always = always and self.may_have_pressure and self.kind != "flash"
+        factor = SLOW_FACTOR if always else VERY_SLOW_FACTOR
         least_ms = factor * SLOW_MS[self.kind]
         # the time of large requests is found only where it matters
         if in_flight < SLOW_IN_FLIGHT or mean_ms < least_ms:

@@ -140,9 +140,21 @@ def test_one_slow_request_at_a_time_is_slow_if_a_program_waits_for_it_all_the_ti
     ):  # fmt: skip
         assert first([second] * 7, seen, pressure).verdict == verdict
     flash = {"vda": replace(DEVICES["vda"], kind="nvme", queue=NO_QUEUE)}
-    for ms, verdict in ((3.3, WAITS), (2.5, UNKNOWN), (0.9, NOTHING)):
+    for ms, verdict in ((8.5, WAITS), (7.5, UNKNOWN), (3.0, NOTHING)):
         second = changed(rates(int(950 / ms), 0, ms), util=95.0)
         seen = Seen(ONE, frames([{"vda": second}] * 7, 30.0), flash, use=use())
+        assert judge(seen)[0][1].verdict == verdict
+
+
+def test_a_few_large_requests_wait_for_the_transfer_of_those_before_them() -> None:
+    """A healthy scan of 128 KiB at depth 8, in a guest that gets little CPU time; a slow one."""
+    flash = {"vda": replace(DEVICES["vda"], kind="nvme", queue=NO_QUEUE)}
+    for ios, ms, kib, verdict in (
+        (1300, 3.56, 128, UNKNOWN), (1300, 3.56, 4, WAITS), (500, 9.3, 128, WAITS),
+        (2640, 1.6, 128, NOTHING), (2600, 3.56, 128, WAITS),
+    ):  # fmt: skip
+        second = changed(rates(ios, 0, ms, kib=kib), util=100.0)
+        seen = Seen(ONE, frames([{"vda": second}] * 7, 0.0), flash, use=use())
         assert judge(seen)[0][1].verdict == verdict
 
 
