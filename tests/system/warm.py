@@ -2,8 +2,9 @@
 take a third of the CPU time of a short run, and the tests start hundreds.
 
 Each fork has its own session, streams, directory, signals and environment, and ends as any Python
-process does. The parent has only imported the modules and read the version of fio. Tests of the
-start itself or of inherited signals start a new Python process (``program.run_in_new_python``).
+process does, only that it frees no modules. The parent has only imported the modules and read the
+version of fio. Tests of the start itself or of inherited signals start a new Python process
+(``program.run_in_new_python``).
 """
 
 from __future__ import annotations
