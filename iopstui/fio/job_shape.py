@@ -53,6 +53,7 @@ def shape_of(text: str) -> JobShape:
         alignment=_aligned(jobs),
         offloads=any(_offloads(options) for options in jobs),
         sync_interval=min(filter(None, map(_sync_interval, jobs)), default=None),
+        pace=_pace(jobs),
     )
 
 
@@ -143,6 +144,12 @@ def may_write(options: Options) -> bool:
 
 def _has_option(jobs: Sequence[Options], names: Sequence[str]) -> bool:
     return any(name in o and expand_variables(o[name]) != "0" for o in jobs for name in names)
+
+
+def _pace(jobs: Sequence[Options]) -> str:
+    given = [[f"{name}={expand_variables(o[name])}" for name in PACES if _has_option([o], [name])]
+             for o in jobs]  # fmt: skip
+    return " ".join(dict.fromkeys(one for each in given for one in each)) if all(given) else ""
 
 
 def _common(values: Sequence[Value]) -> Value | None:

@@ -26,6 +26,13 @@ def test_what_makes_a_job_pace_poll_or_sync(options: str, field: str) -> None:
         }
 
 
+def test_a_job_holds_itself_back_if_all_its_sections_do() -> None:
+    one = "[a]\nrate_iops=500\nthinktime=0\n"
+    assert shape_of(one).pace == "rate_iops=500"
+    assert shape_of(f"{one}[b]\nthinktime=2ms\n").pace == "rate_iops=500 thinktime=2ms"
+    assert shape_of(f"{one}[b]\niodepth=4\n").pace == ""
+
+
 def test_sections_that_run_at_once_are_added_up() -> None:
     text = "[global]\nioengine=libaio\niodepth=4\n[a]\nnumjobs=2\n[b]\n{}numjobs=3,9\niodepth=8\n"
     shape = shape_of(text.format(""))

@@ -3,7 +3,11 @@ from __future__ import annotations
 import pytest
 from trees import Tree
 
-from iopstui.linux.counters.cgroup import cpu_stat_files, parse_throttled_us
+from iopstui.linux.counters.cgroup import (
+    cpu_stat_files,
+    parse_throttled_us,
+    read_cpu_limits,
+)
 
 
 def found(tree: Tree) -> list[str]:
@@ -56,3 +60,20 @@ def test_no_cgroup_no_file(tree: Tree, text: str | None) -> None:
 def test_without_a_membership_no_group_is_ours(tree: Tree) -> None:
     tree.sys("fs/cgroup/cpu.stat", "throttled_usec 5\n")
     assert cpu_stat_files(tree.roots) == ()
+
+
+def test_only_groups_with_a_limit_of_the_cpu_have_one(tree: Tree) -> None:
+    tree.proc("self/cgroup", "0::/a/b\n")
+    for place, limit in (("a", "20000 100000"), ("a/b", "max 100000")):
+        tree.sys(f"fs/cgroup/{place}/cpu.stat", "throttled_usec 77\n")
+        tree.sys(f"fs/cgroup/{place}/cpu.max", f"{limit}\n")
+    assert read_cpu_limits(tree.roots) == {str(tree.roots.sys / "fs/cgroup/a/cpu.max"): 77}
+
+
+def test_limits_of_the_cpu_in_version_1(tree: Tree) -> None:
+    tree.proc("self/cgroup", "4:cpu,cpuacct:/docker/x\n")
+    for place, quota in (("docker/", -1), ("docker/x/", 30_000)):
+        tree.sys(f"fs/cgroup/cpu,cpuacct/{place}cpu.stat", "throttled_time 5000\n")
+        tree.sys(f"fs/cgroup/cpu,cpuacct/{place}cpu.cfs_quota_us", f"{quota}\n")
+    ((file, stopped_us),) = read_cpu_limits(tree.roots).items()
+    assert file.endswith("/docker/x/cpu.cfs_quota_us") and stopped_us == 5

@@ -207,3 +207,18 @@ def test_nvme_counters_of_a_head_its_paths_and_their_controllers(tree: Tree) -> 
         "reset_count nvme2": 1, "reconnect_count nvme2": 0,
     }  # fmt: skip
     assert counter_reader(tree.roots, [devices["nvme0n1"], devices["sda"]])() is None
+
+
+def test_the_cpu_limit_that_has_stopped_this_process_since_the_last_reading(tree: Tree) -> None:
+    files = ConditionsFiles(tree.roots)
+
+    def limit(outer_us: int, inner_us: int) -> str:
+        tree.proc("self/cgroup", "0::/a/b\n")
+        for place, stopped_us in (("a", outer_us), ("a/b", inner_us)):
+            tree.sys(f"fs/cgroup/{place}/cpu.max", "50000 100000\n")
+            tree.sys(f"fs/cgroup/{place}/cpu.stat", f"throttled_usec {stopped_us}\n")
+        return files.read({}, (), 1.0).cpu_limit
+
+    assert limit(90_000, 100) == "", "it may have been before this run"
+    assert limit(90_010, 900).endswith("/fs/cgroup/a/b/cpu.max")
+    assert limit(90_010, 900) == ""

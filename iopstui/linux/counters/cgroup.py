@@ -66,6 +66,18 @@ def cpu_stat_files(roots: Roots, process: str = "self") -> tuple[Path, ...]:
     return tuple(dict.fromkeys(file for file in files if os.path.isfile(file)))
 
 
+def read_cpu_limits(roots: Roots) -> dict[str, int]:
+    """The files with CPU limits of this process's cgroups and of those above, and how long each has
+    stopped its group so far (µs)."""
+    limits = {}
+    for stat in cpu_stat_files(roots):
+        for name in ("cpu.max", "cpu.cfs_quota_us"):
+            if (read_text(stat.with_name(name)) or "")[:1].isdigit():  # "max 100000", "-1": none
+                stopped_us = parse_throttled_us(read_bytes(stat) or b"")
+                limits[str(stat.with_name(name))] = stopped_us or 0
+    return limits
+
+
 def hierarchy_roots(roots: Roots, member: Membership, controller: str) -> tuple[Path, ...]:
     """Mount points of the hierarchy, version 2 or ``controller``'s; empty if there is none."""
     mounts = roots.sys / "fs/cgroup"

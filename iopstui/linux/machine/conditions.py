@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
 
+from iopstui.linux.counters.cgroup import read_cpu_limits
 from iopstui.linux.counters.io_limits import CgroupLimits, IoLimits
 from iopstui.linux.devices.health import (
     LinkFiles,
@@ -151,6 +152,7 @@ class ConditionsFiles:
         self._nodes: Mapping[int, int] = {}
         self._files: dict[str, _DeviceFiles] = {}
         self._readings = 0
+        self._stopped_us: Mapping[str, int] = {}
         self._log = KernelLog(roots.dev / "kmsg")
 
     def read(
@@ -160,7 +162,15 @@ class ConditionsFiles:
         seconds. Never fails, but may block until a disk reports its temperature."""
         states, nodes = self._cpus(cpus)
         logged = self._log.errors(t)
-        return Conditions(t, self._devices(devices, names, t), states, nodes, logged=logged)
+        return Conditions(t, self._devices(devices, names, t), states, nodes, logged=logged,
+                          cpu_limit=self._cpu_limit())  # fmt: skip
+
+    def _cpu_limit(self) -> str:
+        """The file of the limit that has stopped this process most since the last reading."""
+        before, self._stopped_us = self._stopped_us, read_cpu_limits(self._roots)
+        grown = {file: us - before.get(file, us) for file, us in self._stopped_us.items()}
+        most = max(grown, key=lambda file: grown[file], default="")
+        return most if grown.get(most) else ""
 
     def close(self) -> None:
         """Nothing is read again."""

@@ -25,7 +25,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.conditions import Conditions
-from iopstui.model.findings.evidence import NO_CONDITIONS
+from iopstui.model.findings.evidence import NO_CONDITIONS, NO_SHAPE, JobShape
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares import Share
@@ -50,6 +50,7 @@ class Seen:
     use: DiskUse | None = None
     findings: Sequence[Finding] = ()
     usual: Callable[[str], Usual | None] | None = None
+    shape: JobShape = NO_SHAPE
 
 
 def judge(seen: Seen, quiet_words: bool = True) -> list[Pair]:
@@ -129,7 +130,7 @@ def _situation(
     past = partial(seen.usual, name) if seen.usual is not None else None
     return Situation(
         name, machine.frames, tuple(dict.fromkeys(below)), seen.devices, lower, seen.conditions,
-        seen.use, seen.findings, past, machine,
+        seen.use, seen.findings, past, machine, seen.shape,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from iopstui.model.answer.who import (
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Array, Conditions
-from iopstui.model.findings.evidence import NO_CONDITIONS
+from iopstui.model.findings.evidence import NO_CONDITIONS, NO_SHAPE, JobShape
 from iopstui.model.findings.finding import Finding
 from iopstui.model.histogram import merge, percentiles
 from iopstui.model.means import fmean
@@ -157,7 +157,7 @@ class Machine:
 class Situation:
     """Everything known about one disk. ``frames`` are the last measured seconds, oldest first;
     ``below`` the disk and all devices below it. ``findings`` hold now. ``past`` compares with the
-    disk's own past."""
+    disk's own past. ``shape`` is the running job's."""
 
     disk: str
     frames: Sequence[Frame]
@@ -169,6 +169,7 @@ class Situation:
     findings: Sequence[Finding] = ()
     past: Callable[[], Usual | None] | None = None
     machine_facts: Machine | None = None
+    shape: JobShape = NO_SHAPE
 
     @cached_property
     def seconds(self) -> list[DiskRates]:

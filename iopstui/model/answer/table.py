@@ -41,12 +41,14 @@ from iopstui.model.answer.use import NEARLY, TOP_GROUP, BlockedTask
 from iopstui.model.answer.who import MAIN_SHARE
 from iopstui.model.answer.words import IN_USE
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
+from iopstui.model.findings.cpu_accounts import busy_by_job, cpu_wait_percent
 from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
 from iopstui.model.findings.headlines import WARNING as WARNING_FINDING
 from iopstui.model.findings.wait_figures import mean_waits
-from iopstui.model.metrics.frame import FINAL, PARTIAL, WRONG_LATENCY
+from iopstui.model.means import fmean
+from iopstui.model.metrics.frame import FINAL, PARTIAL, WRONG_LATENCY, Frame
 from iopstui.model.metrics.waits import Waits, wait_parts
 
 SILENT_S = 2.0
@@ -75,6 +77,8 @@ MAY_BE_SLOW = "; that may be slow for it"
 SLOW_MEMBER = "slow-member"
 ONE_AT_A_TIME = 0.85, 1.1
 """I/Os in flight on average of a job that does one at a time."""
+SLEEPING_SHARE = 0.2
+"""A job that does nothing for this part of the time holds itself back."""
 FEW_IOS = 0.05
 """Fewer I/Os in flight would be written as 0.0."""
 LONG_SAMPLE_S = 3.0
@@ -706,11 +710,25 @@ def job(s: Situation) -> Answer:
     if waits is None or waits.above is None or not waits.ios:
         return Answer(s.disk, OF_A_SECOND, GOOD, ", ".join(parts))
     verdict, next_step = _job_step(s, waits)
+    if _holds_itself_back(s, frames[-ENOUGH_SECONDS:], waits):
+        parts[0] = f"{parts[0]}, as its {s.shape.pace} allows"
+        next_step = advise("pace", s.shape.pace)
     # the largest first: a short line leaves out the last ones
     largest = sorted(wait_parts(waits), key=lambda part: -part[1])
     places = [f"{name} {ios:.1f}" for name, ios in largest if ios >= FEW_IOS]
     text = f"{', '.join(parts)}; in flight {waits.ios:.1f}: {', '.join(places)}"
     return Answer(s.disk, OF_A_SECOND, GOOD, text, verdict, next=next_step)
+
+
+def _holds_itself_back(s: Situation, frames: Sequence[Frame], waits: Waits) -> bool:
+    """Whether a job sleeps by itself for a good part of the time: it has few I/Os in flight and
+    neither uses nor waits for a CPU. The time of syncs is not in its latencies."""
+    busy = [value for values in busy_by_job(frames).values() for value in values]
+    if not s.shape.pace or s.shape.syncs or not busy:
+        return False
+    waited = [cpu_wait_percent(frame) or 0.0 for frame in frames]
+    used = waits.ios / s.shape.depth + (fmean(busy) + fmean(waited)) / 100
+    return used <= 1 - SLEEPING_SHARE
 
 
 def _job_step(s: Situation, waits: Waits) -> tuple[str, Advice]:

@@ -17,7 +17,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.figures.disk import DiskRates, mean_ms
 from iopstui.model.findings.conditions import Conditions
-from iopstui.model.findings.evidence import ENOUGH_SECONDS
+from iopstui.model.findings.evidence import ENOUGH_SECONDS, NO_SHAPE, JobShape
 from iopstui.model.findings.figures import fio_iops
 from iopstui.model.findings.finding import Finding
 from iopstui.model.means import median
@@ -161,10 +161,10 @@ class AnswerTracker:
 
     def feed(
         self, frame: Frame, devices: Mapping[str, BlockDevice], conditions: Conditions,
-        findings: Sequence[Finding], looks: bool = True,
+        findings: Sequence[Finding], looks: bool = True, shape: JobShape = NO_SHAPE,
     ) -> Answer | None:  # fmt: skip
         """The answer of the last seconds, if it has changed or was last given a while ago. Without
-        ``looks`` the frame is only stored."""
+        ``looks`` the frame is only stored. ``shape`` is the running job's."""
         if not frame.seconds:
             return None
         if frame.step != self._step:
@@ -182,7 +182,7 @@ class AnswerTracker:
             return None
         seen = Seen(
             self._target, list(self._frames), devices, conditions, self._use, findings,
-            partial(self._usual, frame),
+            partial(self._usual, frame), shape,
         )  # fmt: skip
         pairs = judge(seen, quiet_words=False)
         return self._changed(pairs, frame.t) if pairs else None

@@ -151,7 +151,8 @@ class Conditions:
     """Everything at one moment; ``t`` in seconds of the session's clock. ``devices`` by name: those
     that jobs work on and what is below them. ``nodes``: CPU -> NUMA node, as far as known.
     ``processes`` are other programs that do I/O, the busiest first, ``groups`` the cgroups that do,
-    ``logged`` errors in the kernel's log, by device; ``None``: not read."""
+    ``logged`` errors in the kernel's log, by device; ``None``: not read. ``cpu_limit`` is the file
+    with the CPU limit that has stopped iopstui since the last reading ("": none, or not known)."""
 
     t: float = 0.0
     devices: Mapping[str, DeviceState] = field(default_factory=dict)
@@ -160,3 +161,9 @@ class Conditions:
     processes: tuple[ProcessLoad, ...] | None = None
     groups: tuple[GroupRates, ...] | None = None
     logged: Mapping[str, LoggedErrors] | None = None
+    cpu_limit: str = ""
+
+    @property
+    def cpu_limit_text(self) -> str:
+        """ " (FILE)"; "" if it is not known."""
+        return f" ({self.cpu_limit})" if self.cpu_limit else ""

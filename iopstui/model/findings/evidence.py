@@ -40,7 +40,8 @@ class JobShape:
     writes more than it counts. ``block_size`` is its smallest I/O in bytes (``None``: unknown),
     ``sync_interval`` the smallest number of writes after which it syncs (``None``: not after
     writes), ``writes`` whether it may write, ``alignment``: all its I/Os begin at multiples of this
-    number of bytes (``None``: unknown)."""
+    number of bytes (``None``: unknown). ``pace`` are the options by which all sections hold
+    themselves back ("rate_iops=500"; "" if one has none)."""
 
     jobs: int = 1
     iodepth: int | None = 1
@@ -55,11 +56,15 @@ class JobShape:
     alignment: int | None = None
     offloads: bool = False
     sync_interval: int | None = None
+    pace: str = ""
 
     @property
     def depth(self) -> int:
         """I/Os in flight at most: N of Little's law."""
         return self.in_flight or self.jobs * (self.iodepth or 1)
+
+
+NO_SHAPE = JobShape()
 
 
 @dataclass(frozen=True, slots=True)

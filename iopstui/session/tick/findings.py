@@ -87,7 +87,8 @@ class FindingTracker:
         """The last readings of the devices and CPUs."""
         self._next_question: Finding | None = None
         self._question: tuple[Finding, SteadyRun] | None = None
-        self._shape = JobShape()
+        self.shape = JobShape()
+        """What the running job, or the last one, asks for."""
         self._job = ""
         self._earlier: list[SteadyRun] = []
         self._reported_at: dict[str, float] = {}
@@ -119,7 +120,7 @@ class FindingTracker:
         job = text_without_depth(text, bound)
         if job != self._job:
             self._earlier = []
-        self._job, self._shape = job, shape_of(text)
+        self._job, self.shape = job, shape_of(text)
         if self._frames_to_skip <= SETTLE_FRAMES:
             self._frames_before_run = tuple(self._frames_between_runs)
         self._frames_between_runs.clear()
@@ -274,7 +275,7 @@ class FindingTracker:
         return replace(
             self._evidence(self._same_settings(), devices),
             idle_frames=self._frames_before_run,
-            shape=self._shape,
+            shape=self.shape,
             earlier_runs=tuple(self._earlier),
             uncounted_targets=self._uncounted_targets,
         )
@@ -303,7 +304,7 @@ class FindingTracker:
         if len(frames) < ENOUGH_SECONDS or latency is None:
             return None
         return SteadyRun(
-            self._shape, fio_iops(frames), latency, fio_bytes_s(frames), iops_spread(frames)
+            self.shape, fio_iops(frames), latency, fio_bytes_s(frames), iops_spread(frames)
         )
 
     def _keep_steady(self) -> SteadyRun | None:

@@ -316,7 +316,8 @@ class Sampling:
         if not frame.step and self._viewer.idle_frames and self._viewer.judge_every == 1:
             self._hours.ask(frame.t, frame.wall_ms / 1e3, context.devices)
             answers.hours = self._hours.medians
-        answer = answers.feed(frame, context.devices, findings.conditions, findings.firing, looks)
+        answer = answers.feed(frame, context.devices, findings.conditions, findings.firing, looks,
+                              findings.shape)  # fmt: skip
         findings.idle_rings = answers.idle_rings
         if (answers.needs_use or self._viewer.on_screen) and not frame.step:
             self._use.ask(frame.t, context.devices, answers.needs_tasks)

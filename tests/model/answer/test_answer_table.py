@@ -38,8 +38,9 @@ from iopstui.model.block.target import (
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.advice import advise
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
+from iopstui.model.findings.evidence import JobShape
 from iopstui.model.findings.finding import Finding
-from iopstui.model.metrics.frame import FINAL, PARTIAL, WRONG_LATENCY, CpuFrame, Frame
+from iopstui.model.metrics.frame import FINAL, PARTIAL, WRONG_LATENCY, CpuFrame, Frame, JobFrame
 from iopstui.model.metrics.probe import LatencyStats, ProbeInterval, RequestStats, TaskIo
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import CpuLoad
@@ -1402,6 +1403,27 @@ def test_one_io_at_a_time_leaves_a_disk_that_may_do_more(
     answer = of_a_run(Waits(ios, 0.0, ios - held, {"vda": held}, None, None, 0.0))
     assert "fio does 543 IOPS, 1.79 ms on average, p99 4.75 ms" in answer.text
     assert answer.next.startswith("compare with a larger iodepth") == is_said
+
+
+@pytest.mark.parametrize(("ios", "busy", "shape", "is_said"), [
+    (0.2, 3.0, JobShape(pace="rate_iops=500"), True),
+    (0.9, 3.0, JobShape(pace="rate_iops=500"), False),
+    (0.9, 3.0, JobShape(iodepth=8, pace="rate_iops=500"), True),
+    (0.2, 70.0, JobShape(pace="rate_iops=500"), False),
+    (0.2, 3.0, JobShape(pace="thinktime=5ms", syncs=True), False),
+    (0.2, 3.0, JobShape(), False),
+])  # fmt: skip
+def test_a_job_that_sleeps_by_itself_is_its_own_limit(
+    ios: float, busy: float, shape: JobShape, is_said: bool
+) -> None:
+    waits = Waits(ios, 0.0, 0.0, {"vda": ios}, None, None, 0.0)
+    seconds = [
+        replace(one, step=1, fio=fio(500.0), waits=waits, jobs=(JobFrame(0, 1, False, busy, None),))
+        for one in frames([{"vda": HOG}] * 5)
+    ]
+    answer = judge(Seen(ONE, seconds, DEVICES, shape=shape))[0][1]
+    assert (f"fio does 500 IOPS, as its {shape.pace or None} allows" in answer.text) == is_said
+    assert (answer.next == f"compare without {shape.pace}: the disk may do more") == is_said
 
 
 def test_the_directions_of_a_mix_have_a_latency_each() -> None:

@@ -15,6 +15,9 @@ from iopstui.model.answer.use import DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.figures.disk import DiskRates
 from iopstui.model.findings.conditions import Conditions
+from iopstui.model.findings.evidence import JobShape
+from iopstui.model.metrics.frame import JobFrame
+from iopstui.model.metrics.waits import Waits
 
 TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",), links=(DeviceLinks("vda"),))
 QUIET = rates(50, 0, 1)
@@ -64,6 +67,16 @@ def test_other_iops_of_fio_are_said_at_once_and_the_same_ones_are_not() -> None:
             one = replace(frame(second, {"vda": QUIET}), step=1, fio=fio(iops))
             answer = tracker.feed(one, {}, Conditions(), ())
         assert (answer is not None) == is_said, n
+
+
+def test_a_job_that_holds_itself_back_is_known_by_its_shape() -> None:
+    tracker = AnswerTracker(TARGET)
+    waits = Waits(0.1, 0.0, 0.0, {"vda": 0.1}, None, None, 0.0)
+    for n in (1, 2, 3):
+        one = replace(frame(n, {"vda": QUIET}), step=1, fio=fio(500), waits=waits,
+                      jobs=(JobFrame(0, 1, False, 3.0, None),))  # fmt: skip
+        answer = tracker.feed(one, {}, Conditions(), (), shape=JobShape(pace="rate_iops=500"))
+    assert answer is not None and "as its rate_iops=500 allows" in answer.text
 
 
 def test_a_burst_of_a_second_is_no_news() -> None:

@@ -56,7 +56,12 @@ def test_without_a_job_iostats_off_counts_for_drivers_with_queues_alone() -> Non
 
 def test_a_cgroup_limit_is_told_in_parts_of_a_cpu() -> None:
     held = Evidence(tuple(seconds(3, interval=fio(900), throttled=180.0)))
-    assert "180 % of the time, added up over CPUs" in fired(diagnosis.cpu_throttled(held)).text
+    found = fired(diagnosis.cpu_throttled(held))
+    assert "180 % of the time, added up over CPUs" in found.text
+    assert found.advice == "raise cpu.max of the cgroup, or run outside of it"
+    file = "/sys/fs/cgroup/a/cpu.max"
+    named = fired(diagnosis.cpu_throttled(replace(held, conditions=Conditions(cpu_limit=file))))
+    assert named.advice == f"raise cpu.max of the cgroup ({file}), or run outside of it"
 
 
 @pytest.mark.parametrize("throttled", [None, 0.0, 0.5])
@@ -180,6 +185,36 @@ def test_a_busy_job_is_the_limit() -> None:
     idle = tuple(seconds(3, interval=fio(50_000), jobs=((0, 99.0),), busy={0: 99, 1: 5}))
     found = fired(diagnosis.cpu_bound_jobs(Evidence(idle, shape=LIBAIO, online=(0, 1))))
     assert "numjobs" in found.advice and found.key == "}"
+
+
+@pytest.mark.parametrize(("shape", "why", "step"), [
+    (JobShape(direct=True), "need no read", "compare with blocks that have data"),
+    (JobShape(direct=False), "the page cache has them", "try direct=1"),
+    (JobShape(direct=False, writes=True), "the page cache takes them", "try direct=1"),
+])  # fmt: skip
+def test_a_fast_job_learns_that_no_io_of_it_reaches_the_disk(
+    shape: JobShape, why: str, step: str
+) -> None:
+    """Reads of a sparse file, and reads and writes in the page cache."""
+
+    def found(disk_s: float, shape: JobShape = shape) -> Finding:
+        frames = seconds(3, interval=fio(80_000), jobs=((0, 99.0),), disks={"vda": disk(disk_s)})
+        return fired(diagnosis.cpu_bound_jobs(Evidence(frames, devices=[device()], shape=shape)))
+
+    few = found(12)
+    assert "not the disk. Hardly any of its I/Os reach vda (12.0 of 80.0k/s): " in few.text
+    assert why in few.text and few.advice.startswith(step)
+    assert "reach" not in found(9_000).text
+    assert "reach" not in found(12, JobShape(direct=True, writes=True)).text, "no hole"
+
+
+def test_a_depth_without_effect_in_the_page_cache_says_that_nothing_is_read() -> None:
+    frames = seconds(3, interval=fio(80_000, slat_ns=5_000, clat_ns=80_000, levels={"32": 100.0}),
+                     disks={"vda": disk(0)})  # fmt: skip
+    for engine in ("psync", "libaio"):
+        shape = JobShape(iodepth=32, engine=engine, direct=False)
+        found = fired(diagnosis.depth_not_reached(Evidence(frames, (), [device()], shape)))
+        assert "reach vda (0 of 80.0k/s): the page cache has them" in found.text
 
 
 def test_a_job_that_polls_is_always_busy_and_that_says_nothing() -> None:

@@ -48,7 +48,7 @@ def cpu_throttled(evidence: Evidence) -> Finding | None:
         "throttled",
         f"a cgroup limit (cpu.max) stops these processes {fmean(percents):.0f} % of the time, "
         "added up over CPUs: latency includes that, not only the disk",
-        advise("cpu-max"),
+        advise("cpu-max", evidence.conditions.cpu_limit_text),
     )
 
 

@@ -31,6 +31,7 @@ from iopstui.model.findings.figures import (
     DeviceFigures,
     always_writes,
     device_figures,
+    fio_bytes_s,
     fio_iops,
     fio_latency_ns,
     flush_await_ms,
@@ -40,6 +41,7 @@ from iopstui.model.findings.rules.counts import FIND_PROGRAM
 from iopstui.model.findings.wait_figures import mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.waits import SENT_SHARE
 from iopstui.model.sizes import size_text
 
 FULL_QUEUE_SHARE = 0.9
@@ -68,13 +70,40 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
     return Finding(
         "job-cpu",
         f"{subject} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at "
-        f"{units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk",
+        f"{units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk"
+        + _not_sent(evidence, frames),
         *_advice_to_full_jobs(evidence, frames),
+    )
+
+
+def _not_sent(evidence: Evidence, frames: Sequence[Frame]) -> str:
+    """The end of the sentence on a job of which hardly any I/O reaches a disk; "" if it does."""
+    upper = {link.name for link in evidence.links if link.below}
+    lowest = [device for device in evidence.tree if device.name not in upper] or evidence.devices
+    disks = device_figures(frames, lowest)
+    iops, bytes_s = fio_iops(frames), fio_bytes_s(frames)
+    if disks is None or not iops or evidence.uncounted_targets:
+        return ""
+    # read-ahead and write-back have few requests for many I/Os
+    if disks.ios_s > SENT_SHARE * iops or disks.bytes_s > SENT_SHARE * bytes_s:
+        return ""
+    if evidence.shape.direct is not True:
+        what = "the page cache takes them" if evidence.shape.writes else "the page cache has them"
+    elif evidence.shape.writes:
+        return ""
+    else:
+        what = ("blocks that were never written (of a sparse file) need no read, and some file "
+                "systems cache in spite of direct=1")  # fmt: skip
+    return (
+        f". Hardly any of its I/Os reach {device_names_text(lowest)} ({units.number(disks.ios_s)} "
+        f"of {units.number(iops)}/s): {what}"
     )
 
 
 def _advice_to_full_jobs(evidence: Evidence, frames: Sequence[Frame]) -> tuple[Advice, str]:
     """More jobs help only on CPUs that have time, which pinned ones don't reach: (advice, key)."""
+    if _not_sent(evidence, frames):
+        return advise("never-written" if evidence.shape.direct else "direct"), ""
     is_pinned = all(job.pinned for job in frames[-1].jobs)
     if is_pinned or not cpus_have_time(evidence):
         return advise("larger-blocks"), ""
@@ -134,7 +163,7 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
         return Finding(
             "depth",
             f"iodepth={depth} has no effect: ioengine={shape.engine} is synchronous, one I/O at "
-            "a time and job",
+            f"a time and job{_not_sent(evidence, frames)}",
             advise("engine"),
         )
     shallow = [_percent_below(f.fio.iodepth_level, depth) for f in frames if f.fio]
@@ -168,7 +197,7 @@ def _buffered_libaio(depth: int, evidence: Evidence, frames: Sequence[Frame]) ->
         "depth",
         f"iodepth={depth} has no effect: buffered libaio submits one I/O at a time, and its "
         f"time is in the submission (slat {units.latency(fmean(slat))}, clat "
-        f"{units.latency(fmean(clat))})",
+        f"{units.latency(fmean(clat))}){_not_sent(evidence, frames)}",
         advise("direct"),
     )
 

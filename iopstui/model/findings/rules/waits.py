@@ -109,7 +109,7 @@ def _cpu_wait_cause(frames: Sequence[Frame], evidence: Evidence) -> tuple[str, A
     if waited + idle > BUSY_WHILE_WAITING:
         return (
             f"{cpus_text(cpus)} had {idle:.0f} % left: a limit of their cgroup may stop them",
-            advise("cpu-max"),
+            advise("cpu-max", evidence.conditions.cpu_limit_text),
         )
     if own_percent >= 2 * other_percent and evidence.shape.jobs > 1:
         return "its own jobs share the CPUs", fewer_jobs("fewer jobs", evidence)
