@@ -743,9 +743,11 @@ def _job_step(s: Situation, waits: Waits) -> tuple[str, Advice]:
     node = s.devices[name].dm_name if name in s.devices else ""
     if node and s.lower.get(name):
         return verdict, advise("table", node)
-    if ONE_AT_A_TIME[0] <= waits.ios <= ONE_AT_A_TIME[1]:
+    if ONE_AT_A_TIME[0] <= waits.ios <= ONE_AT_A_TIME[1] and s.shape.depth == 1:
         return verdict, advise("deeper")
-    return verdict, advise("shallower") if s.queue_share >= MOST_SECONDS else NO_ADVICE
+    # beside another program's many, fewer of its own change little
+    is_own = s.queue_share >= MOST_SECONDS and waits.in_devices >= MOST_SECONDS * s.in_flight
+    return verdict, advise("shallower") if is_own else NO_ADVICE
 
 
 Row = Callable[[Situation], "Answer | None"]

@@ -45,6 +45,7 @@ PROMISES: Mapping[str, str] = {
 HINTS: Mapping[str, str] = {
     # the job
     "numjobs": "compare with more jobs (numjobs)",
+    "only-fewer": "compare with {}, of iodepth={} as now",
     "larger-blocks": "compare with larger blocks (bs): each byte may cost less CPU",
     "deeper": "compare with a larger iodepth or more jobs: one I/O at a time waits for each answer",
     "pace": "compare without {}: the disk may do more",

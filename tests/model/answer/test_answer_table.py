@@ -1476,6 +1476,9 @@ def test_the_last_part_of_a_run_says_nothing_of_where_its_ios_are() -> None:
     # 48 where nr_requests is 6 and the guest's CPUs are slow: no counter shows why they wait
     (changed(rates(4600, 0, 0.6), aqu_sz=2.9, util=60.0),
      Waits(47.6, 1.3, 43.4, {"vda": 2.9}, None, None, 0.0), UNKNOWN, ""),
+    # 4 of 13.5 on a disk of 500 IOPS: the others are another program's
+    (changed(rates(500, 0, 27.3), aqu_sz=13.5, util=97.0),
+     Waits(4.1, 0.0, 0.0, {"vda": 4.1}, None, None, 0.0), WAITS, ""),
 ])  # fmt: skip
 def test_where_most_of_a_jobs_ios_are_decides_on_the_next_step(
     disk: DiskRates, waits: Waits, verdict: str, step: str
@@ -1485,6 +1488,16 @@ def test_where_most_of_a_jobs_ios_are_decides_on_the_next_step(
     ]
     answer = judge(Seen(ONE, seconds, DEVICES))[0][1]
     assert (answer.state, answer.verdict, answer.next) == (GOOD, verdict, step)
+
+
+def test_a_deep_queue_of_which_one_io_is_in_flight_needs_no_deeper_one() -> None:
+    waits = Waits(1.0, 0.0, 0.1, {"vda": 0.9}, None, None, 0.0)
+    seconds = [
+        replace(one, step=1, fio=fio(543.0), waits=waits) for one in frames([{"vda": HOG}] * 5)
+    ]
+    for depth, step in ((1, advise("deeper")), (32, "")):
+        answer = judge(Seen(ONE, seconds, DEVICES, shape=JobShape(iodepth=depth)))[0][1]
+        assert answer.next == step
 
 
 def test_a_layer_that_holds_a_jobs_only_io_is_where_to_look() -> None:

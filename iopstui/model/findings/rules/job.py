@@ -45,6 +45,8 @@ from iopstui.model.metrics.waits import SENT_SHARE
 from iopstui.model.sizes import size_text
 
 FULL_QUEUE_SHARE = 0.9
+DEEP = 32
+"""Jobs with this iodepth gain hardly anything from a deeper one."""
 # the deepest C-state counts if leaving it takes this part of the latency
 WAKE_UP_SHARE = 0.2
 SLOW_CLOCK_SHARE = 0.6
@@ -150,7 +152,10 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
 def fewer_jobs(jobs: str, evidence: Evidence) -> Advice:
     """Advice to use ``jobs`` in place of more, with an engine that has a queue."""
     is_synchronous = evidence.shape.engine in SYNCHRONOUS and not evidence.shape.offloads
-    return advise("fewer-jobs", f"{jobs} of ioengine=io_uring" if is_synchronous else jobs)
+    if is_synchronous:
+        return advise("fewer-jobs", f"{jobs} of ioengine=io_uring")
+    depth = evidence.shape.iodepth or 1
+    return advise("fewer-jobs", jobs) if depth < DEEP else advise("only-fewer", jobs, depth)
 
 
 def depth_not_reached(evidence: Evidence) -> Finding | None:
