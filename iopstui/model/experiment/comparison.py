@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from iopstui.model.experiment.disturbance import disturbance_text
+from iopstui.model.experiment.disturbance import disturbance_text, one_sided_text
 from iopstui.model.experiment.plan import IOPS, Plan, PlannedPoint
 from iopstui.model.experiment.point import POINT, Point
 from iopstui.model.histogram import MAX_RELATIVE_ERROR
@@ -185,6 +185,7 @@ def _differences(
 ) -> list[FigureComparison]:
     points = paired_runs(first, second)
     disturbed = disturbance_text([point for pair in points for point in pair])
+    disturbed += one_sided_text(*map(list, zip(*points, strict=True))) if points else ""
     tested = []
     for metric in METRICS:
         values = [(metric.read(a), metric.read(b)) for a, b in points]
