@@ -249,7 +249,17 @@ def test_rules_look_only_at_seconds_since_the_change() -> None:
         ),
         (
             "[a]\nrate_iops=100\n",
-            JobShape(1, 1, "psync", False, 1, paced=True, block_size=4096, alignment=4096),
+            JobShape(
+                1,
+                1,
+                "psync",
+                False,
+                1,
+                paced=True,
+                block_size=4096,
+                alignment=4096,
+                pace="rate_iops=100",
+            ),
         ),
         (
             "[a]\nhipri\n",

@@ -716,7 +716,7 @@ def job(s: Situation) -> Answer:
     # the largest first: a short line leaves out the last ones
     largest = sorted(wait_parts(waits), key=lambda part: -part[1])
     places = [f"{name} {ios:.1f}" for name, ios in largest if ios >= FEW_IOS]
-    text = f"{', '.join(parts)}; in flight {waits.ios:.1f}: {', '.join(places)}"
+    text = f"{', '.join(parts)}; in flight {waits.ios:.1f}{': ' * bool(places)}{', '.join(places)}"
     return Answer(s.disk, OF_A_SECOND, GOOD, text, verdict, next=next_step)
 
 

@@ -1438,6 +1438,11 @@ def test_the_directions_of_a_mix_have_a_latency_each() -> None:
     assert answer.text == "fio does 346 IOPS, reads 2.60 ms, writes 24.0 ms on average"
 
 
+def test_a_job_whose_ios_are_nowhere_in_particular_has_no_list_of_places() -> None:
+    waits = Waits(0.06, 0.0, 0.02, {"vda": 0.04}, None, None, 0.0)
+    assert of_a_run(waits).text.endswith("; in flight 0.1")
+
+
 def test_impossible_latencies_of_fio_are_not_repeated() -> None:
     """sqthread_poll of fio 3.33: p99 was 17.1 s, in a run of 9 s."""
     answer = of_a_run(Waits(8.0, 0.0, 6.0, {"vda": 2.0}, None, None, 0.0), WRONG_LATENCY)

@@ -115,6 +115,9 @@ def _cpu_wait_cause(frames: Sequence[Frame], evidence: Evidence) -> tuple[str, A
         return "its own jobs share the CPUs", fewer_jobs("fewer jobs", evidence)
     if jobs and all(job.pinned for job in jobs):
         return f"it is pinned, and {usage}", advise("pin")
+    crypt = next((one.name for one in evidence.tree if one.layer == "dm-crypt"), "")
+    if crypt:
+        return f"{usage}, which may be the encryption of {crypt}", advise("encryption")
     return usage, advise("cpu-users")
 
 

@@ -80,6 +80,13 @@ def test_why_it_gets_none(more: dict[str, object], words: str) -> None:
     assert words in fired(waits_for_cpu(hungry(**more))).text  # type: ignore[arg-type]
 
 
+def test_the_kernels_threads_of_dm_crypt_may_have_the_cpu() -> None:
+    crypt = replace(device(name="dm-0", kind="dm"), layer="dm-crypt")
+    found = fired(waits_for_cpu(replace(hungry(), tree=[crypt, device()])))
+    assert found.text.endswith("on CPU 1, which may be the encryption of dm-0")
+    assert found.advice.startswith("cryptsetup benchmark")
+
+
 @pytest.mark.parametrize(
     "evidence",
     [hungry(wait=10.0), hungry(aqu=3.9), hungry(wait=60.0, aqu=3.5)],
