@@ -11,8 +11,10 @@ from recordings import VDA
 
 from iopstui.events import AnswerGiven, Event, FrameReady
 from iopstui.linux.roots import Roots
+from iopstui.model.answer.tracker import AnswerTracker
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.experiment.run_request import RunRequest
+from iopstui.model.findings.evidence import JobShape
 from iopstui.model.samples import DiskCounters, KernelSample
 from iopstui.session.tick.sampling import Reading, Sampling
 from iopstui.session.viewer import Viewer
@@ -33,9 +35,7 @@ def reading(number: int, interval_s: float) -> Reading:
     return Reading(None, kernel, at_ns, at_ns / 1e6, ())
 
 
-@pytest.mark.parametrize("interval_s", [0.25, 0.5, 1.0])
-def test_the_answer_does_not_depend_on_the_interval(tmp_path: Path, interval_s: float) -> None:
-    told: list[Event] = []
+def made(tmp_path: Path, interval_s: float, told: list[Event]) -> Sampling:
     recording = SimpleNamespace(sample=lambda raw: None, problems=lambda: ())
     context: Any = SimpleNamespace(
         target=TARGET, devices={"vda": VDA}, roots=Roots.under(tmp_path), emit=told.append,
@@ -43,7 +43,26 @@ def test_the_answer_does_not_depend_on_the_interval(tmp_path: Path, interval_s: 
         count_from=lambda ns: None, warn=told.append,
     )  # fmt: skip
     current: Any = SimpleNamespace(fio=None, step=0)
-    sampling = Sampling(context, current, RunRequest(interval_s=interval_s), Viewer())
+    return Sampling(context, current, RunRequest(interval_s=interval_s), Viewer())
+
+
+def test_the_answer_knows_what_the_job_asks_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes: list[JobShape] = []
+    monkeypatch.setattr(AnswerTracker, "feed", lambda self, *given: shapes.append(given[-1]))
+    sampling = made(tmp_path, 1.0, [])
+    sampling.findings.begin_run("[a]\nrate_iops=5\n")
+    for number in range(3):
+        sampling.sample(reading(number, 1.0), final=False)
+    sampling.close()
+    assert shapes[-1].pace == "rate_iops=5"
+
+
+@pytest.mark.parametrize("interval_s", [0.25, 0.5, 1.0])
+def test_the_answer_does_not_depend_on_the_interval(tmp_path: Path, interval_s: float) -> None:
+    told: list[Event] = []
+    sampling = made(tmp_path, interval_s, told)
     count = round(4 / interval_s)
     for number in range(count + 1):
         sampling.sample(reading(number, interval_s), final=False)

@@ -86,8 +86,7 @@ def _not_sent(evidence: Evidence, frames: Sequence[Frame]) -> str:
     iops, bytes_s = fio_iops(frames), fio_bytes_s(frames)
     if disks is None or not iops or evidence.uncounted_targets:
         return ""
-    # read-ahead and write-back have few requests for many I/Os
-    if disks.ios_s > SENT_SHARE * iops or disks.bytes_s > SENT_SHARE * bytes_s:
+    if disks.bytes_s > SENT_SHARE * bytes_s:
         return ""
     if evidence.shape.direct is not True:
         what = "the page cache takes them" if evidence.shape.writes else "the page cache has them"

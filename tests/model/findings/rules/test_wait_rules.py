@@ -85,6 +85,8 @@ def test_the_kernels_threads_of_dm_crypt_may_have_the_cpu() -> None:
     found = fired(waits_for_cpu(replace(hungry(), tree=[crypt, device()])))
     assert found.text.endswith("on CPU 1, which may be the encryption of dm-0")
     assert found.advice.startswith("cryptsetup benchmark")
+    other = fired(waits_for_cpu(replace(hungry(), tree=[replace(crypt, layer="LVM"), device()])))
+    assert "encryption" not in other.text
 
 
 @pytest.mark.parametrize(
