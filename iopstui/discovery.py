@@ -45,8 +45,7 @@ def command_modules() -> dict[str, str]:
 
 def extensions(command: str) -> list[ModuleType]:
     """What features add to a command: modules with ``add_arguments(parser)`` and
-    ``run(arguments)``, which returns the exit code, or None if the command must go on as without
-    it."""
+    ``run(arguments)``, which returns the exit code, or None to let the command go on."""
     name = command.replace("-", "_")
     return [
         import_module(f"{PACKAGE}.{folder}.{EXTENDS}.{name}")

@@ -31,6 +31,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    # nothing has been begun that would have to be undone
+    # nothing has started yet that would need undoing
     os.write(2, b"iopstui: interrupted.\n")
     os._exit(EXIT_INTERRUPTED)

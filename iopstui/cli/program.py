@@ -290,9 +290,8 @@ class TopParser(Parser):
 
 
 def build_parser(name: str = "", config: Config | None = None) -> Parser:
-    """The parser of the whole command line. If the first word, ``name``, is a command, only that
-    command is loaded, and none if it asks for the version. The values of ``config`` become the
-    defaults."""
+    """The parser of the whole command line. Load only the command ``name`` (the first word), or
+    none if it asks for the version. The values of ``config`` become the defaults."""
     top = TopParser(prog="iopstui", formatter_class=Formatter)
     top.add_argument(VERSION, action="version", version=f"iopstui {__version__}")
     choices = top.add_subparsers(

@@ -83,8 +83,8 @@ def start_fenced(
 ) -> subprocess.Popen[bytes]:
     """Start ``command`` within the fence, in its own session, without input, with its outputs in
     pipes. Raises OSError. Landlock fences a thread and what it starts (landlock_restrict_self(2)).
-    So a thread that ends after the start is enough, and no program in between is needed, whose
-    start would take longer than fio's answer."""
+    So a thread that ends after the start replaces a program in between, which would take longer to
+    start than fio to answer."""
     if fence.fsize is not None or fence_kind() != LANDLOCK:
         return _popen(fenced_command(fence, command), cwd)
     spec = _specification_data(fence, command[0])

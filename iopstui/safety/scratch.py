@@ -49,8 +49,8 @@ class Scratch:
     """A scratch directory and the note of it in the state directory (``None``: no note). ``fd`` is
     the directory held open (O_PATH), -1 if it isn't.
 
-    With several target directories there is one in each: ``parts`` are all of them, this one
-    first, and ``path`` holds links 0, 1 ... to them, by which fio spreads a job's files."""
+    With several target directories there is one in each: ``parts`` are all of them, this one first.
+    ``path`` has links 0, 1 ... to them; fio spreads a job's files over these."""
 
     path: Path
     note: Note | None

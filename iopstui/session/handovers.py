@@ -3,8 +3,8 @@
 A thread prepares the next run while the active one works and is read: all checks, missing files,
 the guard with a fio that waits for its start. Right after a document of the active run the next one
 is started, and once that has done its first I/O the active one is told to end. Events come in
-order: the active run's last document and its end, then the start of the next one, whose documents
-are not read before. If in doubt, the active run is stopped first and then the next one started."""
+order: the active run's last document and its end, then the start of the next one, then its
+documents. If in doubt, the active run is stopped first and then the next one started."""
 
 from __future__ import annotations
 

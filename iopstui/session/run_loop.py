@@ -77,7 +77,7 @@ class RunLoop:
 
     def end_job(self) -> None:
         """Stop the job of a borrowed session, and wait for its end. A stop that arrives earlier
-        would cancel the first run's request, whose end would then never be reported."""
+        would cancel the first run's request, and its end would never be reported."""
         if not self.borrowed:
             return
         self.session.stop_job()

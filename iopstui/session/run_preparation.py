@@ -121,8 +121,8 @@ class RunPreparation:
             remove(self._privates.pop())
 
     def can_hand_over(self, order: RunOrder, running: PreparedJob) -> bool:
-        """Whether the ordered run may begin while the other one still works, as far as known before
-        it is prepared."""
+        """Whether the ordered run may begin while ``running`` still works. Preparing it may show
+        more obstacles."""
         request = order.request
         alone = order.announce or request.trace or request.io_log or request.knobs
         zoned = any(

@@ -69,8 +69,8 @@ class Feed:
         self._queue.clear()
 
     def take(self) -> tuple[list[Event], bool]:
-        """Events that arrived, and whether they are from another position: then earlier ones need
-        not be shown any more."""
+        """Events that arrived, and whether playback jumped before them: then earlier ones need not
+        be shown."""
         self._wake_sent = False
         events: list[Event] = []
         has_jumped = False

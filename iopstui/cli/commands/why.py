@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look at the disks, and answer; the exit code tells the verdict."""
+    """Look at the disks, and answer; the exit code is the verdict."""
     from iopstui.cli.runs.why import why
 
     return why(arguments.what, arguments.length, arguments.json, not arguments.no_probe)

@@ -251,7 +251,7 @@ def _write_bytes(data: bytes, file: BinaryIO) -> None:
     file.write(data)
 
 
-# Run a captured workload's job on scratch files, capture it the same way, and compare both.
+# Run a captured workload's job on scratch files, capture that as well, and compare the two.
 
 
 _IOPSTUI = (sys.executable, "-m", "iopstui")

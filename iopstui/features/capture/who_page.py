@@ -102,7 +102,7 @@ def _stream_text(stream: Stream) -> str:
 
 
 def _size_map(workload: Workload, width: int, charset: Charset) -> list[Row]:
-    """A map of sizes by direction, in which each row's largest share has the full shade."""
+    """A map of sizes by direction. The largest share of each row has the full shade."""
     streams = [
         stream for kind in ("read", "write", "discard") if (stream := workload.total(kind)).ios
     ]

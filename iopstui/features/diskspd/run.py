@@ -217,8 +217,8 @@ def _zones(command: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> 
 
 
 def _area(command: DiskspdCommand) -> dict[str, str]:
-    """The options for the area that is used: it lies between -B and -f, which are both offsets in
-    the target."""
+    """The options for the area that is used: it lies between -B and -f, two offsets in the
+    target."""
     options = {}
     if command.base:
         options["offset"] = size_text(command.base)

@@ -104,7 +104,7 @@ class Textfile:
             raise
 
     def remove(self) -> None:
-        """Remove the file, as nothing is measured any more. Raises OSError."""
+        """Remove the file, because nothing is measured now. Raises OSError."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._name, dir_fd=self._directory)
 

@@ -347,7 +347,7 @@ class Metrics:
 
 
 def _directions(run: StepStarted) -> Sequence[str]:
-    """Directions that fio will count, as far as all jobs of the run agree."""
+    """Directions that fio will count, by the options that apply to all jobs of the run."""
     unified = run.options.get("unified_rw_reporting", "none")
     if unified in ("1", "mixed"):
         return (MIXED,)

@@ -282,8 +282,8 @@ def _interval(value: float, distances: tuple[float, float]) -> tuple[float, floa
 
 # Whether others use the disk right before or after a run.
 #
-# During the run nobody can tell: a file system may write any number of blocks for a sync, and the
-# writes of others look the same (unless they are flushes).
+# During the run this cannot be told: a file system may write any number of blocks for a sync, and
+# the writes of others look the same (unless they are flushes).
 
 
 IDLE_S, POLL_S = 1.5, 0.1

@@ -173,7 +173,7 @@ class Programs:
         return tuple(chosen.values() if words else self.by_name.values())
 
     def advice(self, word: str) -> str:
-        """Advice on what an unknown word may have been meant to be."""
+        """Advice for an unknown name: similar names, and the list of all."""
         names = [name for one in self.by_name.values() for name in (one.name, *one.also)]
         matches = difflib.get_close_matches(word.lower(), names, n=2, cutoff=0.5)
         unused = f" {self.problems[0]}" if self.problems else ""

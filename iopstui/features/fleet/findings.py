@@ -192,7 +192,7 @@ def find_own_limit(evidence: FleetEvidence) -> Finding | None:
 
 
 def find_shared_path(evidence: FleetEvidence) -> Finding | None:
-    """Two slow hosts, of which one gains what the other loses, share a path."""
+    """Two slow hosts share a path if one gains what the other loses."""
     if evidence.cached(find_common_limit) is not None:
         return None
     pairs = evidence.cached(_opposite_pairs)

@@ -192,7 +192,7 @@ class FleetRuns:
         """Have all hosts stop; their last figures still come. It ends a sweep, too."""
 
     def kill(self) -> None:
-        """Don't wait for the hosts any more; they stop by themselves."""
+        """Stop waiting for the hosts; they stop by themselves."""
 
     def mark(self, text: str) -> None:
         """Keep a mark in the recording."""

@@ -268,8 +268,8 @@ class Ring:
                     size -= file.size
 
     def to_thin(self, now_s: float) -> tuple[StoredFile, int] | None:
-        """The oldest file that is due to be thinned, and how many seconds its samples shall be
-        apart then."""
+        """The oldest file that is due to be thinned, and how many seconds apart its samples will
+        be."""
         for file in stored_files(self.place):
             for age_s, every_s in STEPS:
                 old = file.written_s < now_s - age_s and file.name.every_s < every_s

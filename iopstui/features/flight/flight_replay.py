@@ -109,7 +109,7 @@ class FlightReplay(ReplaySession):
 
     def _follow_set_clock(self, t: float, goal: float) -> None:
         """Go on at ``t``, where the next file begins. If that is earlier than what was shown,
-        charts begin anew, and the position goes back like the clock did, unless ``goal`` is
+        charts start empty, and the position goes back as the clock did, unless ``goal`` is
         later."""
         if t >= self._reached - JUMP_S:
             return

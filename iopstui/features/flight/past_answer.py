@@ -41,7 +41,7 @@ MAX_GROUPS = 3
 
 
 def why_then(place: Path, at_s: float, length_s: float, as_json: bool) -> int:
-    """Print the answer. The exit code tells the verdict, like that of `iopstui why`."""
+    """Print the answer. The exit code is the verdict, like that of `iopstui why`."""
     span = read_span(place, at_s, at_s + length_s)
     held = stretches(span.answers, span.began_s)
     main = worst(held)

@@ -320,7 +320,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 class HourFile(Recorder):
     """A file of the ring. ``make_room`` removes something and returns True, or returns False if
-    nothing is left to remove. It is called in the recorder's thread, which nobody waits for."""
+    nothing is left to remove. It is called in the recorder's thread; nothing waits for that."""
 
     is_listed = False
     compression_level = 4

@@ -42,7 +42,7 @@ def alignment_note(reports: Sequence[ReportData], shared: bool) -> str:
 
 def comparison(reports: Sequence[ReportData]) -> Table:
     """The figures of each recording's longest run, side by side, and by how much each differs from
-    the first. No rows if one holds an experiment, of which a single run says little."""
+    the first. No rows if one holds an experiment, because a single run of it says little."""
     names = [variant_letter(number) for number in range(len(reports))]
     head = ("", *names, *(f"{name} against A" for name in names[1:]))
     if any(data.experiments for data in reports):

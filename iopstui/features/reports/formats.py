@@ -60,8 +60,8 @@ class Format:
 
 
 def _loaded(sources: Sequence[Source], options: ReportOptions) -> list[ReportData]:
-    """The data of each source. If there are several, the charts of each count from where its
-    longest run began."""
+    """The data of each source. If there are several, time in each source's charts counts from the
+    start of its longest run."""
     from iopstui.features.reports.foreign import load_foreign_report
     from iopstui.features.reports.report_data import load_report_data
 

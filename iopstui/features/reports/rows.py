@@ -204,8 +204,8 @@ def _cell(path: tuple[str, ...], value: Any, wall_ms: float) -> Any:
 
 
 def write_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
-    """Write a row for every frame, also for an experiment's runs, which ``step`` tells apart.
-    Raises Missing (exit 5) if there is no pyarrow, UsageError for a result of fio."""
+    """Write a row for every frame. ``step`` distinguishes an experiment's runs. Raises Missing
+    (exit 5) if there is no pyarrow, UsageError for a result of fio."""
     require_packages(PACKAGE)
     if not source.recorded:
         name = printable(str(source.path))

@@ -37,7 +37,7 @@ MAX_ATTEMPTS = 8
 @contextlib.contextmanager
 def read_only_loop(backing: Path) -> Iterator[str]:
     """Yields the path of a read-only loop device for the file; it is detached when the ``with``
-    block is left, or when this process ends. Raises OSError if there can be none."""
+    block is left, or when this process ends. Raises OSError if it cannot be made."""
     with contextlib.ExitStack() as stack:
         control = os.open(CONTROL, os.O_RDWR | os.O_CLOEXEC)
         stack.callback(os.close, control)

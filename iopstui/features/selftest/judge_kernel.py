@@ -1,8 +1,7 @@
 """Judge iopstui's figures of the kernel against counters that were read beside it.
 
-Both read the same growing counters at slightly different instants. So the sum of a figure of
-iopstui's must lie between the counter's growth in a slightly shorter time and that in a slightly
-longer time."""
+Both read the same growing counters at slightly different instants. So the sum of an iopstui figure
+must lie between the counter's growth in a slightly shorter and in a slightly longer time."""
 
 from __future__ import annotations
 
@@ -124,7 +123,7 @@ Reading = tuple[float, list[float]]
 
 
 def readings(rows: Sequence[Sequence[Any]], name: str, skip: int, label: str = "") -> list[Reading]:
-    """The numbers in each line of this kind, after the first ``skip`` words."""
+    """The numbers in each line of the kind ``name``, after the first ``skip`` words."""
     samples = []
     for at, kind, line in rows:
         words = str(line).split()

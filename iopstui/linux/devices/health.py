@@ -38,8 +38,8 @@ def parse_hex(text: str) -> int | None:
 
 def parse_array(action: str, degraded: str, members: str, chunk: str = "") -> Array | None:
     """md/sync_action, md/degraded, md/raid_disks and md/chunk_size. Arrays without redundancy
-    (raid0) lack the first two files; ``None`` if no other file is there. During a reshape
-    raid_disks has the new and the old number: "5 (4)"."""
+    (raid0) lack the first two files; ``None`` if the state cannot be read from them. During a
+    reshape raid_disks has the new and the old number: "5 (4)"."""
     count, size = _MEMBERS.fullmatch(members.strip()), parse_int(chunk.strip())
     if not action and not degraded and count and size:
         action, degraded = "idle", "0"

@@ -164,8 +164,8 @@ class OpenDevices:
 
 
 def _file_info(fdinfo: str) -> tuple[str, int]:
-    """(number of the mount, access mode) of an open file; ("", O_RDWR) if unknown. A directory
-    counts as both, because files in it may be read and created."""
+    """(number of the mount, access mode) of an open file; ("", O_RDWR) if unknown. A directory has
+    O_RDWR, because files in it may be read and created."""
     text = read_bytes(fdinfo) or b""
     match, mount = _FLAGS.search(text), _MOUNT.search(text)
     flags = int(match[1], 8) if match else os.O_RDWR

@@ -60,7 +60,7 @@ def loadable_parts(roots: Roots) -> tuple[str, ...]:
 
 
 class _Completed(NamedTuple):
-    """Requests by kind, and the flushes (``None``: before Linux 5.5) that a disk has completed."""
+    """What a disk has completed: requests by kind, and flushes (``None`` before Linux 5.5)."""
 
     ios: Mapping[str, int]
     flushes: int | None

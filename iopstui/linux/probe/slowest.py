@@ -128,8 +128,8 @@ def origin_of(types: Types) -> OriginTypes | None:
 
 
 def jump_if_inserted(p: Program, origin: OriginTypes, to: str) -> None:
-    """Jump if the slot has an insertion of this request that was not issued since. (An insertion
-    left by an earlier request, whose end was not seen, is older than this request.)"""
+    """Jump if the slot has an insertion of this request that was not issued since. (An older one
+    was left by an earlier request whose end was not seen.)"""
     p.load(8, 3, _SLOT, 0)
     p.jump_with(3, "!=", _RQ, "anew")
     p.load(8, 3, _SLOT, ISSUED)

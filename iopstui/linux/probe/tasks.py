@@ -26,7 +26,7 @@ PLACES = 4
 MAX_TASKS = 64
 MAX_BANKS = 4
 BANK_ROWS = 128
-# a row: bins of 4 bytes of each direction, then what it is of, bytes, and the thread that was first
+# a row: bins of 4 bytes for each direction, then whose it is, bytes, and its first thread
 # fio's bins in one of these: 12 % wide
 _MERGED_BITS = 3
 _KIND_BYTES = 1 << 10
@@ -152,8 +152,8 @@ def _take_row(p: Program, origin: slowest.OriginTypes) -> None:
 
 @dataclass(slots=True)
 class _Total:
-    """The counts of a process, cgroup and region since it was last idle, of which ``grown`` since
-    the last reading."""
+    """The counts of a process, cgroup and region since it was last idle; ``grown`` is the part
+    since the last reading."""
 
     comm: str
     grown: int

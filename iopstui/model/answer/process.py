@@ -69,13 +69,13 @@ def waits_off_cpus(percents: Mapping[str, float], off_cpus: float) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class ProcessWaits:
-    """How a process was seen. ``percents``: of the looks in which at least one of its threads
-    waited, for each kind of wait. ``running`` and ``ready``: percent of the time its busiest thread
-    ran, and was ready but had no CPU. ``places`` are the kernel functions it waited in. ``state``
-    is the last one seen ("Z", "" if it is gone). ``of`` is the process whose thread this is (0: it
-    is a process), ``threads`` how many were looked at together. ``io_percent``: percent of the time
-    in which any task of the machine waited for I/O; ``most_for_disk``: in which it can at most have
-    waited for a disk (``None``: not known). ``busy_percent``: in which a disk that I/Os wait for
+    """How a process was seen. ``percents``: for each kind of wait, the percentage of looks that
+    found at least one of its threads waiting. ``running`` and ``ready``: percent of the time its
+    busiest thread ran, and was ready but had no CPU. ``places`` are the kernel functions it waited
+    in. ``state`` is the last one seen ("Z", "" if it is gone). ``of`` is the process whose thread
+    this is (0: it is a process), ``threads`` how many were looked at together. Percent of the time:
+    ``io_percent``, any task of the machine waited for I/O; ``most_for_disk``, this process can at
+    most have waited for a disk (``None``: not known); ``busy_percent``, a disk that I/Os wait for
     had requests in flight."""
 
     pid: int

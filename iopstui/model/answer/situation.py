@@ -381,7 +381,7 @@ class Situation:
 
     @cached_property
     def slow_share(self) -> float:
-        """Part of the seconds in which the device took very long with few requests, or completed
+        """Share of the seconds in which the device took very long for few requests, or completed
         none."""
         often_stalled = self.stalled_seconds >= FEW_SECONDS * len(self.seconds)
         return self._share([

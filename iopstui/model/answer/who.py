@@ -225,7 +225,8 @@ def _group_text(groups: Sequence[GroupRates] | None, disk: str) -> str:
 def who_rows(
     found: Sequence[Share], disks: Sequence[str], probes: Sequence[ProbeInterval], most: int = 3
 ) -> Iterator[str]:
-    """The users of a disk with their shares, for the evidence; ``disks`` are it and those below."""
+    """The users of a disk with their shares, for the evidence. ``disks`` are the disk and those
+    below it."""
     for one in [one for one in found[:most] if one.share >= LITTLE_SHARE]:
         p50_ns, p99_ns = request_latency(one.pid or 0, disks, probes)
         times = [f"{name} {units.latency(ns)}"

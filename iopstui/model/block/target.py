@@ -173,8 +173,8 @@ class Target(TargetPath):
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        """Every device once: each of ``devices_below``, followed by the devices that are only below
-        it; and in the end those that are below several of them."""
+        """Every device once: each of ``devices_below`` with the devices that are below it alone,
+        then those that are below several of them."""
         on, stacks = self.devices_below, self.stacks
         under = {name: sum(name in below for below in stacks.values()) for name in self.tree}
         layers: list[Layer] = []

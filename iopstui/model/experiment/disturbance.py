@@ -277,7 +277,8 @@ def _in_one(flows: Flows) -> Flows:
 
 
 def _other_io(name: str, disk: Flows, total: Flows, least: Flows, most: Flows) -> OtherIo:
-    """The I/O of others on a device, as part of ``total``, of which ``disk`` is a lower bound."""
+    """The I/O of others on a device. ``total`` is all that the device did, ``disk`` a lower bound
+    of it."""
     others = {kind: beyond(flow, least[kind], most[kind], kind, slack=1.0)
               for kind, flow in disk.items()}  # fmt: skip
     whole, all_others = _with_flushes(total), _with_flushes(others)

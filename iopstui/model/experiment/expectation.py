@@ -45,7 +45,8 @@ _BITS = re.compile(r"[KMGT]i?b")
 _BITS_NAMES = {"K": "kilo", "M": "mega", "G": "giga", "T": "tera"}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6}
 _PERCENT = {"": 1.0, "%": 1.0}
-# by a field's unit: the units a value may have, with their factors, and the one to name
+# by a field's unit: the units that its values may have, with their factors, and how a message lists
+# them
 _UNITS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "ns": (_TIMES, "ns, us, ms or s"),
     "ms": ({name: ns / 1e6 for name, ns in _TIMES.items()}, "ns, us, ms or s"),
@@ -384,7 +385,7 @@ class _Tally:
 
 class ExpectationChecker:
     """Follows one run and returns the outcome of each expectation at its end. A rate of fio is
-    judged by the frames in which it is valid, or by all if there is none."""
+    judged by the frames in which it is valid; if it is in none, by all."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = tuple(expectations)

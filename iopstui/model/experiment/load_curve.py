@@ -282,7 +282,7 @@ def _certainty(curve: LoadCurve[PointT]) -> str:
 
 
 def _disturbance(points: Sequence[Point]) -> str:
-    """A note that others used the disk meanwhile; "" if nobody did."""
+    """A note that others used the disk meanwhile; "" if none did."""
     text = uncertainty_text(points).removeprefix(", ")
     return text and f"measured {text}"
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Names and numbers as the user wrote them. ``job`` is a shipped job's name or a path; "" if
-    none runs, or not yet."""
+    """Names and numbers as the user wrote them. ``job`` is a shipped job's name or a path; "" if no
+    job runs, or none yet."""
 
     job: str = ""
     overrides: Mapping[str, str] = field(default_factory=dict)

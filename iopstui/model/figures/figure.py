@@ -216,7 +216,7 @@ def reader(part: str | Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 class Totals:
     """The ``FIGURES`` of a subject over many intervals: their means, and the highest of each.
-    ``sums`` has, by name, the two numbers of each mean: it is the first divided by the second."""
+    ``sums`` has two numbers for each name: the mean is the first divided by the second."""
 
     FIGURES: ClassVar[tuple[Figure, ...]] = ()
 
@@ -324,7 +324,7 @@ def walk(
 
 def from_object(subject: type[Row], values: Mapping[str, Any], seconds: float) -> Row:
     """The row that a JSON object was made from: growths are computed from its figures, from counts
-    and means rather than from rates, which have fewer digits. A growth that no figure tells is
+    and means rather than from rates, which have fewer digits. A growth that no figure gives is
     ``None``."""
     made: Any = subject
     growths: dict[str, Any] = dict.fromkeys(each.name for each in fields(made))

@@ -122,8 +122,8 @@ class Evidence:
 
 
 def measured_frames(frames: Iterable[Frame]) -> list[Frame]:
-    """Frames whose figures stand for a whole interval. On a busy machine those of fio and of the
-    kernel may be of clearly different seconds (APART): their counts are not compared."""
+    """Frames whose figures stand for a whole interval. On a busy machine fio's and the kernel's
+    figures may cover clearly different seconds (APART); such counts are not compared."""
     unfit = {RAMP, PARTIAL, RESET, APPROX_IOPS, APPROX_BW}
     return [f.whole for f in frames if f.fio is not None and f.fio.seconds and not unfit & f.flags]
 

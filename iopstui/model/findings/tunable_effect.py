@@ -26,7 +26,8 @@ ENOUGH_SECONDS = 3
 SECONDS_COMPARED = 5
 QUIET_RATE = 50.0
 MOVED_SHARE = 0.1
-# BLOCK softirqs for each I/O of the devices: an I/O raises one at most, or few are split
+# the devices raise at most this many BLOCK softirqs for each of their I/Os: one, and few I/Os are
+# split
 SOFTIRQS_PER_IO = 1.5
 MAX_NAMED = 4
 

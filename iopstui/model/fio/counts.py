@@ -82,7 +82,7 @@ def sure_size(job: JobStatus, direction: str) -> int | None:
 
 def bytes_by_count(job: JobStatus, name: str, direction: DirectionStatus) -> int | None:
     """The bytes of a direction computed from its samples if all I/Os have one size; ``None`` if
-    not, which the bytes that fio copied shortly before may show."""
+    not; the bytes that fio copied shortly before may show that."""
     size, samples = sure_size(job, name), direction.completed or 0
     if not size or direction.io_bytes % size:
         return None

@@ -301,7 +301,8 @@ def windows_without_logs(
 def _remaining_s(
     previous: FioStatus, pairs: list[RowPair], row_seconds: Mapping[int, float]
 ) -> float:
-    """How long the jobs still ran after the document before the last was counted."""
+    """How long the jobs still ran after the previous document was counted, if now they have
+    ended."""
     remaining = []
     for pair in pairs:
         began = _began_ms(pair.now)

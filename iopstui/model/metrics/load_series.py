@@ -57,8 +57,8 @@ class LoadSeries:
         return steadiness(_pairs(self._intervals), round_s)
 
     def stages(self) -> list[Steadiness]:
-        """Whether each stage was steady. If none is long enough there is one result, which says
-        why."""
+        """Whether each stage was steady. If no stage is long enough, one result gives the
+        reason."""
         bounds = self._bounds()
         results = []
         for first, end in pairwise(bounds):

@@ -201,8 +201,8 @@ def _interrupts_per_second(rows: Sequence[QueueRow]) -> float:
 
 def completion_mode(device: BlockDevice, frame: Frame | None) -> str | None:
     """How this second's completions ran; ``None`` if nothing was measured. BLOCK softirqs are
-    counted for all disks together: few prove that a busy device raises none, but many prove little
-    if other disks are busy."""
+    counted for all disks together: if they are few, a busy device raises none; if they are many,
+    other busy disks may have raised them."""
     if frame is None or device.name not in frame.disks:
         return None
     ios = frame.disks[device.name].ios_s

@@ -347,8 +347,8 @@ def anytime_p(t: float, runs: int) -> float:
 
 
 def runs_needed(spread: float, within: float, alpha: float, max_runs: int) -> int | None:
-    """How many differences of the standard deviation ``spread`` make an interval of at most
-    +- ``within``; ``None``: more than ``max_runs``."""
+    """How many pairs of runs narrow the interval of their mean difference to +- ``within`` or less,
+    if differences have the standard deviation ``spread``. ``None``: more than ``max_runs``."""
     for runs in range(MIN_RUNS, max_runs + 1):
         if anytime_limit(runs, alpha) * spread <= within * math.sqrt(runs):
             return runs

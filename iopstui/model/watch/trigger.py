@@ -96,8 +96,8 @@ def parse_trigger(
 
 
 class TriggerWatch:
-    """Follows one trigger. It fires once while its figure stays beyond the limit; with a frame that
-    is not beyond it, or lacks the figure, it begins anew."""
+    """Follows one trigger. It fires once while its figure stays beyond the limit; a frame that is
+    not beyond it, or lacks the figure, starts the count again."""
 
     def __init__(self, trigger: Trigger) -> None:
         self.trigger = trigger

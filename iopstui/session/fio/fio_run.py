@@ -344,7 +344,7 @@ class FioRun:
                 self.stop()
 
     def replace(self, before: FioRun) -> None:
-        """From now on this run is watched instead of ``before``."""
+        """Watch this run instead of ``before`` from now on."""
         self.hold = False
         self._watch.follow(before._watch)
 

@@ -53,7 +53,7 @@ too."""
 
 @dataclass(frozen=True, slots=True)
 class PageTabs:
-    """Pages of one key, of which one is open: their titles, the open one, and how to open one."""
+    """The pages of one key: their titles, the open one, and how to open one."""
 
     name: str
     titles: Sequence[str]

@@ -181,8 +181,8 @@ def sentence_rows(lines: Sequence[str], width: int, charset: Charset) -> list[Ro
 def window(
     rows: Sequence[Row], height: int, width: int, top: int | None, focus: int
 ) -> tuple[list[Row], int]:
-    """``height`` of the rows, and the number of the first one: ``top``, or, if that is ``None``,
-    one with which row ``focus`` is visible."""
+    """``height`` of the rows, and the number of the first one: ``top``, or (``None``) one that
+    leaves row ``focus`` visible."""
     last = max(0, len(rows) - height)
     first = focus - height + 2 if top is None else top
     first = max(0, min(first, last))

@@ -30,8 +30,7 @@ class HomeAnswer:
     def feed(
         self, t: float, rates: Mapping[str, DiskRates], devices: Mapping[str, BlockDevice]
     ) -> Answer | None:
-        """The answer for the last seconds, of which the newest ended at ``t``; ``None`` if there is
-        no disk."""
+        """The answer for the last seconds, up to ``t``; ``None`` if there is no disk."""
         disks = {name: row for name, row in rates.items() if _is_disk(devices.get(name))}
         seconds = max((row.seconds for row in disks.values()), default=1.0)
         self._frames.append(

@@ -312,7 +312,7 @@ def mountpoints(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list
 
 
 def _uses_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> Iterator[str]:
-    """Mount points and swap of all devices on it, in its order."""
+    """Mount points and swap of all devices on this one, in the order of partitions and holders."""
     for child in _above(device, devices, frozenset()):
         yield from (mount.mountpoint for mount in child.mounts)
         if child.swap:

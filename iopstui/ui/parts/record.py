@@ -96,8 +96,8 @@ class RecordKeys(Part):
             self.port.show_message("error", error.full_text)
 
     def report(self) -> None:
-        """Write an HTML report: of the recording that is made or played; else of the one that has
-        just ended, or of the last minutes."""
+        """Write an HTML report of the recording that is made or played. Without one, of the
+        recording that has just ended, or of the last minutes."""
         port, session = self.port, self.port.live
         if port.replay_path is not None:
             output = _free(Path.cwd() / f"{port.replay_path.stem}.html")

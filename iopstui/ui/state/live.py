@@ -153,8 +153,8 @@ class LiveState:
 
     @property
     def probe_frame(self) -> Frame | None:
-        """The newest frame with counts of the probe; ``None`` if that is long ago: the probe is
-        off, or has ended."""
+        """The newest frame with counts of the probe; ``None`` if it is old: the probe is off, or
+        has ended."""
         frame = self._probe_frame
         return frame if frame is not None and self.t - frame.t <= PROBE_STAYS_S else None
 

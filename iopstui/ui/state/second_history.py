@@ -104,8 +104,8 @@ class SecondHistory:
             self._entries[-1] = replace(self._entries[-1], findings=tuple(findings))
 
     def near(self, t: float, step: int) -> HistoryEntry | None:
-        """The entry ``step`` positions after (negative: before) the newest one up to ``t``, as far
-        as there are entries; ``None`` if there are none."""
+        """The entry ``step`` positions after (negative: before) the newest one up to ``t``, or the
+        last (first) one if there are fewer; ``None`` without entries."""
         if not self._entries:
             return None
         current = max(0, sum(entry.t <= t for entry in self._entries) - 1)

@@ -547,7 +547,7 @@ def _write_flush_record(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
 
 
 def _reserve_record(p: Program, maps: Maps) -> None:
-    """IO = the address of the next record, in which the time is stored already."""
+    """IO = the address of the next record, with its time stored."""
     p.call(KTIME_GET_NS)
     p.value(2, maps.counters, HEAD)
     p.do("=", IO, 1)

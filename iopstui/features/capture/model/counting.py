@@ -200,7 +200,7 @@ class WorkloadCounter:
         )  # fmt: skip
 
     def _unpack(self) -> None:
-        """Unpack the values that were counted packed, each different one once."""
+        """Unpack each different value that was counted packed, with its count."""
         shapes, depths, regions, cgroups = self._packed
         self._packed = (Counter(), Counter(), Counter(), Counter())
         # a flush has 0 in them: it has no place, and its depth means nothing

@@ -193,7 +193,7 @@ def _phase_head(
 def _phase_options(phase: Phase, *, first: bool) -> Iterator[str]:
     yield f"runtime={_runtime(phase.workload.seconds)}"
     if first:
-        # this phase begins when the one before has ended
+        # this phase begins when the previous one has ended
         yield "stonewall"
 
 
@@ -308,8 +308,7 @@ def _open_loop(part: Part) -> Iterator[str]:
 
 def _steady_rate(stream: Stream, rate: float) -> int:
     """The value for ``rate_iops`` with which a steady process makes ``rate`` requests a second. fio
-    keeps to the bytes that so many requests of the smallest size have (``setup_rate`` in its
-    backend.c)."""
+    turns it into a limit of bytes by the smallest size (``setup_rate`` in its backend.c)."""
     split = shape.split(stream.sizes)
     mean = sum(bs * share for bs, share in split) / sum(share for _, share in split)
     return max(1, round(rate * mean / min(bs for bs, _ in split)))

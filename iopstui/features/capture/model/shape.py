@@ -11,7 +11,7 @@ from iopstui.features.capture.model.workload import SHORT_WINDOW_NS, Stream
 MAX_SPLIT = 24
 """The most sizes in a bssplit; fio accepts 64."""
 _ZONE_CUTS = (1, 2, 5, 10, 20, 40, 70, 100)
-# only with at least so many requests a region (mean) can some be called hotter than others
+# with fewer requests a region (mean) none can be called hotter than another
 _MIN_PER_REGION = 5
 _HOT_DISPERSION = 2.0
 _EVEN, _BURSTY = 0.5, 3.0
@@ -61,8 +61,8 @@ def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
 
 
 def random_percentage(stream: Stream) -> int:
-    """How many of 100 requests are random. Nearly all counts as all, and nearly none as none: a
-    random request may begin where another ended by chance."""
+    """How many of 100 requests are random. Rounded to 0 or 100 near the ends, because a random
+    request may begin by chance where another ended."""
     share = stream.sequential_share
     if share is None:
         return _PERCENT

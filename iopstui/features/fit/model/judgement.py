@@ -121,8 +121,8 @@ class Judgement:
 
 
 def judge(bound: Bound, figure: Figure, disturbed: Sequence[str]) -> Row:
-    """The row of a bound. A disk that meets the bound while others use it passes. If it does not
-    meet it then, nobody can tell whether it would without them."""
+    """The row of a bound. A disk that meets the bound while others use it passes. If the bound is
+    missed then, it may still be met without them."""
     result, why = _result(bound.expectation, figure, disturbed)
     if result == PASS and (unsure := _why_too_uneven(bound.expectation, figure)):
         result, why = UNDECIDED, unsure

@@ -71,7 +71,7 @@ class PodSelection:
         self, min_pods: int | None, timeout_s: float, report: Callable[[str], None]
     ) -> list[str]:
         """Names of the running pods, once all run, or ``min_pods`` of them after ``timeout_s``.
-        ``report`` is told which pods are still missing. UsageError if there are too few."""
+        ``report`` gets the pods that are still missing. UsageError if there are too few."""
         deadline, last_message = time.monotonic() + timeout_s, ""
         while True:
             pods = [pod for pod in self.list_pods() if not pod.is_ending]

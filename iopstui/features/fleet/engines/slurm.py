@@ -123,8 +123,8 @@ class _Allocation:
         )  # fmt: skip
 
     def wait(self, report: Callable[[str], None]) -> str:
-        """The nodes, once they are granted. ``report`` is told what it waits for. UsageError if
-        Slurm refuses."""
+        """The nodes, once they are granted. ``report`` gets what it waits for. UsageError if Slurm
+        refuses."""
         last_message, polled_s = "", time.monotonic()
         first = b""
         while not first.endswith(b"\n"):

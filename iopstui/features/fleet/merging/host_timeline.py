@@ -31,7 +31,7 @@ from iopstui.model.samples import MIXED
 COMPLETE_SHARE = 0.8
 """At least this part of a second must be measured, or the host is left out of it."""
 CLOCK_JUMP_MS = 500.0
-# by which part of an interval a frame may be ahead of its second, or behind it
+# how far a frame may be ahead of or behind its second, as a part of the interval
 MAX_EARLY, MAX_BEHIND = 1.25, 0.75
 # an interval may be longer than the seconds by this factor
 MAX_LENGTH_FACTOR = 1.5
@@ -248,7 +248,7 @@ class HostTimeline:
         self.last = number
 
     def flush(self) -> list[HostInterval]:
-        """The unfinished second, as far as it has come."""
+        """What has come of the unfinished second."""
         interval, self._open_interval = self._open_interval, None
         return [interval] if interval is not None else []
 
@@ -288,8 +288,8 @@ class HostTimeline:
 
 
 def _is_empty_frame(row: Mapping[str, Any], flags: set[str]) -> bool:
-    """Whether the frame has no data of fio: its first report is missing yet, or its last one came
-    twice."""
+    """Whether the frame has no data of fio, because its first report has not come yet or its last
+    one came twice."""
     return FINAL in flags or (bool(row.get("step")) and LATE not in flags)
 
 

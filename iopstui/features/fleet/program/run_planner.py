@@ -197,7 +197,7 @@ class FleetRunPlanner:
 def judge_point(
     fleet: Fleet, merger: Merger, hosts: int, min_hosts: int, met: bool | None
 ) -> tuple[HostPoint | None, list[str]]:
-    """The point of a finished run on ``hosts``, of which ``min_hosts`` must have finished, and
+    """The point of a finished run on ``hosts`` (at least ``min_hosts`` must have finished), and
     messages. The point is ``None`` if it does not count; a message says why. ``met``: whether its
     expectations were met."""
     began = sum(member.executed_ns is not None for member in fleet.members.values())

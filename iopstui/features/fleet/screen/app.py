@@ -240,8 +240,8 @@ def run_fleet_screen(
     recording: Path | None = None,
 ) -> int:
     """Show a fleet until the user leaves, then print the result of its last run; return the exit
-    code. It begins with the sweep of a ``plan``, whose result is printed, too. ``recording`` is
-    written meanwhile."""
+    code. A ``plan`` is a sweep to begin with; its result is printed, too. ``recording`` is written
+    meanwhile."""
     fleet = FleetController(runs, title, job)
     app = FleetApp(fleet, jobs, job, theme=theme, plan=plan, recording=recording)
 

@@ -38,7 +38,7 @@ class Stretch:
 def stretches(
     answers: Sequence[tuple[float, Answer | None]], from_s: float = 0.0
 ) -> list[Stretch]:  # fmt: skip
-    """The stretches of answers, which are given as (when, answer); None ends the answer before.
+    """The stretches of answers, which are given as (when, answer); None ends the previous answer.
     Successive answers that differ only in their figures are one stretch, with the words that held
     longest, even across the end of a file. No stretch begins before ``from_s``."""
     found: list[Stretch] = []
@@ -83,8 +83,8 @@ long."""
 
 @dataclass(frozen=True, slots=True)
 class BadTime:
-    """A bad time, from ``began_s`` to ``ended_s`` (since the epoch). ``times``: in its slowest
-    second requests took so many times as long as usual (0: not known)."""
+    """A bad time, from ``began_s`` to ``ended_s`` (since the epoch). In its slowest second,
+    requests took ``times`` as long as usual (0: not known)."""
 
     began_s: float
     ended_s: float

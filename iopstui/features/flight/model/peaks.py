@@ -76,7 +76,7 @@ class PeakFold:
             self._slowest = slowest([*self._slowest, *frame.probe.exemplars])
 
     def take(self, t: float) -> Peaks:
-        """Return the peaks up to ``t``, and begin anew."""
+        """Return the peaks up to ``t``, and start again."""
         disks = {name: highest.peak(t) for name, highest in self._disks.items()}
         peaks = Peaks(t, self._seconds, disks, tuple(self._slowest))
         self._disks, self._slowest, self._seconds = {}, [], 0.0

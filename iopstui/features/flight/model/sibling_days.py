@@ -32,8 +32,8 @@ LAST_DAYS = 2
 @dataclass(frozen=True, slots=True)
 class SlowedDisk:
     """The disk that became slow. ``odd`` is the judgement of the last day. ``days`` has the days
-    that can be compared, in their order, each with a factor: the disk's requests took so many times
-    as long as its siblings'. It has been slow since ``since``."""
+    that can be compared, in their order, each with the ratio of the disk's request times to its
+    siblings'. It has been slow since ``since``."""
 
     odd: OddDisk
     days: Sequence[tuple[str, float]]

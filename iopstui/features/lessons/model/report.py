@@ -288,8 +288,8 @@ def _rate(value: float, pow2: bool = True) -> str:
 
 
 def _scaled(value: float, width: int, factor: int) -> tuple[str, str]:
-    """A number and its prefix, in at most ``width`` digits and a point: 43066 -> 43.1 k, 8210 ->
-    8210; with more digits if there is no larger prefix."""
+    """A number of at most ``width`` digits and its prefix: 43066 -> 43.1 k, 8210 -> 8210. More
+    digits beyond the largest prefix."""
     quotient, remainder, prefix = int(value), 0, ""
     for larger in ("k", "M", "G", "T", "P", "E"):
         if len(str(quotient)) <= width:

@@ -58,7 +58,7 @@ def guess_volume(facts: VisibleFacts, classes: Iterable[VolumeClass]) -> VolumeG
         return VolumeGuess(size_gib=size)
     fixed = [v for v in known_classes if v.provider == provider and v.fixed_size]
     fits = [v for v in fixed if size and v.sizes and v.sizes[0] < size <= v.sizes[1]]
-    # a size does not tell the class if other classes have that size, too
+    # a size does not identify the class if other classes have it, too
     return VolumeGuess(
         provider, fits[0] if provider == AZURE and len(fits) == 1 else None, size, why
     )

@@ -116,8 +116,8 @@ def number_of_new_files(entry: MountEntry) -> int:
 
 
 def layer_numbers(entry: MountEntry) -> set[int]:
-    """The device numbers below an overlay's layers, as far as they are visible from here; of
-    several layers in one directory, only the first is checked."""
+    """The device numbers below those layers of an overlay that are visible from here; of several
+    layers in one directory, only the first is checked."""
     layers = parse_layers(entry.super_options) if entry.fstype == "overlay" else ()
     places = {
         os.path.dirname(layer): layer for layer in reversed([*layers]) if os.path.isabs(layer)

@@ -193,8 +193,8 @@ class SlowEvents:
 
 
 def by_level(exemplars: Iterable[Exemplar]) -> dict[int, list[Exemplar]]:
-    """The requests by the level of their disk. An I/O is on each level; it always takes longer on
-    the upper ones, where it would be compared with itself."""
+    """The requests by the level of their disk. Levels are not mixed: an I/O has a request on each,
+    the upper ones always take longer, and it would be compared with itself."""
     levels: dict[int, list[Exemplar]] = {}
     for exemplar in exemplars:
         levels.setdefault(exemplar.level, []).append(exemplar)

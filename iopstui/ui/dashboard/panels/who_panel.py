@@ -31,7 +31,7 @@ def title(target: Target) -> str:
 
 
 def value(use: DiskUse, target: Target, seconds: Seconds = ()) -> list[Piece]:
-    """For the border of its box: of how many of the bytes the user is known."""
+    """For the border of its box: for how many of the bytes the user is known."""
     known = sum(share.share for share in _shares(use, target, seconds))
     if not known:
         return []

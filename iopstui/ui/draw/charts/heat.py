@@ -1,5 +1,4 @@
-"""The latency heat map: each second's histogram is a column, whose cells are fuller the more I/Os
-they have."""
+"""The latency heat map: each second's histogram is a column; cells with more I/Os are fuller."""
 
 from __future__ import annotations
 
