@@ -250,7 +250,7 @@ def _plain(text: str) -> str:
 
 
 def print_line(text: str, stream: TextIO) -> None:
-    """Print a line at once, as far as ``stream`` can print it."""
+    """Print a line at once; what ``stream`` cannot print is replaced."""
     stream.write(replace_unprintable(text, stream.encoding) + "\n")
     stream.flush()
 

@@ -75,7 +75,7 @@ def width() -> int:
 
 
 def show(text: str) -> None:
-    """Write ``text`` to standard output, as far as the locale's encoding can express it."""
+    """Write ``text`` to standard output; what the locale's encoding cannot express is replaced."""
     from iopstui.format import replace_unprintable
 
     sys.stdout.write(replace_unprintable(text, sys.stdout.encoding or "ascii"))

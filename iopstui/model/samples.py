@@ -345,11 +345,11 @@ class ProbeSample:
     keys (ns): of the time from a request's issue to its completion, and from its allocation to its
     issue (empty: not known). ``matrix`` has completed requests by the CPU that allocated them and
     the one that completed them. ``sizes`` are requests by disk, direction and size (the power of
-    two in bytes that is not larger). ``counts``: "missed" completions, whose beginning was not seen
-    or which only the disk has counted, "skipped" probes (another one ran on that CPU), "requeued"
-    requests, "lost" events, "full" maps. ``busy_s`` is the CPU time for reading the maps;
-    ``run_ns`` is how long the probes ran, for ``run_ios`` requests, while the kernel measured that.
-    ``parts`` names what is counted; ``begun`` numbers the probes of a session: with each, all
+    two in bytes that is not larger). ``counts``: "missed" completions (their beginning was not
+    seen, or only the disk has counted them), "skipped" probes (another one ran on that CPU),
+    "requeued" requests, "lost" events, "full" maps. ``busy_s`` is the CPU time for reading the
+    maps; ``run_ns`` is how long the probes ran, for ``run_ios`` requests, while the kernel measured
+    that. ``parts`` names what is counted; ``begun`` numbers the probes of a session: with each, all
     counts begin at 0. ``exemplars`` are the slowest requests and a sample since the reading before,
     the slowest first."""
 

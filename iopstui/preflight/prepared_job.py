@@ -36,9 +36,9 @@ class PreparedJob:
     create), with ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless
     ``shares_scratch``; ``other_bytes`` are in files that other runs have made there. ``staging`` is
     where missing files are created, ``logs`` where fio writes its logs. ``max_file_bytes`` is how
-    long a file may become. ``file_sizes`` are the bytes of each scratch file. ``options`` are the
-    requested options, by which runs are compared. ``trace`` has the requests that the run replays,
-    as fio's iolog."""
+    long a file may become. ``file_sizes`` are the bytes of each scratch file. Runs are compared by
+    ``options``, those that were requested. ``trace`` has the requests that the run replays, as
+    fio's iolog."""
 
     name: str
     title: str

@@ -79,7 +79,7 @@ class Staging:
 
     @property
     def directories(self) -> tuple[Scratch, ...]:
-        """Directories this run has made, in which fio makes files."""
+        """Directories that this run has made for fio's files."""
         return tuple(directory.scratch for directory in self._directories.values())
 
     @property

@@ -175,7 +175,7 @@ class Handovers:
     def _prepare(
         self, order: RunOrder, running: FioRun, active: ActiveRun, given_up: SignalFlag
     ) -> FioRun:
-        """In the thread of a handover: prepare the next run, whose fio waits for its start unless
+        """In the thread of a handover: prepare the next run. Its fio waits for its start, unless
         files are to be laid out first. Raises IopstuiError or StopFirst; then nothing is left
         behind."""
         try:

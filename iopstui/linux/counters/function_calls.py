@@ -20,7 +20,7 @@ TAIL_BYTES = 2 << 20
 @dataclass(frozen=True, slots=True)
 class FunctionCalls:
     """Counts by CPU (``None``: the architecture has none), with the middle of the reading by
-    CLOCK_MONOTONIC, which took ``took_ns``."""
+    CLOCK_MONOTONIC. The reading took ``took_ns``."""
 
     counts: dict[int, int] | None
     at_ns: int

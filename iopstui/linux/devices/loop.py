@@ -17,7 +17,7 @@ _STATUS64_BYTES = 232
 
 
 def read_backings(devices: Mapping[str, BlockDevice], roots: Roots) -> dict[str, Backing]:
-    """Backing of every attached loop device, as far as permissions or the file's name show it."""
+    """Backing of each attached loop device, if permissions or the file's name show it."""
     backings = {}
     for device in devices.values():
         if device.backing_file:

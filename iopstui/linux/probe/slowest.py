@@ -354,7 +354,7 @@ class SlowestReader:
         if key != expected_key or region >= len(self._regions) or issued > completed:
             return None
         of, placed = self._regions[region], kind != FLUSHES
-        # it is of an earlier request, whose end was not seen
+        # it is of an earlier request: its end was not seen
         queued = inserted if inserted >= allocated and inserted else None
         return Exemplar(
             disk=of.name, kind=kind, slow=not sampled, sampled=sampled,

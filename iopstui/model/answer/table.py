@@ -566,7 +566,7 @@ def degraded(s: Situation) -> Answer | None:
 
 
 def write_back(s: Situation) -> Answer | None:
-    """Writes that are most likely write-back of the page cache, for which programs hardly wait. The
+    """Writes that are most likely write-back of the page cache: programs hardly wait for these. The
     kernel counts write-back for all disks together, so it proves nothing about this one."""
     if (
         s.in_flight < DEEP_QUEUE

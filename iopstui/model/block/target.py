@@ -208,7 +208,7 @@ class Target(TargetPath):
 
 
 def combine_targets(places: Sequence[Target | TargetPath]) -> Target:
-    """One target from these places, of which there must be at least one."""
+    """One target from these places (at least one)."""
     flat = tuple(_flatten_places(places))
     first = flat[0]
     if len(flat) == 1:

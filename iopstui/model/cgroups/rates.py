@@ -185,7 +185,7 @@ def _growth(now: Mapping[str, int], before: Mapping[str, int]) -> _Counts:
     for name, value in now.items():
         counter, disk, path = name.split(" ", 2)
         if counter in COUNTERS:
-            # all that a new group has done, it did since the previous reading
+            # a new group did all its I/O since the previous reading
             more = delta(value, before.get(name, 0))
             counters = growth.setdefault(path, {}).setdefault(disk, [0] * len(COUNTERS))
             counters[COUNTERS.index(counter)] = int(more or 0)

@@ -128,8 +128,8 @@ class _FlowSums:
             self._peaks[kind] = self._peaks[kind].largest(rate)
 
     def rates(self, seconds: float, uncertain_s: float = 0.0) -> Flows:
-        """Rates of a run of ``seconds``, less the most that can have been done in ``uncertain_s``,
-        time that may not belong to the job."""
+        """Rates of a run of ``seconds``. ``uncertain_s`` of the time that was counted may not be
+        the job's: the most that can have been done in it is subtracted."""
         sums = self._sums
         if uncertain_s:
             sums = {

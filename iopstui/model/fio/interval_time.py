@@ -64,7 +64,7 @@ class Windows:
     sure: bool = True
 
     def rate(self, number: int, copied: int) -> float | None:
-        """``number`` per second, of which ``copied`` belong to the copied window."""
+        """``number`` per second; ``copied`` of the ``number`` belong to the copied window."""
         if not self.counted_s or (copied and not self.copied_s):
             return None
         rate = (number - copied) / self.counted_s

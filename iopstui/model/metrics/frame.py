@@ -104,7 +104,7 @@ class Frame:
     flags of this module. ``jobs`` are fio's jobs with the CPUs they are on; ``throttled`` percent
     of the interval in which a cgroup's CPU limit stopped us. ``ipi_age_s`` is how long before ``t``
     the function calls of ``cpus`` were counted: reading them may take long. ``opened`` names the
-    devices of ``disks`` that the jobs work on (model/block/target.py), whose sum is ``total``.
+    devices of ``disks`` that the jobs work on (model/block/target.py); ``total`` is their sum.
     ``more`` are the figures of model/sources.py, ``probe`` what the probe counted (``None`` if it
     is off, or has nothing new). ``waits`` says where the I/Os in flight are
     (model/metrics/waits.py). ``nvme`` has the drives' own counters by controller, if they were read

@@ -158,8 +158,8 @@ def _all(jobs: Sequence[JobStatus], rows: Sequence[Mapping[str, Any]]) -> dict[s
 
 
 def is_untimed(part: Mapping[str, Any]) -> bool:
-    """Whether fio states a run time of 0, and so a rate of 0, for I/Os: of jobs that it gave up
-    (3.28), of reads that verify (3.33)."""
+    """Whether fio gives I/Os a run time, and so a rate, of 0: for jobs that it gave up (3.28), and
+    for reads that verify (3.33)."""
     return bool(part["runtime_ms"] == 0 and not part["iops"] and part["io_bytes"])
 
 

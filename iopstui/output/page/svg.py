@@ -177,7 +177,7 @@ def _areas(
         ahead = [(times.x(tops[n][0]), scale.y(tops[n][1])) for n in places]
         back = [(times.x(floor[n][0]), scale.y(floor[n][1])) for n in reversed(places)]
         if len(places) == 1:
-            # a single value would be an area without width
+            # an area around a single value needs a width to be seen
             ahead = [(ahead[0][0] - 1.5, ahead[0][1]), (ahead[0][0] + 1.5, ahead[0][1])]
             back = [(back[0][0] + 1.5, back[0][1]), (back[0][0] - 1.5, back[0][1])]
         yield "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in (*ahead, *back)) + "z"
@@ -458,7 +458,7 @@ def _drawn(curve: XYCurve, axis: Axis, scale: Scale) -> list[str]:
 
 
 def _point_labels(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[str]:
-    """Labels beside the points as far as there is room; the knees' labels are placed first."""
+    """Labels beside the points that have room for one; the knees' labels are placed first."""
     labels = []
     for curve in curves:
         for index, (x, y) in enumerate(curve.points):

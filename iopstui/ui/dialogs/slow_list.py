@@ -205,7 +205,8 @@ def slowest_list(state: LiveState, charset: Charset) -> SlowList | None:
 
 
 def _last_with_slow(state: LiveState) -> Frame | None:
-    """The newest frame up to the one shown with requests kept as slow, if the probe counts."""
+    """The newest frame with slow requests among the one shown and those before it; ``None`` without
+    the probe."""
     if state.probe_frame is None:
         return None
     for moment in reversed([*state.recent_seconds]):

@@ -297,7 +297,7 @@ def use_text(device: BlockDevice) -> str:
 
 
 def use_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Like ``use_text``, for a disk that devices on top of it use."""
+    """Like ``use_text``; for a disk without a use of its own, the uses of the devices on it."""
     uses = list(dict.fromkeys(_uses_above(device, devices)))
     if device.mounts or device.swap or not uses:
         return use_text(device)

@@ -233,7 +233,7 @@ class JobKeys(Part):
         return next((finding for finding in findings if finding.test), None)
 
     def forget_pending(self) -> None:
-        """Forget an option that was changed just now: no run is made for it any more."""
+        """Forget an option that was changed just now: it gets no run."""
         self.port.state.next_run.forget_changes()
 
     ACTIONS = (

@@ -33,7 +33,7 @@ class Log:
         self.notice: LogEntry | None = None
 
     def copy(self) -> Log:
-        """A copy of the lines, in which another line may be shown."""
+        """A copy of the lines that may show another one."""
         return copy(self)
 
     def add(self, t: float, level: str, text: str) -> None:

@@ -1,7 +1,7 @@
 """Free space of file systems that several hosts share and fill together.
 
-Each host leaves 5 % of its file systems free, as far as it can see. Whether the files of all hosts
-together still fit is checked here."""
+Each host leaves 5 % of its file systems free, but counts only its own files. Whether the files of
+all hosts together still fit is checked here."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class AgentOrders:
             raise UsageError("--destroy-data needs a --job.")
 
     def order_for(self, node: Node, hosts: int | None = None) -> Object:
-        """The orders for ``node``, of which the first ``hosts`` run (``None``: all)."""
+        """The orders for ``node``, if the first ``hosts`` hosts run (``None``: all)."""
         destroyed = self._destroyed_paths.get(node.name, [])
         args = [arg for path in destroyed for arg in ("--destroy-data", path)]
         targets = self._targets or destroyed

@@ -65,8 +65,8 @@ GC_THRESHOLD_PER_HOST = 500
 
 
 def prepare_for_hosts(hosts: int) -> None:
-    """Allow enough descriptors for all hosts, as far as the system permits, and collect garbage
-    less often."""
+    """Allow descriptors for all hosts, or as many as the system permits, and collect garbage less
+    often."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     need = hosts * FDS_PER_HOST + RESERVED_FDS
     if soft != resource.RLIM_INFINITY and soft < need:

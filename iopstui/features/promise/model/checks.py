@@ -74,7 +74,7 @@ SINGLE = QueueDepth(1, 1)
 
 def list_checks(figures: PromisedFigures) -> tuple[Check, ...]:
     """A check for each published figure. Single I/Os come first, because they use hardly any
-    credits, then random I/Os, whose bucket counts I/Os, then those whose bucket counts bytes."""
+    credits; then random I/Os, with a bucket of I/Os; then the checks with a bucket of bytes."""
     volume = figures.volume
     checks = []
     if volume.latency is not None:
