@@ -20,9 +20,9 @@ EXIT_MEANINGS = {
     "measured), or iopstui itself",
     EXIT_USAGE: "wrong command line, job file or target",
     EXIT_REFUSED: "refused, because data could be lost",
-    EXIT_VERDICT: "an expectation (`--expect`) was not met, or a run with `--until-steady` was "
-    "never steady; or `limit` found none; or I/Os wait for the disk that `why` was asked about, or "
-    "for a limit on the way to it",
+    EXIT_VERDICT: "an expectation (`--expect`), a promise, a bound of `fit` or `capture --check` "
+    "was not met; or a run with `--until-steady` was never steady; or `limit` found none; or I/Os "
+    "wait for the disk that `why` was asked about, or for a limit on the way to it",
     EXIT_MISSING: "something needed is missing: fio, a Python package, a permission, /proc; or a "
     "limit (`ulimit`) was reached; or all went well but for a recording that is incomplete (a full "
     "disk)",

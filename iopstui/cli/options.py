@@ -185,8 +185,8 @@ def add_expect(command: argparse.ArgumentParser, baseline: bool = True) -> None:
 def add_check_files(command: argparse.ArgumentParser) -> None:
     """Add the files that CI systems read. ``check_files`` reads them."""
     command.add_argument("--junit", type=values.new_file, metavar="FILE",
-                         help="write the outcomes of --expect to FILE as JUnit XML; an existing "
-                              "FILE is replaced")  # fmt: skip
+                         help="write each PASS and FAIL to FILE as JUnit XML; an existing FILE "
+                              "is replaced")  # fmt: skip
     command.add_argument("--summary", type=values.new_file, metavar="FILE",
                          help="append a summary in Markdown to FILE, e.g. "
                               "\"$GITHUB_STEP_SUMMARY\"")  # fmt: skip

@@ -153,8 +153,8 @@ def _beside(found: Mapping[str, Any]) -> Iterator[Row]:
 
 
 BOUNDS = {
-    "iopstui 160x45, job, 1 Hz": 1.2, "iopstui 200x50, job, 1 Hz": 2.0,
-    "iopstui 160x45, no job, 1 Hz": 0.5,
+    "iopstui 160x45, job, 1 Hz": 1.5, "iopstui 200x50, job, 1 Hz": 2.0,
+    "iopstui 160x45, no job, 1 Hz": 0.8,
 }  # fmt: skip
 """Most percent of a CPU, by the program."""
 MAX_BYTES_S = 4000
