@@ -56,14 +56,16 @@ LINE = re.compile(r"^ {4}\s*(?:- )?(?:run: )?(?:sudo )?iopstui (.*)$", flags=re.
 
 
 def documented_commands(root: Path) -> list[tuple[str, list[str]]]:
-    """Commands in README and the documents: (place, arguments without the program's name, pipes and
-    redirections)."""
+    """Commands in README and the documents that are written by hand: (place, arguments without the
+    program's name, pipes and redirections)."""
     examples = []
     for path in documents(root):
+        if path.parent.name == "reference":
+            continue
         text = path.read_text().replace("\\\n", " ")
         for line in LINE.findall(text):
             args = shlex.split(re.split(r"\s(?:[|>&]|2>)", line)[0])
-            # the reference has placeholders
+            # a line with placeholders
             if not any(arg.strip("[].()").isupper() for arg in args):
                 examples.append((f"{path.name}: iopstui {line}", args))
     return examples
