@@ -279,10 +279,8 @@ class ThemeChoice(Choice):
 
     about = "The screen shows the theme under the cursor. Enter keeps it, Esc goes back."
 
-    def __init__(
-        self, names: tuple[str, ...], current: str, charset: Charset, opened_by: Key | None = None
-    ) -> None:
-        super().__init__("Theme", names, current, charset, opened_by)
+    def __init__(self, names: tuple[str, ...], current: str, charset: Charset) -> None:
+        super().__init__("Theme", names, current, charset)
 
     def explain(self) -> None:
         if self.selected is not None:

@@ -23,7 +23,6 @@ from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.messages import Controller
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Row
-from iopstui.ui.draw.style import Charset
 from iopstui.ui.experiment.screen import full_text
 from iopstui.ui.keys import REPLAY_ONLY
 from iopstui.ui.parts.experiment import ExperimentKeys
@@ -74,7 +73,6 @@ class FleetApp(IopstuiApp):
         fleet: FleetController,
         jobs: Sequence[ShippedJob] = (),
         job: str | None = None,
-        charset: Charset | None = None,
         theme: str = "",
         replay: bool = False,
         plan: Plan | None = None,
@@ -94,7 +92,7 @@ class FleetApp(IopstuiApp):
             FirstView(
                 job=job, pick=False, run_at_once=job is not None and not replay and plan is None
             ),
-            Appearance(charset, theme),
+            Appearance(theme=theme),
             replay=replay,
             no_experiments=NONE_RECORDED if replay else NO_JOB_TO_SWEEP,
         )
@@ -205,13 +203,12 @@ class FleetReplayApp(RecordingApp, FleetApp):
         self,
         fleet: FleetController,
         replay: FleetReplay,
-        charset: Charset | None = None,
         theme: str = "",
         recording: Path | None = None,
     ) -> None:
         self.replay = replay
         job = replay.job or None
-        super().__init__(fleet, (), job, charset, theme, replay=True, recording=recording)
+        super().__init__(fleet, (), job, theme, replay=True, recording=recording)
         fleet.on_jump = self.feed.jump
         replay.on_failure = self._failed
 
