@@ -470,7 +470,7 @@ def _hardly_text(s: Situation) -> str:
 
 
 def is_pressure_alone(s: Situation) -> bool:
-    """Whether much of the machine's I/O pressure can't be of a disk, a server or a limit."""
+    """Whether much of the machine's I/O pressure cannot come from a disk, a server or a limit."""
     if s.use is None or s.use.remote or not s.use.disks or s.blocked or s.use.limits:
         return False
     return _is_beyond_disks(s) and (s.memory_percent or 0.0) < MEMORY_PERCENT

@@ -17,7 +17,7 @@ def frame_waits(frames: Sequence[Frame]) -> list[Waits]:
 
 
 def mean_waits(frames: Sequence[Frame]) -> Waits | None:
-    """Return their mean; ``None`` if ``frame_waits`` is empty."""
+    """The mean of ``frame_waits``; ``None`` if that is empty."""
     total = MeanWaits()
     for frame, waits in zip(frames, frame_waits(frames), strict=False):
         total.add(waits, frame.seconds or 1.0)

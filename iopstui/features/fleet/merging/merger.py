@@ -303,8 +303,8 @@ class Merger:
 
     @property
     def ran_apart(self) -> bool:
-        """Whether no second has all of its own hosts, so that their rates don't add up to a rate of
-        all."""
+        """Whether its own hosts were never all there in one second: then their rates do not add up
+        to a rate of all."""
         spans = [(host.first, host.last) for host in self.hosts.values()
                  if host.first is not None and host.last is not None]  # fmt: skip
         return bool(spans) and max(first for first, _ in spans) > min(last for _, last in spans)

@@ -179,7 +179,7 @@ class Agent:
         self.lines.write_row(row)
 
     def _is_completed(self, event: StepFinished) -> bool:
-        """Whether it was stopped because the fleet's job is done."""
+        """Whether the run was stopped because the fleet's job is done."""
         return self._completed and event.interrupted and not event.error
 
     def _report_missing_probe(self) -> None:
