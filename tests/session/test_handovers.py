@@ -372,14 +372,18 @@ def test_with_the_real_fio_only_the_last_of_ten_requests_runs(tmp_path: Path) ->
             )
         )
 
-    session.start(told.put)
-    try:
-        session.run_job("randread-4k", {"iodepth": "1", "runtime": "60"})
-        until(row(1, 2))
+    def request_ten() -> None:
         for depth in range(2, 12):
             session.run_job(
                 "randread-4k", {"iodepth": str(depth), "runtime": "60"}, mark=f"QD {depth}"
             )
+
+    session.start(told.put)
+    try:
+        session.run_job("randread-4k", {"iodepth": "1", "runtime": "60"})
+        until(row(1, 2))
+        # in the session's thread: this one may wait for a CPU until an earlier request has begun
+        session._command(request_ten)
         until(row(2, 2))
         session.stop_job()
         until(lambda event: isinstance(event, StepFinished) and event.step == 2)
