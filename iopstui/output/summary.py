@@ -43,7 +43,7 @@ from iopstui.model.metrics.summary import (
 from iopstui.model.metrics.waits import Waits, waits_line
 from iopstui.model.sizes import MIB
 from iopstui.tables import Column, head_line, line, texts
-from iopstui.text import printable
+from iopstui.text import printable, wrapped
 
 if TYPE_CHECKING:
     from iopstui.model.metrics.slow.slow_ios import SlowIo
@@ -93,7 +93,7 @@ def summary_text(
     by_device = len(rows) <= MAX_ROWS
     lines = []
     if answer is not None and answer.rule != OF_A_SECOND:
-        lines += _wrapped(printable(answer.sentence), "")
+        lines += _wrapped(printable(answer.sentence), 0)
     elif answer is not None and answer.next:  # its figures are those of a few seconds
         lines += _wrapped(f"Next: {answer.next}")
     lines += [_title(summary), _heading(rows)]
@@ -110,16 +110,14 @@ def summary_text(
     if waits is not None:
         lines += _wrapped(waits_line(waits))
     if frames_total is not None:
-        lines += _wrapped(reconciliation(summary, frames_total), "")
+        lines += _wrapped(reconciliation(summary, frames_total), 0)
     return "\n".join(lines)
 
 
-def _wrapped(text: str, more: str = "  ", first: str = "") -> list[str]:
-    """Lines of at most 80 columns; ``first`` is put before the first one, ``more`` before the
-    others."""
-    import textwrap
-
-    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=more)
+def _wrapped(text: str, more: int = 2, first: int = 0) -> list[str]:
+    """Lines of at most 80 columns; the first one is indented by ``first``, the others by
+    ``more``."""
+    return wrapped(text, first, more, WIDTH).split("\n")
 
 
 def interruption(summary: Mapping[str, Any]) -> str:
@@ -206,7 +204,7 @@ def probe_text(total: ProbeTotal) -> str:
         text = f"{kind} {device.ios} requests: mean {latency(device.mean_ns)}, {ranks}"
         if waiting is not None:
             text += f"; before that they waited {latency(waiting.mean_ns)} on average"
-        lines += _wrapped(text, "    ", "  ")
+        lines += _wrapped(text, 4, 2)
     missing = 100 * total.missed / (total.missed + counted_ios) if counted_ios else 0.0
     if lines and missing >= SHOWN_MISSING:
         lines.append(f"  {missing:.2f} % of the requests are not in these figures")
@@ -224,9 +222,9 @@ def slowest_text(total: SlowestTotal) -> str:
                 lines.append("slowest requests, from allocation to completion:")
             text = (f"{clock(t)} {kind} {latency(request.total_ns)}: {stages_text(request)}; "
                     f"{request_text(request)}")  # fmt: skip
-            lines += _wrapped(printable(text), "    ", "  ")
+            lines += _wrapped(printable(text), 4, 2)
     for claim in common_properties(total.selection()):
-        lines += _wrapped(printable(claim.text), "    ")
+        lines += _wrapped(printable(claim.text), 4)
     return "\n".join(lines)
 
 
@@ -244,7 +242,7 @@ def slow_ios_text(summary: Mapping[str, Any]) -> str:
         if count_by_kind[io.direction] <= SHOWN_SLOWEST:
             lines.append(f"  {slow_io_text(io)}")
     for claim in ios["in_common"]:
-        lines += _wrapped(printable(claim), "    ")
+        lines += _wrapped(printable(claim), 4)
     return "\n".join(lines)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TextIO
@@ -21,7 +20,7 @@ from iopstui.output.narration import Narrator
 from iopstui.output.plain import answer_sentence
 from iopstui.output.table import BELOW, HEADER_EVERY, QUEUE, RATES, discard_rows
 from iopstui.tables import Column, head_line, line, row_line, texts
-from iopstui.text import printable
+from iopstui.text import printable, wrapped
 
 NAME_WIDTH = 10
 LEFT_WIDTH = 17 + 1 + NAME_WIDTH
@@ -222,7 +221,7 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
         gaps = f"{totals.gap_s:.1f} s of it without samples"
     yield f"watched for {units.clock(totals.watched_s)}, {gaps}"
     for t, answer in totals.answers.answers:
-        yield from _wrapped(f"{units.clock(t)} {printable(answer.sentence)}")
+        yield from _wrapped(f"[{units.clock(t)}] {printable(answer.sentence)}")
     yield from _disks(totals)
     operations, columns = totals.share.operations, columns_of(totals.share.protocol)
     if operations:
@@ -322,4 +321,4 @@ def _times(count: int) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+    return wrapped(text, 0, 2, WIDTH).split("\n")

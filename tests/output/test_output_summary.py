@@ -313,6 +313,8 @@ def test_the_answer_is_first_unless_it_has_figures_of_a_single_second() -> None:
     plain = summary_text(summary, None)
     limit = Answer("vda", "limit", WARNING, "Not the disk", WAITS)
     assert summary_text(summary, None, answer=limit) == f"▲ Not the disk\n{plain}"
+    long = replace(limit, text=f"{'x' * 72} vg-data")
+    assert summary_text(summary, None, answer=long).splitlines()[1] == "vg-data"
     second = replace(limit, rule=OF_A_SECOND, text="fio does 57.7k IOPS")
     assert summary_text(summary, None, answer=second) == plain
     second = replace(second, next=advise("shallower"))

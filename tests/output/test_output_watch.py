@@ -11,6 +11,7 @@ from session_frames import whole_frames
 from watch_frames import frame, rates, watched
 
 from iopstui.events import FindingEnded, FindingReported, FrameReady, Mark
+from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
 from iopstui.model.figures.disk import DiskRates
@@ -152,6 +153,14 @@ def test_any_summary_fits_80_columns(disks: list[DiskRates | None]) -> None:
     totals = totals_of(disks)
     totals.found(1.0, Finding("a", "long words " * 30))
     assert all(len(line) <= 80 for line in watch_summary(totals).splitlines())
+
+
+def test_lines_of_the_summary_break_between_words() -> None:
+    totals = totals_of([rates(1)])
+    totals.answers.add(61.0, Answer("vda", "busy", GOOD, f"{'x' * 54} waits for vg-data"))
+    _, first, second, *_ = watch_summary(totals).splitlines()
+    assert second == "  vg-data"
+    assert first.startswith("[1:01] ● xxx"), "as in the lines between the rows"
 
 
 def test_ended_findings_are_in_the_summary() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from iopstui.errors import EXIT_MISSING, EXIT_OK
 from iopstui.preflight.doctor import NEEDED, Check
-from iopstui.text import printable
+from iopstui.text import printable, wrapped
 
 LABEL = 24
 
@@ -18,18 +17,12 @@ def report(checks: Sequence[Check], width: int) -> tuple[str, int]:
     lines: list[str] = []
     for check in checks:
         head = f"{check.state:<7}{check.name}"
-        lines += _wrapped(printable(check.message), head, width)
+        lines.append(_wrapped(printable(check.message), head, width))
         if check.fix:
-            lines += _wrapped("→ " + printable(check.fix), "", width)
+            lines.append(_wrapped("→ " + printable(check.fix), "", width))
     missing = any(check.state == NEEDED for check in checks)
     return "\n".join(lines) + "\n", EXIT_MISSING if missing else EXIT_OK
 
 
-def _wrapped(text: str, head: str, width: int) -> list[str]:
-    return textwrap.wrap(
-        text,
-        max(width, 60),
-        initial_indent=f"{head:<{LABEL}}",
-        subsequent_indent=" " * LABEL,
-        break_on_hyphens=False,
-    )
+def _wrapped(text: str, head: str, width: int) -> str:
+    return f"{head:<{LABEL}}{wrapped(text, LABEL, LABEL, max(width, 60))[LABEL:]}"
