@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from disks import changed
 from watch_frames import frame, rates
 
-from iopstui.events import FrameReady, StepFinished
+from iopstui.events import FindingReported, FrameReady, StepFinished
 from iopstui.model.answer.answer import (
     GOOD,
     OF_A_SECOND,
@@ -18,6 +19,7 @@ from iopstui.model.answer.answer import (
 )
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.findings.finding import Finding
 from iopstui.ui.dashboard.bars import answer_of
 from iopstui.ui.draw.rows import answer_row, cells
 from iopstui.ui.draw.style import ASCII, UTF8
@@ -91,20 +93,34 @@ def test_the_answer_on_a_run_is_of_the_past_once_it_has_ended() -> None:
         assert state.answer is not None and state.answer.text == after
 
 
-def test_a_replay_that_has_ended_answers_of_its_run() -> None:
-    """The seconds behind the last run are too few to tell anything."""
+@pytest.mark.parametrize("last_step", [0, 1])
+def test_a_replay_that_has_ended_answers_of_its_run(last_step: int) -> None:
+    """The seconds behind the last run are too few to tell anything, or are counted to it."""
     target, said = Target(DEVICE, "/dev/sda", "sda", ("sda",)), []
     state = LiveState()
     for n in range(1, 9):
         end = StepFinished(n - 0.5, 1, 0, "", False)
         if n == 7:
             state.apply(end)
-        second = replace(frame(n, {"sda": rates(50)}), step=int(n < 7))
+        second = replace(frame(n, {"sda": rates(50)}), step=1 if n < 7 else last_step)
         state.apply(FrameReady(n, second))
         answer = answer_of(state, target, DEVICES)
         said.append(answer and answer.text)
     assert "2 seconds measured" in str(said[1]) and "too short" not in str(said[5])
     assert said[6] == said[7] == f"Before the run ended: {said[5]}"
+
+
+def test_without_recorded_answers_a_finding_counts_for_its_seconds_only() -> None:
+    """An older recording does not say when a finding ended."""
+    target, rules = Target(DEVICE, "/dev/sda", "sda", ("sda",)), []
+    state = LiveState()
+    for n in range(1, 13):
+        if n == 4:
+            state.apply(FindingReported(n, Finding("scsi-errors", "sda: 3 errors", disk="sda")))
+        state.apply(FrameReady(n, frame(n, {"sda": rates(50)})))
+        answer = answer_of(state, target, DEVICES)
+        rules.append(answer and answer.rule)
+    assert rules[3] == rules[7] == "finding-scsi-errors" and "finding" not in str(rules[8:])
 
 
 def test_nothing_is_said_of_parts_of_seconds() -> None:

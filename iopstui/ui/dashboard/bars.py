@@ -460,10 +460,17 @@ def answer_of(
     frames = _seconds_of(past[-WINDOW:], state.frame.step)
     if len(frames) > 1 and max(frame.seconds or 0.0 for frame in frames) < MIN_INTERVAL_S:
         return None  # parts of seconds are too short to judge
-    run = state.finished
-    of_run = _seconds_of(past, run.step) if run is not None and len(frames) < ENOUGH_SECONDS else []
-    findings = [entry.finding for entry in state.current_findings()]
-    seen = Seen(target, of_run[-WINDOW:] or frames, devices, findings=findings)
+    run, of_run = state.finished, []
+    if run is not None:
+        ended = not state.running and state.frame.step == run.step
+        of_run = _seconds_of(past, run.step) if ended or len(frames) < ENOUGH_SECONDS else []
+    seconds = of_run[-WINDOW:] or frames
+    # older recordings do not say when a finding ended: only what was found in these seconds counts
+    findings = [
+        entry.finding for entry in state.current_findings()
+        if not entry.ceased and seconds and entry.t >= seconds[0].t
+    ]  # fmt: skip
+    seen = Seen(target, seconds, devices, findings=findings)
     pairs = judge(seen) if seen.frames else []
     if not pairs:
         return None
