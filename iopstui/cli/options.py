@@ -135,7 +135,7 @@ def refuse_theme(arguments: argparse.Namespace) -> None:
     if not getattr(arguments, "theme_named", False):
         return
     instead = "--format" if getattr(arguments, "format", None) is not None else "--plain"
-    if instead == "--format" or arguments.plain:
+    if instead == "--format" or getattr(arguments, "plain", False):
         raise UsageError(
             f"--theme {arguments.theme} needs the screen, but {instead} replaces the screen.",
             "Use one of the two.",

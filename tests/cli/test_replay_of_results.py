@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 from fio_recordings import LOGS
 
 from iopstui.cli.commands import replay
+from iopstui.cli.options import refuse_theme
 from iopstui.cli.program import build_parser
 from iopstui.errors import UsageError
 from iopstui.features.fleet.commands import fleet
@@ -26,3 +29,7 @@ def test_a_theme_without_a_screen_is_refused() -> None:
         line = [name, target, "--theme", "light", "--format", "jsonl"]
         with pytest.raises(UsageError, match="--theme light needs the screen"):
             command.run(build_parser(name).parse_args(line))
+
+
+def test_a_command_without_plain_takes_a_theme() -> None:
+    refuse_theme(argparse.Namespace(theme="light", theme_named=True, format=None))
