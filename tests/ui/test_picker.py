@@ -404,6 +404,18 @@ async def test_no_fact_of_a_disk_is_cut_off(size: tuple[int, int]) -> None:
         assert label in " ".join(text.split()), text
 
 
+async def test_the_answer_fits_a_terminal_that_got_narrower_below_a_dialog() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        home._last_answer = Answer("sda", "busy", GOOD, "sda is in use: " + "word " * 20)
+        await pilot.press("s")
+        await pilot.resize_terminal(80, 24)
+        await settle(pilot)
+        assert app.screen is not home and sum(len(text) for text, _ in home._answer_row) == 80
+
+
 def test_the_start_time_of_a_recording() -> None:
     assert start_text(None) == "–"
     now = time.mktime((2026, 3, 4, 12, 0, 0, 0, 0, -1))

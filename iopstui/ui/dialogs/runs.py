@@ -125,7 +125,7 @@ class RunsList(TypeToFilter, Modal[None]):
         if table.order != "#" or table.reverse:
             note = f"{note}  sorted by {table.order_text}".strip()
         if not self._state().runs.rows:
-            note = "no run yet: r on the dashboard runs a job"
+            note = "no run yet"
         if note != self.note:
             self.set_title(self.heading, note)
 

@@ -40,13 +40,13 @@ LABEL_WIDTH = 7
 
 def _busiest_cpu_text(event: PointFinished) -> str:
     busiest = max(event.point.completions.items(), key=lambda item: item[1], default=None)
-    return "" if busiest is None else f"CPU{busiest[0]} {100 * busiest[1]:.0f}%"
+    return "" if busiest is None else f"CPU{busiest[0]} {100 * busiest[1]:.0f} %"
 
 
 CPU = POINT["cpu_us"].column()
 COLUMNS = (
     *FIGURES,
-    replace(CPU, form=lambda us: _without_blanks(CPU.form(us)), rank=1),
+    replace(CPU, form=lambda us: _short(CPU.form(us)), rank=1),
     Column("", "most on", 11, read=_busiest_cpu_text, rank=2),
 )
 
@@ -189,8 +189,7 @@ def _comparison_rows(
     yield Line(width, charset).add(head, DIM).build()
     for comparison in comparisons:
         means = [
-            _without_blanks(comparison.metric.text(mean))
-            for mean in (comparison.first, comparison.second)
+            _short(comparison.metric.text(mean)) for mean in (comparison.first, comparison.second)
         ]
         line = Line(width, charset).add(f" {fit(comparison.metric.name, name)}")
         line.add(f"{means[0]:>8} {means[1]:>8}  ")
@@ -206,8 +205,9 @@ def _significance_mark(comparison: FigureComparison) -> str:
     return "" if not comparison.shown else " *?" if comparison.disturbed else " *"
 
 
-def _without_blanks(text: str) -> str:
-    return text.replace(" ", "")
+def _short(text: str) -> str:
+    """A figure as on the dashboard: "38.5µs", "93 %"."""
+    return text.replace(" ", "").replace("%", " %")
 
 
 def _cpu_rows(
@@ -218,10 +218,10 @@ def _cpu_rows(
     first, second = variant_letter(0), variant_letter(number)
     shown_shifts = sorted(shifts[:CPUS_SHOWN], key=lambda shift: shift.cpu)
     more = f" of {len(shifts)}" if len(shifts) > len(shown_shifts) else ""
-    head = f" {'CPU' + more:<13}load {first:>6}{second:>7}   completions {first:>5}{second:>6}"
+    head = f" {'CPU' + more:<13}load {first:>7}{second:>8}   completions {first:>5}{second:>6}"
     yield Line(width, charset).add(head, DIM).build()
     for shift in shown_shifts:
-        loads = f"{shift.load[0]:>9.1f}%{shift.load[1]:>6.1f}%{' *' if shift.shown else '  '}"
-        completions = "".join(f"{100 * share:>5.0f}%" for share in shift.completions)
+        loads = f"{shift.load[0]:>9.1f} %{shift.load[1]:>6.1f} %{' *' if shift.shown else '  '}"
+        completions = "".join(f"{100 * share:>4.0f} %" for share in shift.completions)
         text = f" {shift.cpu:>3}{'':11}{loads}{'':12}{completions}{' *' if shift.moved else ''}"
         yield Line(width, charset).add(text).build()

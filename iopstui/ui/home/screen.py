@@ -249,7 +249,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         if self._backend.loads is not None:
             self._backend.loads()
             self.set_interval(LIVE_S, self._tick)
-            self._show_answer(self._opened.answer() if self._opened is not None else None)
+            self._last_answer = self._opened.answer() if self._opened is not None else None
+            self._show_answer(self._last_answer)
         if self._watch is not None and not self._watch.start():
             # there are no events here (a container without netlink): look from time to time
             self.set_interval(RESCAN_S, self.action_rescan)
@@ -271,6 +272,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             recent.resize(width - FRAME_COLUMNS, height)
         self._share_rows()
         self._fill_table()
+        if self._last_answer is not None:
+            self._show_answer(self._last_answer)
 
     def _share_rows(self) -> None:
         """Give the disks the rows they need and the charts the rest."""
