@@ -168,6 +168,10 @@ def test_a_finding_that_the_answer_quotes_is_not_repeated(height: int) -> None:
     assert "Next: a" in wide and "Next: a" in narrow and "completes" not in wide + narrow
     assert evidence not in wide and evidence[:12] in narrow, "the answer is cut there"
     assert "iodepth=16 is not reached" in shown(100, ONE_CPU, DEPTH)
+    ended = state(STARTED, FindingReported(8.0, DEPTH), FindingReported(9.0, ONE_CPU))
+    ended.apply(FindingEnded(9.0, "depth", "", 8.0, 9.0))
+    below = "".join(part for row in draw(ended, 100, height, UTF8, answer) for part, _ in row)
+    assert "Next: a" in below and "iodepth=16" not in below, "it no longer holds"
     assert "No findings besides" in shown(100, replace(ONE_CPU, advice="", key=""))
 
 

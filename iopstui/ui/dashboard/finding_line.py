@@ -104,14 +104,16 @@ def box_rows(
 
 
 def _entries(state: LiveState, answer: Answer | None, width: int) -> list[FindingEntry]:
-    """The current findings; one that the answer quotes comes last, or not at all if it says no more
-    than the answer."""
-    entries = sorted(state.current_findings(), key=lambda entry: _is_quoted(entry, answer))
-    if entries and _is_quoted(entries[-1], answer):
-        advice = _advice_pieces(_current_finding(entries[-1]))
-        if not advice and not _evidence_beside(answer, entries[-1], width):
-            entries.pop()
-    return entries
+    """The current findings. One that the answer quotes comes after the others that hold, or not at
+    all if it says no more than the answer."""
+
+    def says_more(entry: FindingEntry) -> bool:
+        advice = _advice_pieces(_current_finding(entry))
+        return bool(advice) or bool(_evidence_beside(answer, entry, width))
+
+    entries = [one for one in state.current_findings()
+               if not _is_quoted(one, answer) or says_more(one)]  # fmt: skip
+    return sorted(entries, key=lambda one: (bool(one.ceased), _is_quoted(one, answer)))
 
 
 def _is_quoted(entry: FindingEntry, answer: Answer | None) -> bool:
