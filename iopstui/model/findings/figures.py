@@ -71,6 +71,7 @@ class DeviceFigures:
     merges_s: float
     f_s: float = 0.0
     aqu_sz: float | None = None
+    r_bytes_s: float = 0.0
 
     @property
     def data_ios_s(self) -> float:
@@ -101,6 +102,7 @@ def device_figures(
         merges_s=fsum([d.merges_s or 0.0 for d in disks]) / count,
         f_s=fsum([d.f_s or 0.0 for d in disks]) / count,
         aqu_sz=mean_of_all([d.aqu_sz for d in disks]),
+        r_bytes_s=fsum([d.r_bytes_s or 0.0 for d in disks]) / count,
     )
 
 

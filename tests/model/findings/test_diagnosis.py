@@ -197,14 +197,16 @@ def test_a_fast_job_learns_that_no_io_of_it_reaches_the_disk(
 ) -> None:
     """Reads of a sparse file, and reads and writes in the page cache."""
 
-    def found(disk_s: float, shape: JobShape = shape) -> Finding:
-        frames = seconds(3, interval=fio(80_000), jobs=((0, 99.0),), disks={"vda": disk(disk_s)})
+    def found(disk_s: float, shape: JobShape = shape, written_s: float = 0.0) -> Finding:
+        one = disk(disk_s, written_s)
+        frames = seconds(3, interval=fio(80_000), jobs=((0, 99.0),), disks={"vda": one})
         return fired(diagnosis.cpu_bound_jobs(Evidence(frames, devices=[device()], shape=shape)))
 
     few = found(12)
     assert "not the disk. Hardly any of its I/Os reach vda (12.0 of 80.0k/s): " in few.text
     assert why in few.text and few.advice.startswith(step)
     assert "reach" not in found(9_000).text
+    assert ("reach" in found(12, written_s=9_000).text) is not shape.writes, "others' write-back"
     assert "reach" not in found(12, JobShape(direct=True, writes=True)).text, "no hole"
 
 

@@ -83,10 +83,14 @@ def _not_sent(evidence: Evidence, frames: Sequence[Frame]) -> str:
     upper = {link.name for link in evidence.links if link.below}
     lowest = [device for device in evidence.tree if device.name not in upper] or evidence.devices
     disks = device_figures(frames, lowest)
-    iops, bytes_s = fio_iops(frames), fio_bytes_s(frames)
+    iops = fio_iops(frames)
     if disks is None or not iops or evidence.uncounted_targets:
         return ""
-    if disks.bytes_s > SENT_SHARE * bytes_s:
+    # a job that reads needs no write-back of what was written before
+    requests_s, bytes_s = disks.ios_s, disks.bytes_s
+    if not evidence.shape.writes:
+        requests_s, bytes_s = disks.r_s, disks.r_bytes_s
+    if bytes_s > SENT_SHARE * fio_bytes_s(frames):
         return ""
     if evidence.shape.direct is not True:
         what = "the page cache takes them" if evidence.shape.writes else "the page cache has them"
@@ -96,7 +100,7 @@ def _not_sent(evidence: Evidence, frames: Sequence[Frame]) -> str:
         what = ("blocks that were never written (of a sparse file) need no read, and some file "
                 "systems cache in spite of direct=1")  # fmt: skip
     return (
-        f". Hardly any of its I/Os reach {device_names_text(lowest)} ({units.number(disks.ios_s)} "
+        f". Hardly any of its I/Os reach {device_names_text(lowest)} ({units.number(requests_s)} "
         f"of {units.number(iops)}/s): {what}"
     )
 
