@@ -68,18 +68,19 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
     if _is_queue_full(evidence, frames) or _is_writing_back(evidence, frames):
         return None
     iops_per_job = fio_iops(frames) / jobs
+    unsent = _not_sent(evidence, frames)
     subject = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
     return Finding(
         "job-cpu",
-        f"{subject} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at "
-        f"{units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk"
-        + _not_sent(evidence, frames),
+        # first: a short line leaves out the end
+        f"{unsent}{'; ' * bool(unsent)}{subject} busy {min(fmean(full.values()), 100.0):.0f} % of "
+        f"a CPU at {units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk",
         *_advice_to_full_jobs(evidence, frames),
     )
 
 
 def _not_sent(evidence: Evidence, frames: Sequence[Frame]) -> str:
-    """The end of the sentence on a job of which hardly any I/O reaches a disk; "" if it does."""
+    """That hardly any I/O of the job reaches a disk, and why; "" if it does."""
     upper = {link.name for link in evidence.links if link.below}
     lowest = [device for device in evidence.tree if device.name not in upper] or evidence.devices
     disks = device_figures(frames, lowest)
@@ -100,9 +101,14 @@ def _not_sent(evidence: Evidence, frames: Sequence[Frame]) -> str:
         what = ("blocks that were never written (of a sparse file) need no read, and some file "
                 "systems cache in spite of direct=1")  # fmt: skip
     return (
-        f". Hardly any of its I/Os reach {device_names_text(lowest)} ({units.number(requests_s)} "
+        f"hardly any of its I/Os reach {device_names_text(lowest)} ({units.number(requests_s)} "
         f"of {units.number(iops)}/s): {what}"
     )
+
+
+def _not_sent_end(evidence: Evidence, frames: Sequence[Frame]) -> str:
+    unsent = _not_sent(evidence, frames)
+    return f"; {unsent}" if unsent else ""
 
 
 def _advice_to_full_jobs(evidence: Evidence, frames: Sequence[Frame]) -> tuple[Advice, str]:
@@ -168,10 +174,11 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
     if not frames or depth is None or depth < 2:
         return None
     if shape.engine in SYNCHRONOUS and not shape.offloads:
+        end = _not_sent_end(evidence, frames)
         return Finding(
             "depth",
             f"iodepth={depth} has no effect: ioengine={shape.engine} is synchronous, one I/O at "
-            f"a time and job{_not_sent(evidence, frames)}",
+            f"a time and job{end}",
             advise("engine"),
         )
     shallow = [_percent_below(f.fio.iodepth_level, depth) for f in frames if f.fio]
@@ -201,11 +208,12 @@ def _buffered_libaio(depth: int, evidence: Evidence, frames: Sequence[Frame]) ->
     # the calls of one batch wait for each other in clat: slat × depth at most
     if not slat or not clat or fmean(slat) * depth < fmean(clat) or fmean(slat) < 2000:
         return None
+    end = _not_sent_end(evidence, frames)
     return Finding(
         "depth",
         f"iodepth={depth} has no effect: buffered libaio submits one I/O at a time, and its "
         f"time is in the submission (slat {units.latency(fmean(slat))}, clat "
-        f"{units.latency(fmean(clat))}){_not_sent(evidence, frames)}",
+        f"{units.latency(fmean(clat))}){end}",
         advise("direct"),
     )
 
