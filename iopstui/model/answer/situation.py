@@ -562,11 +562,13 @@ class Situation:
 
     @property
     def may_have_pressure(self) -> bool:
-        """Whether tasks wait for I/O, and either not for other disks or a blocked one has files on
-        this disk."""
+        """Whether tasks wait for I/O, and either not for other disks, or a journal on this disk is
+        blocked, or a program with files on it."""
         if not self.has_pressure or self.idle_rings:
             return False
         if 100 * self.other_in_flight < (self.waited_percent or 0.0) or self.use is None:
+            return True
+        if self.journal_waits:
             return True
         blocked = {task.pid for task in self.blocked}
         return any(user.pid in blocked and self.disk in user.devices for user in self.use.users)

@@ -74,6 +74,7 @@ SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths"
 NO_WAIT = ("iostats", "hot", "media-errors", "scsi-errors", "kernel-errors")
 """Those of them that need not delay any I/O: a failed command may be a monitoring program's."""
 MAY_BE_SLOW = "; that may be slow for it"
+OR_ANOTHER = ", for this disk or another"
 SLOW_MEMBER = "slow-member"
 ONE_AT_A_TIME = 0.85, 1.1
 """I/Os in flight on average of a job that does one at a time."""
@@ -527,15 +528,18 @@ def unsteady(s: Situation) -> Answer | None:
     samples = f" samples{length}" if length else " s"
     text = (f"{s.disk} is busy at times: I/Os waited in {count} of {len(s.seconds)}{samples}, "
             f"{words.mean(s)} over all")  # fmt: skip
-    very_slow = (s.mean_ms or 0.0) >= VERY_SLOW_FACTOR * s.slow_ms
     tasks_wait = (s.waited_percent or 0.0) >= MUCH_PRESSURE and s.others_are_idle
-    if share >= FEW_SHARE and very_slow and tasks_wait and not s.idle_rings:
+    if share >= FEW_SHARE and _is_very_slow(s) and tasks_wait and not s.idle_rings:
         return Answer(
             s.disk, "unsteady", WARNING,
             f"{text}; tasks wait for I/O {s.waited_percent:.0f} % of the time", WAITS,
             words.who(s), words.about_users(s),
         )  # fmt: skip
     return Answer(s.disk, "unsteady", GOOD, text, UNKNOWN, words.who(s), advise("longer", s.disk))
+
+
+def _is_very_slow(s: Situation) -> bool:
+    return (s.mean_ms or 0.0) >= VERY_SLOW_FACTOR * s.slow_ms
 
 
 def slower_than_usual(s: Situation) -> Answer | None:
@@ -581,7 +585,7 @@ def write_back(s: Situation) -> Answer | None:
         end = f"the kernel is writing {units.size(s.write_back)} of the page cache to disks"
     if s.has_pressure and not s.idle_rings:
         verdict = UNKNOWN
-        end = f"tasks wait for I/O {s.waited_percent:.0f} % of the time, for this disk or another"
+        end = f"tasks wait for I/O {s.waited_percent:.0f} % of the time{OR_ANOTHER}"
     elif s.waited_percent is not None and s.waited_percent < WAITED_PERCENT:
         verdict, end = NOTHING, f"tasks wait for I/O {s.waited_percent:.0f} % of the time"
     # beside 15 busy CPUs, one that waits all the time counts for 6 %
@@ -621,6 +625,8 @@ def busy(s: Situation) -> Answer | None:
         end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time"
     elif s.may_be_slow:
         end = MAY_BE_SLOW
+    elif s.has_pressure and not s.idle_rings and _is_very_slow(s):
+        end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time{OR_ANOTHER}"
     return Answer(
         s.disk, "busy", GOOD,
         f"{s.disk}{s.layer} is in use{' and quick' * quick}: {words.mean(s)}, "

@@ -882,6 +882,24 @@ def test_write_back_is_not_waited_for_because_tasks_wait_for_another_disk() -> N
     assert first([flush] * 5, ring, 21.0).verdict == NOTHING
 
 
+def test_two_disks_whose_waits_explain_the_pressure_for_each_other_are_not_cleared() -> None:
+    """As an ordinary user sees them: appends with fsync on one, and files that are copied and
+    synced by programs that come and go on the other."""
+    appends = changed(rates(0, 52, 16.9, kib=5), aqu_sz=1.3, util=91.0)
+    copies = changed(rates(0, 4, 946, kib=1120), aqu_sz=3.6, util=71.0)
+    journal = BlockedTask(210, "jbd2/vda-8", "", kernel=True)
+    moved = {"vda": (0.0, 280e3, 1.3), "vdb": (0.0, 4.4e6, 3.6)}
+    for pressure, blocked, told in (
+        (36.0, (journal,), {"vda": WAITS, "vdb": UNKNOWN}),
+        (36.0, (), {"vda": NOTHING, "vdb": UNKNOWN}),
+        (5.0, (journal,), {"vda": NOTHING, "vdb": NOTHING}),
+    ):
+        seen = use(blocked=blocked, disks=moved, as_root=False)
+        seconds = frames([{"vda": appends, "vdb": copies}] * 5, pressure)
+        pairs = judge(Seen(TWO, seconds, DEVICES, use=seen))
+        assert {answer.disk: answer.verdict for _, answer in pairs} == told
+
+
 def test_a_queue_of_four_requests_is_waited_for_though_none_wait_in_it() -> None:
     four = changed(rates(2000, 0, 1.9), aqu_sz=3.8, util=100.0)
     short = replace(DEVICES["vda"], queue=replace(NO_QUEUE, nr_requests=4))
