@@ -3,11 +3,12 @@
 tests/ui/test_textual_bugs.py shows each bug, and fails once Textual has fixed it.
 
 * ``Widget.get_visual_style``, which lists draw with, knows every text style of CSS but ``reverse``,
-and with a terminal's own colours nothing else marks the row under the cursor. The palette makes its
-list itself, so the fix is for all lists. * ``StylesCache.get_inner_outer`` keeps, in a cache for
-the whole process, the caches of 1024 widgets with all that they have drawn: some hundred KiB for
-each screen that was opened. * ``OptionList._move_page`` looks up a line where a terminal is too
-small for any, and ``Content`` folds words at every 0th cell where it leaves no column to text."""
+  and with a terminal's own colours nothing else marks the row under the cursor. The palette makes
+  its list itself, so the fix is for all lists.
+* ``StylesCache.get_inner_outer`` keeps, in a cache for the whole process, the caches of 1024
+  widgets with all that they have drawn: some hundred KiB for each screen that was opened.
+* ``OptionList._move_page`` looks up a line where a terminal is too small for any, and
+  ``Content`` folds words at every 0th cell where it leaves no column to text."""
 
 from __future__ import annotations
 
