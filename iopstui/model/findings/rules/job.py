@@ -68,14 +68,17 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
     if _is_queue_full(evidence, frames) or _is_writing_back(evidence, frames):
         return None
     iops_per_job = fio_iops(frames) / jobs
-    unsent = _not_sent(evidence, frames)
+    unsent, advice = _not_sent(evidence, frames), _advice_to_full_jobs(evidence, frames)
+    if unsent:
+        advice = advise("never-written" if evidence.shape.direct else "direct"), ""
+        unsent += "; "
     subject = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
     return Finding(
         "job-cpu",
         # first: a short line leaves out the end
-        f"{unsent}{'; ' * bool(unsent)}{subject} busy {min(fmean(full.values()), 100.0):.0f} % of "
-        f"a CPU at {units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk",
-        *_advice_to_full_jobs(evidence, frames),
+        f"{unsent}{subject} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at "
+        f"{units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk",
+        *advice,
     )
 
 
@@ -113,8 +116,6 @@ def _not_sent_end(evidence: Evidence, frames: Sequence[Frame]) -> str:
 
 def _advice_to_full_jobs(evidence: Evidence, frames: Sequence[Frame]) -> tuple[Advice, str]:
     """More jobs help only on CPUs that have time, which pinned ones don't reach: (advice, key)."""
-    if _not_sent(evidence, frames):
-        return advise("never-written" if evidence.shape.direct else "direct"), ""
     is_pinned = all(job.pinned for job in frames[-1].jobs)
     if is_pinned or not cpus_have_time(evidence):
         return advise("larger-blocks"), ""
