@@ -37,7 +37,14 @@ from iopstui.model.answer.situation import (
     Situation,
     is_used,
 )
-from iopstui.model.answer.use import NEARLY, TOP_GROUP, BlockedTask
+from iopstui.model.answer.use import (
+    FOR_IOCOST,
+    FOR_RQ_QOS,
+    FOR_TAG,
+    NEARLY,
+    TOP_GROUP,
+    BlockedTask,
+)
 from iopstui.model.answer.who import MAIN_SHARE
 from iopstui.model.answer.words import IN_USE
 from iopstui.model.findings.advice import NO_ADVICE, Advice, advise
@@ -321,9 +328,9 @@ def held_back(s: Situation) -> Answer | None:
     if max(s.queue_share, s.slow_share) >= MOST_SECONDS:
         return None
     on_this_disk = bool(s.ios_s) and s.others_are_idle
-    if (held := _tasks_in(s, "ioc_")) and (s.has_iocost or on_this_disk):
+    if (held := _tasks_in(s, FOR_IOCOST)) and (s.has_iocost or on_this_disk):
         return _held_answer(s, held, "for io.cost (io.cost.qos, io.weight)", "iocost")
-    if held := _tasks_in(s, "rq_qos_"):
+    if held := _tasks_in(s, FOR_RQ_QOS):
         why = "for io.latency of a cgroup, or the throttling of write-back (wbt_lat_usec)"
         if on_this_disk:
             return _held_answer(s, held, why, "held")
@@ -358,7 +365,7 @@ def _full_slots(s: Situation) -> Answer | None:
     if slots is None or s.in_flight < FULL_SHARE * slots or not s.blocked:
         return None
     text = f"{_load_text(s)}, and its queue takes {slots} at once (nr_requests)"
-    if held := _tasks_in(s, "blk_mq_get_tag"):
+    if held := _tasks_in(s, FOR_TAG):
         return Answer(s.disk, "slots", WARNING, f"{text}: {words.tasks_text(held)}", WAITS,
                       words.who(s), advise("nr-requests"))  # fmt: skip
     if all(task.place for task in s.blocked):

@@ -163,8 +163,9 @@ NEARLY = 0.92
 AT_TIMES, FEW_READINGS = 0.3, 3
 OFTEN = 0.6
 """A fact must be in this part of the readings; one alone may be chance."""
-BEFORE_DISK = ("blk_mq_get_tag", "rq_qos_", "ioc_")
-"""Begins of the kernel functions in which a task waits before the disk has its request."""
+FOR_TAG, FOR_RQ_QOS, FOR_IOCOST = BEFORE_DISK = ("blk_mq_get_tag", "rq_qos_", "ioc_")
+"""Beginnings of the kernel functions in which a task waits before the disk has its request: for a
+place in the queue, io.latency or the throttling of write-back, io.cost."""
 
 
 def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:

@@ -16,6 +16,7 @@ from iopstui.model.answer.process import (
     waited_disk,
 )
 from iopstui.model.answer.situation import Situation
+from iopstui.model.answer.use import FOR_IOCOST
 from iopstui.model.block.target import Target
 from iopstui.text import printable
 
@@ -90,7 +91,7 @@ def _waits_text(report: Report, waits: ProcessWaits) -> str:
     disk = waited_disk(waits, report.pairs)
     rules = {answer.rule for _, answer in report.pairs if answer.disk == disk}
     if not rules.isdisjoint(("limit", "near-limit", "iocost")) or any(
-        place.startswith("ioc_") for place in waits.places
+        place.startswith(FOR_IOCOST) for place in waits.places
     ):
         disk = f"I/O on {disk}" if disk else "I/O"  # not for the disk itself
     return printable(process_text(waits, disk))
