@@ -185,7 +185,7 @@ def _differences(
 ) -> list[FigureComparison]:
     points = paired_runs(first, second)
     disturbed = disturbance_text([point for pair in points for point in pair])
-    disturbed += one_sided_text(*map(list, zip(*points, strict=True))) if points else ""
+    disturbed += one_sided_text(points)
     tested = []
     for metric in METRICS:
         values = [(metric.read(a), metric.read(b)) for a, b in points]

@@ -390,16 +390,14 @@ def disturbance_text(runs: Sequence[_Measured], unit: str = "run") -> str:
     return f"{text}; {moved}" if moved else text
 
 
-def one_sided_text(reference: Sequence[_Measured], runs: Sequence[_Measured]) -> str:
-    """The end of a sentence on ``runs``, if others did I/O beside all runs of one setting and
-    beside none of the other; "" otherwise."""
-    sides = [
-        [(run.others or 0.0) >= DISTURBING_SHARE for run in side] for side in (runs, reference)
-    ]
-    names = ("its own runs", "A's")
-    for side, other in ((0, 1), (1, 0)):
-        if all(sides[side]) and not any(sides[other]):
-            return f"; others did I/O in all of {names[side]} and in none of {names[other]}"
+def one_sided_text(pairs: Sequence[tuple[_Measured, _Measured]]) -> str:
+    """The end of a sentence on the second runs, if others did I/O beside all runs of one setting
+    and beside none of the other; "" otherwise."""
+    disturbed = {tuple((run.others or 0.0) >= DISTURBING_SHARE for run in pair) for pair in pairs}
+    if disturbed == {(False, True)}:
+        return "; others did I/O in all of its own runs and in none of A's"
+    if disturbed == {(True, False)}:
+        return "; others did I/O in all of A's and in none of its own runs"
     return ""
 
 
