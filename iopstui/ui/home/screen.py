@@ -375,7 +375,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
                 disks,
                 key=lambda disk: (
                     all(row.name != alarming for row in trees[disk]),
-                    is_loop(disk.device),
+                    # many systems have dozens of idle ones
+                    disk.device is not None and disk.device.kind == "loop",
                 ),
             )
         return [
@@ -650,11 +651,6 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
             Prompt("Use a directory", DIRECTORY_WORDS, offered, check_directory, self._charset),
             typed,
         )
-
-
-def is_loop(device: BlockDevice | None) -> bool:
-    """Whether it is a loop device; many systems have dozens of idle ones."""
-    return device is not None and device.kind == "loop"
 
 
 def is_writable(directory: str) -> bool:
