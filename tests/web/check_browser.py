@@ -52,7 +52,7 @@ async def picture(tab: Tab, name: str) -> bytes:
 async def wait_for_fio(live: Served) -> None:
     """Wait until fio runs; the first one lays out the file, the next one measures."""
     for _ in range(300):
-        if any(process.name() == "fio" for process in live.child_processes()):
+        if live.fio_processes():
             return
         await asyncio.sleep(0.1)
     raise AssertionError("fio does not run")
@@ -77,7 +77,7 @@ async def test_presenter_viewers_and_a_phone(live: Served, browser: Browser) -> 
     assert await picture(first, "viewer-later") != before
 
     # a viewer's keys change nothing: fio is the same process with the same job
-    jobs = [process.pid for process in live.child_processes() if process.name() == "fio"]
+    jobs = [process.pid for process in live.fio_processes()]
     assert jobs
     await first.focus()
     await first.press("r][}{bkcwmaRHSd")
@@ -87,7 +87,7 @@ async def test_presenter_viewers_and_a_phone(live: Served, browser: Browser) -> 
         await asyncio.sleep(0.1)
     else:
         raise AssertionError("the keys were not refused")
-    assert [process.pid for process in live.child_processes() if process.name() == "fio"] == jobs
+    assert [process.pid for process in live.fio_processes()] == jobs
 
     # one viewer pauses, the other goes on
     await second.focus()

@@ -44,6 +44,15 @@ class Served:
         """All processes that the server has started."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
+    def fio_processes(self) -> list[psutil.Process]:
+        """Those of them that are fio. A process that has just ended is none of them."""
+        found = []
+        for process in self.child_processes():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if process.name() == "fio":
+                    found.append(process)
+        return found
+
     def end(self) -> tuple[int, str]:
         self.process.terminate()
         _, err = self.process.communicate(timeout=WITHIN_S)

@@ -271,7 +271,7 @@ async def test_viewers_follow_the_presenter_and_change_nothing(
                 await page.press(key)
                 await page.press(ESC)
             await page.wait_for_text("cannot run jobs or change anything")
-            assert not [process for process in served.child_processes() if process.name() == "fio"]
+            assert not served.fio_processes()
             # a presenter's keys that would write files are refused, and not offered
             assert "record" not in presenter_page.text
             await presenter_page.press("S")
@@ -309,7 +309,7 @@ async def test_a_killed_server_leaves_nothing_running(serve: Start, idle_dir: Pa
     async with open_page(served.addresses[0]) as page:
         await page.wait_for_text("randread-4k")
         for _ in range(600):
-            if any(process.name() == "fio" for process in served.child_processes()):
+            if served.fio_processes():
                 break
             await asyncio.sleep(0.1)
         below = served.child_processes()
