@@ -60,6 +60,10 @@ TRANSFER_BYTES_S = 200 << 20
 """Large requests may take longer: the time to move them at this speed."""
 NEARLY_ALWAYS = 0.8
 """While this many are in flight on average, somebody waits for one nearly all the time."""
+MOST_OF_THE_TIME = 0.7
+"""While this many are in flight on average, somebody waits for one most of the time."""
+LONG_UP_S = 3600.0
+"""Since a boot so long ago, a disk has had other loads than the present one."""
 LONG_PART = 0.03
 """If requests take at least this part of the seconds, users' shares are uncertain."""
 PERHAPS_SLOW_FACTOR = 2.0
@@ -409,13 +413,16 @@ class Situation:
         """Whether in most seconds requests that tasks wait for take as long as in a queue though
         few, or just one, are in flight, or so long that the device may be slow. Pressure does not
         show waits for libaio."""
-        few = SINGLE_DEPTH if self.kind == "flash" else NEARLY_ALWAYS
+        few = SINGLE_DEPTH if self.kind == "flash" else MOST_OF_THE_TIME
         long = self._share([
             (in_flight >= few and mean_ms >= self.slow_ms and not _rests(rates))
             or (in_flight >= SLOW_IN_FLIGHT and mean_ms >= PERHAPS_SLOW_FACTOR * self.slow_ms)
             for rates, (in_flight, _, mean_ms) in zip(self.seconds, self._waited, strict=True)
         ])  # fmt: skip
-        return long >= MOST_SECONDS and not self._takes_as_long_alone
+        # a short past may hold hardly more than this very load
+        up_s = self.use.up_s if self.use is not None else None
+        is_same = self.in_flight < SINGLE_DEPTH and up_s is not None and up_s < LONG_UP_S
+        return long >= MOST_SECONDS and (is_same or not self._takes_as_long_alone)
 
     @property
     def stalled_seconds(self) -> int:

@@ -1201,6 +1201,7 @@ def test_libaio_is_in_no_pressure_and_a_mean_that_is_long_clears_no_disk() -> No
     for ms, util, rule, depth in (
         (13.3, 77.0, "busy", 1.2), (13.3, 85.0, "busy", 1.2), (11.0, 45.0, "quiet", 0.9),
         (5.9, 90.0, "busy", 0.88),  # one program reads a mapped file, 150 times a second
+        (5.5, 80.0, "busy", 0.78),  # so does this one, in a machine with less CPU time
     ):  # fmt: skip
         one = changed(rates(int(1e3 * depth / ms), 0, ms), aqu_sz=depth, util=util)
         answer = first([one] * 5, use(), 0.0)
@@ -1208,6 +1209,8 @@ def test_libaio_is_in_no_pressure_and_a_mean_that_is_long_clears_no_disk() -> No
         assert answer.text.endswith("; that may be slow for it")
         known = use(boot_ms={"vda": 12.0}, boot_in_flight={"vda": 1.1})
         assert first([one] * 5, known, 0.0).verdict == NOTHING, "as always"
+        of_this_load = replace(known, up_s=60.0)
+        assert first([one] * 5, of_this_load, 0.0).verdict == UNKNOWN, "booted a minute ago"
         rarely = changed(rates(int(7e2 / ms), 0, ms), util=70.0)
         assert first([rarely] * 5, use(), 0.0).verdict == (UNKNOWN if ms > 10 else NOTHING)
         written = changed(replace(one, reads=0, read_ms=0, writes=one.reads, write_ms=one.read_ms))
