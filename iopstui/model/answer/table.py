@@ -27,7 +27,6 @@ from iopstui.model.answer.situation import (
     DEEP_QUEUE,
     ENOUGH_SECONDS,
     FEW_SECONDS,
-    FEW_SHARE,
     HARDLY_USED,
     MEMORY_PERCENT,
     MOST_SECONDS,
@@ -526,7 +525,7 @@ def cpus_full(s: Situation) -> Answer | None:
 
 
 def unsteady(s: Situation) -> Answer | None:
-    """Requests waited in some of the seconds. If it was half of them, for very long, and tasks
+    """Requests waited in some of the seconds. If it was a third of them, for very long, and tasks
     waited for this disk, that is no matter of a few seconds more."""
     share = max(s.queue_share, s.slow_share)
     if not s.waits_at_times:
@@ -535,8 +534,8 @@ def unsteady(s: Situation) -> Answer | None:
     samples = f" samples{length}" if length else " s"
     text = (f"{s.disk} is busy at times: I/Os waited in {count} of {len(s.seconds)}{samples}, "
             f"{words.mean(s)} over all")  # fmt: skip
-    tasks_wait = (s.waited_percent or 0.0) >= MUCH_PRESSURE and s.others_are_idle
-    if share >= FEW_SHARE and _is_very_slow(s) and tasks_wait and not s.idle_rings:
+    tasks_wait = s.has_pressure and s.others_are_idle and not s.idle_rings
+    if share > FEW_SECONDS and _is_very_slow(s) and tasks_wait:
         return Answer(
             s.disk, "unsteady", WARNING,
             f"{text}; tasks wait for I/O {s.waited_percent:.0f} % of the time", WAITS,
