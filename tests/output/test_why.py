@@ -185,6 +185,35 @@ def test_a_process_that_sleeps_in_a_ring_and_does_no_io_waits_for_no_disk() -> N
         assert process_verdict(beside(thread, pairs), NOTHING) == verdict
 
 
+def test_who_sleeps_in_a_ring_for_its_own_ios_on_a_slow_disk_waits_for_it() -> None:
+    """Of fio, which has 56 reads in flight by io_uring, the first process is asked for, too."""
+    job = replace(WAITING, pid=814, percents={EVENT: 96.0}, running=3.0, places=("io_cqring_wait",),
+                  devices=frozenset({"vdb"}))  # fmt: skip
+    first = replace(WAITING, percents={EVENT: 99.0}, running=0.0, places=("hrtimer_nanosleep",),
+                    of_children=(job,))  # fmt: skip
+    other = DiskUser(7, "dd", read_s=4e6, devices=frozenset({"vdb"}))
+    for own_s, second, found, text in (
+        (9e5, HOG, WAITS, "sleeps; its child postgres (814) waits for vdb 96 % of its time"),
+        (9e4, HOG, UNKNOWN, "sleeps; its child postgres (814) sleeps in io_uring, for a disk, a "
+         "socket or a timer: which cannot be seen"),
+        (9e5, changed(rates(400, 0, 1), aqu_sz=0.9, util=95.0), UNKNOWN, "sleeps; its child "
+         "postgres (814) sleeps in io_uring, for a disk, a socket or a timer: which cannot be "
+         "seen"),
+    ):  # fmt: skip
+        users = (DiskUser(814, "fio", read_s=own_s, devices=frozenset({"vdb"})),
+                 replace(other, read_s=1e6 - own_s))  # fmt: skip
+        use = DiskUse(5.0, 5.0, users=users, disks={"vdb": (1e6, 0.0, 20.0)},
+                      ring_waiters=(RingWaiter(814, "fio"),))  # fmt: skip
+        pairs = judge(
+            Seen(TARGET, [frame(n + 1.0, {"vdb": second}) for n in range(5)], {}, use=use)
+        )
+        waits = beside(first, pairs)
+        assert process_verdict(waits, WAITS) == found
+        sentence = Report(pairs, found, 5, waits=waits).sentences[0]
+        assert sentence.partition(" (812) ")[2].startswith(text)
+        assert process_verdict(beside(job, pairs), WAITS) == found, "asked for itself"
+
+
 def test_the_functions_shown_are_those_of_the_child_that_waits() -> None:
     child = replace(WAITING, pid=814, places=("read_events",))
     parent = replace(WAITING, percents={EVENT: 99.0}, places=("hrtimer_nanosleep",))

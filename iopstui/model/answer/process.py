@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS, Answer
-from iopstui.model.answer.situation import Situation
+from iopstui.model.answer.situation import NEARLY_ALWAYS, Situation
 from iopstui.model.answer.use import at_least
+from iopstui.model.answer.who import MAIN_SHARE
 
 DISK, SERVER, MEMORY, LOCK, CHILD, FROZEN, EVENT, UNKNOWN_WAIT = (
     "disk", "server", "memory", "lock", "child", "frozen", "event", "unknown",
@@ -131,6 +132,13 @@ class ProcessWaits:
         return most if most is not None and most.for_disk >= WAITS_PERCENT else None
 
     @property
+    def unclear_child(self) -> ProcessWaits | None:
+        """A child of which nobody can tell whether it waits for a disk, as one can of its
+        parent."""
+        enough = (one for one in self.of_children if one.looks >= MIN_LOOKS and not self.unclear)
+        return next((one for one in enough if one.unclear), None)
+
+    @property
     def for_disk_or_child(self) -> float:
         """Percent of the time that it waits for a disk, or for a child, which may."""
         return max(self.for_disk, self.percents.get(CHILD, 0.0))
@@ -191,7 +199,8 @@ def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
         return WAITS
     some = max(waits.for_disk, waits.in_unknown) >= MIN_PERCENT and of_disks == WAITS
     child = waits.percents.get(CHILD, 0.0) >= MIN_PERCENT and of_disks != NOTHING
-    return UNKNOWN if some or child or waits.unclear else NOTHING
+    unclear = waits.unclear or waits.unclear_child is not None
+    return UNKNOWN if some or child or unclear else NOTHING
 
 
 def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> ProcessWaits:
@@ -200,11 +209,25 @@ def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> Pr
     idle_rings = {ring.pid for s, _ in pairs for ring in s.idle_rings}
     if any(_may_hold_back(*pair) for pair in pairs):
         idle_rings = set()  # an I/O that it asked for long ago may be there
+    percents = dict(waits.percents)
+    if RING_PLACE in waits.places and _has_ios_that_wait(waits, pairs):
+        percents[DISK] = min(100.0, percents.get(DISK, 0.0) + percents.pop(EVENT, 0.0))
     return replace(
-        waits, io_percent=next((s.waited_percent for s, _ in pairs), None),
+        waits, percents=percents, io_percent=next((s.waited_percent for s, _ in pairs), None),
         most_for_disk=most_for_disk(pairs), busy_percent=max(busy, default=0.0),
         of_children=tuple(beside(child, pairs) for child in waits.of_children),
         in_idle_ring=(waits.of or waits.pid) in idle_rings,
+    )  # fmt: skip
+
+
+def _has_ios_that_wait(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> bool:
+    """Whether it nearly always has I/Os in flight on a disk that I/Os wait for: most are its own,
+    so what it sleeps for in io_uring is these."""
+    pid = waits.of or waits.pid
+    return any(
+        answer.verdict == WAITS and one.pid == pid and one.share >= MAIN_SHARE
+        and one.share * s.in_flight >= NEARLY_ALWAYS
+        for s, answer in pairs for one in s.shares
     )  # fmt: skip
 
 
@@ -273,7 +296,7 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
     parts = list(_parts(waits, disk))
     if waits.threads > 1 and parts:
         return f"{waits.name}, at least one of {waits.threads} threads, {', '.join(parts)}"
-    if not parts and waits.child is not None:
+    if not parts and (waits.child or waits.unclear_child):
         parts.append("sleeps")
     if not parts and waits.sleeps_unread:
         most = f"at most {waits.most_for_disk:.0f} % of its time" if waits.most_for_disk else "not"

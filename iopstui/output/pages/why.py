@@ -78,7 +78,7 @@ def _process_sentence(report: Report) -> str:
     waits = report.waits
     assert waits is not None
     text = _waits_text(report, waits)
-    child = waits.child if waits.for_disk < WAITS_PERCENT else None
+    child = waits.child or waits.unclear_child if waits.for_disk < WAITS_PERCENT else None
     if child is None:
         return text
     now = ", now" * child.in_turn
