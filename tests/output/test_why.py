@@ -56,7 +56,9 @@ def report(waits: ProcessWaits | None = None) -> Report:
     idle = {0: CpuFrame(CpuLoad(0.0, 0, 0, 0, 0, 0.0, 0), 0, 0, 0)}
     frames = [replace(frame(n + 1.0, seconds), more=more, cpus=idle) for n in range(5)]
     pairs = judge(Seen(TARGET, frames, {}, use=use))
-    return Report(pairs, pairs[0][1].verdict, 5, waits, "percentiles: only root")
+    verdict = pairs[0][1].verdict
+    verdict = verdict if waits is None else process_verdict(waits, verdict)
+    return Report(pairs, verdict, 5, waits, "percentiles: only root")
 
 
 def test_all_disks_at_fault_are_named_and_the_idle_ones_in_a_line() -> None:
@@ -240,6 +242,8 @@ def test_a_quarter_of_a_process_s_time_may_matter_where_ios_wait_for_its_disk(
         child = replace(WAITING, percents={DISK: percent_of_child})
         parent = replace(WAITING, percents={}, of_children=(child, replace(child, percents={})))
         assert process_verdict(parent, of_disks) == found
+    behind = replace(WAITING, percents={DISK: 33.0}, running=19.0, ready=47.0)
+    assert process_verdict(behind, of_disks) == of_disks, "it waits longer for a CPU"
     sleeps = replace(WAITING, percents={"event": 99.0}, running=0.0)
     assert process_verdict(sleeps, of_disks) == UNKNOWN, "where it sleeps cannot be read"
     bounded = replace(sleeps, most_for_disk=12.0)

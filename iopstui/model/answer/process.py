@@ -192,11 +192,13 @@ class ProcessWaits:
 def process_verdict(waits: ProcessWaits, of_disks: str) -> str:
     """The verdict on a process; ``of_disks`` is that on the disks that it may wait for. It is
     unknown if the process waits for a disk (or in state D) for a small part of its time while
-    others wait there, or for a child part of the time, unless nothing waits there."""
+    others wait there, or for a child part of the time, unless nothing waits there. Who waits longer
+    for a CPU than for a disk waits for the CPU, unless I/Os wait for the disk."""
     if not waits.state:
         return UNKNOWN
     if waits.for_disk >= WAITS_PERCENT or waits.child is not None:
-        return WAITS
+        waiting = waits if waits.for_disk >= WAITS_PERCENT else waits.child or waits
+        return WAITS if (waiting.ready or 0.0) <= waiting.for_disk else of_disks
     some = max(waits.for_disk, waits.in_unknown) >= MIN_PERCENT and of_disks == WAITS
     child = waits.percents.get(CHILD, 0.0) >= MIN_PERCENT and of_disks != NOTHING
     unclear = waits.unclear or waits.unclear_child is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iopstui.format import first_of
-from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, WARNING, Answer
+from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, WAITS, WARNING, Answer
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
 from iopstui.model.answer.judge import Pair
 from iopstui.model.answer.process import (
@@ -43,7 +43,8 @@ class Report:
         ones."""
         sentences = []
         if self.waits is not None:
-            sentences.append(f"{SIGNS[_state(self.waits)]} {_process_sentence(self)}")
+            sign = SIGNS[WARNING if self.verdict == WAITS else GOOD]
+            sentences.append(f"{sign} {_process_sentence(self)}")
         faults = [pair for pair in self.pairs if pair[1].state != GOOD]
         quiet = [pair for pair in self.pairs if pair[1].state == GOOD]
         idle = [pair for pair in quiet if pair[1].rule == "quiet" and not pair[0].ios_s]
@@ -64,10 +65,6 @@ def without_disk(target: Target) -> Report:
         NOTHING if in_memory else UNKNOWN,
     )  # fmt: skip
     return Report([(Situation(target.path, (), ()), answer)], answer.verdict, 0)
-
-
-def _state(waits: ProcessWaits) -> str:
-    return WARNING if waits.for_disk >= WAITS_PERCENT or waits.child else GOOD
 
 
 def _names(pairs: Sequence[Pair], most: int = 6) -> str:
