@@ -80,6 +80,7 @@ SPECIFIC = ("io-errors", "kernel-errors", "scsi-errors", "media-errors", "paths"
 NO_WAIT = ("iostats", "hot", "media-errors", "scsi-errors", "kernel-errors")
 """Those of them that need not delay any I/O: a failed command may be a monitoring program's."""
 MAY_BE_SLOW = "; that may be slow for it"
+MORE_BLOCKED = "; more programs than that are blocked: {}"
 OR_ANOTHER = ", for this disk or another"
 SLOW_MEMBER = "slow-member"
 ONE_AT_A_TIME = 0.85, 1.1
@@ -626,7 +627,7 @@ def busy(s: Situation) -> Answer | None:
         queue = f", none for {100 - s.busy:.0f} % of the time"
     others, end = _more_than_in_flight(s), ""
     if others:
-        end = f"; more programs than that are blocked: {words.names_text(s.blocked)}"
+        end = MORE_BLOCKED.format(words.names_text(s.blocked))
     elif s.may_be_slow and s.may_have_pressure:
         end = f"; tasks wait for I/O {s.waited_percent:.0f} % of the time"
     elif s.may_be_slow:
@@ -668,6 +669,8 @@ def quiet(s: Situation) -> Answer:
         _more_than_in_flight(s) or (not s.ios_s and (of_disks or _waits_in_block_layer(s)))
     )
     text = words.quiet_text(s)
+    if stuck and text.endswith("in flight)"):
+        text += MORE_BLOCKED.format(words.names_text(s.blocked)) if s.blocked else ""
     if s.may_be_slow:
         text, stuck = f"{text.partition(';')[0]}{MAY_BE_SLOW}", True
     return Answer(s.disk, "quiet", GOOD, text, UNKNOWN if stuck else NOTHING, who)

@@ -52,8 +52,10 @@ class DiskUser:
 
     @property
     def name(self) -> str:
-        """ "fio --name=hog (965)", "bash (812) with its children"."""
-        return f"{self.command or self.comm} ({self.pid}){WITH_CHILDREN * self.children}"
+        """ "fio --name=hog (965)", "bash (812) with its children", "fio (965, container docker
+        8c1d2f0a9b7e)". A unit is not named: most have the name of their program."""
+        where = f", {self.group}" if " " in self.group else ""
+        return f"{self.command or self.comm} ({self.pid}{where}){WITH_CHILDREN * self.children}"
 
 
 @dataclass(frozen=True, slots=True)
