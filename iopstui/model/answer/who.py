@@ -191,7 +191,8 @@ def _with_bonus(one: Share) -> float:
 
 
 def programs(found: Sequence[Share]) -> list[Share]:
-    """Several processes of one program as one: it may start a new one for each file."""
+    """Several processes of one program as one: it may start a new one for each file. One that does
+    half of the I/O, with another command than the others, stands alone."""
     by_comm: dict[str, list[Share]] = {}
     for one in found:
         by_comm.setdefault(one.comm, []).append(one)
@@ -199,9 +200,15 @@ def programs(found: Sequence[Share]) -> list[Share]:
         Share(f"{comm} ({len(ones)} processes){_with_children(ones)}",
               sum(one.share for one in ones), sum(one.bytes_s for one in ones), comm=comm,
               at_least=any(one.at_least for one in ones))
-        for comm, ones in by_comm.items() if len(ones) > 1
+        for comm, ones in by_comm.items() if len(ones) > 1 and not _stands_alone(ones)
     ]  # fmt: skip
     return sorted(several, key=lambda one: -one.share)
+
+
+def _stands_alone(ones: Sequence[Share]) -> bool:
+    first, *others = ones
+    commands = {one.name.rpartition(" (")[0] for one in others}
+    return first.share >= MAIN_SHARE and first.name.rpartition(" (")[0] not in commands
 
 
 def _with_children(ones: Sequence[Share]) -> str:

@@ -83,6 +83,16 @@ def test_a_program_of_several_processes_is_named_where_none_does_most(
     assert ("children" in text) is bool(said)
 
 
+def test_a_process_with_a_command_of_its_own_that_does_half_stands_alone() -> None:
+    """A batch job beside a web server, both of them fio."""
+    both = ((9, "batch", 61.0), (10, "web", 39.0))
+    users = tuple(DiskUser(pid, "fio", f"fio --name={name}", read_s=rate,
+                           devices=frozenset({"vda"})) for pid, name, rate in both)  # fmt: skip
+    use = DiskUse(5.0, 1.0, users, disks={"vda": (100.0, 0.0, 1.0)})
+    found = shares("vda", {"vda"}, use)
+    assert who_text(found, None, "vda") == "fio --name=batch (9) does 61 % of its bytes"
+
+
 def test_a_changed_option_says_what_it_changed() -> None:
     before = RunRow(1, "job", "", None, "stopped", 20.0, 2300.0, p99_ns=5e5)
     now = RunRow(2, "job", "", ("iodepth 1 → 32",), seconds=None)
