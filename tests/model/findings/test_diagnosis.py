@@ -89,7 +89,7 @@ def background(before: float, own: float, count: int = 5) -> Finding | None:
 def test_background_io_is_told_with_its_rates() -> None:
     found = fired(background(500, 1000))
     assert "500 r/s and 500 w/s" in found.text
-    assert found.key == "u" and "iotop" in found.advice
+    assert found.key == "u" and "iopstui why" in found.advice
 
 
 def test_little_background_or_too_few_quiet_seconds_are_none() -> None:
