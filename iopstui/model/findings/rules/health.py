@@ -28,6 +28,8 @@ IO_WAIT_PERCENT = 20.0
 # a link may be the limit once half of its bandwidth is used
 LINK_USE_SHARE = 0.5
 RECENT_S = 30.0
+FIRST_S = 2.0
+"""The session itself has read the counters first by then."""
 LOG_WIDTH = 72
 RECENT_ERROR_S = 600.0
 """A superblock keeps its errors until it is checked; old ones say nothing about these seconds."""
@@ -82,6 +84,12 @@ def _link_bytes_s(link: Link) -> float:
     return link.speed * 1e9 / 8 * coding * link.width
 
 
+def _since_start(evidence: Evidence) -> str:
+    """From when on errors are counted: the run's begin; without a run, the session's."""
+    began_s = evidence.start_conditions.t
+    return f"since {units.clock(began_s)}" if began_s >= FIRST_S else "since the start"
+
+
 def scsi_errors(evidence: Evidence) -> Finding | None:
     """Commands that a SCSI disk answered with an error, or not at all, since the run began."""
     for name, state in evidence.conditions.devices.items():
@@ -97,9 +105,8 @@ def scsi_errors(evidence: Evidence) -> Finding | None:
                 counts.append(f"{timeouts}{what} timed out (iotmo_cnt)")
             return Finding(
                 "scsi-errors",
-                f"{name}: {' and '.join(counts)} since "
-                f"{units.clock(evidence.start_conditions.t)}; "
-                "retries and error handling count as latency",
+                f"{name}: {' and '.join(counts)} {_since_start(evidence)}; retries and error "
+                "handling count as latency",
                 advise("log"),
                 disk=name,
             )
@@ -118,9 +125,8 @@ def logged_errors(evidence: Evidence) -> Finding | None:
             continue
         return Finding(
             "kernel-errors",
-            f"the kernel logged {units.counted(count, 'error')} of {name} since "
-            f"{units.clock(evidence.start_conditions.t)}, the last one: "
-            f"{units.cut(errors.last, LOG_WIDTH)}",
+            f"the kernel logged {units.counted(count, 'error')} of {name} "
+            f"{_since_start(evidence)}, the last one: {units.cut(errors.last, LOG_WIDTH)}",
             advise("log"),
             disk=known[name],
         )
@@ -154,8 +160,8 @@ def nvme_errors(evidence: Evidence) -> Finding | None:
         if parts:
             return Finding(
                 "nvme-errors",
-                f"{'; '.join(parts)} since {units.clock(evidence.start_conditions.t)} (the "
-                "kernel's diag counters): retries and recovery count as latency",
+                f"{'; '.join(parts)} {_since_start(evidence)} (the kernel's diag counters): "
+                "retries and recovery count as latency",
                 advise("log"),
                 disk=name,
             )
