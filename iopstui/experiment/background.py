@@ -71,9 +71,9 @@ class BackgroundExperiments:
     def start(
         self, ready: PreparedExperiment, sink: Sink, t: float, anew: bool = False
     ) -> RunningExperiment:
-        """Run it in its own thread. ``sink`` gets the experiment's events there; hand the session's
-        events to ``RunningExperiment.feed``. ``t`` is the session's time; ``anew`` discards the
-        saved results of an interrupted run."""
+        """Run the experiment in its own thread. ``sink`` gets the experiment's events there; hand
+        the session's events to ``RunningExperiment.feed``. ``t`` is the session's time; ``anew``
+        discards the saved results of an interrupted run."""
         if ready.progress is not None and (anew or ready.progress.changed):
             ready.progress.remove()
         setup = ready.setup.resumed(ready.progress)

@@ -22,7 +22,7 @@ from iopstui.model.fio.jobfile import Section
 
 def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
     """The sections of a job as they will run: with overrides, and variables expanded.
-    UsageError."""
+    Raises UsageError."""
     text = jobfile.with_overrides(read_job(find_job(job)), overrides)
     return tuple(
         Section(

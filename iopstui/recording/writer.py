@@ -95,7 +95,7 @@ class Recorder:
             self.problem = f"{self.path} cannot be written fast enough"
 
     def finished(self, within_s: float) -> bool:
-        """Wait until it has ended by itself; False if it is still writing."""
+        """Wait until the writer has ended by itself; False if it is still writing."""
         if self._thread is not None:
             self._thread.join(within_s)
         return self._thread is None or not self._thread.is_alive()

@@ -12,7 +12,7 @@ from iopstui.safety import journal
 
 
 def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
-    """Undo them; return (actions done, actions failed), in words."""
+    """Undo what crashed sessions left; return (actions done, actions failed), in words."""
     completed, failed = _undo_noted(roots) if journal.has_notes() else ([], [])
     for directory in abandoned_directories():
         # job files and fio's output, in memory: not worth a message
@@ -42,7 +42,7 @@ def _undo_noted(roots: Roots) -> tuple[list[str], list[str]]:
 
 
 def clean_up_and_report(report: Callable[[str], None], roots: Roots) -> None:
-    """Undo them; ``report`` prints one sentence for each success and failure."""
+    """The same, with one sentence to ``report`` for each success and failure."""
     for lines in clean_up(roots):
         for line in lines:
             report(f"left by a crash: {line}")

@@ -47,7 +47,7 @@ def write_current(path: Path, value: str) -> None:
 
 
 def set_value(path: Path, value: str) -> None:
-    """Write it, and make the kernel apply ``nr_requests`` again. Raises OSError. Without a
+    """Write the value, and make the kernel apply ``nr_requests`` again. Raises OSError. Without a
     scheduler ``nr_requests`` is the number of the driver's tags. When a scheduler is removed, the
     kernel reports all of them but keeps using the smaller number set before, and ignores a write of
     the value that it already reports."""

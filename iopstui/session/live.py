@@ -212,7 +212,7 @@ class LiveSession:
         self._to_runs(lambda runs: runs.stop(hard))
 
     def _to_runs(self, call: Callable[[Runs], None]) -> None:
-        """Call it in the session's thread, if any job has been run so far."""
+        """Make the call in the session's thread, if any job has been run so far."""
         if self._runs is not None:
             call(self._runs)
 
@@ -440,8 +440,8 @@ class LiveSession:
             runs.end_steady()
 
     def _try(self, call: Callable[[], object]) -> None:
-        """Call it, and report any exception instead of raising it, so that the following steps are
-        done."""
+        """Make the call, and report any exception instead of raising it, so that the following
+        steps are done."""
         try:
             call()
         except Exception as error:

@@ -50,7 +50,7 @@ class TunableChanges:
                 self.change(name, value)
 
     def reapply(self, settings: Sequence[tuple[str, str]]) -> None:
-        """Set them again after an experiment; a refusal becomes a Notice."""
+        """Set the tunables again after an experiment; a refusal becomes a Notice."""
         for setting in settings:
             try:
                 self.apply([setting])

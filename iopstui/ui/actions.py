@@ -79,7 +79,7 @@ class Action:
 
     @property
     def quiet(self) -> bool:
-        """True if it disturbs neither a lesson nor an experiment."""
+        """True if the action disturbs neither a lesson nor an experiment."""
         return not self.disturbs
 
     @property
@@ -167,7 +167,7 @@ class Actions:
         entry = self.by_id.get(action)
         if entry is None:
             return False
-        # if it does not apply, its key may be another action's
+        # the key of an action that does not apply may be another action's
         if not entry[0].applies(entry[1]):
             return False
         scope = entry[0].scope

@@ -118,7 +118,7 @@ class IopstuiApp(KeysInOrder):
         # the filter of NO_COLOR is chosen here, before there is a theme
         no_color = True if "NO_COLOR" in os.environ else None
         self._in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))
-        # rules whose findings the terminal was told of
+        # rules whose findings were passed to the terminal
         self._notified: set[str] = set()
         super().__init__(driver_class=_driver_class(), ansi_color=no_color)
         use_terminfo(self)

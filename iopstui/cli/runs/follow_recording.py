@@ -22,7 +22,7 @@ COMMAND_WITHOUT_SCREEN = "iopstui replay FILE --follow --format table|jsonl|csv"
 
 
 def follow_recording(arguments: argparse.Namespace) -> int:
-    """Play it on the screen, or write it as data, while it grows. Returns the exit code."""
+    """Play a growing recording on the screen, or write it as data. Returns the exit code."""
     if arguments.file != STDIN:
         path = recording_path(arguments.file)
         if is_fleet(path):

@@ -61,7 +61,7 @@ class FitSetup:
 
 
 def split_words(words: Sequence[str], programs: Programs) -> tuple[str, tuple[Program, ...]]:
-    """The directory (default: the current one) and the programs. UsageError."""
+    """The directory (default: the current one) and the programs. Raises UsageError."""
     first, rest = (words[0], words[1:]) if words else ("", ())
     if not first or programs.find(first) is not None:
         return ".", programs.choose(words)

@@ -234,7 +234,7 @@ class FleetController:
         self._step = 0
 
     def _sweep_event(self, event: SweepEvent) -> None:
-        """Pass it on with the time of this session."""
+        """Pass the event on with the time of this session."""
         if isinstance(event, ExperimentStarted):
             self.sweeping, self._codes = self.runs.live, []
         elif isinstance(event, ExperimentFinished):

@@ -456,11 +456,11 @@ class Fleet:
                 "longer: --connect-timeout 1h",
             )
         if member.comparing_s > CLOCK_TIMEOUT_S:
-            # it answers, but without a time: we would wait for it forever
+            # a host that answers without a time would keep us waiting forever
             member.stop()
             member.give_up(f"its clock could not be compared within {CLOCK_TIMEOUT_S:g} s")
         if member.state == ARMED and (member.since_start_signal_s or 0.0) > START_TIMEOUT_S:
-            # it answers, so we would wait for it forever
+            # a host that answers is never late, so it would keep us waiting forever
             member.stop()
             member.give_up(f"it did not start within {START_TIMEOUT_S:g} s of the start signal")
         if member.state == OVER and member.error:

@@ -76,7 +76,7 @@ class LimitSetup:
 
     @property
     def uses_scratch(self) -> bool:
-        """Whether it uses scratch files of its own."""
+        """Whether the search uses scratch files of its own."""
         return self.job_target is not None and self.job_target.kind == kinds.DIRECTORY
 
     def closed_loop(self, seconds: float) -> RunRequest:

@@ -208,7 +208,7 @@ class _Collector:
         if point is None:
             return None
         mean, low, high = rate_interval(self._rates)
-        # the meter weights by time; the interval of whole seconds is moved to the same mean
+        # the meter's mean is weighted by time, the interval's is not: centre the interval on it
         shift = point.iops - mean
         latency = self._latency(point.latency_ns)
         return Measurement(

@@ -70,7 +70,7 @@ class PromiseSetup:
 
     @property
     def uses_scratch(self) -> bool:
-        """Whether it uses a scratch file of its own."""
+        """Whether the test uses a scratch file of its own."""
         return self.job_target.kind == kinds.DIRECTORY
 
     def request(

@@ -73,7 +73,7 @@ class ScreenProcess:
         return not (head[:1] == b"M" and json.loads(payload).get("type") == "exit")
 
     def attach(self, page: Page, size: tuple[int, int]) -> None:
-        """Show it on this page, which has this size, from now on, and on no other."""
+        """Show the screen on this page, which has this size, from now on, and on no other."""
         if self._page is not None:
             self._page.drop()
         self._page = page

@@ -165,7 +165,7 @@ class _Presenter:
 
     @classmethod
     async def start(cls, command_line: Sequence[str]) -> _Presenter:
-        """Start it; messages before its screen begins go to standard error."""
+        """Start the screen; messages before it appears go to standard error."""
         (keys, input_), (output, screen_out) = os.pipe(), os.pipe()
         environment = {
             **os.environ, **screen_environment(*FIRST_SIZE),
@@ -187,7 +187,7 @@ class _Presenter:
         await self._process.wait()
 
     async def end(self) -> int:
-        """End it: it stops fio and undoes its changes. Returns its exit code."""
+        """End the screen: it stops fio and undoes its changes. Returns its exit code."""
         # a packet alone is not enough: during its start it does not read any
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()

@@ -104,7 +104,7 @@ class ViewerHost:
             self._socket.send(json.dumps({"kill": pid}).encode())
 
     def close(self) -> None:
-        """End it; its viewers end with it (``die_with_parent``)."""
+        """End the process; its viewers end with it (``die_with_parent``)."""
         self._socket.close()
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)

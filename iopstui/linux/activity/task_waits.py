@@ -96,7 +96,7 @@ class TaskWaits:
         self._devices |= (reading | writing).difference(ELSEWHERE)
 
     def look(self) -> None:
-        """Look at it and at its children once."""
+        """Look at the process and at its children once."""
         for child in self._children:
             child.look()
         if self._in_turn is not None:

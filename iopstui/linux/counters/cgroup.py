@@ -143,7 +143,7 @@ class CgroupReader:
 
     @property
     def why_not(self) -> str:
-        """Why nothing is counted by cgroup, in words; "" if it is."""
+        """Why I/O is not counted by cgroup, in words; "" if it is."""
         if self._top is None:
             why = "cgroup version 2 with the io controller is not mounted"
             return f"{why} (limits of version 1 are looked at)" if self._has_version_1 else why

@@ -14,7 +14,7 @@ from iopstui.linux.roots import Roots
 
 MAP_CREATE, PROG_LOAD = 0, 5
 RAW_TRACEPOINT_OPEN, ENABLE_STATS = 17, 32
-# its number on this machine (syscalls(2)); nothing is done if unknown
+# number of the bpf system call by machine; nothing is done on other machines
 NUMBERS = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "loongarch64": 280, "s390x": 351,
            "ppc64le": 361, "armv7l": 386, "i686": 357}  # fmt: skip
 _ATTR_BYTES = 128
@@ -46,13 +46,13 @@ def call(command: int, attr: bytes) -> int:
 
 def new_value_map(size: int, name: str) -> int:
     """A descriptor of a new map of one value of ``size`` bytes, all 0, that can be mapped into
-    memory. OSError."""
+    memory. Raises OSError."""
     flags = _MMAPABLE
     return _create(MAP_CREATE, _CREATE.pack(_ARRAY, 4, size, 1, flags, 0, 0, name.encode()))
 
 
 def new_hash_map(value_bytes: int, keys: int, name: str) -> int:
-    """A descriptor of a new map of ``keys`` keys of 8 bytes. OSError."""
+    """A descriptor of a new map of ``keys`` keys of 8 bytes. Raises OSError."""
     return _create(MAP_CREATE, _CREATE.pack(_HASH, 8, value_bytes, keys, 0, 0, 0, name.encode()))
 
 
@@ -69,7 +69,8 @@ def load_program(code: bytes, tracepoint: int, name: str) -> int:
 
 
 def attach_program(fd: int) -> int:
-    """A descriptor; while it is open, the program ``fd`` runs at its tracepoint. OSError."""
+    """A descriptor; while it is open, the program ``fd`` runs at its tracepoint. Raises
+    OSError."""
     return _create(RAW_TRACEPOINT_OPEN, struct.pack("=QI", 0, fd))
 
 

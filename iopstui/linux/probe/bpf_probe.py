@@ -131,13 +131,13 @@ class BpfProbe:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What it counts."""
+        """What the probe counts."""
         more = {WAY: self._slowest, SIZES: self._slowest, MATRIX: self._matrix,
                 PROCESSES: self._tasks}  # fmt: skip
         return (LATENCY, *(part for part, reader in more.items() if reader is not None))
 
     def problem(self) -> str:
-        """Why its figures must not be used; "" if there is no known reason."""
+        """Why the probe's figures must not be used; "" if there is no known reason."""
         return self._problem
 
     def close(self) -> None:
@@ -343,7 +343,7 @@ class BpfProbe:
             if requests < ENOUGH_REQUESTS:
                 continue
             del self._unverified[region]
-            # requests that it saw; writes are excluded if there was a flush
+            # requests that the probe saw; writes are excluded if there was a flush
             seen = missed + sum(sum(bins.values()) for bins in sample.device[region.name].values())
             too_few = counted + missed < MIN_SEEN_SHARE * requests
             if too_few or missed > (1 - MIN_SEEN_SHARE) * seen:

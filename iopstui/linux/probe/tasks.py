@@ -26,7 +26,7 @@ PLACES = 4
 MAX_TASKS = 64
 MAX_BANKS = 4
 BANK_ROWS = 128
-# a row: bins of 4 bytes for each direction, then whose it is, bytes, and its first thread
+# a row: bins of 4 bytes for each direction, then its process and cgroup, bytes, and first thread
 # fio's bins in one of these: 12 % wide
 _MERGED_BITS = 3
 _KIND_BYTES = 1 << 10

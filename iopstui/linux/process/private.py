@@ -80,7 +80,7 @@ def write_text(private: Path, name: str, text: str) -> Path:
 
 
 def create(private: Path, name: str) -> int:
-    """A descriptor of the new, empty file ``name``, to read and write. OSError."""
+    """A descriptor of the new, empty file ``name``, to read and write. Raises OSError."""
     with _open_directory(private) as directory:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=directory)
@@ -225,7 +225,7 @@ def _make_directory(place: str) -> Path:
 
 
 def _descriptor(path: Path) -> int:
-    """Open a directory that is no link, is ours, and that nobody else may enter. OSError."""
+    """Open a directory of ours that is no link and that nobody else may enter. Raises OSError."""
     fd = os.open(path, _DIRECTORY)
     info = os.fstat(fd)
     if info.st_uid != os.geteuid() or info.st_mode & 0o077:

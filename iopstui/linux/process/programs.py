@@ -32,7 +32,7 @@ def _is_program(path: str) -> bool:
 
 def new_directory(place: Path | str, prefix: str) -> Path:
     """A new directory that only this user can enter, named ``prefix`` and eight unpredictable
-    characters, like ``tempfile.mkdtemp``. OSError."""
+    characters, like ``tempfile.mkdtemp``. Raises OSError."""
     for attempt in range(_ATTEMPTS):
         path = os.path.join(os.path.abspath(place), random_name(prefix))
         try:

@@ -185,7 +185,7 @@ class ProcessWaits:
 
     @property
     def sleeps_unread(self) -> bool:
-        """Whether it sleeps, and only its user or root can read what for."""
+        """Whether the process sleeps, and only its user or root can read what for."""
         return not self.places and self.percents.get(EVENT, 0.0) >= MIN_PERCENT
 
 
@@ -223,8 +223,8 @@ def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> Pr
 
 
 def _has_ios_that_wait(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> bool:
-    """Whether it nearly always has I/Os in flight on a disk that I/Os wait for: most are its own,
-    so what it sleeps for in io_uring is these."""
+    """Whether the process nearly always has I/Os in flight on a disk that I/Os wait for: it does
+    most of that disk's I/O, so these are the I/Os it sleeps for in io_uring."""
     pid = waits.of or waits.pid
     return any(
         answer.verdict == WAITS and one.pid == pid and one.share >= MAIN_SHARE

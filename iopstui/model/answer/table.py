@@ -268,7 +268,7 @@ def ended(s: Situation) -> Answer | None:
     rest = s.seconds[count:]
     if len(rest) < ENDED_SECONDS or not count:
         return None
-    # its own pressure: over all seconds, waits of the first ones are hardly any
+    # the pressure of those seconds alone: over all seconds, their waits are hardly any
     before = replace(s, frames=s.frames[: len(s.frames) - len(rest)], machine_facts=None)
     if before.in_flight < IN_USE:
         return None

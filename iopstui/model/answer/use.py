@@ -61,7 +61,7 @@ class DiskUser:
 @dataclass(frozen=True, slots=True)
 class BlockedTask:
     """A task in state D; ``place`` is the kernel function it waits in ("": not readable).
-    ``share``: of several readings, at least this part of the time."""
+    ``share``: the part of several readings (0..1) in which it was found blocked, at least."""
 
     pid: int
     comm: str

@@ -285,7 +285,7 @@ class Role:
 
     @property
     def is_journal(self) -> bool:
-        """Whether it commits the journal of a file system."""
+        """Whether the thread commits the journal of a file system."""
         return self.sentence == _JOURNAL
 
     def text(self, devices: Mapping[str, BlockDevice]) -> str:

@@ -170,8 +170,8 @@ class Figure:
         return self.column(**{"form": form, "style": style, **different})
 
     def growths(self, value: float | None, row: Mapping[str, float | None]) -> float | None:
-        """The part that gives this value (in ``unit``) with the whole of ``row``: the reverse
-        computation, for rows from other machines."""
+        """The growth behind ``value`` (in ``unit``): ``value`` times the whole, which ``row`` has.
+        For rows from other machines."""
         if not self.whole or value is None:
             return value
         whole = row.get(self.whole)

@@ -52,7 +52,7 @@ class ActiveFindings:
         self._active: dict[str, _ActiveFinding] = {}
 
     def note_reported(self, finding: Finding, t: float) -> None:
-        """Note that it was reported at second ``t``, for the first time or again."""
+        """Note that the finding was reported at second ``t``, for the first time or again."""
         active = self._active.get(finding.rule)
         if active is not None:
             active.finding = finding

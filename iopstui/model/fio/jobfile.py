@@ -411,5 +411,5 @@ def ends_others(options: Options) -> bool:
 
 
 def makes_files(options: Options) -> bool:
-    """True if it creates files although fio treats it as a job that only reads."""
+    """True if the job creates files although fio treats it as one that only reads."""
     return any(name == "ioengine" and value in _MAKES_FILES for name, value in options)

@@ -145,7 +145,7 @@ class Frame:
 
     @property
     def holds(self) -> bool:
-        """Whether its rates are those of the job in the whole interval."""
+        """Whether the row's rates are those of the job in the whole interval."""
         return not self.flags & _UNSURE
 
     @property

@@ -9,7 +9,7 @@ from iopstui import format as units
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame
 
-# largest difference of the counts of requests and fio's I/Os if both are the same I/Os
+# requests and fio's I/Os count as the same I/Os if their counts differ by no more than this share
 TOLERANCE = 0.05
 MAX_GROUPS = 16
 

@@ -79,7 +79,7 @@ class Stack:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """All its devices, each after those above it."""
+        """All devices of the stack, each after those above it."""
         return (*(name for name in self.tops if name not in self.lower), *self.lower)
 
 

@@ -39,7 +39,7 @@ class SessionProbe:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What it counts (model/metrics/probe.py); nothing while it is off."""
+        """What the probe counts (model/metrics/probe.py); nothing while it is off."""
         return self._probe.parts if self._probe is not None else ()
 
     def switch(self, on: bool) -> None:

@@ -52,7 +52,7 @@ class Controller(Protocol):
         """fio options changed in it."""
 
     def start(self, sink: Callable[[Event], None]) -> None:
-        """Starts its thread; ``sink`` is called from that thread for every event."""
+        """Start the session's thread, which calls ``sink`` for every event."""
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
         """Run a shipped job or a job file in place of a running one; ``mark`` is put on every chart

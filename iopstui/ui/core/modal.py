@@ -140,14 +140,14 @@ class Modal(ModalScreen[Result]):
         raise NotImplementedError
 
     def with_tabs(self, tabs: PageTabs) -> Modal[Result]:
-        """Make it one of several pages. Call before it is pushed."""
+        """Make the dialog one of several pages. Call before it is pushed."""
         self.tabs = tabs
         self.keys.first_hints = (("Tab", "Next page", "screen.tab(1)"),)
         self.show_hints()
         return self
 
     def show_hints(self, note: str = "", clears: bool = False) -> None:
-        """Show its keys, with a ``note`` in front. ``clears``: Esc clears what was typed first."""
+        """Show the dialog's keys after ``note``. ``clears``: Esc clears what was typed first."""
         clear = (CLOSE_HINT[0], "Clear", "")
         hints = (clear if clears and hint[0] == clear[0] else hint for hint in self._hints)
         self.keys.show(tuple(hints), note)

@@ -216,7 +216,7 @@ def _is_of_ended_run(entry: FindingEntry, state: LiveState) -> bool:
 
 
 def _period_text(entry: FindingEntry, state: LiveState) -> str:
-    """Since when it holds; of a run that has ended the seconds that its figures are about."""
+    """Since when the finding holds; after the run's end, the seconds that its figures are about."""
     if entry.finding.since is None or _is_of_ended_run(entry, state):
         return period_text(entry.finding)
     return f"since {f.clock(entry.first)}"

@@ -38,7 +38,7 @@ class Lines:
         self._on_move, self._refresh = moved, refresh
 
     def place(self, box: Box) -> None:
-        """Move it, after a resize or a change of tab."""
+        """Move the widget, after a resize or a change of tab."""
         if self._placed and box == self.box:
             return
         self._placed = True

@@ -248,7 +248,7 @@ class ViewKeys(Part):
 
     @property
     def experimenting(self) -> bool:
-        """Whether a sweep or a comparison runs, which the same key stops."""
+        """Whether a sweep or a comparison runs."""
         experiment = self.port.state.experiment
         return experiment is not None and experiment.active
 

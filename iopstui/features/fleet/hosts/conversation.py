@@ -125,7 +125,7 @@ CAPABILITIES = (HEARTBEAT, SUMS)
 
 
 def is_order(row: Row) -> bool:
-    """Whether it has the form of an order (unknown orders are ignored later)."""
+    """Whether the object has the form of an order (unknown orders are ignored later)."""
     op = row.get("op")
     if op == "begin":
         return _is_begin_order(row)
@@ -170,7 +170,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_word(value: object) -> bool:
-    """Whether it can be a program's argument or a file's name."""
+    """Whether the text can be a program's argument or a file's name."""
     return _is_text(value) and "\0" not in str(value)
 
 

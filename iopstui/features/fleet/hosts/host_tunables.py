@@ -96,8 +96,8 @@ class HostTunableResult:
 
     @property
     def text(self) -> str:
-        """Where it was changed, and where and why not; if there are many hosts, only the first are
-        named."""
+        """The hosts on which the tunable was changed, and those where it was not, with the reason;
+        of many hosts only the first are named."""
         hosts, parts = self.hosts, []
         if hosts:
             parts.append(f"{self.name} is {self._new_values} on {counted(len(hosts), 'host')}: "
@@ -324,7 +324,7 @@ def are_settings(value: object) -> bool:
 
 
 def is_setting(name: object, value: object) -> bool:
-    """Whether it can be set at once: it is a tunable of a disk's queue, with a valid value."""
+    """Whether the setting can be made at once: a tunable of a disk's queue with a valid value."""
     if not isinstance(name, str) or not isinstance(value, str) or "/" in name or "\0" in value:
         return False
     try:

@@ -85,7 +85,7 @@ class Member:
 
     @property
     def since_start_signal_s(self) -> float | None:
-        """Seconds since its start time; ``None``: it has no start order."""
+        """Seconds since the host's start time; ``None``: it has no start order."""
         return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
 
     def send_order(self, order: Object) -> None:
@@ -111,13 +111,13 @@ class Member:
 
     @property
     def comparing_s(self) -> float:
-        """How long its clock has been compared (s); 0 if it is not being compared."""
+        """How long the host's clock has been compared (s); 0 if it is not being compared."""
         if self.is_compared or self.state not in (GREETED, ARMED):
             return 0.0
         return (time.monotonic_ns() - self._compare_start_ns) / 1e9
 
     def compare_clock(self) -> None:
-        """Ask for its time again, several times, because the known offset is old."""
+        """Ask the host for its time again, several times, because the known offset is old."""
         self._compare_start_ns = time.monotonic_ns()
         self._expected_answers = self.offset.answers + START_CLOCK_ANSWERS
         self.ask_time()
@@ -236,7 +236,7 @@ class Member:
             self._count_invalid_lines(MAX_INVALID_LINES)
 
     def search_marks(self, names: Sequence[str]) -> None:
-        """Ask it which of these scratch directories are beside its own: ``seen_marks``."""
+        """Ask the host which of these scratch directories are beside its own (``seen_marks``)."""
         self.send_order({"op": "look", "names": [*names]})
 
     def _take_seen_marks(self, row: Object) -> None:
@@ -281,7 +281,7 @@ class Member:
         self.state = OVER
 
     def start(self, at_ns: int) -> None:
-        """Start it at this instant of our CLOCK_MONOTONIC."""
+        """Order the host to start at this instant of our CLOCK_MONOTONIC."""
         self._start_ns = at_ns
         self.send_order({
             "op": "go", "at_ns": at_ns + self.offset.mono_ns,
@@ -290,8 +290,8 @@ class Member:
         })  # fmt: skip
 
     def stop(self, completed: bool = False) -> None:
-        """Tell it to stop; it restores everything by itself. ``completed``: its job counts as
-        done."""
+        """Order the host to stop; it restores everything itself. ``completed``: its job counts
+        as done."""
         self.send_order({"op": "stop", **({"completed": True} if completed else {})})
 
     def give_up(self, reason: str, hint: str = "") -> None:
@@ -428,14 +428,14 @@ class Link:
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def kill(self) -> None:
-        """Tell it to end; its children notice by their closed pipes. ``close`` kills it if it does
-        not end."""
+        """Ask the launcher to end; its children notice that their pipes are closed. ``close``
+        kills a launcher that does not end."""
         self.hang_up()
         with contextlib.suppress(OSError):
             self.process.terminate()
 
     def close(self) -> int:
-        """Wait for its end (which was seen or forced) and return its exit code."""
+        """Wait for the launcher's end (seen or forced) and return its exit code."""
         self.hang_up()
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:

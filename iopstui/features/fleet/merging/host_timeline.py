@@ -213,7 +213,7 @@ class HostTimeline:
             self.first = math.floor(wall_ms / 1000 / self._interval_s + 0.5)
 
     def end(self) -> list[HostInterval]:
-        """End its run; return the seconds that this completes."""
+        """End the host's run; return the seconds that this completes."""
         self.has_ended = True
         return self.flush()
 
@@ -227,8 +227,8 @@ class HostTimeline:
 
     @property
     def run_s(self) -> float:
-        """How long it measured (s): fio's own run time if the frames have all of its I/Os, because
-        frame lengths are wrong if the wall clock was set."""
+        """How long the host measured (s): fio's own run time if the frames have all of its I/Os,
+        because frame lengths are wrong if the wall clock was set."""
         return (self.io_totals.verdict == EXACT and self.io_totals.runtime_s) or self.measured_s
 
     def _begin_interval(self, number: int) -> list[HostInterval]:

@@ -382,7 +382,7 @@ class Merger:
 
     def _close(self, number: int) -> MergedInterval:
         for host in self.hosts.values():
-            # it has been silent for long enough: nothing more will come
+            # a host that is silent for so long will send nothing more
             for interval in host.flush() if host.last == number else ():
                 self._add_interval(host, interval)
         second = self._open_seconds.pop(number, None) or _OpenSecond()

@@ -74,7 +74,7 @@ def _distinct_files(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[
             status = file.stat()
             identity: object = status.st_dev, status.st_ino
         except OSError:
-            identity = file  # it cannot be read, which is reported when it is opened
+            identity = file  # a file that cannot be read is reported when it is opened
         if identity in by_identity:
             print_message(f"{file} is the same file as {by_identity[identity][0]}, counted once")
         by_identity.setdefault(identity, (file, str(label)))

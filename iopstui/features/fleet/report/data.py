@@ -124,7 +124,7 @@ class Reading:
                 self.run = (self.run or 0) + 1
             self._correct(name, row)
             if name in merger.hosts:
-                # the first is host 1, in any format
+                # number the hosts in the order of their first rows, the same for all formats
                 self.name(name)
             note(name, row)
             yield from merger.close_seconds(early=False)

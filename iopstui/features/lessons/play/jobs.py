@@ -44,7 +44,7 @@ class LessonJobs:
         self._private: Path | None = None
 
     def request(self, run: RunPage, interval_s: float) -> RunRequest:
-        """Request for a session that samples every ``interval_s``. UsageError."""
+        """Request for a session that samples every ``interval_s``. Raises UsageError."""
         length_ms = round(1000 * run_length_s(run.settle, run.seconds, interval_s))
         overrides = dict(self.fill_values(run.options))
         overrides |= {"runtime": f"{length_ms}ms", "time_based": "1"}

@@ -165,7 +165,7 @@ def _layer_cause(
         return why, advise("cpu-users")
     if device is None:
         return "it holds them back", NO_ADVICE
-    # reads answered by the page cache of the loop's file get slower without it
+    # reads that the page cache of the loop's file answers would be slower with direct I/O
     cached = device.kind == "loop" and not all(
         _passes_all_on(frame, device.name, lower) for frame in frames
     )

@@ -275,7 +275,7 @@ def share_source(target: Target) -> str:
 
 
 def share_row_count(target: Target) -> int:
-    """How many rows it has for figures; SMB has one for the client's state."""
+    """How many rows of figures a share has; SMB has one more for the client's state."""
     return SHARE_ROWS + bool(target.smb_shares)
 
 
