@@ -49,7 +49,8 @@ class LoadedRequest:
     def inspect(self, text: str, cwd: Path) -> JobFacts:
         """Ask fio how it reads the job; UsageError if it is invalid, Refused if it is not
         allowed."""
-        label = f"the job file {self.path}"
+        options = " ".join(f"{name}={value}" for name, value in self.request.overrides.items())
+        label = f"the job file {self.path}{options and f' with {options}'}"
         facts = inspect_text(self.fio, self.private, text, label, cwd)
         check_section_names(text, facts)
         check_streams(facts)

@@ -406,8 +406,10 @@ class Recording:
             except _DECODING_ERRORS as error:
                 raise _unreadable(self.path, error) from error
             return decode, header
+        is_cut = not self.damage or self.damage.endswith("(cut off)")
+        state = "was cut off" if is_cut else "is damaged"
         raise RecordingTooShort(
-            f"The recording {printable(self.path)} was cut off before its first sample.",
+            f"The recording {printable(self.path)} {state} before its first sample.",
             RECORDING_ADVICE,
         )
 

@@ -239,6 +239,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
         (form.MAGIC + _chunk(b"H", b"[" * 100_000), "is damaged at its beginning"),
         (form.MAGIC + _chunk(b"H", b'{"layouts":{"Header":5},"header":[]}'), "damaged"),
         (form.MAGIC + _chunk(b"H", b'{"layouts":{},"header":[]}'), "damaged"),
+        (form.MAGIC + _chunk(b"H", b"{}")[:-1] + b"?", "is damaged before its first sample"),
     ],
 )
 def test_what_is_no_recording(content: bytes, words: str, path: Path) -> None:

@@ -82,8 +82,8 @@ def _process(
         raise UsageError(f"/proc does not show process {what} to this user (hidepid).",
                          f"As root: iopstui why {what}")  # fmt: skip
     if not process.exists:
-        other = f" For the file of that name: iopstui why ./{what}" if Path(what).exists() else ""
-        raise UsageError(f"There is no process {what}.", f"List: ps -e.{other}")
+        other = f". For the file of that name: iopstui why ./{what}" if Path(what).exists() else ""
+        raise UsageError(f"There is no process {what}.", f"List: ps -e{other}")
     return process
 
 

@@ -289,11 +289,8 @@ def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
     is_link = os.path.islink(path)
     path = Path(os.path.realpath(path))
     if _is_device_path(path, roots):
-        raise UsageError(
-            f"{printable(path)} does not exist. (fio would silently create a regular file with "
-            "that name.)",
-            _suggestion(path, devices),
-        )
+        # fio would silently create a regular file with that name
+        raise UsageError(f"{printable(path)} does not exist.", _suggestion(path, devices))
     if is_link:
         raise UsageError(
             f"{printable(text)} is a symbolic link to {printable(path)}, which does not exist."

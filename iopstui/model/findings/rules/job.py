@@ -179,7 +179,7 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
         return Finding(
             "depth",
             f"iodepth={depth} has no effect: ioengine={shape.engine} is synchronous, one I/O at "
-            f"a time and job{end}",
+            f"a time per job{end}",
             advise("engine"),
         )
     shallow = [_percent_below(f.fio.iodepth_level, depth) for f in frames if f.fio]
