@@ -215,7 +215,7 @@ def test_no_name_at_all(tree: Tree, text: str) -> None:
 
 def test_a_missing_file_in_a_directory_that_exists(tree: Tree, tmp_path: Path) -> None:
     assert said(refused("new", tree, tmp_path)) == (
-        f"{tmp_path}/new does not exist.",
+        f"There is no disk new, and {tmp_path}/new does not exist.",
         f"Name the directory {tmp_path} (a scratch file is made in it and removed), or create the "
         "file first.",
     )

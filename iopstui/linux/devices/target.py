@@ -296,7 +296,8 @@ def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
             f"{printable(text)} is a symbolic link to {printable(path)}, which does not exist."
         )
     if os.path.isdir(path.parent):
-        raise NoSuchFile(f"{printable(path)} does not exist.", path.parent)
+        no_disk = "" if "/" in text else f"There is no disk {printable(text)}, and "
+        raise NoSuchFile(f"{no_disk}{printable(path)} does not exist.", path.parent)
     raise UsageError(
         f"{printable(path)} does not exist, nor does the directory {printable(path.parent)}."
     )
