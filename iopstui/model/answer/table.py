@@ -498,12 +498,20 @@ def waits_elsewhere(s: Situation) -> Answer | None:
     blocked = words.blocked_text(s)
     if not blocked:
         return None
+    step = advise("log") if s.use.as_root else advise("root", s.disk * bool(s.ios_s))
     return Answer(
         s.disk, "above", WARNING,
         f"Tasks wait for I/O {s.waited_percent:.0f} % of the time, but {_hardly_text(s)}: "
         f"{blocked}",
-        UNKNOWN, next=advise("log") if s.use.as_root else advise("root", s.disk * bool(s.ios_s)),
+        UNKNOWN, next=_device_on_it(s) or step,
     )  # fmt: skip
+
+
+def _device_on_it(s: Situation) -> Advice:
+    """The next step for a disk below another device, where I/Os may wait instead."""
+    device = s.devices.get(s.disk)
+    holder = device.holders[0] if device is not None and device.holders else ""
+    return advise("upper", holder) if holder and s.ios_s and not s.above else NO_ADVICE
 
 
 def _waits_in_block_layer(s: Situation) -> bool:
@@ -669,11 +677,12 @@ def quiet(s: Situation) -> Answer:
         _more_than_in_flight(s) or (not s.ios_s and (of_disks or _waits_in_block_layer(s)))
     )
     text = words.quiet_text(s)
+    step = _device_on_it(s) if stuck else NO_ADVICE
     if stuck and text.endswith("in flight)"):
         text += MORE_BLOCKED.format(words.names_text(s.blocked)) if s.blocked else ""
     if s.may_be_slow:
         text, stuck = f"{text.partition(';')[0]}{MAY_BE_SLOW}", True
-    return Answer(s.disk, "quiet", GOOD, text, UNKNOWN if stuck else NOTHING, who)
+    return Answer(s.disk, "quiet", GOOD, text, UNKNOWN if stuck else NOTHING, who, step)
 
 
 def _works_below(s: Situation) -> bool:

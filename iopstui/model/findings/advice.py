@@ -83,6 +83,7 @@ HINTS: Mapping[str, str] = {
     "systemctl set-property)",
     "hog-bfq": "ionice -c 3 -p {} may let others go first",
     "root": "see more as root: iopstui why {}",
+    "upper": "I/Os may wait in the device on it: see iopstui why {}",
     "many": "see all who use it: iopstui live {}",
     # CPUs, interrupts, memory
     "cpu-users": "find what uses the CPUs: top, or pidstat 1",

@@ -1222,6 +1222,19 @@ def test_libaio_is_in_no_pressure_and_a_mean_that_is_long_clears_no_disk() -> No
         assert first([written] * 5, use(write_back=1e9), 0.0).verdict == NOTHING
 
 
+def test_a_disk_below_a_delaying_device_sends_to_that_one() -> None:
+    """dm-delay holds each of a reader's requests for 60 ms; asked for is the disk below it."""
+    devices = {"vda": replace(DEVICES["vda"], holders=("dm-0",)), "dm-0": DEVICES["dm-0"]}
+    blocked = (BlockedTask(7, "fio", "submit_bio_wait"),)
+    for second, rule in ((rates(15, 0, 1), "above"), (rates(900, 0, 0.4), "quiet")):
+        seen = use(blocked=blocked, disks={"vda": (6e4, 0.0, second.aqu_sz or 0.0)})
+        below = Seen(ONE, frames([{"vda": second}] * 5, 57.0), devices, use=seen)
+        answer = judge(below)[0][1]
+        assert (answer.rule, answer.verdict) == (rule, UNKNOWN)
+        assert answer.next == advise("upper", "dm-0")
+        assert judge(replace(below, devices=DEVICES))[0][1].next != answer.next
+
+
 def test_a_program_in_a_container_is_named_with_it() -> None:
     disks = {"vda": (16 * MIB, 0.0, 32.0)}
     for group, name in (("container docker 8c1d2f0a9b7e", "etl (7, container docker 8c1d2f0a9b7e)"),

@@ -26,6 +26,6 @@ def test_each_advice_is_given_by_somebody() -> None:
 def test_the_commands_of_advice_are_ours() -> None:
     texts = [advise(kind, "/dev/vda") for kind, text in HINTS.items()
              if re.search("iopstui (why|live|watch .)", text)]  # fmt: skip
-    assert len(texts) == 5
+    assert len(texts) == 6
     for text in texts:
         build_parser().parse_args(text.partition("iopstui ")[2].split())
