@@ -54,8 +54,13 @@ class DiskUser:
     def name(self) -> str:
         """ "fio --name=hog (965)", "bash (812) with its children", "fio (965, container docker
         8c1d2f0a9b7e)". A unit is not named: most have the name of their program."""
-        where = f", {self.group}" if " " in self.group else ""
+        where = f", {self.container}" if self.container else ""
         return f"{self.command or self.comm} ({self.pid}{where}){WITH_CHILDREN * self.children}"
+
+    @property
+    def container(self) -> str:
+        """ "container docker 8c1d2f0a9b7e"; "" outside of containers and pods."""
+        return self.group if " " in self.group else ""
 
 
 @dataclass(frozen=True, slots=True)

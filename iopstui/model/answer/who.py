@@ -29,13 +29,13 @@ ALIKE = 1.25
 @dataclass(frozen=True, slots=True)
 class Share:
     """``share`` (0..1) of a disk's bytes are of ``name``; ``at_least``: it may be more, because the
-    process uses other disks, too. ``comm`` names the program."""
+    process uses other disks, too. ``program`` names its container or pod, or else its program."""
 
     name: str
     share: float
     bytes_s: float
     pid: int | None = None
-    comm: str = ""
+    program: str = ""
     at_least: bool = False
 
 
@@ -67,7 +67,8 @@ def shares(
         if bytes_s:
             at_least = _is_bound(user, (read_s, write_s), moved)
             share = bytes_s / sum(moved)
-            found.append(Share(user.name, share, bytes_s, user.pid, user.comm, at_least))
+            program = user.container or user.comm
+            found.append(Share(user.name, share, bytes_s, user.pid, program, at_least))
     return tuple(sorted(found, key=lambda one: (-one.share, one.pid or 0)))
 
 
@@ -191,16 +192,17 @@ def _with_bonus(one: Share) -> float:
 
 
 def programs(found: Sequence[Share]) -> list[Share]:
-    """Several processes of one program as one: it may start a new one for each file. One that does
-    half of the I/O, with another command than the others, stands alone."""
-    by_comm: dict[str, list[Share]] = {}
+    """Several processes of one program, or in one container, as one: a program may start a new one
+    for each file. One that does half of the I/O, with another command than the others, stands
+    alone."""
+    by_program: dict[str, list[Share]] = {}
     for one in found:
-        by_comm.setdefault(one.comm, []).append(one)
+        by_program.setdefault(one.program, []).append(one)
     several = [
-        Share(f"{comm} ({len(ones)} processes){_with_children(ones)}",
-              sum(one.share for one in ones), sum(one.bytes_s for one in ones), comm=comm,
+        Share(f"{program} ({len(ones)} processes){_with_children(ones)}",
+              sum(one.share for one in ones), sum(one.bytes_s for one in ones), program=program,
               at_least=any(one.at_least for one in ones))
-        for comm, ones in by_comm.items() if len(ones) > 1 and not _stands_alone(ones)
+        for program, ones in by_program.items() if len(ones) > 1 and not _stands_alone(ones)
     ]  # fmt: skip
     return sorted(several, key=lambda one: -one.share)
 

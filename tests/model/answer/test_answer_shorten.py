@@ -93,6 +93,17 @@ def test_a_process_with_a_command_of_its_own_that_does_half_stands_alone() -> No
     assert who_text(found, None, "vda") == "fio --name=batch (9) does 61 % of its bytes"
 
 
+def test_many_small_ones_in_a_container_are_the_container() -> None:
+    """Eight readers in a container, and one outside of it."""
+    inside = "container docker 8c1d2f0a9b7e"
+    users = tuple(DiskUser(9 + number, "fio", f"fio --name=w{number}", read_s=11.0,
+                           devices=frozenset({"vda"}), group=inside * (number < 8))
+                  for number in range(9))  # fmt: skip
+    use = DiskUse(5.0, 1.0, users, disks={"vda": (99.0, 0.0, 1.0)})
+    found = shares("vda", {"vda"}, use)
+    assert who_text(found, None, "vda") == f"{inside} (8 processes) does 89 % of its bytes"
+
+
 def test_a_changed_option_says_what_it_changed() -> None:
     before = RunRow(1, "job", "", None, "stopped", 20.0, 2300.0, p99_ns=5e5)
     now = RunRow(2, "job", "", ("iodepth 1 → 32",), seconds=None)
