@@ -534,8 +534,8 @@ def cpus_full(s: Situation) -> Answer | None:
 
 
 def unsteady(s: Situation) -> Answer | None:
-    """Requests waited in some of the seconds. If it was a third of them, for very long, and tasks
-    waited for this disk, that is no matter of a few seconds more."""
+    """Requests waited in some of the seconds. If it was a third of them, at least three, for very
+    long, and tasks waited for this disk, that is no matter of a few seconds more."""
     share = max(s.queue_share, s.slow_share)
     if not s.waits_at_times:
         return None
@@ -544,7 +544,8 @@ def unsteady(s: Situation) -> Answer | None:
     text = (f"{s.disk} is busy at times: I/Os waited in {count} of {len(s.seconds)}{samples}, "
             f"{words.mean(s)} over all")  # fmt: skip
     tasks_wait = s.has_pressure and s.others_are_idle and not s.idle_rings
-    if share > FEW_SECONDS and _is_very_slow(s) and tasks_wait:
+    often = share > FEW_SECONDS and count >= ENOUGH_SECONDS
+    if often and _is_very_slow(s) and tasks_wait:
         return Answer(
             s.disk, "unsteady", WARNING,
             f"{text}; tasks wait for I/O {s.waited_percent:.0f} % of the time", WAITS,

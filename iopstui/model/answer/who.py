@@ -150,7 +150,8 @@ def _at_least(
 ) -> float:
     """Bytes per second in one direction that this process must do on the disk: its bytes less
     everything that the other disks on which it has files open did, as if for this process alone.
-    Disks in ``same`` don't count as others. I/O on a server is not known."""
+    Disks in ``same`` don't count as others. I/O on a server is not known. What it wrote may still
+    be in the page cache: not more than the disk's own writes counts."""
     usable = _usable(user, side)
     if ELSEWHERE[side] in user.devices or disk not in usable:
         return 0.0
@@ -161,7 +162,9 @@ def _at_least(
         # a write of part of a page reads the page first
         elsewhere += sum(min(others[name], user.write_s)
                          for name in user.only_written & others.keys() - usable)  # fmt: skip
-    return max(0.0, min(rate, moved) - elsewhere)
+    if side == WRITES:
+        rate = min(rate, moved)
+    return min(moved, max(0.0, rate - elsewhere))
 
 
 def _usable(user: DiskUser, side: int) -> frozenset[str]:

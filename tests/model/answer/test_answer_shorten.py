@@ -66,6 +66,18 @@ def test_a_share_that_may_be_larger_is_at_least_so_much() -> None:
     assert text("vda", "vdb") == "fio (9) does at least 70 % of its bytes"
 
 
+def test_a_reader_of_a_striped_array_reads_what_each_member_does() -> None:
+    both = frozenset({"md7", "vda", "vdc"})
+    disks = {"vda": (222.0, 222.0, 0.3), "vdc": (221.0, 221.0, 7.4)}
+    reader = DiskUser(9, "fio", read_s=443.0, devices=both)
+    use = DiskUse(5.0, 1.0, (reader,), disks=disks)
+    (one,) = shares("vdc", {"vdc"}, replace(use, disks=disks | {"vdc": (221.0, 0.0, 7.4)}), {"md7"})
+    assert (one.share, one.at_least) == (1.0, False)
+    # what it writes may be in the page cache
+    writer = replace(use, users=(replace(reader, read_s=0.0, write_s=443.0),))
+    assert shares("vdc", {"vdc"}, writer, {"md7"}) == ()
+
+
 @pytest.mark.parametrize("two, said", [
     ((50.0, 49.0), "fio (2 processes) does 99 % of its bytes"),
     ((80.0, 5.0), "fio (9) does 80 % of its bytes"),

@@ -973,6 +973,8 @@ def test_a_third_of_the_seconds_is_enough_if_tasks_wait_for_very_slow_requests()
                 "vda is busy at times: I/Os waited in 4 of 7 s, 1.15 s on average over all; tasks "
                 "wait for I/O 33 % of the time"
             )
+    begins = first([IDLE, IDLE, IDLE, sync, sync], use(), 33.0)
+    assert begins.verdict == UNKNOWN, "on the screen a second later it is clear"
     reads = changed(rates(38, 0, 1150, kib=480), util=100.0)
     for rings, verdict in (((), WAITS), ((RingWaiter(812, "dragonfly"),), UNKNOWN)):
         answer = first([reads, IDLE, reads, reads, IDLE, IDLE, reads], use(ring_waiters=rings), 33)
