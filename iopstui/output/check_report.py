@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from iopstui.model.experiment.verdict import Check
+from iopstui.output.page.markup import markdown_text
 from iopstui.session.tick.outcomes import FAIL, PASS, UNKNOWN
 from iopstui.text import printable
-
-MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,5 +86,4 @@ def _word(check: Check) -> str:
 
 
 def _markdown(text: str) -> str:
-    """``text``, escaped so that Markdown shows it unchanged."""
-    return MARKDOWN_SPECIAL.sub(r"\\\1", printable(text).replace("\n", " "))
+    return markdown_text(text.replace("\n", " "))

@@ -173,7 +173,7 @@ class Player(ABC, Generic[Item, Event]):
         return self.speed
 
     def seek(self, t: float) -> None:
-        """Go to this second; a time beyond the beginning or end means that one."""
+        """Go to this second; a time outside the recording means its beginning or end."""
         with self._condition:
             self._goal = min(max(t, 0.0), self.end)
             self._condition.notify()

@@ -129,7 +129,7 @@ def _lines_together(chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def text_head(path: Path) -> bytes:
-    """The beginning of the file's text. UsageError as ``text_blocks``."""
+    """The beginning of the file's text. Raises UsageError like ``text_blocks``."""
     head = b""
     for block in text_blocks(path):
         head += block

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.output.check_report import Check, CheckedRun, junit_xml, summary_markdown
+from iopstui.output.page.markup import markdown_text
 
 MET = Check("iops>=5000", True, "PASS iops >= 5000: measured 73085")
 MISSED = Check("read.clat.p99<=200us", False, "FAIL read.clat.p99 <= 200 µs: measured 1.43 ms")
@@ -80,3 +81,8 @@ def test_the_heading_has_the_verdict(checks: tuple[Check, ...], error: str, verd
     assert page.splitlines()[0] == f"### iopstui run a: {verdict}"
     words = {MET: "PASS", MISSED: "FAIL", UNKNOWN: "NOT MEASURED"}
     assert all(f"| {words[check]} |" in page for check in checks)
+
+
+def test_greater_than_is_escaped_only_where_it_would_begin_a_quotation() -> None:
+    assert markdown_text("iops >= 5, tail -c +9 a > b") == "iops >= 5, tail -c +9 a > b"
+    assert markdown_text("  > b <c>") == "\\> b \\<c>"

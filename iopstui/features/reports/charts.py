@@ -80,8 +80,8 @@ class Scales:
 
 
 def own_times(data: ReportData) -> Times:
-    """The times from a report's beginning to its end, counted as in charts that stand beside
-    others."""
+    """The span of a report, in seconds from its origin (``origin_t``), where charts of several
+    reports are aligned."""
     return Times(-data.origin_t, data.duration - data.origin_t)
 
 

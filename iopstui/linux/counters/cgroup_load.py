@@ -27,7 +27,7 @@ class CgroupLoad:
 
     @property
     def why_not(self) -> str:
-        """Why nothing is counted, in words; "" if it is."""
+        """Why I/O is not counted by cgroup, in words; "" if it is."""
         return self._reader.why_not
 
     def rates(self) -> tuple[GroupRates, ...] | None:

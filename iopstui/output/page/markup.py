@@ -14,7 +14,7 @@ from iopstui.text import printable
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 # an underscore inside a word does not mean emphasis
-_ACTIVE = re.compile(r"([\\`*{}\[\]<>#|!~$&]|(?<!\w)_|_(?!\w))")
+_ACTIVE = re.compile(r"([\\`*{}\[\]<#|!~$&]|^>|(?<!\w)_|_(?!\w))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +137,11 @@ def markdown(blocks: Iterable[Block]) -> Iterator[str]:
         match block:
             case Heading(level, text, note):
                 begin = "# iopstui:" if level == 1 else "#" * level
-                yield f"{begin} {_md(text)}{f' ({_md(note)})' if note else ''}"
+                yield f"{begin} {markdown_text(text)}{f' ({markdown_text(note)})' if note else ''}"
             case Text(text, style):
-                yield _md(text) if style in ("", "dim") else f"**{_md(text)}**"
+                yield markdown_text(text) if style in ("", "dim") else f"**{markdown_text(text)}**"
             case Bullets(lines):
-                yield from (f"- {_md(line)}" for line in lines)
+                yield from (f"- {markdown_text(line)}" for line in lines)
             case Pairs(rows):
                 yield from ("|  |  |", "|---|---|", *map(_md_row, rows))
             case Table(head, rows, left):
@@ -155,7 +155,7 @@ def markdown(blocks: Iterable[Block]) -> Iterator[str]:
             case Charts():
                 continue
             case FoldedBlocks(summary, inner):
-                yield from (f"{_md(summary)}:", "", *markdown(inner))
+                yield from (f"{markdown_text(summary)}:", "", *markdown(inner))
                 continue
         yield ""
 
@@ -164,7 +164,8 @@ def _html(text: str) -> str:
     return escape(printable(text))
 
 
-def _md(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """``text``, escaped so that Markdown shows it unchanged."""
     return _ACTIVE.sub(r"\\\1", printable(text))
 
 
@@ -186,4 +187,4 @@ def _html_table(head: str, rows: Iterable[str]) -> str:
 
 
 def _md_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_md, cells))} |"
+    return f"| {' | '.join(map(markdown_text, cells))} |"

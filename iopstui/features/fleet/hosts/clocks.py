@@ -24,8 +24,8 @@ other clock)."""
 
 
 def start_spread(starts: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """How far apart these instants of several clocks are, and the error of this difference. Each
-    instant is (time, its error); the first and the last may both be wrong."""
+    """How far apart these instants (time, error) of several clocks are, and the error of that: the
+    sum of the two largest errors, since any two may be the first and the last."""
     times = [start for start, _ in starts]
     return max(times) - min(times), sum(nlargest(2, (error for _, error in starts)))
 

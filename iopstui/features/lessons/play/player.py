@@ -211,8 +211,8 @@ class LessonRun(LessonState):
         return request
 
     def stop(self) -> None:
-        """The session was asked to stop the run. No other begins, so the next end of a run is that
-        of this one."""
+        """Note that the session was asked to stop the run. No other one begins, so this is the next
+        run to end."""
         self._stopping = True
 
     def feed(self, event: Event) -> bool:
