@@ -164,6 +164,17 @@ def test_bio_based_devices_of_old_kernels_have_no_scheduler(tree: Tree) -> None:
     assert (devices["md127"].kind, devices["md127"].layer) == ("md", "raid1")
 
 
+def test_encryption_without_a_uuid_has_a_kernel_thread(tree: Tree) -> None:
+    tree.disk("dm-0", VIRTUAL, "253:0", dm__name="mine")
+    tree.disk("dm-1", VIRTUAL, "253:1", dm__name="linear")
+    tree.disk("dm-2", VIRTUAL, "253:2", dm__name="vg-lv", dm__uuid="LVM-abc")
+    for pid, name in ((7, "dmcrypt_write/253:0"), (8, "dmcrypt_write/2"), (9, "253:1"),
+                      (10, "dmcrypt_write/253:2")):  # fmt: skip
+        tree.proc(f"{pid}/comm", f"{name}\n")
+    layers = {name: device.layer for name, device in read_devices(tree.roots).items()}
+    assert layers == {"dm-0": "dm-crypt", "dm-1": "device-mapper", "dm-2": "LVM"}
+
+
 def test_scsi_serial_comes_from_the_vpd_page(tree: Tree) -> None:
     where = f"{PCI}b.0/ata1/host1/target1:0:0/1:0:0:0/block"
     disk = tree.disk("sda", where, "8:0")

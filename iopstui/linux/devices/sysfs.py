@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
@@ -67,6 +68,7 @@ _NAME_KINDS = (
     ("sd", "scsi"),
     ("sr", "scsi"),
 )
+_CRYPT_THREAD = "dmcrypt_write/"
 _DM_LAYERS = (
     ("LVM-", "LVM"),
     ("CRYPT-", "dm-crypt"),
@@ -88,7 +90,7 @@ _NUMBERED = re.compile(rf"({'|'.join(_TRANSPORTS)})[0-9][0-9:.-]*")
 _WITHOUT_REQUESTS = frozenset({"dm", "md", "zram", "ram", "nvme"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Machine:
     """Facts that are read once for all devices."""
 
@@ -96,6 +98,15 @@ class _Machine:
     drivers: Mapping[int, str]
     irqs: IrqTable
     kernel: Kernel
+
+    @cached_property
+    def encrypted(self) -> frozenset[str]:
+        """Numbers ("253:0") of the dm-crypt devices: each has a kernel thread named after it.
+        Before Linux 5.17 the name is cut off, and none is found."""
+        pids = filter(str.isdecimal, list_names(self.roots.proc))
+        names = (read_text(self.roots.proc / pid / "comm") or "" for pid in pids)
+        threads = (name.partition(_CRYPT_THREAD) for name in names)
+        return frozenset(number for before, found, number in threads if found and not before)
 
 
 def read_devices(roots: Roots) -> dict[str, BlockDevice]:
@@ -187,7 +198,7 @@ def _with_disk_attributes(
         irqs=_irqs(directory, kind, hctxs, machine),
         driver=_driver(directory, machine.roots),
         dm_name=read_text(f"{directory}/dm/name"),
-        layer=_layer(directory, kind),
+        layer=_layer(directory, device, machine),
         firmware=_firmware(directory),
         notes=_queue_notes(hctxs),
     )
@@ -300,9 +311,13 @@ def _numa_node(directory: Path, roots: Roots) -> int | None:
     return None
 
 
-def _layer(directory: Path, kind: str) -> str | None:
+def _layer(directory: Path, device: BlockDevice, machine: _Machine) -> str | None:
+    kind = device.kind
     if kind == "dm":
         uuid = read_text(f"{directory}/dm/uuid") or ""
+        # dmsetup sets none by itself
+        if not uuid and f"{device.major}:{device.minor}" in machine.encrypted:
+            return "dm-crypt"
         matching = (layer for prefix, layer in _DM_LAYERS if uuid.startswith(prefix))
         return next(matching, "device-mapper")
     if kind == "md":
