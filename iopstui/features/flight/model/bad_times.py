@@ -127,7 +127,7 @@ def usual_ms(several: Iterable[Peaks]) -> dict[str, float]:
 
 def _joined(held: Sequence[Stretch]) -> list[Stretch]:
     """The stretches in which something waited. The same answer before and after a short pause is
-    one stretch."""
+    one stretch; a busy time begins and ends with seconds in which the disk is busy at times."""
     joined: list[Stretch] = []
     for one in sorted(held, key=lambda stretch: stretch.began_s):
         if one.answer.state == GOOD:
@@ -143,7 +143,10 @@ def _joined(held: Sequence[Stretch]) -> list[Stretch]:
 
 def _alike(one: Stretch, other: Stretch) -> bool:
     first, second = one.answer, other.answer
-    return (first.state, first.disk, first.rule) == (second.state, second.disk, second.rule)
+    if (first.state, first.disk) != (second.state, second.disk):
+        return False
+    rules = {first.rule, second.rule}
+    return len(rules) == 1 or ("unsteady" in rules and rules <= {"unsteady", "queue", "slow"})
 
 
 def _of(stretch: Stretch) -> BadTime:
