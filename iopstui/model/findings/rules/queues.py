@@ -306,8 +306,8 @@ def _queue_depth_exceeded(
     above = (waits.above or 0.0) if waits is not None else 0.0
     return Finding(
         "tags",
-        f"{device.name} accepts {depth} requests at once (device/queue_depth), and {aqu:.1f} are "
-        f"in its queue (aqu-sz): {aqu - depth:.1f} wait in it"
+        f"{device.name} accepts {units.counted(depth, 'request')} at once (device/queue_depth), "
+        f"and {aqu:.1f} are in its queue (aqu-sz): {aqu - depth:.1f} wait in it"
         + f", and {above:.1f} before it"
         * (above >= MIN_WAITING),
         advise("scsi-depth", device.name),
