@@ -9,6 +9,7 @@ from typing import BinaryIO
 from iopstui import events
 from iopstui.discovery import feature_modules
 from iopstui.errors import UsageError
+from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
@@ -18,9 +19,12 @@ from iopstui.model.metrics.history import MIN_MARK_SPACING_S
 from iopstui.recording import layout as form
 from iopstui.recording.player import Player
 from iopstui.recording.reader import Record, Recording, RecordingIndex, SampleRecord
+from iopstui.recording.records import RecordedUse
 from iopstui.safety.tunables import TunableState, queued_disks
 
 LOOKBACK = 900
+USE_AGE_S = 10.0
+"""Flight recordings have a reading of who uses the disks every 5 s in which somebody does."""
 NOT_IN_RECORDING = "{} is not available in a recording"
 
 
@@ -35,6 +39,7 @@ class ReplayFold:
     ) -> None:
         self.devices = dict(devices or {})
         self.run: form.JobRun | None = None
+        self.use: RecordedUse | None = None
         self.has_end_marker = False
         self.starts_during_run = False
         self._idle_frames = header.idle_frames
@@ -63,6 +68,8 @@ class ReplayFold:
             self.devices = {device.name: device for device in value.devices}
         elif isinstance(value, form.JobRun):
             self.run = value
+        elif isinstance(value, RecordedUse):
+            self.use = value
         elif isinstance(value, form.RecordingEnd):
             self.has_end_marker = True
         elif isinstance(value, events.Event):
@@ -145,8 +152,6 @@ class ReplaySession(Player[Record, events.Event]):
     before the events of another position follow: discard what was shown until then. Impossible
     figures end the replay (``on_failure``)."""
 
-    disk_use = None
-
     def __init__(self, path: Path, speed: float = 1.0, file: BinaryIO | None = None) -> None:
         super().__init__(speed)
         self._recording = Recording(path, file)
@@ -193,6 +198,12 @@ class ReplaySession(Player[Record, events.Event]):
     def devices(self) -> Mapping[str, BlockDevice]:
         """The target's devices at this moment of the recording."""
         return self._fold.devices
+
+    @property
+    def disk_use(self) -> DiskUse | None:
+        """Who used the disks at this moment of the recording, if that was recorded."""
+        use, at = self._fold.use, self.at
+        return use.use if use is not None and use.t <= at <= use.t + USE_AGE_S else None
 
     def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
         """Refuse: a recording can't be measured in or changed."""

@@ -14,6 +14,7 @@ from iopstui import events
 from iopstui.cli.program import main
 from iopstui.errors import UsageError
 from iopstui.features.flight.flight_replay import FlightReplay
+from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.recording.recent import recent_recordings, remember_recording
 from iopstui.ui.parts.target import playable
 
@@ -68,6 +69,32 @@ def test_seconds_go_on_over_the_end_of_an_hour(recorded: Path) -> None:
             assert frame.disks["vda"].r_s == 100
     assert any(isinstance(event, events.AnswerGiven) and event.answer.state != "good"
                for event in shown)  # fmt: skip
+
+
+def test_a_replay_knows_who_used_the_disk(tmp_path: Path) -> None:
+    flight = Flight(tmp_path)
+    flight.run(30, QUIET)
+    user = DiskUser(42, "postgres", read_s=4e5, devices=frozenset({"vda"}))
+    flight.session.disk_use = DiskUse(flight.session.t, 1.0, (user,), as_root=True)
+    flight.run(30, QUIET)
+    flight.session.disk_use = None
+    flight.run(60, QUIET)
+    flight.end()
+    session = FlightReplay(tmp_path, START_S, 1000.0)
+    known: dict[int, tuple[str, ...]] = {}
+    ended = threading.Event()
+
+    def sink(event: Any) -> None:
+        if isinstance(event, events.FrameReady):
+            use = session.disk_use
+            known[round(event.t)] = tuple(one.comm for one in use.users) if use else ()
+        if isinstance(event, events.Notice):
+            ended.set()
+
+    session.start(sink)
+    assert ended.wait(30)
+    session.close()
+    assert known[20] == known[90] == () and known[35] == ("postgres",)
 
 
 def test_nothing_is_subtracted_over_a_pause_of_the_recorder(recorded: Path) -> None:

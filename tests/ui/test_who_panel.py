@@ -49,6 +49,8 @@ def test_users_of_this_disk_are_listed_with_their_shares() -> None:
     assert "14 %  by nobody that can be named" in lines[4]
     assert not any("dd if=" in line for line in lines), "it has only another disk open"
     assert lines[-1].split("·")[0].strip() == "u all processes"
+    replayed = who_panel.rows(USE, TARGET, 100, 8, UTF8, "", is_live=False)
+    assert not any("u all" in text for text, _ in replayed[-1]), "it has no such page"
     reaped = replace(USE, users=(replace(HOG, command="bash -c " + "x" * 80, children=True),))
     assert "xxx" in (line := panel(reaped)[2]) and " + children" in line
 

@@ -125,8 +125,9 @@ class FlightReplay(ReplaySession):
         """The records of a file from its second ``start`` on, with times that count from the first
         file's beginning."""
         with Recording(file.path) as recording:
-            recording.pass_over("Use")
+            recording.pass_over("Use")  # an index of an hour of them would take much memory
             index, header = recording.index(), recording.header
+            recording.pass_over()
             if text := unread_part(file, recording.damage, file is self._files[-1]):
                 self._sink(events.Notice(self.at, "warning", text))
             if index.end < start or not index.samples:

@@ -103,6 +103,7 @@ def _fio_or_users(data: PanelData, width: int, height: int) -> Sequence[Row]:
         data.next_job,
         data.state.probe,
         data.seconds_of_use,
+        data.has_controls,
     )
 
 

@@ -40,10 +40,10 @@ def value(use: DiskUse, target: Target, seconds: Seconds = ()) -> list[Piece]:
 
 def rows(
     use: DiskUse, target: Target, width: int, height: int, charset: Charset, job: str,
-    probe: ProbeInterval | None = None, seconds: Seconds = (),
+    probe: ProbeInterval | None = None, seconds: Seconds = (), is_live: bool = True,
 ) -> list[Row]:  # fmt: skip
-    """The panel; its last row says what cannot be seen, and what r runs. ``probe`` knows the
-    latencies of each process, ``seconds`` have the rates of the disks."""
+    """The panel; its last row says what cannot be seen, and what u and r do if it ``is_live``.
+    ``probe`` knows the latencies of each process, ``seconds`` have the rates of the disks."""
     shares = _shares(use, target, seconds)
     users = {user.pid: user for user in use.users}
     disks = (*target.opened, *target.tree)
@@ -60,7 +60,8 @@ def rows(
     if not shares:
         body += wrap(width, charset, _nobody(use, target))
     head = rule(width, charset, (title(target), BOLD))
-    return [*pad([head, *body], height - 1, width), message(width, charset, _foot(use, job))]
+    foot = message(width, charset, _foot(use, job, is_live))
+    return [*pad([head, *body], height - 1, width), foot]
 
 
 def _shares(use: DiskUse, target: Target, seconds: Seconds) -> tuple[Share, ...]:
@@ -84,12 +85,10 @@ def _time(use: DiskUse) -> str:
     return f"{max(1, round(use.seconds))} s"
 
 
-def _foot(use: DiskUse, job: str) -> str:
-    hidden = (
-        f"{use.hidden_text} of others hidden{' (root sees them)' * (not use.as_root)} · "
-        if use.hidden else ""
-    )  # fmt: skip
-    return hidden + (f"u all processes · r runs {printable(job)}" if job else "u all processes")
+def _foot(use: DiskUse, job: str, is_live: bool) -> str:
+    hidden = f"{use.hidden_text} of others hidden{' (root sees them)' * (not use.as_root)}"
+    keys = ["u all processes"] * is_live + [f"r runs {printable(job)}"] * bool(job)
+    return " · ".join([hidden] * bool(use.hidden) + keys)
 
 
 def _header(width: int, charset: Charset, timed: bool) -> Row:
