@@ -52,6 +52,7 @@ from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
 from iopstui.model.findings.headlines import WARNING as WARNING_FINDING
+from iopstui.model.findings.siblings import STRIPED
 from iopstui.model.findings.wait_figures import mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import FINAL, PARTIAL, WRONG_LATENCY, Frame
@@ -87,6 +88,9 @@ ONE_AT_A_TIME = 0.85, 1.1
 """I/Os in flight on average of a job that does one at a time."""
 SLEEPING_SHARE = 0.2
 """A job that does nothing for this part of the time holds itself back."""
+SAME_LOAD, MEMBER_FACTOR = 1.25, 4.0
+"""Members do as many I/Os if they differ by less than this factor; one that holds this many times
+as many as any other is the slow one."""
 FEW_IOS = 0.05
 """Fewer I/Os in flight would be written as 0.0."""
 LONG_SAMPLE_S = 3.0
@@ -742,6 +746,9 @@ def job(s: Situation) -> Answer:
     largest = sorted(wait_parts(waits), key=lambda part: -part[1])
     places = [f"{name} {ios:.1f}" for name, ios in largest if ios >= FEW_IOS]
     text = f"{', '.join(parts)}; in flight {waits.ios:.1f}{': ' * bool(places)}{', '.join(places)}"
+    slow, name = _slow_member_text(s, waits)
+    if slow:
+        text, verdict, next_step = f"{text}{slow}", WAITS, advise("slow-member", name)
     return Answer(s.disk, OF_A_SECOND, GOOD, text, verdict, next=next_step)
 
 
@@ -754,6 +761,27 @@ def _holds_itself_back(s: Situation, frames: Sequence[Frame], waits: Waits) -> b
     waited = [cpu_wait_percent(frame) or 0.0 for frame in frames]
     used = waits.ios / s.shape.depth + (fmean(busy) + fmean(waited)) / 100
     return used <= 1 - SLEEPING_SHARE
+
+
+def _slow_member_text(s: Situation, waits: Waits) -> tuple[str, str]:
+    """(what is so, its name) of the member of a striped array that holds most of the job's I/Os
+    though each member does as many: the array is as fast as this one."""
+    name = max(waits.layers, key=lambda layer: waits.layers[layer], default="")
+    held = waits.layers.get(name, 0.0)
+    for array, members in s.lower.items():
+        device = s.devices.get(array)
+        if name not in members or device is None or device.layer not in STRIPED:
+            continue
+        ios_s = [fmean([frame.disks[member].ios_s or 0.0 for frame in s.frames
+                        if member in frame.disks] or [0.0]) for member in members]  # fmt: skip
+        most = max((waits.layers.get(one, 0.0) for one in members if one != name), default=held)
+        is_same_load = max(ios_s) <= SAME_LOAD * min(ios_s)
+        if is_same_load and held >= max(MOST_SECONDS * waits.ios, MEMBER_FACTOR * most, 2.0):
+            return (
+                f"; {name} does as many I/Os as the other members of {array} and holds most",
+                name,
+            )
+    return "", ""
 
 
 def _job_step(s: Situation, waits: Waits) -> tuple[str, Advice]:

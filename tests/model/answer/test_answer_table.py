@@ -1568,3 +1568,32 @@ def test_a_layer_that_holds_a_jobs_only_io_is_where_to_look() -> None:
         "in flight 1.0: dm-0 0.8, above the device 0.1, vda 0.1"
     )
     assert answer.next == advise("table", "data")
+
+
+@pytest.mark.parametrize(("fast", "level", "is_named"), [
+    (rates(480, 0, 0.29), "raid0", True),
+    # the other one does more: it is no slower for what it does
+    (rates(900, 0, 0.29), "raid0", False),
+    # a mirror sends its reads to whichever member answers
+    (rates(480, 0, 0.29), "raid1", False),
+    # not much quicker than the other
+    (changed(rates(480, 0, 8.3), aqu_sz=4.0), "raid0", False),
+])  # fmt: skip
+def test_the_slow_member_of_two_is_why_a_job_waits(
+    fast: DiskRates, level: str, is_named: bool
+) -> None:
+    """raid0 of a quick disk and one of 500 IOPS, 16 I/Os at a time."""
+    slow = changed(rates(500, 0, 31.4), aqu_sz=15.7, util=100.0)
+    both = {"md0": changed(rates(980, 0, 16.2), aqu_sz=15.8), "vda": fast, "vdb": slow}
+    held = 4.0 if (fast.aqu_sz or 0.0) > 1 else 0.1
+    waits = Waits(15.8, 0.0, 0.1, {"vda": held, "vdb": 15.6 - held}, None, None, 0.0)
+    seconds = [replace(one, step=1, fio=fio(980.0), waits=waits) for one in frames([both] * 5)]
+    vda = DEVICES["vda"]
+    array = replace(vda, name="md0", kind="md", layer=level, slaves=("vda", "vdb"))
+    devices = {"md0": array, "vda": vda, "vdb": replace(vda, name="vdb")}
+    target = Target(DEVICE, "/dev/md0", "md0", ("md0", "vda", "vdb"),
+                    links=(DeviceLinks("md0", ("vda", "vdb"), level),))  # fmt: skip
+    answer = judge(Seen(target, seconds, devices))[0][1]
+    named = "; vdb does as many I/Os as the other members of md0 and holds most"
+    assert answer.text.endswith(named) is is_named
+    assert (answer.next == advise("slow-member", "vdb")) is is_named
