@@ -133,6 +133,18 @@ def test_whose_limit_keeps_a_file_short(
     assert run._reason_from_log().endswith(f"error=File too large {says}")
 
 
+def test_messages_that_differ_in_numbers_alone_are_shown_five_times(tmp_path: Path) -> None:
+    run = FioRun(Fio("/bin/false", (3, 33), "fio-3.33"), job(tmp_path), private_directory, 1.0,
+                 lambda: None)  # fmt: skip
+    for offset in range(9):
+        run._handle_message(f"fio: io_u error on file a: read offset={offset}")
+    assert run._handle_message("fio: another error")
+    assert run.messages == [
+        *(f"fio: io_u error on file a: read offset={offset}" for offset in range(5)),
+        "more such messages, with other numbers", "fio: another error",
+    ]  # fmt: skip
+
+
 def test_a_full_place_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.fstatvfs
 

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 ENDED = "over"
 LAST_FRAME_DELAY_S = 0.3
 MAX_MESSAGES = 200
+MAX_ALIKE = 5
+"""Messages that differ in numbers alone: a job with iodepth=256 has one for each I/O that fails."""
+MORE_ALIKE = "more such messages, with other numbers"
 GUARD_DIED = -9
 CUT_SHORT_TIMEOUT_S = 10.0
 MIN_IO_BYTES = 512
@@ -422,6 +425,9 @@ class FioRun:
             self._cut_short = self._cut_short or _cut_short_text(int(signalled[1]))
             if self._cut_short_at is None:
                 self._cut_short_at = time.monotonic()
+        kind = _DIGITS.sub("", text)
+        if sum(_DIGITS.sub("", message) == kind for message in self.messages) >= MAX_ALIKE:
+            text = MORE_ALIKE
         if len(self.messages) < MAX_MESSAGES and text not in self.messages:
             self.messages.append(text)
             return (FioMessage(text),)
@@ -530,6 +536,7 @@ def _cut_short_text(number: int) -> str:
     )
 
 
+_DIGITS = re.compile(r"\d+")
 _SIGNALLED = re.compile(r"terminating on signal (\d{1,3})")
 _TOO_SHORT = re.compile(r"refusing extend of file|func=unlink, error=(Perm|Operation|Read-only)")
 _IGNORED_MESSAGES = re.compile(
