@@ -16,7 +16,7 @@ __all__ = ("judged", "only_file", "rendered", "rows", "takes")
 def only_file(paths: Sequence[Path]) -> Path:
     """The file of a report. UsageError for several files."""
     if len(paths) > 1:
-        raise UsageError("A recording of many hosts cannot be combined with others in a report.",
+        raise UsageError("JSON lines cannot be combined with other files in a report.",
                          "To add up several first: iopstui merge FILE... --format jsonl > ALL",
                          )  # fmt: skip
     return paths[0]
