@@ -50,7 +50,8 @@ class LoadedRequest:
         """Ask fio how it reads the job; UsageError if it is invalid, Refused if it is not
         allowed."""
         options = " ".join(f"{name}={value}" for name, value in self.request.overrides.items())
-        label = f"the job file {self.path}{options and f' with {options}'}"
+        name = f"job {self.label}" if is_shipped(self.path) else f"job file {self.path}"
+        label = f"the {name}{options and f' with {options}'}"
         facts = inspect_text(self.fio, self.private, text, label, cwd)
         check_section_names(text, facts)
         check_streams(facts)

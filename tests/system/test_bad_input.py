@@ -32,6 +32,7 @@ def assert_refused(
         (2, ("character device",), ("run", "/dev/null", "--job", "randread-4k")),
         (2, ("OPTION=VALUE",), ("run", "--job", "randread-4k", "--set", "iodepth")),
         (2, ("bogus",), ("run", "--job", "randread-4k", "--set", "bogus=1")),
+        (2, ("(the job randread-4k with bs=x)",), ("run", "--job", "randread-4k", "--set", "bs=x")),
         (2, ("iodepth=banana",), ("run", "--job", "randread-4k", "--set", "iodepth=banana")),
         (3, ("engine",), ("run", "--job", "randread-4k", "--set", "ioengine=nosuch")),
         (2, ("not a size",), ("run", "--job", "randread-4k", "--size", "large")),
