@@ -175,6 +175,33 @@ def test_a_thread_that_is_asleep_was_not_ready(
     assert (waits.result().percents.get(CHILD, 0.0) == 100.0) == (asleep == 10)
 
 
+@pytest.mark.parametrize(("later", "never_ran"), [
+    (("900 50 3", "70 0 1"), True), (("900 50 3", "80 0 2"), False),
+    (("900 60 3", "70 0 1"), False),
+])  # fmt: skip
+def test_a_process_whose_threads_all_slept_never_ran(
+    tmp_path: Path, later: tuple[str, ...], never_ran: bool
+) -> None:
+    roots = Roots.under(tmp_path)
+
+    def write(counts: tuple[str, ...]) -> None:
+        for thread, text in enumerate(counts, 7):
+            task = roots.proc / f"7/task/{thread}"
+            task.mkdir(parents=True, exist_ok=True)
+            (task / "schedstat").write_text(text)
+
+    write(("900 50 3", "70 0 1"))
+    (roots.proc / "7/stat").write_text("7 (client) S 1 " + "0 " * 40)
+    waits = TaskWaits(7, {}, roots)
+    write(later)
+    waits.look()
+    assert waits.result().never_ran is never_ran
+    write(("900 50 3", ""))
+    assert not TaskWaits(7, {}, roots).result().never_ran, "one of two cannot be read"
+    write(("0 0 0", "0 0 0"))
+    assert not TaskWaits(7, {}, roots).result().never_ran, "the kernel doesn't count it"
+
+
 def test_a_late_second_still_has_some_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,7 +161,14 @@ class TaskWaits:
             reached_quota=self._throttled() > self._throttled_us,
             children_change=not stayed,
             of_children=(*seen, *([in_turn] if in_turn is not None else ())),
+            never_ran=self._never_ran(),
         )  # fmt: skip
+
+    def _never_ran(self) -> bool:
+        """Whether no thread ran, as all say. A kernel that doesn't count this writes 0."""
+        return len(self._times) == self._threads and all(
+            first[0] and self._times[place] == first for place, first in self._first_times.items()
+        )
 
     def _throttled(self) -> int:
         """Microseconds for which its cgroup, or one above, was throttled at its CPU limit."""

@@ -109,6 +109,8 @@ class ProcessWaits:
     """It is children that come and go, as one process: ``pid`` is that of the last one."""
     in_idle_ring: bool = False
     """It sleeps in io_uring and does no disk I/O."""
+    never_ran: bool = False
+    """No thread of it ran: it neither asked for I/O nor took a result."""
 
     @property
     def name(self) -> str:
@@ -216,7 +218,8 @@ def beside(waits: ProcessWaits, pairs: Sequence[tuple[Situation, Answer]]) -> Pr
         percents[DISK] = min(100.0, percents.get(DISK, 0.0) + percents.pop(EVENT, 0.0))
     return replace(
         waits, percents=percents, io_percent=next((s.waited_percent for s, _ in pairs), None),
-        most_for_disk=most_for_disk(pairs), busy_percent=max(busy, default=0.0),
+        most_for_disk=0.0 if waits.never_ran and _had_no_request(pairs) else most_for_disk(pairs),
+        busy_percent=max(busy, default=0.0),
         of_children=tuple(beside(child, pairs) for child in waits.of_children),
         in_idle_ring=(waits.of or waits.pid) in idle_rings,
     )  # fmt: skip
@@ -243,6 +246,12 @@ def most_for_disk(pairs: Sequence[tuple[Situation, Answer]]) -> float | None:
     flushing = sum(s.flushing for s, _ in pairs)
     most = 100 * max((s.all_in_flight + flushing for s, _ in pairs), default=1.0)
     return most if most < WAITS_PERCENT else None
+
+
+def _had_no_request(pairs: Sequence[tuple[Situation, Answer]]) -> bool:
+    """Whether each disk had no request at some moment. Whoever sleeps from before that moment until
+    after it does not wait for one."""
+    return all(s.all_were_empty and not _may_hold_back(s, answer) for s, answer in pairs)
 
 
 def own_disks(

@@ -670,6 +670,14 @@ class Situation:
         so this is rather too high."""
         return sum(self._each_in_flight.values())
 
+    @property
+    def all_were_empty(self) -> bool:
+        """Whether each disk of the machine had no request in flight at the end of a second."""
+        each = {name for frame in self.frames for name in frame.disks}
+        empty = {name for frame in self.frames for name, rates in frame.disks.items()
+                 if rates.in_flight == 0}  # fmt: skip
+        return each == empty
+
     @cached_property
     def other_in_flight(self) -> float:
         """Requests in flight on all other disks of the machine, as far as they are known."""
