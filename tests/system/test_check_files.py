@@ -41,18 +41,6 @@ def test_a_failed_run_is_an_error_in_both_files(tmp_path: Path) -> None:
     assert ": ERROR" in (tmp_path / "summary.md").read_text()
 
 
-def test_a_sweep_has_a_test_case_for_each_point(tmp_path: Path) -> None:
-    result = iopstui(
-        "sweep", ".", "--job", "randread-4k", "--size", "8m", "--axis", "iodepth=1,2",
-        "--settle", "0", "--measure", "1", *UNHURRIED, "--expect", "iops>=1",
-        "--junit", "junit.xml", cwd=tmp_path,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    assert [case.get("name") for case in read_suite(tmp_path)] == [
-        "iodepth=1: iops>=1", "iodepth=2: iops>=1",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("option", ["--junit", "--summary"])
 @pytest.mark.parametrize(
     ("name", "why"), [("missing/file", "no such directory"), ("directory", "not an ordinary file")]

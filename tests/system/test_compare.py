@@ -13,30 +13,6 @@ from iopstui.model.experiment.plan import Plan, expand_plan, parse_variant
 SHORT = ("compare", "--job", "randread-4k", "--settle", "0", "--measure", "1", "--size", "16m")
 
 
-def test_a_real_difference_is_found(workdir: Path) -> None:
-    result = iopstui(
-        *SHORT, "--variant", "rate_iops=100", "--variant", "rate_iops=400", "--repeats", "5",
-        "--set", "clocksource=clock_gettime", "--seed", "1", "--format", "jsonl", cwd=workdir,
-    )  # fmt: skip
-    assert result.returncode == 0, result.stderr
-    rows = events(result.stdout)
-    order = [row["variant"] for row in rows if row["event"] == "point_finished"]
-    variants = tuple(map(parse_variant, ("rate_iops=100", "rate_iops=400")))
-    plan = Plan(("x",), variants=variants, repeats=5, seed=1)
-    assert order == [point.variant for point in expand_plan(plan)]
-    differences = {row["figure"]: row for row in rows if row["event"] == "difference"}
-    # the job's own limits hold on any disk, however busy
-    assert (
-        differences["IOPS"]["shown"]
-        # None: other programs disturbed the runs
-        and differences["IOPS"]["better"] in (True, None)
-        and differences["IOPS"]["primary"]
-    )
-    assert {"IOPS", "p50", "p99", "p99.9", "CPU per I/O"} <= set(differences)
-    assert "against" in rows[-1]["words"][0]
-    assert list(workdir.iterdir()) == []
-
-
 def test_two_equal_variants_compare_without_a_difference(workdir: Path) -> None:
     result = iopstui(*SHORT, *UNHURRIED, "--variant", "iodepth=4", "--variant", "iodepth=4",
                      "--repeats", "2", cwd=workdir)  # fmt: skip
@@ -88,21 +64,32 @@ def test_an_interrupted_comparison_resumes_with_complete_repeats(workdir: Path) 
     assert list((workdir.parent / "state" / "iopstui").glob("compare-*")) == [], "done: forgotten"
 
 
-def test_until_stops_when_the_interval_is_narrow_enough(workdir: Path) -> None:
+def test_until_stops_when_a_real_difference_is_narrow_enough(workdir: Path) -> None:
     result = iopstui(
         *SHORT, *UNHURRIED, "--variant", "rate_iops=100", "--variant", "rate_iops=200",
-        "--until", "±50%", "--max-repeats", "12", "--format", "jsonl", cwd=workdir,
+        "--until", "±50%", "--max-repeats", "12", "--seed", "1", "--format", "jsonl", cwd=workdir,
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     rows = events(result.stdout)
-    runs = sum(row["event"] == "point_finished" for row in rows)
+    order = [row["variant"] for row in rows if row["event"] == "point_finished"]
+    runs = len(order)
+    variants = tuple(map(parse_variant, ("rate_iops=100", "rate_iops=200")))
+    plan = Plan(("x",), variants=variants, repeats=12, seed=1)
+    assert order == [point.variant for point in expand_plan(plan)][:runs]
     # the job's own limits hold on any disk; a busy machine keeps them roughly
     assert runs < 24 and rows[-1]["settled"] is True and rows[-1]["complete"] == runs / 2
-    (iops,) = [row["difference"] for row in rows if row.get("figure") == "IOPS"]
+    differences = {row["figure"]: row for row in rows if row["event"] == "difference"}
+    assert {"IOPS", "p50", "p99", "p99.9", "CPU per I/O"} <= set(differences)
+    shown = differences["IOPS"]
+    # None: other programs disturbed the runs
+    assert shown["shown"] and shown["primary"] and shown["better"] in (True, None)
+    iops = shown["difference"]
     # as sure as it said: 95 times of 100 the true value, twice as many, is between both
     assert iops["low"] <= iops["mean"] <= iops["high"]
     assert (1 + iops["high"]) / (1 + iops["low"]) <= 1.001 * 1.5**2, "but for the digits shown"
     assert 0.6 < iops["mean"] < 1.5
+    assert "against" in rows[-1]["words"][0]
+    assert list(workdir.iterdir()) == []
 
 
 @pytest.mark.parametrize(

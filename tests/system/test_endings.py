@@ -168,19 +168,6 @@ def test_a_closed_standard_output_ends_the_run(workdir: Path) -> None:
     assert list(workdir.iterdir()) == []
 
 
-def test_signals_that_nohup_ignores_stay_ignored(workdir: Path) -> None:
-    process = subprocess.Popen(
-        ["nohup", *command("run", "--job", "randread-4k", "--set", "runtime=5", "--size", "16m",
-                           *UNHURRIED)],
-        cwd=workdir, env=environment(workdir.parent), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
-    wait_for_fio_io(process.pid)
-    process.send_signal(signal.SIGHUP)
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, out
-
-
 SWEEP = ("sweep", ".", "--job", "randread-4k", "--axis", "iodepth=1,2", "--size", "16m",
          *UNHURRIED)  # fmt: skip
 COMPARE = ("compare", ".", "--job", "randread-4k", "--variant", "iodepth=1", "--variant",

@@ -16,8 +16,8 @@ LINE = re.compile(r"\d+:\d\d \S")
 
 def test_a_plain_run_prints_a_line_for_each_change(workdir: Path) -> None:
     result = iopstui("live", "--plain", "--plain-every", "1", "--job", "randread-4k", *SHORT,
-                     cwd=workdir)  # fmt: skip
-    assert result.returncode == EXIT_OK, result.stderr
+                     "--expect", "iops>=1000M", "--record", "a.iops", cwd=workdir)  # fmt: skip
+    assert result.returncode == EXIT_VERDICT and "FAIL  iops >=" in result.stdout, result.stderr
     lines = [line for line in result.stdout.splitlines() if LINE.match(line)]
     begins = [n for n, line in enumerate(lines) if " Run 1 starts: randread-4k" in line]
     figures = [n for n, line in enumerate(lines) if " fio " in line and " IOPS" in line]
@@ -26,12 +26,8 @@ def test_a_plain_run_prints_a_line_for_each_change(workdir: Path) -> None:
     assert begins[0] < figures[0] <= figures[-1] < ends[0]
     assert any("add up to fio's own totals" in line for line in lines)
     assert not set("\x1b\r\t") & set(result.stdout + result.stderr) and result.stdout.isascii()
-
-
-def test_an_expectation_decides_the_exit_code(workdir: Path) -> None:
-    result = iopstui("live", "--plain", "--job", "randread-4k", *SHORT, "--expect", "iops>=1000M",
-                     cwd=workdir)  # fmt: skip
-    assert result.returncode == EXIT_VERDICT and "FAIL  iops >=" in result.stdout
+    replayed = iopstui("replay", "a.iops", "--plain", cwd=workdir)
+    assert replayed.returncode == EXIT_OK and " Run 1 ended after " in replayed.stdout
 
 
 def test_a_plain_watch_runs_until_a_signal(workdir: Path) -> None:
@@ -46,13 +42,6 @@ def test_a_plain_watch_runs_until_a_signal(workdir: Path) -> None:
     assert process.returncode == EXIT_OK, err
     assert LINE.match(first) and " reads/s, " in first
     assert "\nWatched for " in f"\n{rest}"
-
-
-def test_a_recording_replays_as_plain_text(workdir: Path) -> None:
-    ran = iopstui("run", "--job", "randread-4k", *SHORT, "--record", "a.iops", cwd=workdir)
-    assert ran.returncode == EXIT_OK, ran.stderr
-    result = iopstui("replay", "a.iops", "--plain", cwd=workdir)
-    assert result.returncode == EXIT_OK and " Run 1 ended after " in result.stdout
 
 
 def test_options_that_conflict_with_plain_are_refused(workdir: Path) -> None:

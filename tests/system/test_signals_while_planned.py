@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from program import UNHURRIED, WITHIN_S, child_processes, start, survivors
+from program import UNHURRIED, WITHIN_S, child_processes, start, survivors, wait_for_fio_io
 
 HANGS = """#!/bin/sh
 case "$*" in *--debug=*) exec sleep 1000;; esac
@@ -74,12 +74,14 @@ def test_a_signal_during_planning_leaves_nothing_behind(
 def test_nohup_is_respected(workdir: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        process = start("run", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m",
+        process = start("run", "--job", "randread-4k", "--set", "runtime=3", "--size", "4m",
                         *UNHURRIED, cwd=workdir, nohup=True)  # fmt: skip
     finally:
         signal.signal(signal.SIGHUP, before)
     assert process.stderr is not None
     process.stderr.readline()
+    os.kill(process.pid, signal.SIGHUP)
+    wait_for_fio_io(process.pid)
     os.kill(process.pid, signal.SIGHUP)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err

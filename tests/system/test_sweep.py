@@ -7,6 +7,7 @@ import shlex
 import signal
 from pathlib import Path
 from statistics import median
+from xml.etree import ElementTree
 
 import pytest
 from program import (
@@ -67,7 +68,7 @@ def test_a_table_of_jobs_against_expectations(workdir: Path) -> None:
     result = iopstui(
         "sweep", "--job", "vng-randread", "--job", "vng-randwrite", "--axis", "numjobs=1,2",
         *SHORT, *UNHURRIED, "--expect", "iops>=1", "--expect", "iops>=900M", "--tolerance", "10%",
-        cwd=workdir,
+        "--junit", "../junit.xml", cwd=workdir,
     )  # fmt: skip
     assert result.returncode == 4, result.stderr
     points, met, missed = result.stdout.split("\niops >= ")
@@ -75,6 +76,13 @@ def test_a_table_of_jobs_against_expectations(workdir: Path) -> None:
     assert points.count("FAIL  iops >= 900000000 (810000000 with 10 %") == 4
     assert met.splitlines()[-1].split() == ["vng-randwrite", "PASS", "PASS"]
     assert missed.splitlines()[-1].split() == ["vng-randwrite", "FAIL", "FAIL"]
+    cases = ElementTree.parse(workdir.parent / "junit.xml").findall("testsuite/testcase")
+    assert [case.get("name") for case in cases] == [
+        f"job={job} numjobs={number}: {expected}"
+        for job in ("vng-randread", "vng-randwrite")
+        for number in (1, 2)
+        for expected in ("iops>=1", "iops>=900M")
+    ]
     assert list(workdir.iterdir()) == []
 
 
