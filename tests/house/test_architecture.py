@@ -45,10 +45,6 @@ def test_the_core_does_not_import_the_screen() -> None:
     assert loaded_by(IMPORT_ALL, *core).isdisjoint({"textual", "rich", "plotext", "pyarrow"})
 
 
-def test_the_model_imports_only_the_standard_library() -> None:
-    assert loaded_by(IMPORT_ALL, "iopstui.model") == set()
-
-
 def test_the_command_line_starts_without_a_screen() -> None:
     code = (
         "import sys; from iopstui.cli.program import build_parser; build_parser(); "

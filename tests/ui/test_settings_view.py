@@ -301,30 +301,32 @@ async def test_a_changed_setting_shows_its_old_value_and_can_be_undone() -> None
         assert len(fake.calls) == before and "different values" in str(message.content)
 
 
-@pytest.mark.parametrize(
-    ("key", "title", "text"),
-    [
-        ("k", "question_mark", "Tunables of the disks"),
-        ("b", "question_mark", "Choose a value"),
-        ("j", "f1", "Choose a job"),
-        ("colon", "f1", "Set a fio option"),
-        ("m", "f1", "Type a text"),
-        ("f", "question_mark", "A live list"),
-        ("e", "question_mark", "Keys"),
-    ],
-)
-async def test_help_opens_over_every_screen_and_names_it(key: str, title: str, text: str) -> None:
+async def test_help_opens_over_every_screen_and_names_it() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         await running(app, pilot)
-        await pilot.press(key)
-        await settle(pilot)
-        before = app.screen
-        await pilot.press(title)
-        await settle(pilot)
-        assert isinstance(app.screen, HelpScreen) and isinstance(app.screen._text, Group)
-        first = "".join(str(part) for part in app.screen._text.renderables[:2])
-        assert text in first and ("Here" in first) == (key != "e")
-        await pilot.press("question_mark")
-        await settle(pilot)
-        assert app.screen is before
+        for key, title, text in (
+            ("k", "question_mark", "Tunables of the disks"),
+            ("b", "question_mark", "Choose a value"),
+            ("j", "f1", "Choose a job"),
+            ("colon", "f1", "Set a fio option"),
+            ("m", "f1", "Type a text"),
+            ("f", "question_mark", "A live list"),
+            ("e", "question_mark", "Keys"),
+        ):
+            dashboard = app.screen
+            await pilot.press(key)
+            await settle(pilot)
+            before = app.screen
+            await pilot.press(title)
+            await settle(pilot)
+            assert isinstance(app.screen, HelpScreen) and isinstance(app.screen._text, Group), key
+            first = "".join(str(part) for part in app.screen._text.renderables[:2])
+            assert text in first and ("Here" in first) == (key != "e")
+            await pilot.press("question_mark")
+            await settle(pilot)
+            assert app.screen is before
+            if before is not dashboard:
+                await pilot.press("escape")
+                await settle(pilot)
+            assert app.screen is dashboard
