@@ -77,6 +77,8 @@ def test_a_host_s_own_answer_is_named_the_worst_first() -> None:
     assert found.sentence == (
         "■ n7: vdb has answered nothing; also need attention: n2, n5 · dd (7) does all of its bytes"
     )
+    says(state, "n7", state="critical", text="The job waits (0:03-1:00:05): on CPUs (0-3): 4 I/Os")
+    assert answer(state).text.startswith("n7: The job waits: on CPUs (0-3): 4 I/Os; also")
     # another session of it has said nothing yet
     state.apply(HostRow("n7", {"event": "session", "host": "n7"}))
     assert answer(state).text.startswith("n2: vda is busy; also need attention: n5")

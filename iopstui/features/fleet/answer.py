@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -108,6 +109,10 @@ def _host(state: FleetState) -> Answer | None:
     return worst_of_hosts(bad)[1] if bad else None
 
 
+_PERIOD = re.compile(r" \(\d+:[\d:]+-\d+:[\d:]+\)(?=:)")
+"""The seconds of a finding (``job_finding``), by the host's own clock: here others are shown."""
+
+
 def worst_of_hosts(bad: Mapping[str, Answer]) -> tuple[str, Answer]:
     """The host whose own answer needs attention most, and that answer with the names of the
     others."""
@@ -117,7 +122,8 @@ def worst_of_hosts(bad: Mapping[str, Answer]) -> tuple[str, Answer]:
     more = f", {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
     rest = f"; also need attention: {named}{more}" if others else ""
     name = printable(first)
-    return first, Answer(name, OF_HOST + answer.rule, answer.state, f"{name}: {answer.text}{rest}",
+    text = _PERIOD.sub("", answer.text, count=1)
+    return first, Answer(name, OF_HOST + answer.rule, answer.state, f"{name}: {text}{rest}",
                          answer.verdict, answer.who, answer.next)  # fmt: skip
 
 
