@@ -281,6 +281,24 @@ def test_state_d_beside_a_disk_that_ios_wait_for_as_long_is_for_it(
     assert (process_verdict(waits, UNKNOWN) == WAITS) is (verdict == WAITS)
 
 
+@pytest.mark.parametrize(("waits", "shown"), [
+    (replace(WAITING, percents={EVENT: 99.0}, readable=False), "812"),
+    (replace(WAITING, percents={UNKNOWN_WAIT: 90.0}, readable=False, io_percent=0.0), "812"),
+    (replace(WAITING, percents={EVENT: 99.0}, readable=False, most_for_disk=3.0), "812"),
+    (replace(WAITING, percents={EVENT: 99.0}), "vdb"),
+    (replace(WAITING, state="Z", readable=False), "vdb"),
+])  # fmt: skip
+def test_root_is_sent_for_to_the_process_that_was_asked_about(
+    waits: ProcessWaits, shown: str
+) -> None:
+    *_, last = why_lines(report(waits))
+    assert last == f"  next: see more as root: iopstui why {shown}"
+    idle = [frame(n + 1.0, {"vda": rates()}) for n in range(5)]
+    pairs = judge(Seen(TARGET, idle, {}, use=DiskUse(5.0, 5.0)))
+    *_, last = why_lines(Report(pairs, UNKNOWN, 5, waits))
+    assert last.endswith("why 812") is bool(waits.unclear and not waits.readable)
+
+
 def test_a_process_can_wait_for_disks_only_while_they_have_requests() -> None:
     rest = {"vda": rates(), "vdb": changed(rates(100, 0, 1), aqu_sz=0.1, util=10.0)}
     for disks, use, most in (

@@ -18,6 +18,7 @@ from iopstui.model.answer.process import (
 from iopstui.model.answer.situation import Situation
 from iopstui.model.answer.use import FOR_IOCOST
 from iopstui.model.block.target import Target
+from iopstui.model.findings.advice import advise
 from iopstui.text import printable
 
 ANSWER = ("disk", "rule", "state", "verdict", "text", "who", "next")
@@ -112,11 +113,13 @@ def _details(report: Report) -> dict[str, list[str]]:
     lines: list[str] = []
     waits = report.waits
     hidden = []
+    unread = False
     if waits is not None:
         waiting = waits if waits.for_disk >= WAITS_PERCENT else waits.child or waits
         if waiting.places:
             lines.append(f"seen waiting in: {', '.join(waiting.places)}")
-        if not waits.readable and not waits.kernel and waits.state != "Z":
+        unread = not waits.readable and not waits.kernel and waits.state != "Z"
+        if unread:
             hidden.append("what it waits in, and its files (its user or root sees them)")
         if waits.running is None and waits.state not in ("", "Z"):
             hidden.append(f"its time on CPUs, and ready for one (no /proc/{waits.pid}/schedstat)")
@@ -125,11 +128,14 @@ def _details(report: Report) -> dict[str, list[str]]:
     situation, answer = report.pairs[0]
     if not situation.frames:
         return {"evidence": lines, "excluded": [], "not seen": hidden, "next": []}
+    step = answer.next
+    if waits is not None and unread and (waits.unclear or step == advise("root", answer.disk)):
+        step = advise("root", str(waits.pid))
     return {
         "evidence": [*lines, *evidence(situation, answer)][:5],
         "excluded": excluded(situation, answer),
         "not seen": [*hidden, *not_seen(situation, report.no_probe)],
-        "next": [answer.next] if answer.next else [],
+        "next": [step] if step else [],
     }
 
 
