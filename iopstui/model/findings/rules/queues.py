@@ -30,6 +30,7 @@ from iopstui.model.findings.limits import (
     nearly_full,
     reached_tags,
 )
+from iopstui.model.findings.rules.waits import other_program
 from iopstui.model.findings.wait_figures import (
     devices_above,
     frame_waits,
@@ -202,7 +203,13 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, A
     if not _limits_are_known(evidence):
         return None
     if not any(device.mounts for device in evidence.devices):
-        return ": a cgroup's limit that can't be seen from here may hold them", advise("held")
+        # io.latency holds a group back for the sake of another one
+        other = other_program(evidence)
+        return (
+            ": a cgroup's limit that can't be seen from here may hold them"
+            + (f"; {other.text}" if other is not None else ""),
+            advise("held"),
+        )
     return (
         ": it may be a file system's lock or journal, or a limit that can't be seen from here",
         advise("only-reading"),

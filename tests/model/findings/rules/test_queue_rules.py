@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.target import DeviceLinks
-from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
+from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit, ProcessLoad
 from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.rules.queues import tag_shortage, waits_above_device
@@ -221,6 +221,22 @@ def test_at_depth_1_a_known_limit_is_enough() -> None:
     assert waits_above_device(waiting(inside=1.0, aqu=0.1, states=states)) is not None
     assert waits_above_device(waiting(inside=1.0, aqu=0.1)) is None
     assert waits_above_device(waiting(inside=1.0, aqu=0.8, states=states)) is None
+
+
+def test_the_program_for_whose_sake_a_job_may_be_held_back_is_named() -> None:
+    """The job's group has 16 I/Os in flight beside a group with an io.latency of 10 ms."""
+    vip = ProcessLoad(42, "fio", 1.9e6, 0.0, "/vip", frozenset({"vda"}))
+    held = waiting(30.0, inside=16.0)
+    for ios, named in ((500, True), (31, False)):
+        disks = {"vda": disk(ios, aqu=8.5, wait=17.0, size=4096)}
+        frames = seconds(3, interval=fio(30, lat_ns=16 / 30 * 1e9), busy=IDLE, jobs=((0, 10.0),),
+                         disks=disks)  # fmt: skip
+        found = fired(waits_above_device(replace(
+            held, frames=tuple(frames), conditions=Conditions(10.0, {}, processes=(vip,))
+        )))  # fmt: skip
+        assert "limit that can't be seen from here may hold them" in found.text
+        assert ("; 468 of 500 I/Os a second on vda are not this job's" in found.text) is named
+        assert ("it may be fio (PID 42 in /vip" in found.text) is named
 
 
 @pytest.mark.parametrize("value", [2_000, 1_300])
