@@ -88,6 +88,9 @@ ONE_AT_A_TIME = 0.85, 1.1
 """I/Os in flight on average of a job that does one at a time."""
 SLEEPING_SHARE = 0.2
 """A job that does nothing for this part of the time holds itself back."""
+BUSY_JOB_PERCENT, VERY_BUSY_JOB_PERCENT, ABOVE_SHARE = 60.0, 75.0, 0.3
+"""Percent of a CPU from which on a job's I/Os wait for it noticeably, and for it alone; the part of
+them that must be above the device."""
 SAME_LOAD, MEMBER_FACTOR = 1.25, 4.0
 """Members do as many I/Os if they differ by less than this factor; one that holds this many times
 as many as any other is the slow one."""
@@ -749,6 +752,14 @@ def job(s: Situation) -> Answer:
     slow, name = _slow_member_text(s, waits)
     if slow:
         text, verdict, next_step = f"{text}{slow}", WAITS, advise("slow-member", name)
+    elif (used := _used_by_job(s, frames[-ENOUGH_SECONDS:], waits)) >= BUSY_JOB_PERCENT:
+        text += f"; each job uses {used:.0f} % of a CPU, and its I/Os may wait for it"
+        next_step = next_step or advise("numjobs")
+        # an unseen limit could hardly hold such a job back
+        verdict = NOTHING if verdict == UNKNOWN and used >= VERY_BUSY_JOB_PERCENT else verdict
+    elif s.may_wait_in_bfq and not next_step:
+        text += f"; some of those in {s.disk} may wait in its scheduler bfq"
+        next_step = advise("scheduler")
     return Answer(s.disk, OF_A_SECOND, GOOD, text, verdict, next=next_step)
 
 
@@ -782,6 +793,14 @@ def _slow_member_text(s: Situation, waits: Waits) -> tuple[str, str]:
                 name,
             )
     return "", ""
+
+
+def _used_by_job(s: Situation, frames: Sequence[Frame], waits: Waits) -> float:
+    """Percent of a CPU that each job uses on average; 0 if it has one I/O at a time or few are
+    above the device, where those are that were submitted or completed and wait for their job."""
+    each = [fmean(values) for values in busy_by_job(frames).values()]
+    is_above = (waits.above or 0.0) >= ABOVE_SHARE * waits.ios
+    return fmean(each) if each and is_above and (s.shape.iodepth or 1) > 1 else 0.0
 
 
 def _job_step(s: Situation, waits: Waits) -> tuple[str, Advice]:

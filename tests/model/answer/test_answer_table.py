@@ -1597,3 +1597,40 @@ def test_the_slow_member_of_two_is_why_a_job_waits(
     named = "; vdb does as many I/Os as the other members of md0 and holds most"
     assert answer.text.endswith(named) is is_named
     assert (answer.next == advise("slow-member", "vdb")) is is_named
+
+
+@pytest.mark.parametrize(("used", "iodepth", "above", "verdict", "step"), [
+    # libaio on a quick disk of a guest without KVM
+    (80.0, 16, 10.3, NOTHING, advise("numjobs")),
+    (65.0, 16, 10.3, UNKNOWN, advise("numjobs")),
+    (20.0, 16, 10.3, UNKNOWN, ""),
+    (80.0, 16, 1.0, NOTHING, ""),
+    (80.0, 1, 10.3, UNKNOWN, ""),
+])  # fmt: skip
+def test_a_busy_job_is_what_its_ios_may_wait_for(
+    used: float, iodepth: int, above: float, verdict: str, step: str
+) -> None:
+    waits = Waits(16.0, 0.0, above, {"vda": 16.0 - above}, None, None, 0.0)
+    disk = changed(rates(30_000, 0, 0.2), aqu_sz=16.0 - above, util=90.0)
+    seconds = [
+        replace(one, step=1, fio=fio(30_000.0), waits=waits,
+                jobs=(JobFrame(0, 1, False, used, None),))
+        for one in frames([{"vda": disk}] * 5)
+    ]  # fmt: skip
+    answer = judge(Seen(ONE, seconds, DEVICES, shape=JobShape(iodepth=iodepth)))[0][1]
+    assert (answer.verdict, answer.next) == (verdict, step)
+    is_said = answer.text.endswith(f"; each job uses {used:.0f} % of a CPU, and its I/Os may wait "
+                                   "for it")  # fmt: skip
+    assert is_said is (step == advise("numjobs"))
+
+
+def test_a_job_on_bfq_is_sent_to_compare_without_it() -> None:
+    waits = Waits(31.7, 1.1, 6.3, {"vda": 24.3}, None, None, 0.0)
+    disk = changed(rates(17_000, 0, 0.94), aqu_sz=24.0, util=96.0)
+    seconds = [replace(one, step=1, fio=fio(18_000.0), waits=waits)
+               for one in frames([{"vda": disk}] * 5)]  # fmt: skip
+    for scheduler, step in (("bfq", advise("scheduler")), ("none", "")):
+        on = replace(DEVICES["vda"], queue=replace(NO_QUEUE, scheduler=scheduler))
+        answer = judge(Seen(ONE, seconds, {"vda": on}))[0][1]
+        assert answer.next == step
+        assert ("; some of those in vda may wait in its scheduler bfq" in answer.text) is bool(step)

@@ -227,8 +227,8 @@ def test_the_program_for_whose_sake_a_job_may_be_held_back_is_named() -> None:
     """The job's group has 16 I/Os in flight beside a group with an io.latency of 10 ms."""
     vip = ProcessLoad(42, "fio", 1.9e6, 0.0, "/vip", frozenset({"vda"}))
     held = waiting(30.0, inside=16.0)
-    for ios, named in ((500, True), (31, False)):
-        disks = {"vda": disk(ios, aqu=8.5, wait=17.0, size=4096)}
+    for ios, aqu, named in ((500, 8.5, True), (31, 0.5, False)):
+        disks = {"vda": disk(ios, aqu=aqu, wait=17.0, size=4096)}
         frames = seconds(3, interval=fio(30, lat_ns=16 / 30 * 1e9), busy=IDLE, jobs=((0, 10.0),),
                          disks=disks)  # fmt: skip
         found = fired(waits_above_device(replace(
