@@ -1,7 +1,8 @@
 """The pictures of the documents: an entry of ``PICTURES`` or ``STILLS`` is all another one takes.
 
 How the recordings were made that not every machine can make (nameless.py then took the names out),
-in a guest with 4 CPUs in two sockets whose disk has one queue:
+in an emulated guest with 4 CPUs in two sockets whose disk has one queue (affinity is without
+iopstui's own CPU time, which says nothing of a real one):
 
 affinity    the disk held to 800 IOPS; iopstui run /dev/vda --job randread-4k --set runtime=33
             --set numjobs=4 --set iodepth=4 --set cpus_allowed=0-3 --set cpus_allowed_policy=split

@@ -1,6 +1,9 @@
 """A recording without this machine's names: host, kernel's suffix and mount points.
 
-.venv/bin/python tests/pictures/nameless.py RAW.iops OUT.iops
+.venv/bin/python tests/pictures/nameless.py RAW.iops OUT.iops [--emulated]
+
+--emulated also leaves out iopstui's own CPU time: an emulated CPU needs many times as much of it as
+a real one, so a reader would take it for what iopstui costs.
 """
 
 from __future__ import annotations
@@ -18,15 +21,17 @@ from iopstui.recording.writer import Chunk, Recorder
 HOST = "demo"
 
 
-def copy(source: Path, out: Path, kernel: str = "") -> None:
+def copy(source: Path, out: Path, kernel: str = "", emulated: bool = False) -> None:
     """Every record of ``source`` in a new file ``out``, which anybody may read; ``kernel`` is the
-    measured machine's, if ``source`` was put together on another. Raises UsageError if ``source``
+    measured machine's, if ``source`` was put together on another. ``emulated``: without iopstui's
+    own CPU time. Raises UsageError if ``source``
     is no recording or ``out`` exists; a damaged one is copied up to its damage."""
     with Recording(source) as recording:
         release = (kernel or recording.header.kernel).partition("-")[0]
         header = dataclasses.replace(recording.header, host=HOST, kernel=release)
         head = {"layouts": form.all_layouts(), "header": encoder(form.Header)(header)}
-        chunks: list[Chunk] = [(form.HEADER, 0.0, lambda: head), *map(_chunk, recording.records())]
+        chunks: list[Chunk] = [(form.HEADER, 0.0, lambda: head)]
+        chunks += (_chunk(record, emulated) for record in recording.records())
     recorder = Recorder(out)
     # at once: one by one could overflow the queue
     recorder.put_all(chunks)
@@ -36,9 +41,10 @@ def copy(source: Path, out: Path, kernel: str = "") -> None:
     out.chmod(0o644)
 
 
-def _chunk(record: Record) -> Chunk:
+def _chunk(record: Record, emulated: bool) -> Chunk:
     if not isinstance(record, EventRecord):
-        return (form.SAMPLE, record.t, (int(record.is_shown), record.raw))
+        raw = dataclasses.replace(record.raw, own_busy_s=None) if emulated else record.raw
+        return (form.SAMPLE, record.t, (int(record.is_shown), raw))
     value = record.value
     if isinstance(value, form.RecordedDevices):
         value = form.RecordedDevices(tuple(map(_mounted_at_root, value.devices)))
@@ -54,4 +60,4 @@ def _mounted_at_root(device: BlockDevice) -> BlockDevice:
 
 
 if __name__ == "__main__":
-    copy(Path(sys.argv[1]), Path(sys.argv[2]))
+    copy(Path(sys.argv[1]), Path(sys.argv[2]), emulated="--emulated" in sys.argv[3:])

@@ -10,7 +10,7 @@ import pytest
 from nameless import copy
 
 from iopstui.recording.layout import RecordedDevices
-from iopstui.recording.reader import EventRecord, Recording
+from iopstui.recording.reader import EventRecord, Recording, SampleRecord
 
 RECORDINGS = Path(__file__).parents[1] / "fixtures" / "recordings"
 
@@ -29,6 +29,15 @@ def test_everything_but_the_names_is_copied(
         for old, new in zip(before_records, after_records, strict=True):
             if not (isinstance(old, EventRecord) and isinstance(old.value, RecordedDevices)):
                 assert old == new
+
+
+def test_the_own_cost_on_an_emulated_cpu_is_left_out(tmp_path: Path) -> None:
+    out = tmp_path / "out.iops"
+    copy(RECORDINGS / "run.iops", out, emulated=True)
+    for path, known in ((RECORDINGS / "run.iops", True), (out, False)):
+        with Recording(path) as recording:
+            samples = [one.raw for one in recording.records() if isinstance(one, SampleRecord)]
+        assert samples and any(raw.own_busy_s is not None for raw in samples) is known
 
 
 def test_mount_points_are_left_out(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
 from iopstui.model.findings.headlines import WARNING as WARNING_FINDING
+from iopstui.model.findings.rules.counts import FIND_PROGRAM
 from iopstui.model.findings.siblings import STRIPED
 from iopstui.model.findings.wait_figures import mean_waits
 from iopstui.model.means import fmean
@@ -702,8 +703,8 @@ def _works_below(s: Situation) -> bool:
 
 def job_finding(s: Situation) -> Answer | None:
     """What the rules found of the run, the most telling first."""
-    found = min(s.findings, key=_job_rank, default=None)
-    if found is None or _job_rank(found) == _SAYS_LITTLE:
+    found = min(s.findings, key=lambda one: _job_rank(s, one), default=None)
+    if found is None or _job_rank(s, found) == _SAYS_LITTLE:
         return None
     # a finding stays active for a while, but its figures are of these seconds
     when = f" ({period_text(found)})" if period_text(found) else ""
@@ -712,10 +713,12 @@ def job_finding(s: Situation) -> Answer | None:
                   WAITS if found.rule in _WAIT_RULES else NOTHING, next=found.advice)  # fmt: skip
 
 
-def _job_rank(found: Finding) -> int:
+def _job_rank(s: Situation, found: Finding) -> int:
     """Findings on the time before the run rank last."""
     if severity_of(found) != INFO:
         return int(found.rule == "background")
+    if found.rule == OTHERS_IO and found.advice == FIND_PROGRAM:
+        return 2 if s.queue_share >= MOST_SECONDS else _SAYS_LITTLE
     return 2 if found.rule in _EXPLAINING_RULES else _SAYS_LITTLE
 
 
@@ -757,7 +760,7 @@ def job(s: Situation) -> Answer:
         next_step = next_step or advise("numjobs")
         # an unseen limit could hardly hold such a job back
         verdict = NOTHING if verdict == UNKNOWN and used >= VERY_BUSY_JOB_PERCENT else verdict
-    elif s.may_wait_in_bfq and not next_step:
+    if s.may_wait_in_bfq:
         text += f"; some of those in {s.disk} may wait in its scheduler bfq"
         next_step = advise("scheduler")
     return Answer(s.disk, OF_A_SECOND, GOOD, text, verdict, next=next_step)
@@ -855,7 +858,9 @@ TABLE: Sequence[Row] = (
 
 
 JOB_TABLE: Sequence[Row] = (gone, too_short, suspended, silent, job_finding, job)
-_WAIT_RULES = ("above", "neighbour", "layer", "tags", "busy", "starved")
+OTHERS_IO = "disagree"
+"""Where another program does what the disk does beyond the job, and requests wait, this is why."""
+_WAIT_RULES = ("above", "neighbour", "layer", "tags", "busy", "starved", OTHERS_IO)
 _EXPLAINING_RULES = ("layer", "slow-direction", "flush", "write-back", "first-write")
 """Findings that are no faults but explain what the job's I/Os wait for."""
 _SAYS_LITTLE = 3
