@@ -36,10 +36,11 @@ from iopstui.model.block.target import (
     combine_targets,
 )
 from iopstui.model.figures.disk import DiskRates
-from iopstui.model.findings.advice import advise
+from iopstui.model.findings.advice import Advice, advise
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.findings.finding import Finding
+from iopstui.model.findings.rules.counts import FIND_PROGRAM
 from iopstui.model.metrics.frame import FINAL, PARTIAL, WRONG_LATENCY, CpuFrame, Frame, JobFrame
 from iopstui.model.metrics.probe import LatencyStats, ProbeInterval, RequestStats, TaskIo
 from iopstui.model.metrics.waits import Waits
@@ -1634,3 +1635,35 @@ def test_a_job_on_bfq_is_sent_to_compare_without_it() -> None:
         answer = judge(Seen(ONE, seconds, {"vda": on}))[0][1]
         assert answer.next == step
         assert ("; some of those in vda may wait in its scheduler bfq" in answer.text) is bool(step)
+
+
+@pytest.mark.parametrize(("disk", "advice", "is_said"), [
+    # 16 of this job and 8 of another program wait in a disk of 500 IOPS
+    (changed(rates(500, 0, 47.6), aqu_sz=23.8, util=100.0), FIND_PROGRAM, True),
+    # a quick disk: the job does not wait for the other one
+    (changed(rates(500, 0, 0.2), aqu_sz=0.1, util=9.0), FIND_PROGRAM, False),
+    (changed(rates(500, 0, 47.6), aqu_sz=23.8, util=100.0), advise("passthrough", "vda"), False),
+])  # fmt: skip
+def test_io_beyond_the_jobs_is_the_answer_where_it_waits(
+    disk: DiskRates, advice: Advice, is_said: bool
+) -> None:
+    waits = Waits(15.9, 0.0, 0.0, {"vda": 15.9}, None, None, 0.0)
+    seconds = [replace(one, step=1, fio=fio(331.0), waits=waits)
+               for one in frames([{"vda": disk}] * 5)]  # fmt: skip
+    found = Finding("disagree", "fio does 331 IOPS, vda 500: 169 I/Os per second more", advice)
+    answer = judge(Seen(ONE, seconds, DEVICES, findings=(found,)))[0][1]
+    assert (answer.rule == "finding-disagree") is is_said
+    if is_said:
+        assert (answer.state, answer.verdict, answer.next) == (GOOD, WAITS, FIND_PROGRAM)
+
+
+def test_a_busy_job_on_bfq_is_told_of_both() -> None:
+    waits = Waits(31.8, 1.2, 16.2, {"vda": 14.3}, None, None, 0.0)
+    disk = changed(rates(13_000, 0, 1.17), aqu_sz=14.3, util=96.0)
+    seconds = [replace(one, step=1, fio=fio(13_000.0), waits=waits,
+                       jobs=(JobFrame(0, 1, False, 69.0, None),))
+               for one in frames([{"vda": disk}] * 5)]  # fmt: skip
+    bfq = replace(DEVICES["vda"], queue=replace(NO_QUEUE, scheduler="bfq"))
+    answer = judge(Seen(ONE, seconds, {"vda": bfq}, shape=JobShape(iodepth=16)))[0][1]
+    assert "; each job uses 69 % of a CPU" in answer.text and "scheduler bfq" in answer.text
+    assert answer.next == advise("scheduler")
