@@ -30,7 +30,9 @@ from iopstui.model.experiment.run_request import RunRequest
 from iopstui.preflight.shared_scratch import LentScratch
 from iopstui.session.live import LiveSession
 
-PLAN = Plan(("randread-4k",), {}, (parse_axis("iodepth=1,4"),), settle=0.0, measure=0.6)
+# pauses: at full speed fio takes a CPU from parallel tests
+PACED = {"thinktime": "20000", "thinktime_blocks": "20", "clocksource": "clock_gettime"}
+PLAN = Plan(("randread-4k",), PACED, (parse_axis("iodepth=1,4"),), settle=0.0, measure=0.6)
 
 
 class Screen:
@@ -88,7 +90,7 @@ def test_a_job_under_way_gives_way_and_the_session_stays(here: Path) -> None:
     screen = Screen(here)
     screen.session.start(screen.sink)
     try:
-        screen.session.run_job("randread-4k", {"runtime": "60"})
+        screen.session.run_job("randread-4k", {"runtime": "60", **PACED})
         assert screen.in_run.wait(45)
         screen.begin(PLAN)
         assert screen.over.wait(45)
@@ -118,7 +120,7 @@ def test_stopped_while_the_job_before_still_ends(here: Path) -> None:
     screen = Screen(here)
     screen.session.start(screen.sink)
     try:
-        screen.session.run_job("randread-4k", {"runtime": "60"})
+        screen.session.run_job("randread-4k", {"runtime": "60", **PACED})
         assert screen.in_run.wait(45)
         begun = threading.Event()
         ask = screen.session.run_request

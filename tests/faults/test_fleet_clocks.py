@@ -47,7 +47,8 @@ def test_clocks_that_are_far_apart_are_known_and_all_start_together(
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("XDG_STATE_HOME", str(here.parent / "state"))
     rows: list[tuple[str, dict[str, Any]]] = []
-    words = ["--size", "4m", "--set", "runtime=2", "--set", "rate_iops=200"]
+    words = ["--size", "4m", "--set", "runtime=2", "--set", "thinktime=20000",
+             "--set", "thinktime_blocks=4", "--set", "clocksource=clock_gettime"]  # fmt: skip
     fleet = Fleet(
         parse_nodes(",".join(AHEAD_S)),
         partial(launch_command, argparse.Namespace(launcher=launcher, bring=True, sudo=False)),

@@ -30,6 +30,8 @@ from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.run_order import RunOrder
 from iopstui.session.run_rows import add_run_event
 
+# pauses: at full speed fio takes a CPU from parallel tests
+PACED = {"thinktime": "20000", "thinktime_blocks": "20", "clocksource": "clock_gettime"}
 SECOND = 10**9
 
 
@@ -374,13 +376,12 @@ def test_with_the_real_fio_only_the_last_of_ten_requests_runs(tmp_path: Path) ->
 
     def request_ten() -> None:
         for depth in range(2, 12):
-            session.run_job(
-                "randread-4k", {"iodepth": str(depth), "runtime": "60"}, mark=f"QD {depth}"
-            )
+            options = {"iodepth": str(depth), "runtime": "60", **PACED}
+            session.run_job("randread-4k", options, mark=f"QD {depth}")
 
     session.start(told.put)
     try:
-        session.run_job("randread-4k", {"iodepth": "1", "runtime": "60"})
+        session.run_job("randread-4k", {"iodepth": "1", "runtime": "60", **PACED})
         until(row(1, 2))
         # in the session's thread: this one may wait for a CPU until an earlier request has begun
         session._command(request_ten)

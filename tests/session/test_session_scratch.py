@@ -25,6 +25,9 @@ from iopstui.safety.scratch import make_scratch
 from iopstui.session.fio.session_scratch import SessionScratch, StopFirst
 from iopstui.session.live import LiveSession
 
+# pauses: at full speed fio takes a CPU from parallel tests
+PACED = {"thinktime": "20000", "thinktime_blocks": "20", "clocksource": "clock_gettime"}
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -211,7 +214,8 @@ def test_a_restarted_job_is_not_laid_out_again(here: Path) -> None:
     session.start(told.put)
     try:
         for step in (1, 2):
-            session.run_job("randread-4k", {"iodepth": str(step), "runtime": "60"})
+            options = {"iodepth": str(step), "runtime": "60", **PACED}
+            session.run_job("randread-4k", options)
             until(FrameReady, step)
         session.stop_job()
         until(StepFinished, 2)

@@ -112,7 +112,7 @@ def test_a_dumb_terminal(workdir: Path) -> None:
 
 def test_a_locale_that_is_not_utf_8(workdir: Path) -> None:
     result = iopstui(
-        "run", "--job", "measuring-iops", "--set", "runtime=1", "--size", "4m", *UNHURRIED,
+        "run", "--job", "measuring-iops", "--set", "runtime=1", "--size", "256k", *UNHURRIED,
         cwd=workdir, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii",
     )  # fmt: skip
     assert result.returncode == 0, result.stderr

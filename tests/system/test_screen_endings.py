@@ -125,14 +125,6 @@ def test_a_closed_terminal_ends_the_screen_and_fio(workdir: Path) -> None:
     assert list(workdir.iterdir()) == []
 
 
-def test_quitting_exits_with_0(workdir: Path) -> None:
-    with screen(workdir, "replay", "demo") as terminal:
-        terminal.wait_for_text("Help")
-        terminal.type(b"q")
-        assert terminal.end() == 0
-        assert terminal.is_restored
-
-
 def test_keys_sent_in_one_packet_arrive_in_order(workdir: Path) -> None:
     with screen(workdir, "live", ".", "--size", "16m") as terminal:
         terminal.wait_for_text("no job running")
