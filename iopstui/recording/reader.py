@@ -507,7 +507,7 @@ def _open(path: Path) -> BinaryIO:
     except PermissionError as error:
         raise Missing(
             f"Cannot read the recording {printable(path)}: permission denied.",
-            f"sudo chown $USER {printable(path)}",
+            f"Run iopstui with sudo, or: sudo chmod a+r {shlex.quote(printable(path))}",
         ) from error
     except OSError as error:
         raise UsageError(

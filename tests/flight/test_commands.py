@@ -240,7 +240,8 @@ def test_a_directory_with_other_files_is_not_recorded_to(
 ) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     assert main(["watch", "--record", str(tmp_path)]) == 2
-    assert "has other files" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "has other files" in error and f"--record {tmp_path}/flight/" in error
     assert main(["watch", "--keep", "1d"]) == 2
     assert "are for a directory" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

@@ -175,7 +175,7 @@ class ProcessWaits:
             return "sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"
         if not self.sleeps_unread or self.most_for_disk is not None:
             return ""
-        return "sleeps: what for cannot be read"
+        return "sleeps; what it waits for cannot be read"
 
     @property
     def unknown_text(self) -> str:
@@ -311,7 +311,7 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
         parts.append("sleeps")
     if not parts and waits.sleeps_unread:
         most = f"at most {waits.most_for_disk:.0f} % of its time" if waits.most_for_disk else "not"
-        parts.append(f"sleeps, {most} for a disk; what for cannot be read")
+        parts.append(f"sleeps, {most} for a disk; what it waits for cannot be read")
     if not parts:
         parts.append("waits for no disk, lock or CPU: it sleeps until something happens"
                      if waits.running is not None else "waits for no disk or lock")  # fmt: skip

@@ -114,13 +114,13 @@ def make_directory(place: Path) -> Path:
     except OSError as error:
         raise UsageError(
             f"Cannot make the directory {printable(str(place))}: {error.strerror}.",
-            "Name one that you can write to: --record /var/lib/iopstui/flight/",
+            "Name one in a directory that you can write to: --record ~/flight/",
         ) from error
     with contextlib.suppress(OSError):
         names = set(os.listdir(place)) - {"lost+found"}
         if names and LOCK not in names:
             raise UsageError(
                 f"The directory {printable(str(place))} has other files.",
-                "Name a new or an empty one: --record /var/lib/iopstui/flight/",
+                f"Name a new or an empty one: --record {printable(str(place / 'flight'))}/",
             )
     return place
