@@ -316,18 +316,24 @@ def test_a_process_can_wait_for_disks_only_while_they_have_requests() -> None:
     assert most_for_disk(judge(Seen(TARGET, pressed, {}, use=DiskUse(5.0, 5.0)))) is None
 
 
-@pytest.mark.parametrize(("never_ran", "in_flight", "verdict"), [
-    (True, 0, NOTHING), (True, 1, UNKNOWN), (True, None, UNKNOWN), (False, 0, UNKNOWN),
+USED = DiskUse(5.0, 5.0)
+
+
+@pytest.mark.parametrize(("never_ran", "in_flight", "use", "verdict"), [
+    (True, 0, USED, NOTHING), (True, 1, USED, UNKNOWN), (True, None, USED, UNKNOWN),
+    (False, 0, USED, UNKNOWN), (True, 0, None, UNKNOWN),
+    (True, 0, replace(USED, limits_readable=False), UNKNOWN),
+    (True, 0, replace(USED, outer_groups=True), UNKNOWN),
 ])  # fmt: skip
 def test_who_never_ran_does_not_wait_for_a_disk_without_requests(
-    never_ran: bool, in_flight: int | None, verdict: str
+    never_ran: bool, in_flight: int | None, use: DiskUse | None, verdict: str
 ) -> None:
     """A client of a slow server sleeps beside a quick reader, seen by another user."""
     reader = changed(rates(2000, 0, 0.4), aqu_sz=0.7, util=74.0, in_flight=1)
     last = replace(reader, in_flight=in_flight)
     seconds = [replace(frame(n + 1.0, {"vda": rates(), "vdb": last if n == 3 else reader}),
                        more={"pressure": {"some": 50.0}}) for n in range(5)]  # fmt: skip
-    pairs = judge(Seen(TARGET, seconds, {}, use=DiskUse(5.0, 5.0)))
+    pairs = judge(Seen(TARGET, seconds, {}, use=use))
     sleeps = replace(WAITING, percents={EVENT: 99.0}, running=0.0, never_ran=never_ran)
     assert process_verdict(beside(sleeps, pairs), NOTHING) == verdict
 

@@ -249,9 +249,13 @@ def most_for_disk(pairs: Sequence[tuple[Situation, Answer]]) -> float | None:
 
 
 def _had_no_request(pairs: Sequence[tuple[Situation, Answer]]) -> bool:
-    """Whether each disk had no request at some moment. Whoever sleeps from before that moment until
-    after it does not wait for one."""
-    return all(s.all_were_empty and not _may_hold_back(s, answer) for s, answer in pairs)
+    """Whether each disk had no request at some moment, nor a limit one before it. Whoever sleeps
+    from before that moment until after it does not wait for one."""
+    return all(
+        s.all_were_empty and not _may_hold_back(s, answer)
+        and s.use is not None and s.use.limits_readable and not s.use.outer_groups
+        for s, answer in pairs
+    )  # fmt: skip
 
 
 def own_disks(
