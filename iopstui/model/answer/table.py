@@ -722,6 +722,33 @@ def _job_rank(s: Situation, found: Finding) -> int:
     return 2 if found.rule in _EXPLAINING_RULES else _SAYS_LITTLE
 
 
+def slow_stripe(s: Situation) -> Answer | None:
+    """The job waits for the member of a striped array that holds most of its I/Os though each
+    member does as many: the array is as fast as this one."""
+    frames = [frame for frame in s.frames if frame.fio and not frame.flags & {PARTIAL, FINAL}]
+    waits = mean_waits(frames[-ENOUGH_SECONDS:])
+    if waits is None or not waits.layers:
+        return None
+    name = max(waits.layers, key=lambda layer: waits.layers[layer])
+    held = waits.layers[name]
+    for array, members in s.lower.items():
+        device = s.devices.get(array)
+        if name not in members or device is None or device.layer not in STRIPED:
+            continue
+        ios_s = [fmean([frame.disks[member].ios_s or 0.0 for frame in s.frames
+                        if member in frame.disks] or [0.0]) for member in members]  # fmt: skip
+        most = max((waits.layers.get(one, 0.0) for one in members if one != name), default=held)
+        is_same_load = max(ios_s) <= SAME_LOAD * min(ios_s)
+        if is_same_load and held >= max(MOST_SECONDS * waits.ios, MEMBER_FACTOR * most, 2.0):
+            return Answer(
+                s.disk, "member", WARNING,
+                f"The job waits for {name}: it holds {held:.1f} of {waits.ios:.1f} I/Os in flight, "
+                f"but does as many as the other members of {array}", WAITS,
+                next=advise("slow-member", name),
+            )  # fmt: skip
+    return None
+
+
 def job(s: Situation) -> Answer:
     """The figures of fio and the disk, for a run without findings."""
     # a run's first and last second are parts of one, which fio and the kernel divide differently
@@ -752,10 +779,7 @@ def job(s: Situation) -> Answer:
     largest = sorted(wait_parts(waits), key=lambda part: -part[1])
     places = [f"{name} {ios:.1f}" for name, ios in largest if ios >= FEW_IOS]
     text = f"{', '.join(parts)}; in flight {waits.ios:.1f}{': ' * bool(places)}{', '.join(places)}"
-    slow, name = _slow_member_text(s, waits)
-    if slow:
-        text, verdict, next_step = f"{text}{slow}", WAITS, advise("slow-member", name)
-    elif (used := _used_by_job(s, frames[-ENOUGH_SECONDS:], waits)) >= BUSY_JOB_PERCENT:
+    if (used := _used_by_job(s, frames[-ENOUGH_SECONDS:], waits)) >= BUSY_JOB_PERCENT:
         text += f"; each job uses {used:.0f} % of a CPU, and its I/Os may wait for it"
         next_step = next_step or advise("numjobs")
         # an unseen limit could hardly hold such a job back
@@ -775,27 +799,6 @@ def _holds_itself_back(s: Situation, frames: Sequence[Frame], waits: Waits) -> b
     waited = [cpu_wait_percent(frame) or 0.0 for frame in frames]
     used = waits.ios / s.shape.depth + (fmean(busy) + fmean(waited)) / 100
     return used <= 1 - SLEEPING_SHARE
-
-
-def _slow_member_text(s: Situation, waits: Waits) -> tuple[str, str]:
-    """(what is so, its name) of the member of a striped array that holds most of the job's I/Os
-    though each member does as many: the array is as fast as this one."""
-    name = max(waits.layers, key=lambda layer: waits.layers[layer], default="")
-    held = waits.layers.get(name, 0.0)
-    for array, members in s.lower.items():
-        device = s.devices.get(array)
-        if name not in members or device is None or device.layer not in STRIPED:
-            continue
-        ios_s = [fmean([frame.disks[member].ios_s or 0.0 for frame in s.frames
-                        if member in frame.disks] or [0.0]) for member in members]  # fmt: skip
-        most = max((waits.layers.get(one, 0.0) for one in members if one != name), default=held)
-        is_same_load = max(ios_s) <= SAME_LOAD * min(ios_s)
-        if is_same_load and held >= max(MOST_SECONDS * waits.ios, MEMBER_FACTOR * most, 2.0):
-            return (
-                f"; {name} does as many I/Os as the other members of {array} and holds most",
-                name,
-            )
-    return "", ""
 
 
 def _used_by_job(s: Situation, frames: Sequence[Frame], waits: Waits) -> float:
@@ -857,7 +860,7 @@ TABLE: Sequence[Row] = (
 )
 
 
-JOB_TABLE: Sequence[Row] = (gone, too_short, suspended, silent, job_finding, job)
+JOB_TABLE: Sequence[Row] = (gone, too_short, suspended, silent, job_finding, slow_stripe, job)
 OTHERS_IO = "disagree"
 """Where another program does what the disk does beyond the job, and requests wait, this is why."""
 _WAIT_RULES = ("above", "neighbour", "layer", "tags", "busy", "starved", OTHERS_IO)

@@ -1595,9 +1595,14 @@ def test_the_slow_member_of_two_is_why_a_job_waits(
     target = Target(DEVICE, "/dev/md0", "md0", ("md0", "vda", "vdb"),
                     links=(DeviceLinks("md0", ("vda", "vdb"), level),))  # fmt: skip
     answer = judge(Seen(target, seconds, devices))[0][1]
-    named = "; vdb does as many I/Os as the other members of md0 and holds most"
-    assert answer.text.endswith(named) is is_named
+    assert (answer.rule == "member") is is_named
     assert (answer.next == advise("slow-member", "vdb")) is is_named
+    if is_named:
+        assert answer.text == (
+            "The job waits for vdb: it holds 15.5 of 15.8 I/Os in flight, "
+            "but does as many as the other members of md0"
+        )
+        assert (answer.state, answer.verdict) == (WARNING, WAITS)
 
 
 @pytest.mark.parametrize(("used", "iodepth", "above", "verdict", "step"), [
