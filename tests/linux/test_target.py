@@ -306,8 +306,7 @@ def test_of_nfs_and_smb_together_the_first_is_measured() -> None:
 def test_how_a_closed_device_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert how_to_open("/dev/a b") == (
-        "Run iopstui with sudo, or as a member of the group that owns the device; to see it: "
-        "ls -lL '/dev/a b'"
+        "Run iopstui with sudo, or as a member of the group that owns it: ls -lL '/dev/a b'"
     )
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert how_to_open("/dev/vda") == (

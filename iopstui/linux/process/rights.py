@@ -26,10 +26,7 @@ def how_to_open(path: str) -> str:
 
     quoted = printable(shlex.quote(path))
     if os.geteuid() != 0:
-        return (
-            "Run iopstui with sudo, or as a member of the group that owns the device; to see it: "
-            f"ls -lL {quoted}"
-        )
+        return f"Run iopstui with sudo, or as a member of the group that owns it: ls -lL {quoted}"
     return (
         "Even root is refused, so a container's device rules or a security module forbid it. "
         "Run iopstui on the host, or give the container the device (docker run "
